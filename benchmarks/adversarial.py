@@ -36,7 +36,7 @@ def rows(size: float) -> Iterator[Row]:
             dpb.LocalEXP4(10, n, budget=dpb.PureDP(1.0), horizon=advised),
             dpb.ExpertConversion(10, n, budget=dpb.PureDP(0.1)),
         ):
-            kind = f"{type(policy).__name__}, {policy.budget or 'open'}"
+            kind = f"{policy.preset}, {policy.budget or 'open'}"
             name = f"{kind}, N = {n}, K = 10, T = {advised:,}"
             yield _run(name, policy, world, advised, target)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 import dpbandits as dpb
+from dpbandits.papers.others import DPTS
 
 from .timing import Row, scaled
 
@@ -14,7 +15,7 @@ PURE, ZCDP = dpb.PureDP(1.0), dpb.ZCDP(0.5)
 POLICIES = {
     "AdaCUCB": lambda horizon: dpb.AdaCUCB(3, budget=ZCDP),
     "LDPUCB": lambda horizon: dpb.LDPUCB(3, budget=PURE),
-    "DPTS": lambda horizon: dpb.DPTS(3, horizon=horizon, counter="tree", budget=PURE),
+    "DPTS": lambda horizon: DPTS(3, horizon=horizon, counter="tree", budget=PURE),
     "EXP4": lambda horizon: dpb.EXP4(3, 4, horizon=horizon, batch=16, budget=ZCDP),
     "LinUCBJDP": lambda horizon: dpb.LinUCBJDP(3, 2, horizon=horizon, batch=4, budget=ZCDP),
     "PrivateLinUCB": lambda horizon: dpb.PrivateLinUCB(3, 2, horizon=horizon, budget=ZCDP),

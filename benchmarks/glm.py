@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
+from dpbandits.algorithms.glm.bounds import largest_residual
 from scipy.special import expit
 
 import dpbandits as dpb
-from dpbandits.algorithms.glm.bounds import largest_residual
 from dpbandits.environments import GLMContexts
 from dpbandits.glm import LocalGLM, PrivateGLM
 from dpbandits.glm.links import link_of
 from dpbandits.glm.replacement import replacement_sensitivity
+from dpbandits.papers.glm import WeightedGLMJDP, WeightedGLMLDP
 
 from .timing import Row, best, scaled
 
@@ -40,10 +41,10 @@ def of_bandits(rounds: int) -> Iterator[Row]:
         dpb.GLMThompson(budget=budget, **doubling),
         dpb.GLMUCBJDP(budget=budget, **doubling),
         dpb.GLMThompsonJDP(budget=budget, **doubling),
-        dpb.WeightedGLMJDP(budget=budget, **doubling),
+        WeightedGLMJDP(budget=budget, **doubling),
         dpb.LDPSGD(budget=dpb.PureDP(1.0), **shape),
         dpb.LDPGLOC(budget=budget, horizon=rounds, batch=20, **shape),
-        dpb.WeightedGLMLDP(budget=budget, **doubling),
+        WeightedGLMLDP(budget=budget, **doubling),
     ]
     for policy in policies:
         seconds = best(partial(_play, policy, world, rounds), 3)

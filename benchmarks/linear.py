@@ -18,6 +18,7 @@ import dpbandits as dpb
 from dpbandits.environments import AnchoredContexts, ContextTable, GaussianContexts, LinearArms
 from dpbandits.environments.simulated.normals import fill_normal
 from dpbandits.kernel import entry
+from dpbandits.papers.others import FixedLinUCB
 from dpbandits.simulation.simulating import play
 
 from .timing import Row, best, scaled
@@ -68,7 +69,7 @@ def rows(size: float) -> Iterator[Row]:
     yield Row("  against LinUCB", seconds / ours, "x", "<= 1.5")
     for k, d, target in ((100, 5, "<= 0.45"), (25, 25, "<= 0.35")):
         vectors = _on_sphere(k + 1, d)
-        fixed = dpb.FixedLinUCB(vectors[1:], **LEARNERS)
+        fixed = FixedLinUCB(vectors[1:], **LEARNERS)
         seconds = _round(fixed, LinearArms(vectors[1:], vectors[0], std=0.1), rounds)
         yield Row(f"FixedLinUCB, K = {k}, d = {d}", seconds, "us", target)
     yield from hidden(scaled(20_000, size, 100))

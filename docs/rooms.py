@@ -9,18 +9,15 @@ from types import ModuleType
 import dpbandits
 
 # Rooms that users do not call.
-INNER = {"cli", "html", "plotting", "report", "validation", "calls", "session", "protocol"}
+INNER = {"cli", "html", "plotting", "report", "validation", "calls", "session", "protocol", "rooms"}
 
 # Which algorithms share a page, by their module; the others play finite arms.
 FAMILIES = {
     "adversarial": "adversaries and experts",
     "exp4": "adversaries and experts",
-    "dgs": "contexts",
-    "fixed_linucb": "contexts",
     "linucb": "contexts",
     "merged_linear": "contexts",
     "oful": "contexts",
-    "phased": "contexts",
     "glm": "generalised linear models",
     "hidden": "private contexts",
 }
@@ -32,12 +29,26 @@ def rooms() -> Iterator[tuple[str, str, list[str]]]:
         if info.name in INNER or info.name.startswith("_"):
             continue
         module = import_module(f"dpbandits.{info.name}")
+        if info.name == "papers":
+            yield from map(paper, module.__all__)
+            continue
         names = [f"{module.__name__}.{name}" for name in public_names(module)]
         if info.name == "algorithms":
             for family in sorted({family_of(name) for name in names}):
                 yield f"Policies: {family}", "", [n for n in names if family_of(n) == family]
         elif names:
             yield module.__name__, inspect.getdoc(module) or "", names
+
+
+def paper(room: str) -> tuple[str, str, list[str]]:
+    """The page of a paper's room: what is its own, and not of the core."""
+    module = import_module(f"dpbandits.papers.{room}")
+    own = [
+        f"{module.__name__}.{name}"
+        for name in module.__all__
+        if getattr(module, name).__module__.startswith(module.__name__)
+    ]
+    return module.__name__, inspect.getdoc(module) or "", own
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -52,5 +63,6 @@ def public_names(module: ModuleType) -> list[str]:
 
 def family_of(name: str) -> str:
     """Which page an algorithm is on."""
-    defined = getattr(dpbandits.algorithms, name.rpartition(".")[2]).__module__
+    policy = getattr(dpbandits.algorithms, name.rpartition(".")[2])
+    defined = getattr(policy, "policy_class", policy).__module__
     return FAMILIES.get(defined.split(".")[2], "finite arms")

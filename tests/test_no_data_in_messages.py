@@ -29,6 +29,7 @@ from dpbandits import glm, shuffle
 from dpbandits.algorithms.bases.shuffled import RewardDevice
 from dpbandits.algorithms.hidden.device import Device
 from dpbandits.cli import app
+from dpbandits.papers.dgs import LinUCBDGS
 from dpbandits.policies import registered
 from dpbandits.privacy import (
     BinaryTree,
@@ -309,8 +310,8 @@ DOORS: dict[str, list[Door]] = {
         ),
     ],
     "LinUCBDGS.estimate_eigenvalue": [
-        Door((4, 3), lambda v: dpb.LinUCBDGS.estimate_eigenvalue(v)),
-        Door((4, 2, 3), lambda v: dpb.LinUCBDGS.estimate_eigenvalue(v)),
+        Door((4, 3), lambda v: LinUCBDGS.estimate_eigenvalue(v)),
+        Door((4, 2, 3), lambda v: LinUCBDGS.estimate_eigenvalue(v)),
     ],
     "LinUCBDGS.exact_loss": [
         Door(

@@ -6,20 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .algorithms import (
-    DPDPE,
-    DPIMED,
-    DPKLUCB,
-    DPSE,
-    DPSEBAI,
-    DPSESDP,
-    DPTS,
     EXP3,
     EXP3IX,
     EXP4,
     FTPL,
     GLMUCB,
     GLMUCBJDP,
-    GOPE,
     HTINF,
     KLUCB,
     LDPGLOC,
@@ -28,26 +20,19 @@ from .algorithms import (
     LDPUCB,
     RSOFUL,
     UCB1,
-    AdaCGOPE,
     AdaCOFUL,
     AdaCOFULJDP,
-    AdaCUCB,
-    AdaPKLUCB,
-    AdaPKLUCBSDP,
-    AdaPTT,
-    AdaPUCB,
-    AdaPUCBSDP,
-    AdaRGOPEVar,
+    Adversarial,
     BatchConversion,
     BatchedEXP4,
+    BestArm,
     DiscountedIMED,
     ExpertConversion,
-    FixedLinUCB,
+    Experts,
+    ExpertsLocal,
     FrozenEXP4,
     GLMThompson,
     GLMThompsonJDP,
-    HannaGOPE,
-    LazyDPTS,
     LinearIMED,
     LinearIMEDJDP,
     LinearIMEDLDP,
@@ -57,7 +42,6 @@ from .algorithms import (
     LinearThompsonLDP,
     LinearThompsonSDP,
     LinUCB,
-    LinUCBDGS,
     LinUCBJDP,
     LinUCBLDP,
     LinUCBSDP,
@@ -68,15 +52,11 @@ from .algorithms import (
     MergedLinearIMED,
     MergedThompson,
     MergedTopTwo,
-    OutputGOPE,
     PrivateLinUCB,
     RSLinearIMED,
     SequentialHalving,
     ThompsonSampling,
     TsallisINF,
-    WeightedGLMJDP,
-    WeightedGLMLDP,
-    WishartLinUCBJDP,
 )
 from .errors import (
     ArgumentError,
@@ -93,32 +73,27 @@ from .errors import (
 from .finite import FinitePolicy
 from .inspection import Inspection, inspect
 from .logs import DecisionLog, fit_logs, read_logs
-from .policies import Chooser, Decision, Diagnostics, Estimates, Policy, Release, load
-from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
+from .policies import Chooser, Decision, Diagnostics, Estimates, Policy, Release, load, registered
+from .policies.registry import home_of
+from .privacy import GDP, RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
+from .rooms import moved
 from .validation import close_name
 
 if TYPE_CHECKING:
-    from . import environments, theory
+    from . import environments, papers, theory
     from .auditing import Adversary, Audit, audit, best_possible
     from .simulation import ReplayResult, Result, replay, simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "DPDPE",
-    "DPIMED",
-    "DPKLUCB",
-    "DPSE",
-    "DPSEBAI",
-    "DPSESDP",
-    "DPTS",
     "EXP3",
     "EXP3IX",
     "EXP4",
     "FTPL",
+    "GDP",
     "GLMUCB",
     "GLMUCBJDP",
-    "GOPE",
     "HTINF",
     "KLUCB",
     "LDPGLOC",
@@ -129,22 +104,16 @@ __all__ = [
     "RSOFUL",
     "UCB1",
     "ZCDP",
-    "AdaCGOPE",
     "AdaCOFUL",
     "AdaCOFULJDP",
-    "AdaCUCB",
-    "AdaPKLUCB",
-    "AdaPKLUCBSDP",
-    "AdaPTT",
-    "AdaPUCB",
-    "AdaPUCBSDP",
-    "AdaRGOPEVar",
+    "Adversarial",
     "Adversary",
     "ApproxDP",
     "ArgumentError",
     "Audit",
     "BatchConversion",
     "BatchedEXP4",
+    "BestArm",
     "BudgetExhausted",
     "BudgetWarning",
     "Chooser",
@@ -157,18 +126,16 @@ __all__ = [
     "DiscountedIMED",
     "Estimates",
     "ExpertConversion",
+    "Experts",
+    "ExpertsLocal",
     "FinitePolicy",
-    "FixedLinUCB",
     "FrozenEXP4",
     "GLMThompson",
     "GLMThompsonJDP",
     "Guarantee",
-    "HannaGOPE",
     "Inspection",
-    "LazyDPTS",
     "Ledger",
     "LinUCB",
-    "LinUCBDGS",
     "LinUCBJDP",
     "LinUCBLDP",
     "LinUCBSDP",
@@ -188,7 +155,6 @@ __all__ = [
     "MergedThompson",
     "MergedTopTwo",
     "MissingExtra",
-    "OutputGOPE",
     "Plan",
     "Policy",
     "PrivateLinUCB",
@@ -204,15 +170,13 @@ __all__ = [
     "ThompsonSampling",
     "TsallisINF",
     "UpdateError",
-    "WeightedGLMJDP",
-    "WeightedGLMLDP",
-    "WishartLinUCBJDP",
     "audit",
     "best_possible",
     "environments",
     "fit_logs",
     "inspect",
     "load",
+    "papers",
     "plan",
     "read_logs",
     "replay",
@@ -228,7 +192,7 @@ _AUDITING = ("Adversary", "Audit", "audit", "best_possible")
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("environments", "theory"):
+    if name in ("environments", "papers", "theory"):
         return import_module(f".{name}", __name__)
     if name in _SIMULATION:
         return getattr(import_module(".simulation", __name__), name)
@@ -236,9 +200,17 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(".planning", __name__), name)
     if name in _AUDITING:
         return getattr(import_module(".auditing", __name__), name)
+    if (cls := _of_a_paper(name)) is not None:
+        return moved(__name__, home_of(cls).split(".")[2], name)
     hint = "" if name.startswith("_") else close_name(name, __all__)
     meant = f"; {hint}" if hint.startswith("did") else ""  # and not all names that there are
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")
+
+
+def _of_a_paper(name: str) -> Any:
+    """The policy of that name in a paper's room, which stood here once; None without one."""
+    cls = None if name.startswith("_") else registered().get(name)
+    return cls if cls is not None and home_of(cls).startswith(f"{__name__}.papers.") else None
 
 
 def __dir__() -> list[str]:

@@ -31,7 +31,7 @@ import sys
 import tempfile
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -112,6 +112,12 @@ def bind(template: Kernel, **kernels: Kernel) -> Kernel:
     """
     source = _with_places(template, kernels)
     return _build(source, kernels, template._kind)  # type: ignore[attr-defined]
+
+
+def bind_places(template: Kernel, places: Mapping[str, Kernel]) -> Kernel:
+    """``bind`` with those of ``places`` that the template has."""
+    used = _global_names(plain(template).__code__)
+    return bind(template, **{name: one for name, one in places.items() if name in used})
 
 
 def interpreted(template: Kernel, **parts: Any) -> Kernel:

@@ -1,9 +1,60 @@
 """The parts of policies, and every policy by name.
 
-``Arms``, ``Linear`` and the other classes take parts as arguments, as in ``index=KLUCB(alpha=1.2)``.
+``Arms``, ``Linear`` and the other classes take parts as arguments: ``index=KLUCB(alpha=1.2)``.
 """
 
-from .policies.parts import Part
-from .policies.registry import find
+from .algorithms.adversarial.any_learner import Registered
+from .algorithms.adversarial.learners import EXP3, EXP3IX, FTPL, HTINF, TsallisINF
+from .algorithms.arms import (
+    IMED,
+    KLUCB,
+    UCB,
+    Batches,
+    Discount,
+    Fixed,
+    Forget,
+    Growing,
+    Index,
+    Memory,
+    Merge,
+    Thompson,
+)
+from .algorithms.exp4.values import EXP4, BatchedEXP4, FrozenEXP4
+from .algorithms.exploration import Divergence, Optimism, Sampling
+from .algorithms.linear import EveryAnswer, Switching
+from .algorithms.search.halving import Halving
+from .algorithms.search.top_two import TopTwo
+from .policies import Part, find
 
-__all__ = ["Part", "find"]
+__all__ = [
+    "EXP3",
+    "EXP3IX",
+    "EXP4",
+    "FTPL",
+    "HTINF",
+    "IMED",
+    "KLUCB",
+    "UCB",
+    "BatchedEXP4",
+    "Batches",
+    "Discount",
+    "Divergence",
+    "EveryAnswer",
+    "Fixed",
+    "Forget",
+    "FrozenEXP4",
+    "Growing",
+    "Halving",
+    "Index",
+    "Memory",
+    "Merge",
+    "Optimism",
+    "Part",
+    "Registered",
+    "Sampling",
+    "Switching",
+    "Thompson",
+    "TopTwo",
+    "TsallisINF",
+    "find",
+]

@@ -63,16 +63,16 @@ schedule are told the round alone: see ``blind``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .errors import ArgumentError
 from .kernel import Generator, Kernel, Matrix, Vector, bind, kernel, unbound
-from .privacy.budgets import Budget
-from .privacy.channels import Channel, PublishedGaussian
+from .privacy.budgets import NOTIONS, Budget
+from .privacy.channels import FAMILIES, Channel, noise_for
 from .privacy.continual import Counter, RunningSum
 from .privacy.guarantees import Protects, TrustModel, View
 from .privacy.ledger import WHOLE, LedgerArrays
@@ -306,7 +306,8 @@ class Card:
     Attributes:
         title: one line.
         source: who published the algorithm, and where.
-        channels: the noise of each kind of budget; empty where only the open channel fits.
+        noise: the families of noise that it may have, by name, or channels of one's own; empty
+            where only the open channel fits.  A budget takes the one that suits it best.
         proof: where the privacy claim is proved; by default in ``source``.
         trust_model: who has to be trusted with raw rewards; "none" for policies without privacy.
         protects: which data of a person are behind the wall.
@@ -322,7 +323,7 @@ class Card:
 
     title: str
     source: str
-    channels: Mapping[type[Budget], type[Channel] | PublishedGaussian]
+    noise: tuple[Any, ...] = ()
     proof: str = ""
     trust_model: TrustModel = "central"
     protects: Protects = "rewards"
@@ -331,6 +332,28 @@ class Card:
     randomised: bool = False
     refuted_because: str = ""
     errata: tuple[Erratum, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(isinstance(one, str) and one not in FAMILIES for one in self.noise):
+            raise ArgumentError(
+                f"noise must be a tuple of {', '.join(map(repr, FAMILIES))} or of channels, got"
+                f" {self.noise!r}",
+                "noise",
+            )
+
+    def takes(self, notion: Budget | type[Budget]) -> bool:
+        """Whether the algorithm has noise for a budget, or a notion; False for anything else.
+
+        >>> from dpbandits import AdaCUCB, PureDP, ZCDP
+        >>> AdaCUCB.card.takes(ZCDP(1.0)), AdaCUCB.card.takes(PureDP)
+        (True, False)
+        """
+        return (notion if isinstance(notion, type) else type(notion)) in self.notions
+
+    @property
+    def notions(self) -> list[type[Budget]]:
+        """The notions that the algorithm has noise for."""
+        return [kind for kind in NOTIONS.values() if noise_for(kind, self.noise)]
 
     @property
     def hides_contexts(self) -> bool:

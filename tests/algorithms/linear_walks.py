@@ -453,6 +453,28 @@ def oful(
     return np.array(arms)
 
 
+def rare_thompson(
+    world: Problem, noise: Noise, rng: np.random.Generator, growth: float = 1.0
+) -> np.ndarray:
+    """The best arm for a draw from N(estimate, V^-1 / 4 + std^2 V^-2), with estimate and V of the
+    last time that det V had grown by 1 + growth.
+    """
+    d = world.contexts.shape[2]
+    v, total, k, arms = np.eye(d), np.zeros(d), 0, []
+    standing, estimate = v.copy(), np.zeros(d)
+    for t, x in enumerate(world.contexts):
+        sampling, spread = rng.standard_normal((d, 2)).T
+        draw = np.linalg.solve(np.linalg.cholesky(standing).T, 0.5 * sampling)
+        draw += estimate + np.linalg.solve(standing, noise.std * spread)
+        arms.append(int(np.argmax(x @ draw)))
+        v += np.outer(x[arms[-1]], x[arms[-1]])
+        total += x[arms[-1]] * world.rewards[t, arms[-1]]
+        if np.linalg.slogdet(v)[1] > np.linalg.slogdet(standing)[1] + math.log(1 + growth):
+            standing, estimate = v.copy(), np.linalg.solve(v, total + noise.values[k])
+            k += 1
+    return np.array(arms)
+
+
 def rare_imed(world: Problem, noise: Noise, growth: float = 0.4) -> np.ndarray:
     """The least index, with the estimate of the last time that det V had grown by 1 + growth, and
     the variance of a mean of which the noise of a release is a part.

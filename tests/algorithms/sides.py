@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbandits.algorithms.merged.merged import publish
+from dpbandits.algorithms import MergedIMED
 from dpbandits.policies import Policy
 from dpbandits.privacy.ledger import WHOLE, Line
 from dpbandits.session.saving import replay
@@ -43,7 +43,7 @@ def published(policy: Policy, state: State, release: np.ndarray) -> None:
 
 def take_in(params: Any, public: Any, size: int, release: np.ndarray) -> None:
     """A batch of the first arm in the merged values of a policy."""
-    publish(params, public, np.array([0.0, size]), release)
+    MergedIMED.kernels.publish(params, public, np.array([0.0, size]), release)
 
 
 def crossed(policy: Policy, state: State, rounds: int, rng: np.random.Generator) -> np.ndarray:

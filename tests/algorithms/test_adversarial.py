@@ -3,6 +3,7 @@ conversion promises.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -25,8 +26,8 @@ from dpbandits import (
     simulate,
 )
 from dpbandits.algorithms import ExpertConversion, register_learner
-from dpbandits.algorithms.adversarial import any_learner
-from dpbandits.algorithms.adversarial.conversion import CLOCK, MEMO, Learner, conversion
+from dpbandits.algorithms.adversarial import Adversarial, Learner, any_learner
+from dpbandits.algorithms.adversarial.conversion import CLOCK, MEMO
 from dpbandits.algorithms.adversarial.learners import choose_drawn, exp3_tuning, ftpl_tuning
 from dpbandits.environments import LateTurn, Piecewise, RewardTable, SwitchingBest
 from dpbandits.kernel import kernel
@@ -505,10 +506,13 @@ def learn_mean(params, public, memo, loss):
     public.losses[int(memo[MEMO.arm])] += loss
 
 
+class Mean(Learner):
+    choose, learn = choose_next, learn_mean
+
+
 @pytest.mark.long
 def test_the_conversion_takes_any_learner():
-    policy = HTINF(3, budget=PureDP(0.1), seed=4)
-    vars(policy)["kernels"] = conversion(Learner(choose=choose_next, learn=learn_mean))
+    policy = Adversarial(3, budget=PureDP(0.1), learner=Mean(), seed=4)
     rewards = table(100_000, [0.7, 0.5, 0.3])
     public = driven(policy, RewardTable(rewards), len(rewards))
     batches = rewards.reshape(-1, 10, 3).mean(axis=1)
@@ -632,12 +636,20 @@ def learn_sums(params, public, memo, loss):
         public.probability[a] /= total
 
 
+@dataclass(frozen=True, repr=False)
+class Sums(Learner):
+    rate: float = 0.2
+
+    choose, learn = choose_drawn, learn_sums
+
+    @staticmethod
+    def memory(n_arms):
+        return n_arms + 1
+
+
 def test_a_learner_of_ones_own_is_converted(monkeypatch):
     monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
-    own = Learner(
-        choose=choose_drawn, learn=learn_sums, constants=("rate",), memory=lambda n: n + 1
-    )
-    register_learner("sums", own)
+    register_learner("sums", Sums)
     policy = BatchConversion(3, learner="sums", rate=0.1, budget=PureDP(0.5), seed=1)
     assert policy.batch == 2
     assert policy.guarantee.asked == PureDP(0.5)
@@ -649,6 +661,8 @@ def test_a_learner_of_ones_own_is_converted(monkeypatch):
     assert state.probability == pytest.approx(
         np.exp(-0.1 * state.memory[1:]) / np.exp(-0.1 * state.memory[1:]).sum()
     )
+    alike = Adversarial(3, learner=Sums(0.1), budget=PureDP(0.5), seed=1)
+    assert (alike.params, alike.kernels) == (policy.params, policy.kernels)
     over = ExpertConversion(3, 4, learner="sums", rate=0.1, budget=PureDP(0.5), seed=1)
     assert over.new_state().public.memory.shape == (5,)
     with pytest.raises(ArgumentError, match=r"^sigma must be None unless learner is 'htinf', got"):
@@ -659,6 +673,6 @@ def test_a_learner_of_ones_own_is_converted(monkeypatch):
 
 def test_names_of_learners_are_checked():
     with pytest.raises(ArgumentError, match=r"^name must be an identifier, got 'my learner'"):
-        register_learner("my learner", any_learner.HTINF_LEARNER)
+        register_learner("my learner", any_learner.HTINF)
     with pytest.raises(ArgumentError, match=r"^learner must be one of 'htinf', 'exp3', 'ftpl'"):
         BatchConversion(3, learner="mine", budget=None)

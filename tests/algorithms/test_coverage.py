@@ -7,19 +7,10 @@ import pytest
 from scipy import stats
 from sides import public_of
 
-from dpbandits import (
-    ZCDP,
-    AdaCOFUL,
-    ApproxDP,
-    LinUCBJDP,
-    LinUCBLDP,
-    PrivateLinUCB,
-    PureDP,
-    WishartLinUCBJDP,
-)
-from dpbandits.algorithms.linucb import linucb
+from dpbandits import ZCDP, AdaCOFUL, ApproxDP, LinUCBJDP, LinUCBLDP, PrivateLinUCB, PureDP
 from dpbandits.algorithms.hidden import state
-from dpbandits.algorithms.rarely_switching import oful
+from dpbandits.algorithms.linear import every_answer, switching
+from dpbandits.papers.shuffle import WishartLinUCBJDP
 
 ROUNDS, RUNS, FAILURE = 120, 40, 0.1
 THETA = np.full(5, 1 / math.sqrt(5))
@@ -60,10 +51,10 @@ def distances(policy, facts, rng):
 @pytest.mark.parametrize(
     ("cls", "budget", "facts", "own"),
     [
-        (PrivateLinUCB, ZCDP(0.5), linucb.FACTS, {}),
-        (PrivateLinUCB, ZCDP(0.5), linucb.FACTS, {"models": "disjoint"}),
-        pytest.param(PrivateLinUCB, PureDP(5.0), linucb.FACTS, {}, marks=pytest.mark.long),
-        pytest.param(AdaCOFUL, ZCDP(0.5), oful.FACTS, {}, marks=pytest.mark.long),
+        (PrivateLinUCB, ZCDP(0.5), every_answer.FACTS, {}),
+        (PrivateLinUCB, ZCDP(0.5), every_answer.FACTS, {"models": "disjoint"}),
+        pytest.param(PrivateLinUCB, PureDP(5.0), every_answer.FACTS, {}, marks=pytest.mark.long),
+        pytest.param(AdaCOFUL, ZCDP(0.5), switching.FACTS, {}, marks=pytest.mark.long),
         pytest.param(LinUCBJDP, ZCDP(0.5), state.FACTS, {}, marks=pytest.mark.long),
         pytest.param(
             LinUCBJDP, ZCDP(0.5), state.FACTS, {"models": "disjoint"}, marks=pytest.mark.long

@@ -15,14 +15,14 @@ from dpbandits import (
     ApproxDP,
     ArgumentError,
     BudgetExhausted,
-    LinUCBDGS,
     PrivateLinUCB,
     PureDP,
     simulate,
 )
-from dpbandits.algorithms.dgs.dgs import first_positive_round
-from dpbandits.algorithms.dgs.kernels import lemma_eigenvalue
 from dpbandits.environments import ContextTable
+from dpbandits.papers.dgs import LinUCBDGS
+from dpbandits.papers.dgs.kernels import lemma_eigenvalue
+from dpbandits.papers.dgs.policy import first_positive_round
 from dpbandits.privacy.noise import SimulationNoise
 
 CLAIM = ApproxDP(2.0, 0.1)

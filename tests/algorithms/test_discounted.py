@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from dpbandits.algorithms.merged.discounted import MEMO, close, init, publish
+from dpbandits.algorithms.merged.law import MERGED, law_of
 
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, DiscountedIMED, MergedIMED, PureDP
-from dpbandits.algorithms.merged.discounted import MEMO, close, init, publish
-from dpbandits.algorithms.merged.law import MERGED, law_of
 from dpbandits.environments import Bernoulli, SineDrift, SwitchingBest
 
 HALF = 64.0

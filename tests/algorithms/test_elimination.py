@@ -6,8 +6,9 @@ from sides import crossed, in_the_loop, stream_of_the_loop
 from walks import elimination, table
 
 import dpbandits as dpb
-from dpbandits import DPSE, PureDP
+from dpbandits import PureDP
 from dpbandits.environments import RewardTable
+from dpbandits.papers.others import DPSE
 
 REWARDS = table(120_000, [0.8, 0.7, 0.3, 0.1])
 

@@ -399,7 +399,7 @@ def budgets(cls, small, large):
         ApproxDP(small, 1e-9),
         ApproxDP(large, 0.9999),
     ]
-    return [None, *(budget for budget in found if type(budget) in cls.card.channels)]
+    return [None, *(budget for budget in found if cls.card.takes(budget))]
 
 
 @pytest.mark.parametrize("cls", CLASSES)

@@ -8,8 +8,9 @@ from sides import in_the_loop, public_of
 from walks import arms_played
 
 import dpbandits as dpb
-from dpbandits import FixedLinUCB, LinUCB
+from dpbandits import LinUCB
 from dpbandits.environments import ContextTable, RewardTable
+from dpbandits.papers.others import FixedLinUCB
 
 ROUNDS = 4000
 
@@ -122,7 +123,7 @@ def test_the_table_survives_repr_and_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
     features, rewards = instance(6, 3, rounds=400)
     policy = FixedLinUCB(features, reward_range=(-2, 2))
-    twin = eval(repr(policy), vars(dpb))
+    twin = eval(repr(policy), {"FixedLinUCB": FixedLinUCB})
     assert arms_played(policy, rewards[:200]) == arms_played(twin, rewards[:200])
     loaded = dpb.load(policy.save(tmp_path / "saved"))
     assert repr(loaded) == repr(twin)

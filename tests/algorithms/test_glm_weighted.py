@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from sides import tireless
 
 import dpbandits as dpb
-from dpbandits import ZCDP, WeightedGLMJDP, WeightedGLMLDP
-from dpbandits.algorithms.glm.weighted import LENS, look_with
+from dpbandits import ZCDP
 from dpbandits.environments import ContextTable
 from dpbandits.glm import link_of
+from dpbandits.papers.glm import WeightedGLMJDP, WeightedGLMLDP
+from dpbandits.papers.glm.kernels import LENS, look_with
 
 BOTH = [WeightedGLMJDP, WeightedGLMLDP]
 THETA = np.array([0.6, -0.3, 0.7])

@@ -12,9 +12,7 @@ from sides import take_in
 
 import dpbandits as dpb
 from dpbandits import (
-    DPSEBAI,
     ZCDP,
-    AdaPTT,
     ArgumentError,
     MergedTopTwo,
     Policy,
@@ -23,13 +21,13 @@ from dpbandits import (
     replay,
     simulate,
 )
-from dpbandits.algorithms.adap_tt import recommend
+from dpbandits.algorithms.arms.law import law_of
 from dpbandits.algorithms.bases.identification import price_of_batches, two_exponentials
-from dpbandits.algorithms.merged.law import law_of
-from dpbandits.algorithms.merged.merged import init
-from dpbandits.algorithms.merged.top_two import evidence
+from dpbandits.algorithms.search.top_two import evidence
 from dpbandits.environments import Bernoulli, LoggedTrial
 from dpbandits.kernel import kernel
+from dpbandits.papers.others import DPSEBAI, AdaPTT
+from dpbandits.papers.others.adap_tt import recommend
 from dpbandits.policies import Chooser
 from dpbandits.privacy import Budget
 from dpbandits.privacy.ledger import WHOLE
@@ -72,7 +70,7 @@ def merged(sizes: list[int], scale: float, laplace: bool):
     """The law of these batches, and by what each sum is multiplied in the merged value."""
     budget = PureDP(1 / scale) if laplace else ZCDP(0.5 / scale**2)
     params = dpb.MergedIMED(1, budget=budget).params
-    public = init(params)[1]
+    public = dpb.MergedIMED.kernels.init(params)[1]
     for size in sizes:
         take_in(params, public, size, np.zeros(1))
     n = np.array(sizes, float)
@@ -160,7 +158,7 @@ def careless(cls: type[Policy], budget: Budget | None) -> type[Policy]:
         DPSEBAI: {"failure_probability": 14.0 if budget is None else 7.9},
     }[cls]
 
-    class Careless(cls):  # type: ignore[misc, valid-type]
+    class Careless(getattr(cls, "policy_class", cls)):  # type: ignore[misc, valid-type]
         def _params(self):
             return super()._params()._replace(**changed)
 
@@ -392,8 +390,8 @@ def test_a_study_may_end_with_its_last_person():
     ("cls", "options"),
     [
         (dpb.MergedTopTwo, {"failure_probability": 0.1}),
-        (dpb.AdaPTT, {"failure_probability": 0.1}),
-        (dpb.DPSEBAI, {"failure_probability": 0.1}),
+        (AdaPTT, {"failure_probability": 0.1}),
+        (DPSEBAI, {"failure_probability": 0.1}),
         (dpb.SequentialHalving, {"horizon": 100}),
     ],
 )

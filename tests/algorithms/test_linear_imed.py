@@ -23,6 +23,7 @@ import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, LinearIMED, LinearIMEDJDP, MergedLinearIMED, PureDP
 from dpbandits.algorithms.maths.ridge import inverse_norm_bound, least_divergent_at_once
 from dpbandits.environments import Bernoulli, GaussianContexts, LinearArms, PoolContexts
+from dpbandits.papers.concentrated import AdaCGOPE, HannaGOPE
 from dpbandits.privacy.noise import SimulationNoise
 
 SIZES = pytest.mark.parametrize(("n_arms", "dimension"), [(3, 2), (1, 3), (4, 1), (10, 5)])
@@ -336,7 +337,7 @@ def test_imed_loses_half_as_much_as_a_radius_that_always_holds(name):
 @pytest.mark.parametrize("budget", [ZCDP(0.1), PureDP(1.0)])
 def test_fixed_arms_lose_a_quarter_of_what_elimination_does(budget):
     world = LinearArms.on_sphere(50, 4, seed=3, rewards="bounded")
-    other = dpb.AdaCGOPE if isinstance(budget, ZCDP) else dpb.HannaGOPE
+    other = AdaCGOPE if isinstance(budget, ZCDP) else HannaGOPE
     options = {"budget": budget, "reward_range": (-1, 1)}
     policies = [cls(world.features, **options) for cls in (MergedLinearIMED, other)]
     found = dpb.simulate(policies, world, horizon=20_000, runs=20, seed=1).runs

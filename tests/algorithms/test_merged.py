@@ -6,14 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
-from scipy.special import rel_entr
-from sides import take_in
-
-import dpbandits as dpb
-from dpbandits import ZCDP, ArgumentError, MergedIMED, MergedKLUCB, MergedThompson, PureDP
 from dpbandits.algorithms.merged.law import (
     MERGED,
     closest_exponent,
@@ -25,6 +17,14 @@ from dpbandits.algorithms.merged.law import (
 )
 from dpbandits.algorithms.merged.merged import init
 from dpbandits.algorithms.merged.published import private_divergence, private_upper_bound
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.special import rel_entr
+from sides import take_in
+
+import dpbandits as dpb
+from dpbandits import ZCDP, ArgumentError, MergedIMED, MergedKLUCB, MergedThompson, PureDP
 from dpbandits.environments import Bernoulli, Beta, DoctorBandit
 
 BOTH = [MergedIMED, MergedKLUCB]

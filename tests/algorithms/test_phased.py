@@ -18,21 +18,11 @@ from sides import (
 from walks import arms_played
 
 import dpbandits as dpb
-from dpbandits import (
-    DPDPE,
-    GOPE,
-    RDP,
-    ZCDP,
-    AdaCGOPE,
-    AdaRGOPEVar,
-    ApproxDP,
-    HannaGOPE,
-    OutputGOPE,
-    PureDP,
-)
+from dpbandits import RDP, ZCDP, ApproxDP, PureDP
 from dpbandits.algorithms.maths.design import g_optimal
-from dpbandits.algorithms.phased.phases import CLOCK, MEASURES, OUTPUT, SUMS, WHITE
 from dpbandits.environments import RewardTable
+from dpbandits.papers.concentrated import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
+from dpbandits.papers.concentrated.phases import CLOCK, MEASURES, OUTPUT, SUMS, WHITE
 
 FAILURE = 0.5
 

@@ -9,6 +9,7 @@ from scipy import stats
 
 import dpbandits as dpb
 from dpbandits.environments import Bernoulli
+from dpbandits.papers.others import DPSE, DPSESDP
 from dpbandits.privacy.ledger import SPAN
 from dpbandits.shuffle import Messages
 
@@ -34,8 +35,8 @@ def test_elimination_has_a_batch_for_each_arm_of_an_epoch(tmp_path):
     """Three epochs, under a budget so loose that noise decides nothing; saved in the middle of one."""
     means, own = [0.9, 0.88, 0.1], {"horizon": 10_000, "failure_probability": 0.9}
     budget = dpb.PureDP(40.0)
-    ours = dpb.DPSESDP(3, budget=budget, messages=True, seed=1, **own)
-    central = dpb.DPSE(3, budget=budget, seed=2, **own)
+    ours = DPSESDP(3, budget=budget, messages=True, seed=1, **own)
+    central = DPSE(3, budget=budget, seed=2, **own)
     played, batches = [], []
     for number in range(7):
         device, shuffler = ours.device(), ours.shuffler()
@@ -54,7 +55,7 @@ def test_elimination_has_a_batch_for_each_arm_of_an_epoch(tmp_path):
         central.update(means[arm])
     central.pull()
     assert ours.ledger.frame.equals(central.ledger.frame)
-    one = dpb.DPSESDP(1, budget=budget, messages=True, **own)
+    one = DPSESDP(1, budget=budget, messages=True, **own)
     with pytest.raises(dpb.ArgumentError, match="no batch is coming: one arm is left"):
         one.device()
     assert one.chooser().choose() == 0

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from walks import arms_played, table
 
-from dpbandits import LazyDPTS, PureDP
+from dpbandits import PureDP
+from dpbandits.papers.others import LazyDPTS
 from dpbandits.privacy.noise import SimulationNoise
 
 REWARDS = table(4000, [0.7, 0.5, 0.3])

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 from sides import public_of
 
-from dpbandits import ZCDP, ApproxDP, ArgumentError, LinUCBJDP, WishartLinUCBJDP
+from dpbandits import ZCDP, ApproxDP, ArgumentError, LinUCBJDP
 from dpbandits.algorithms.maths.confidence import wishart_image_norm, wishart_norm
+from dpbandits.papers.shuffle import WishartLinUCBJDP
 
 BUDGET = ApproxDP(1.0, 1e-6)
 

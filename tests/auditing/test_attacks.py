@@ -17,6 +17,8 @@ from dpbandits import ZCDP, AdaCUCB, AdaPUCB, Adversary, ArgumentError, PureDP, 
 from dpbandits.auditing import ANYBODY, Plant, canaries
 from dpbandits.cli import app
 from dpbandits.kernel import kernel
+from dpbandits.papers.dgs import LinUCBDGS
+from dpbandits.papers.others import DPSE, DPTS
 from dpbandits.policies import Kernels
 
 PLANTED = ["half", "redrawn", "repeated", "timed"]
@@ -29,7 +31,7 @@ def laplace(runs: int = 1000, **options) -> dpb.Audit:
 @pytest.mark.long
 @pytest.mark.parametrize(("horizon", "levels"), [(1, 1), (63, 6)])
 def test_white_box_audits_reach_nine_tenths_of_what_is_possible(horizon: int, levels: int):
-    policy = dpb.DPTS(1, horizon=horizon, counter="tree", budget=PureDP(1.0))
+    policy = DPTS(1, horizon=horizon, counter="tree", budget=PureDP(1.0))
     found = audit(policy, n_jobs=1, seed=3)
     best = dpb.best_possible([1.0 / levels] * levels)
     assert found.possible == pytest.approx(best, rel=0.03)
@@ -271,7 +273,7 @@ def test_a_planted_mechanism_is_refused_where_secure_noise_would_take_its_place(
 
 @pytest.mark.long
 def test_of_a_claim_that_is_known_to_be_false_that_is_said():
-    policy = dpb.LinUCBDGS(3, 2, horizon=31, smallest_eigenvalue=0.1, budget=PureDP(1.0))
+    policy = LinUCBDGS(3, 2, horizon=31, smallest_eigenvalue=0.1, budget=PureDP(1.0))
     found = audit(policy, runs=50)
     assert found.verdict == "not refuted"
     assert "known to be false" in found.caveat
@@ -287,9 +289,9 @@ def test_a_plant_leaves_some_part_of_the_noise(noise):
 
 def test_a_horizon_without_a_release_is_refused():
     with pytest.raises(ArgumentError, match="no release of"):
-        audit(dpb.DPSE(2, horizon=1000, budget=PureDP(0.1)), horizon=20)
+        audit(DPSE(2, horizon=1000, budget=PureDP(0.1)), horizon=20)
     with pytest.raises(ArgumentError, match="must be at most 31"):
-        audit(dpb.DPTS(2, horizon=31, budget=ZCDP(0.5)), horizon=32)
+        audit(DPTS(2, horizon=31, budget=ZCDP(0.5)), horizon=32)
 
 
 # The command ----------------------------------------------------------------------------------

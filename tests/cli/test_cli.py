@@ -131,7 +131,7 @@ def test_list_shows_every_policy() -> None:
     rows = json.loads(call("list", "--json").stdout)
     assert [row["policy"] for row in rows] == list(registered())
     ada = next(row for row in rows if row["policy"] == "AdaCUCB")
-    assert ada["budgets"] == ["zcdp", "approx", "rdp"]
+    assert ada["budgets"] == ["zcdp", "approx", "rdp", "gdp"]
     assert (ada["trust_model"], ada["protects"], ada["view"]) == (
         "central",
         "rewards",
@@ -355,7 +355,7 @@ def test_regret_is_told_with_privacy_where_there_is_a_radius_or_none() -> None:
         ),
         (
             ["explain", "AdaCUCB", "--budget", "pure=1"],
-            "budget must be None or ApproxDP or RDP or ZCDP for AdaCUCB",
+            "budget must be None or ApproxDP or GDP or RDP or ZCDP for AdaCUCB",
         ),
         (["explain"], "Missing argument"),
         (["lst"], "No such command"),

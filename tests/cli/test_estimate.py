@@ -63,7 +63,7 @@ def test_cells_that_are_no_numbers_count_as_nothing_and_are_not_quoted(people):
     ("changed", "words"),
     [
         (["--outcome", "weight"], "one of the columns age, cured, dose"),
-        (["--budget", "pure=1"], "ZCDP, ApproxDP or RDP"),
+        (["--budget", "pure=1"], "ZCDP or ApproxDP or RDP or GDP for Gaussian noise"),
         (["--link", "cauchit"], "link must be"),
         (["--context-bound", "0"], "context_bound must be"),
     ],

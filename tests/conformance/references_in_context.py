@@ -100,6 +100,11 @@ def rare_imed(budget: Budget | None, rng: np.random.Generator) -> float:
     )
 
 
+def rare_thompson(budget: Budget | None, rng: np.random.Generator) -> float:
+    added = noise(budget, rng, walks.changes(HORIZON, DIMENSION))
+    return WORLD.regret(walks.rare_thompson(WORLD, added, rng))
+
+
 def dgs(budget: Budget | None, rng: np.random.Generator) -> float:
     epsilon = budget.epsilon if isinstance(budget, PureDP) else math.inf
 
@@ -222,6 +227,7 @@ TABLES: dict[str, Table] = {
     "LinUCBLDP": Table(unplanned, joint(EVERY, noise=walks.independent_joint_noise)),
     # Only without a budget, where both walks are the same.
     "LinUCBSDP": Table(unplanned, joint(EVERY_FOURTH)),
+    "Linear/Sampling": Table(planned, rare_thompson),
     "LinearIMED": Table(planned, imed),
     "LinearIMEDJDP": Table(
         planned,

@@ -11,7 +11,7 @@ statistic is a linear map of sums; and ``BOUNDS``, for those with a published re
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,8 +19,11 @@ import numpy as np
 import pytest
 
 import dpbandits  # noqa: F401  (registers the algorithms)
-from dpbandits.policies import Policy, registered
+from dpbandits.algorithms import Linear
+from dpbandits.parts import Sampling, Switching
+from dpbandits.policies import Policy, Preset, like, registered
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, Channel, Open, PureDP
+from dpbandits.privacy.channels import noise_for
 
 # Constructor arguments that make a small instance release sooner than its example.
 SMALL: dict[str, dict[str, Any]] = {
@@ -83,7 +86,7 @@ WORST = {"BatchedEXP4", "BatchedEXP4/improved"}
 def theorem_10(policy: Policy, gaps: np.ndarray, horizon: int) -> float:
     """Azize & Basu (2024), Theorem 10, for rewards in [0, 1] and beta > 3."""
     assert isinstance(policy.budget, ZCDP)
-    beta, log = policy.params.optimism, np.log(horizon)
+    beta, log = policy.params.constant, np.log(horizon)
     per_arm = (
         8 * beta / gaps * log + 8 * np.sqrt(beta / policy.budget.rho * log) + 2 * beta / (beta - 3)
     )
@@ -120,6 +123,16 @@ class Case:
         }
         return self.cls(**given, budget=self.budget)
 
+    @property
+    def policy_class(self) -> type[Policy]:
+        """The class, of which a preset makes instances."""
+        return getattr(self.cls, "policy_class", self.cls)
+
+    def own(self, policy: Policy) -> Mapping[str, Any]:
+        """Its arguments by this name."""
+        preset = isinstance(self.cls, Preset)
+        return self.cls.config_of(policy.config) if preset else policy.config
+
     def under(self, budget: Budget | None) -> Case:
         """The same with another budget."""
         return dataclasses.replace(self, budget=budget)
@@ -136,8 +149,8 @@ class Case:
         """
         if self.budget is None:
             return Open()
-        channels: dict[Any, Any] = self.cls.card.channels
-        return channels[type(self.budget)].calibrated(self.budget)
+        channel: Channel = noise_for(self.budget, self.cls.card.noise).calibrated(self.budget)
+        return channel
 
     @property
     def rounding(self) -> float:
@@ -148,16 +161,31 @@ class Case:
         return f"{self.name}-{type(self.budget).__name__ if self.budget else 'open'}"
 
 
+# Values of a class that together have no name, each as a preset which the registry does not know.
+UNNAMED = [
+    Preset(
+        name="Linear/Sampling",
+        policy_class=Linear,
+        template={
+            "explore": like(Sampling, "inflation"),
+            "updates": Switching(1.0),
+            "models": "shared",
+        },
+        order=("n_arms", "dimension", "horizon", "counter", "inflation"),
+        example=Linear.example,
+    )
+]
+CLASSES: list[Any] = [*registered().values(), *UNNAMED]
 CASES = [
     Case(cls, budget, variant)
-    for cls in registered().values()
+    for cls in CLASSES
     for variant in ((), *((argument,) for argument in VARIANTS.get(cls.__name__, [])))
     for budget in (*cls.example_budgets(), None)
 ]
 # all but what is here to be reproduced without its claim
 CLAIMED = [case for case in CASES if not case.cls.card.refuted_because]
 PRIVATE = [case for case in CLAIMED if case.budget is not None]
-FIRST_OF_CLASS = [next(case for case in CASES if case.cls is cls) for cls in registered().values()]
+FIRST_OF_CLASS = [next(case for case in CASES if case.cls is cls) for cls in CLASSES]
 EPISODIC = [case for case in FIRST_OF_CLASS if not case.cls.card.learns_at_once]
 AT_ONCE = [case for case in FIRST_OF_CLASS if case.cls.card.learns_at_once]
 

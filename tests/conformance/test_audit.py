@@ -17,6 +17,7 @@ import dpbandits
 from dpbandits import ZCDP, ApproxDP, PureDP
 from dpbandits.auditing import Audit, Plant, audit
 from dpbandits.kernel import bind, kernel, unbound
+from dpbandits.papers.others import DPSE
 from dpbandits.policies import Policy
 from dpbandits.privacy.channels import draw_noise
 
@@ -138,6 +139,6 @@ def test_a_wrong_running_sum_is_caught(name: str):
 
 @pytest.mark.long
 def test_one_scalar_of_noise_for_all_arms_is_caught():
-    policy = next(case for case in PRIVATE if case.cls is dpbandits.DPSE).make()
+    policy = next(case for case in PRIVATE if case.cls is DPSE).make()
     found = attacked(policy, Plant("one scalar", mechanism=one_scalar_for_all))
     assert found.measured > 3 * found.claimed

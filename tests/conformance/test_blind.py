@@ -18,7 +18,6 @@ from dpbandits.algorithms.bases import ContextualPolicy
 from dpbandits.environments import ContextTable
 from dpbandits.kernel import kernel
 from dpbandits.policies import Card, Kernels, Statistic
-from dpbandits.privacy import Gaussian
 from dpbandits.testing.streams import by_hand, looped, table
 from dpbandits.testing.walk import Walk, contexts_of, scratch_of
 from dpbandits.testing.wall import private_features_leave_no_trace
@@ -111,7 +110,7 @@ class Hiding(ContextualPolicy):
     card = Card(
         title="a toy with private contexts",
         source="this file",
-        channels={ZCDP: Gaussian},
+        noise=("Gaussian",),
         protects="contexts and rewards",
         view="joint",
     )

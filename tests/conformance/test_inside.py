@@ -10,25 +10,23 @@ from suite import FIRST_OF_CLASS, OF_KINDS, Case, over
 
 from dpbandits import (
     DPIMED,
-    DPTS,
     LDPIMED,
     LDPUCB,
     ZCDP,
     AdaCUCB,
-    AdaPTT,
     AdaPUCB,
-    LazyDPTS,
     MergedIMED,
     MergedTopTwo,
     PureDP,
     SequentialHalving,
 )
+from dpbandits.papers.others import DPTS, AdaPTT, LazyDPTS
 from dpbandits.testing.walk import Walk, frozen
 
 
 @over(FIRST_OF_CLASS, short=OF_KINDS)
 def test_estimates_are_made_of_what_is_public_and_say_what_they_are(case: Case):
-    given = inspect.getattr_static(case.cls, "_arm_estimates")
+    given = inspect.getattr_static(case.policy_class, "_arm_estimates")
     assert isinstance(given, staticmethod)  # with no way to the private side
     assert list(inspect.signature(given.__func__).parameters) == ["params", "public"]
     policy = case.make()

@@ -25,6 +25,7 @@ from suite import (
 )
 
 import dpbandits
+from dpbandits.papers.shuffle import WishartLinUCBJDP
 from dpbandits.privacy import Certified
 from dpbandits.testing.walk import ROUNDS, Walk, contexts_of
 from dpbandits.testing.wall import (
@@ -289,7 +290,7 @@ def test_the_noise_scale_belongs_to_the_declared_bound():
         needed = policy.channel.scale(bound) * columns
         if isinstance(policy.channel, Certified):  # Gaussian noise that would cost as much
             # Wishart noise hides all of (x, r) (x, r)^T, of which r^2 is left out.
-            most = 3.0 if case.cls is dpbandits.WishartLinUCBJDP else 1.1
+            most = 3.0 if case.cls is WishartLinUCBJDP else 1.1
             assert needed < policy.noise_scale < most * needed
         else:
             assert policy.noise_scale == needed

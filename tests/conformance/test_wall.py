@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -102,6 +103,7 @@ def test_a_choice_that_changes_the_public_side_is_noticed():
 # What each room may import: everything to its left in these rows, and itself.
 _UP = [
     "errors",
+    "rooms",
     "validation",
     "tables",
     "source",
@@ -129,14 +131,30 @@ _UP = [
     "cli",
 ]
 BELOW = {room: set(_UP[: i + 1]) for i, room in enumerate(_UP)}
-BELOW["environments"] = {"errors", "validation", "tables", "kernel", "glm", "environments"}
+BELOW["environments"] = {
+    "errors",
+    "rooms",
+    "validation",
+    "tables",
+    "kernel",
+    "glm",
+    "environments",
+}
 BELOW["plotting"] = {"errors", "validation", "privacy", "plotting"}
 for _room in _UP[_UP.index("simulation") :]:
     BELOW[_room] |= {"environments", "plotting"}
+# What reproduces papers imports the core, all but the command line; nothing imports it.
+BELOW["papers"] = BELOW["studies"] | {"papers"}
 TOP = {"__init__", "__main__"}
+DOOR = "rooms.py"  # alone knows where papers are
+SIMULATED = ("papers/glm/designs.py",)  # people who do not exist, as in environments
 # What families of algorithms share, each to be used by those to its right and by families.
 SHARED_BY_FAMILIES = ("maths", "bases")
-GENERALISED = {"glm": ("hidden",)}
+GENERALISED = {
+    "exp4": ("adversarial",),
+    "glm": ("hidden",),
+    "search": ("arms",),
+}
 
 SAMPLERS = {name for name in dir(np.random.Generator) if not name.startswith("_")} - {
     "bit_generator",
@@ -162,16 +180,23 @@ def violations(path: str, source: str) -> list[str]:
     room, tree = module[0], ast.parse(source)
     if room in TOP:
         return []
+    algorithm = room == "algorithms" or (room == "papers" and _is_of_a_policy(tree, module))
     found = []
     for node in ast.walk(tree):
         for target, names in _imports(node, module):
             if target[0] not in BELOW.get(room, set()):
                 found.append(f"{path} imports {'.'.join(target)}")
+            if target[0] == "papers" == room and len(module) > 2 and target[1:2] != module[1:2]:
+                found.append(f"{path} imports another paper's room {'.'.join(target)}")
+            if algorithm:
+                found += [f"{path} {complaint}" for complaint in _from_the_wall(target, names)]
             if room == "algorithms":
-                found += [f"{path} {complaint}" for complaint in _sideways(module, target, names)]
-    if room in ("algorithms", "protocol", "session", "policies", "inspection", "logs"):
-        found += [f"{path} {complaint}" for complaint in _draws(tree, room)]
-    elif room not in ("privacy", "shuffle", "environments", "testing"):
+                found += [f"{path} {complaint}" for complaint in _sideways(module, target)]
+        if room != "papers" and path != DOOR and _names_papers(node):
+            found.append(f"{path} names a module of papers")
+    if algorithm or room in ("protocol", "session", "policies", "inspection", "logs"):
+        found += [f"{path} {complaint}" for complaint in _draws(tree, algorithm)]
+    elif room not in ("privacy", "shuffle", "environments", "testing") and path not in SIMULATED:
         calls = (
             node
             for node in ast.walk(tree)
@@ -202,9 +227,39 @@ def _imports(node: ast.AST, module: list[str]) -> list[tuple[list[str], list[str
     return [(base, names)] if base else [([name], []) for name in names if name != "__version__"]
 
 
-def _sideways(module: list[str], target: list[str], names: list[str]) -> list[str]:
-    """Families of algorithms use what all share, and no other family but one that they generalise;
-    from the wall they take classes and constants, never what adds noise.
+def _is_of_a_policy(tree: ast.AST, module: list[str]) -> bool:
+    """Whether a paper's file has a policy or its kernels, and is no environment."""
+    taken = [(target, names) for node in ast.walk(tree) for target, names in _imports(node, module)]
+    if any(target[0] == "environments" for target, _ in taken):
+        return False
+    return any(
+        {"kernel", "register"} & set(names)
+        for target, names in taken
+        if target[0] in ("kernel", "policies")
+    )
+
+
+def _names_papers(node: ast.AST) -> bool:
+    """Whether it is a text by which a module of papers could be imported."""
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.fullmatch(r"(dpbandits)?\.+papers(\.\w+)*", node.value) is not None
+    )
+
+
+def _from_the_wall(target: list[str], names: list[str]) -> list[str]:
+    """From the wall algorithms take classes and constants, never what adds noise."""
+    return [
+        f"takes {name} from the wall"
+        for name in names
+        if target[0] == "privacy" and not name[0].isupper() and name != "integer_counter"
+    ]
+
+
+def _sideways(module: list[str], target: list[str]) -> list[str]:
+    """Families of algorithms use what all share, and no other family but one that they
+    generalise.
     """
     complaints = []
     if target[0] == "algorithms" and module[1] != "__init__":
@@ -214,16 +269,10 @@ def _sideways(module: list[str], target: list[str], names: list[str]) -> list[st
         below += GENERALISED.get(family, ())
         if used not in below:
             complaints.append(f"imports its neighbour {'.'.join(target)}")
-    if target[0] == "privacy":
-        complaints += [
-            f"takes {name} from the wall"
-            for name in names
-            if not name[0].isupper() and name != "integer_counter"
-        ]
     return complaints
 
 
-def _draws(tree: ast.AST, room: str) -> list[str]:
+def _draws(tree: ast.AST, algorithm: bool) -> list[str]:
     """Random numbers are drawn from the ``rng`` of a ``choose`` or ``preprocess_contexts`` kernel: exploration,
     which no reward enters.
 
@@ -249,7 +298,7 @@ def _draws(tree: ast.AST, room: str) -> list[str]:
         ):
             complaints.append(f"draws {node.func.attr}")
         if (
-            room == "algorithms"
+            algorithm
             and isinstance(node, ast.Attribute)
             and node.attr == "random"
             and isinstance(node.value, ast.Name)
@@ -331,6 +380,7 @@ def test_a_planted_circle_is_found(late: str):
 def test_imports_point_down_and_only_the_wall_draws_noise():
     files = sources()
     assert "algorithms/doubling.py" in files
+    assert "papers/dgs/policy.py" in files
     assert [
         complaint
         for path, source in sorted(files.items())
@@ -398,6 +448,22 @@ def test_imports_point_down_and_only_the_wall_draws_noise():
         ("simulation/loops.py", "def f(rng):\n    return rng.laplace()", "draws laplace"),
         ("kernel.py", "import dpbandits.privacy", "imports privacy"),
         ("attic/new.py", "from ..kernel import kernel", "imports kernel"),
+        ("algorithms/new.py", "from ..papers.dgs import LinUCBDGS", "imports papers.dgs"),
+        ("theory/new.py", "import dpbandits.papers", "imports papers"),
+        ("cli/new.py", "def f():\n    from ..papers import dgs", "imports papers"),
+        ("cli/new.py", 'import_module("dpbandits.papers.dgs")', "names a module of papers"),
+        ("papers/dgs/new.py", "from ...cli import app", "imports cli"),
+        ("papers/dgs/new.py", "from ..glm import plan", "another paper's room papers.glm"),
+        (
+            "papers/dgs/new.py",
+            "from ...policies import register\nfrom ...privacy.channels import add_noise",
+            "takes add_noise from the wall",
+        ),
+        (
+            "papers/dgs/new.py",
+            "from ...kernel import kernel\n@kernel\ndef f(rng):\n    x = rng.random()",
+            "draws random",
+        ),
     ],
 )
 def test_a_planted_import_across_the_wall_is_caught(path: str, source: str, complaint: str):
@@ -424,6 +490,11 @@ def test_a_planted_import_across_the_wall_is_caught(path: str, source: str, comp
             "def plot(self):\n    from ..plotting.curves import regret_curves",
         ),
         ("cli.py", "from .studies import run\nfrom . import environments"),
+        (
+            "papers/dgs/new.py",
+            "from ...algorithms.linucb import LinUCB\nfrom ...environments import Bernoulli",
+        ),
+        ("papers/theories.py", "from .dgs import theory"),
     ],
 )
 def test_what_the_order_allows_passes(path: str, source: str):

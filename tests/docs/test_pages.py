@@ -51,7 +51,7 @@ def blocks(page, language="python"):
 def test_the_examples_run(page, monkeypatch):
     matplotlib.use("Agg")
     # an example may register a policy
-    monkeypatch.setattr(policies, "_REGISTRY", dict(policies._REGISTRY))
+    monkeypatch.setattr(policies, "_REGISTRY", policies.registered())
     monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
     exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
 
@@ -146,8 +146,14 @@ def test_the_store_of_the_page_is_the_one_that_is_tested():
 
 
 def test_the_table_of_policies_says_what_their_cards_do():
-    words = {"PureDP": "pure DP", "ZCDP": "zCDP", "ApproxDP": "(ε, δ)-DP", "RDP": "RDP"}
-    page = (ROOT / "README.md").read_text().replace("all four", ", ".join(words.values()))
+    words = {
+        "PureDP": "pure DP",
+        "ZCDP": "zCDP",
+        "ApproxDP": "(ε, δ)-DP",
+        "RDP": "RDP",
+        "GDP": "GDP",
+    }
+    page = (ROOT / "README.md").read_text().replace("all five", ", ".join(words.values()))
     shown = {
         name: ({word for word in words.values() if word in budgets}, trust.split()[0])
         for names, budgets, trust in re.findall(
@@ -158,7 +164,7 @@ def test_the_table_of_policies_says_what_their_cards_do():
     cards = {name: policy.card for name, policy in registered().items()}
     assert shown == {
         name: (
-            {words[kind.__name__] for kind in card.channels},
+            {words[kind.__name__] for kind in card.notions},
             "void" if card.refuted_because else card.trust_model.replace("none", "–"),
         )
         for name, card in cards.items()
@@ -171,7 +177,7 @@ def test_the_table_of_policies_says_what_their_cards_do():
 @pytest.fixture
 def contributed(monkeypatch):
     """What the blocks of the guide define: a policy, and its textbook reference."""
-    monkeypatch.setattr(policies, "_REGISTRY", dict(policies._REGISTRY))
+    monkeypatch.setattr(policies, "_REGISTRY", policies.registered())
     monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
     scope = {"__name__": "page"}
     exec("\n".join(blocks(ROOT / "CONTRIBUTING.md")), scope)

@@ -12,15 +12,8 @@ from scipy import stats
 from sklearn import datasets
 
 from dpbandits import EXP4, ArgumentError, ExpertConversion, MissingExtra, simulate
-from dpbandits.environments import (
-    AdviceTable,
-    Advised,
-    Bernoulli,
-    ClassifierAdvice,
-    RewardTable,
-    SwitchingBest,
-    classifier_advice,
-)
+from dpbandits.environments import AdviceTable, Advised, Bernoulli, RewardTable, SwitchingBest
+from dpbandits.papers.adversarial import ClassifierAdvice, classifier_advice
 
 ALPHA = 1e-4
 
@@ -228,7 +221,7 @@ def learned(monkeypatch):
     """The rows that every classifier of scikit-learn is trained on, and those that it is asked
     about.
     """
-    from dpbandits.environments.datasets import classifier_advice as module
+    from dpbandits.papers.adversarial import experts as module
 
     seen, make = [], module._classifier
 

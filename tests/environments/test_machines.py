@@ -39,10 +39,9 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_info
 import dpbandits as dpb
-from dpbandits.environments import (
-    DoctorContexts, Recommendations, classification, classifier_advice
-)
+from dpbandits.environments import DoctorContexts, Recommendations, classification
 from dpbandits.environments.datasets import features
+from dpbandits.papers.adversarial import classifier_advice
 
 rng = np.random.default_rng(1)
 words = sparse.csr_array(rng.poisson(0.3 * rng.exponential(size=300), size=(2000, 300)))

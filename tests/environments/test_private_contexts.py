@@ -16,7 +16,7 @@ ROUNDS = 400
 POLICIES = sorted(
     name
     for name, cls in registered().items()
-    if cls.card.hides_contexts and cls.card.channels and cls.__module__.startswith("dpbandits.")
+    if cls.card.hides_contexts and cls.card.noise and cls.__module__.startswith("dpbandits.")
 )
 
 WORLDS = {

@@ -15,8 +15,9 @@ from sklearn.base import clone
 from worlds import logistic
 
 from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, DPBanditsError, PureDP
-from dpbandits.glm import InformationWeightedGLM, LocalGLM, PrivateGLM, links, register_link
+from dpbandits.glm import LocalGLM, PrivateGLM, links, register_link
 from dpbandits.glm.estimator import TYPES_ARE_PUBLIC
+from dpbandits.papers.glm import InformationWeightedGLM
 from dpbandits.privacy import accounting
 
 BUDGET = ApproxDP(1.0, 1e-6)

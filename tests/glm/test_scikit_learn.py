@@ -8,7 +8,8 @@ import pytest
 
 from dpbandits import ZCDP
 from dpbandits.errors import ArgumentError, DPBanditsError
-from dpbandits.glm import InformationWeightedGLM, LocalGLM, PrivateGLM
+from dpbandits.glm import LocalGLM, PrivateGLM
+from dpbandits.papers.glm import InformationWeightedGLM
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 

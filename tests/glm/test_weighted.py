@@ -10,8 +10,9 @@ from scipy import optimize
 from worlds import logistic
 
 from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, DPBanditsError, PureDP
-from dpbandits.glm import InformationWeightedGLM, PrivateGLM
-from dpbandits.glm.weights import (
+from dpbandits.glm import PrivateGLM
+from dpbandits.papers.glm import InformationWeightedGLM
+from dpbandits.papers.glm.weights import (
     Weighting,
     score_sensitivity,
     square_sensitivity,

@@ -19,6 +19,7 @@ from dpbandits import (
     PureDP,
     fit_logs,
 )
+from dpbandits.papers.others import DPSE
 from dpbandits.policies import registered
 
 MEANS = np.array([0.2, 0.8, 0.5])
@@ -213,7 +214,7 @@ def test_propensities_take_out_whom_an_arm_was_given_to():
     ("make", "options", "told"),
     [
         (lambda: dpb.EXP3(3, budget=None, horizon=10), {}, "policy must be one for finite arms"),
-        (lambda: dpb.DPSE(3, budget=None, horizon=10), {}, "policy must be one for finite arms"),
+        (lambda: DPSE(3, budget=None, horizon=10), {}, "policy must be one for finite arms"),
         (lambda: dpb.LDPUCB(3, budget=PureDP(1.0), reports=True), {}, "policy must take rewards"),
         (lambda: MergedIMED(3, budget=None, max_rounds=3), {}, "policy must not count"),
         (lambda: MergedIMED(3, budget=None), {"arm": "what"}, "frame must have a column 'what'"),
@@ -261,11 +262,11 @@ def test_a_policy_that_has_pulled_takes_no_log():
 
 
 def test_no_policy_that_divides_by_its_own_propensities_learns_off_policy():
-    from dpbandits.algorithms.adversarial.conversion import BatchedPolicy
+    from dpbandits.algorithms.adversarial.learning import LearningPolicy
 
     for cls in registered().values():
-        batched = issubclass(getattr(cls, "policy_class", cls), BatchedPolicy)
-        assert not (cls.learns_off_policy and (cls.sees == "advice" or batched))
+        batched = issubclass(getattr(cls, "policy_class", cls), LearningPolicy)
+        assert not (cls.learns_off_policy and batched)
 
 
 # What must not be learned twice, or by halves ----------------------------------------------------

@@ -16,6 +16,7 @@ import pytest
 
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, DecisionLog, LinearIMED, MergedIMED, fit_logs, read_logs
+from dpbandits.papers.others import DPTS
 
 N = 40
 ARMS = np.arange(N) % 2
@@ -270,12 +271,12 @@ def test_a_log_may_have_no_records(private):
         lambda h: LinearIMED(2, 1, budget=ZCDP(1.0), horizon=h, models="disjoint", seed=1),
         lambda h: dpb.RSLinearIMED(2, 1, budget=ZCDP(1.0), horizon=h, seed=1),
         lambda h: dpb.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=h, batch=7, seed=1),
-        lambda h: dpb.DPTS(2, budget=dpb.PureDP(1.0), horizon=h, seed=1),
+        lambda h: DPTS(2, budget=dpb.PureDP(1.0), horizon=h, seed=1),
     ],
 )
 def test_a_log_that_is_longer_than_the_horizon_is_refused_before_anything_is_spent(make):
     policy = make(30)
-    features = None if isinstance(policy, dpb.DPTS) else np.full((31, 2, 1), 0.5)
+    features = None if isinstance(policy, DPTS) else np.full((31, 2, 1), 0.5)
     log = {"arm": [0] * 31, "reward": [0.5] * 31}
     before = str(policy.guarantee)
     with pytest.raises(ArgumentError, match=r"frame must have at most 30 records, .* got 31"):

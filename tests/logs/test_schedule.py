@@ -8,6 +8,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits import ZCDP, PureDP, fit_logs
 from dpbandits.logs.schedule import batches
+from dpbandits.papers.others import LazyDPTS
 
 
 def asked_one_by_one(policy, arms, whole):
@@ -45,7 +46,7 @@ CASES = {  # of each kind of length: own rounds, decay, the leader's, variances,
         np.random.default_rng(1).normal(size=(7, 3)) / 3, budget=ZCDP(0.5), seed=1
     ),
     "UCB1": lambda: dpb.UCB1(7),
-    "LazyDPTS": lambda: dpb.LazyDPTS(7, budget=PureDP(0.5), seed=1),
+    "LazyDPTS": lambda: LazyDPTS(7, budget=PureDP(0.5), seed=1),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpbandits import RDP, ZCDP, ApproxDP, PureDP
+from dpbandits import GDP, RDP, ZCDP, ApproxDP, PureDP
 from dpbandits.algorithms import AdaCUCB
 from dpbandits.planning import Setting
 from dpbandits.planning.candidates import candidates, misfit, unsuited
@@ -26,6 +26,8 @@ FITTING = [
     ({}, ZCDP(1.0), ARMS),
     ({}, PureDP(1.0), PURE | {"DPIMED", "DPKLUCB"}),
     ({}, RDP(4.0, 1.0), ARMS),
+    ({}, GDP(1.0), ARMS),
+    ({"trust_model": "shuffle"}, GDP(1.0), set()),
     ({"trust_model": "shuffle"}, PureDP(1.0), {"MergedIMEDSDP", "AdaPUCBSDP", "AdaPKLUCBSDP"} | {"DPSESDP"}),
     ({"trust_model": "shuffle"}, ZCDP(1.0), set()),
     ({"trust_model": "local"}, PureDP(1.0), {"LDPIMED", "LDPUCB"}),
@@ -36,7 +38,7 @@ FITTING = [
     ({"n_experts": 3}, PureDP(1.0), LEARNERS | {"LocalEXP4"}),
     ({"n_experts": 3, "standing_advice": True}, PureDP(1.0), LEARNERS | {"LocalEXP4", "FrozenEXP4"}),
     ({"n_experts": 3, "trust_model": "local"}, PureDP(1.0), {"LocalEXP4"}),
-    ({"n_experts": 3}, RDP(4.0, 1.0), set()),
+    ({"n_experts": 3}, RDP(4.0, 1.0), LEARNERS | {"LocalEXP4", "EXP4"}),
     ({"best_arm": True}, PureDP(1.0), {"AdaPTT", "DPSEBAI", "MergedTopTwo", "SequentialHalving"}),
     ({"best_arm": True}, ZCDP(1.0), {"MergedTopTwo", "SequentialHalving"}),
 ]  # fmt: skip
@@ -79,7 +81,7 @@ def test_the_default_of_a_setting_fits_it(one):
     )
     assert setting.default == one
     cls, budget = one.policy_class, ApproxDP(1.0, 1e-5)
-    budget = budget if ApproxDP in cls.card.channels else PureDP(1.0)
+    budget = budget if cls.card.takes(ApproxDP) else PureDP(1.0)
     fitting, left_out = candidates(setting, budget)
     mine = [found for found in fitting if found.cls is cls]
     assert len(mine) == 1

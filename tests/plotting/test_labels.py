@@ -4,18 +4,19 @@ import itertools
 
 import pytest
 
-from dpbandits import RDP, ZCDP, ApproxDP, PureDP
+from dpbandits import GDP, RDP, ZCDP, ApproxDP, ArgumentError, PureDP
 from dpbandits.plotting.labels import budget_label, by_notion, promise
 
 ORDERED = [
-    ZCDP(0.1),
-    ZCDP(1.0),
     PureDP(0.5),
     PureDP(2.0),
+    ZCDP(0.1),
+    ZCDP(1.0),
     ApproxDP(0.5, 1e-6),
     ApproxDP(2.0, 1e-6),
     RDP(4.0, 0.25),
     RDP(8.0, 0.1),
+    GDP(0.5),
     None,
 ]
 
@@ -27,6 +28,7 @@ ORDERED = [
         (ApproxDP(2.0, 1e-6), "(2, 1e-06)-DP", "Approximate DP, δ = one in a million", ("ε", 2.0)),
         (ZCDP(0.123456789), "0.123457-zCDP", "zCDP", ("ρ", 0.123456789)),
         (RDP(8.0, 0.25), "(8, 0.25)-RDP", "Rényi DP, order 8", ("ε", 0.25)),
+        (GDP(0.123456789), "0.123457-GDP", "Gaussian DP", ("μ", 0.123456789)),
     ],
 )
 def test_a_budget_has_a_text_and_a_place(budget, text, notion, number):
@@ -41,11 +43,11 @@ def test_budgets_of_a_notion_stand_together_from_strict_to_loose():
     shuffled = [budget_label(budget) for budget in [*ORDERED[::-2], *ORDERED, *ORDERED[::2]]]
     found = by_notion(shuffled)
     assert [label.budget for alike in found for label in alike] == ORDERED
-    assert [len(alike) for alike in found] == [2, 2, 2, 1, 1, 1]
+    assert [len(alike) for alike in found] == [2, 2, 2, 1, 1, 1, 1]
 
 
 def test_what_is_no_budget_is_refused():
-    with pytest.raises(TypeError, match="is no budget"):
+    with pytest.raises(ArgumentError, match=r"^budget must be PureDP or ZCDP"):
         budget_label("1-DP")  # type: ignore[arg-type]
 
 

@@ -8,6 +8,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits.environments import Bernoulli
 from dpbandits.html import glance
+from dpbandits.papers.dgs import LinUCBDGS
 from dpbandits.plotting.drawing import empty_figure
 
 NASTY = "<script>alert('x')</script> & co"
@@ -62,7 +63,7 @@ def test_a_policy_without_privacy_says_so():
     policy = dpb.MergedIMED(2, budget=None)
     assert "nothing" in Balanced(policy._repr_html_()).text
     assert "No guarantee" in policy.guarantee._repr_html_()
-    refuted = dpb.LinUCBDGS(2, 3, budget=dpb.PureDP(1.0), horizon=9, sensitivity="tight")
+    refuted = LinUCBDGS(2, 3, budget=dpb.PureDP(1.0), horizon=9, sensitivity="tight")
     assert refuted.card.refuted_because in Balanced(refuted.guarantee._repr_html_()).text
 
 

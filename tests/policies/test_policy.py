@@ -11,6 +11,8 @@ import pytest
 from mpmath import mp
 
 import dpbandits as dpb
+from dpbandits.papers.dgs import LinUCBDGS
+from dpbandits.papers.others import DPSE, LazyDPTS
 from dpbandits.policies import registered
 
 
@@ -40,7 +42,7 @@ def test_propensity_is_one_where_the_choice_is_certain_and_none_where_unknown():
     sampling = dpb.ThompsonSampling(2, seed=1)
     assert sampling.pull().propensity is None
     # Lazy-DP-TS plays arms without a release first, with certainty; afterwards it samples.
-    lazy = dpb.LazyDPTS(2, budget=dpb.PureDP(1.0), seed=1)
+    lazy = LazyDPTS(2, budget=dpb.PureDP(1.0), seed=1)
     seen = []
     for _ in range(4):
         seen.append(lazy.pull().propensity)
@@ -64,7 +66,7 @@ def test_propensity_is_one_where_the_choice_is_certain_and_none_where_unknown():
             choices_public=True,
         ),
         dpb.AdaCUCB(2, budget=dpb.ApproxDP(1.0, 1e-6), calibration="paper", clip=False, seed=1),
-        dpb.DPSE(4, horizon=1000, budget=None, failure_probability=0.1, seed=2),
+        DPSE(4, horizon=1000, budget=None, failure_probability=0.1, seed=2),
         dpb.LDPUCB(2, budget=dpb.RDP(4.0, 1.0), patience=3, seed=3),
         dpb.KLUCB(2, c=3.0),
     ],
@@ -265,7 +267,7 @@ def test_what_was_configured_cannot_be_changed():
 
 
 def test_a_ledger_grows_with_its_policy():
-    policy = dpb.LazyDPTS(3, budget=dpb.PureDP(1.0), seed=1)
+    policy = LazyDPTS(3, budget=dpb.PureDP(1.0), seed=1)
     ledger = policy.ledger
     for _ in range(200):
         for _ in range(100):
@@ -322,7 +324,7 @@ def test_sums_that_would_lose_their_last_digits_are_refused():
 
 def test_what_promises_nothing_is_not_recommended_with_other_noise():
     void = str(
-        dpb.LinUCBDGS(2, 2, budget=dpb.PureDP(1.0), horizon=10, smallest_eigenvalue=0.1).guarantee
+        LinUCBDGS(2, 2, budget=dpb.PureDP(1.0), horizon=10, smallest_eigenvalue=0.1).guarantee
     )
     assert "gives no privacy guarantee" in void
     assert "use noise='secure'" not in void

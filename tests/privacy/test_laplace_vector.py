@@ -66,7 +66,7 @@ def test_calibrated_noise_spends_the_budget(budget):
 @pytest.mark.parametrize("budget", [PureDP(1.0), RDP(2.0, 1.0)], ids=str)
 def test_other_budgets_are_refused(budget):
     with pytest.raises(
-        ArgumentError, match=r"^budget must be ZCDP or ApproxDP for Laplace noise on a vector"
+        ArgumentError, match=r"^budget must be ZCDP or ApproxDP for Laplace vector noise"
     ):
         LaplaceVector.calibrated(budget)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
+from dpbandits.papers.others import AdaPTT, LazyDPTS
 from dpbandits.policies import Policy
 from dpbandits.privacy.ledger import WHOLE
 
@@ -21,11 +22,11 @@ def make(cls: type[Policy], budget: Any = None, **options: Any) -> Policy:
     return cls(3, budget=budget, **given)
 
 
-CLASSES = [dpb.AdaCUCB, dpb.MergedIMED, dpb.MergedThompson, dpb.LazyDPTS, dpb.AdaPTT, dpb.HTINF]
+CLASSES = [dpb.AdaCUCB, dpb.MergedIMED, dpb.MergedThompson, LazyDPTS, AdaPTT, dpb.HTINF]
 
 
 def example(cls: type[Policy], **options: Any) -> Policy:
-    own = {"failure_probability": 1e-9} if cls is dpb.AdaPTT else {}
+    own = {"failure_probability": 1e-9} if cls is AdaPTT else {}
     own |= {"batch": 3} if cls is dpb.HTINF else {}
     return make(cls, **own, **options)
 
@@ -216,7 +217,7 @@ def test_what_is_awaited_changes_no_estimate(forget: bool):
     for policy in (
         make(dpb.MergedIMED, patience=50, reward_range=(5.0, 6.0), default_reward=5.5),
         make(dpb.AdaCUCB, patience=50, reward_range=(5.0, 6.0), default_reward=5.5, forget=forget),
-        make(dpb.LazyDPTS, patience=50, reward_range=(5.0, 6.0), default_reward=5.5),
+        make(LazyDPTS, patience=50, reward_range=(5.0, 6.0), default_reward=5.5),
     ):
         policy.update(5.5, policy.pull())
         policy.pull()
@@ -228,7 +229,7 @@ def test_what_is_awaited_changes_no_estimate(forget: bool):
         assert policy.ledger.releases >= 8
 
 
-@pytest.mark.parametrize("cls", [dpb.AdaCUCB, dpb.AdaPUCB, dpb.MergedIMED, dpb.LazyDPTS])
+@pytest.mark.parametrize("cls", [dpb.AdaCUCB, dpb.AdaPUCB, dpb.MergedIMED, LazyDPTS])
 def test_where_rewards_lie_decides_nothing(cls: type[Policy]):
     def arms(low: float) -> list[int]:
         policy = make(cls, patience=3, reward_range=(low, low + 1.0), default_reward=low)

@@ -10,6 +10,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits import ArgumentError, PureDP, UpdateError
 from dpbandits.algorithms.adversarial import conversion
+from dpbandits.papers.others import LazyDPTS
 from dpbandits.policies.chooser import Chooser
 
 NAMES = ["a", "b", "c"]
@@ -154,7 +155,7 @@ def test_a_round_taken_back_from_an_arm_that_was_retired_is_filled_again():
 
 
 def test_batches_of_each_arm_wait_for_the_arm_to_come_back():
-    policy = dpb.LazyDPTS(3, budget=None, seed=1)
+    policy = LazyDPTS(3, budget=None, seed=1)
     play(policy, 300, [0.1, 0.5, 0.9])
     fresh = policy.session.state.public.fresh[2]
     policy.retire(2)

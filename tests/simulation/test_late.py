@@ -9,6 +9,7 @@ from scipy.stats import chisquare
 import dpbandits as dpb
 from dpbandits.environments import Advised, Bernoulli, Delay, GaussianContexts
 from dpbandits.environments.delays import NEVER
+from dpbandits.papers.others import DPSE, DPTS, LazyDPTS
 
 ALPHA = 1e-4
 ARMS = Bernoulli([0.8, 0.5, 0.3])
@@ -52,9 +53,7 @@ def test_without_delay_a_policy_plays_as_in_the_compiled_loop(policy, world):
         assert played.runs[column].tolist() == pytest.approx(compiled.runs[column].tolist())
 
 
-@pytest.mark.parametrize(
-    "cls", [dpb.MergedIMED, dpb.AdaPUCB, dpb.LazyDPTS, dpb.HTINF, dpb.DPTS, dpb.DPSE]
-)
+@pytest.mark.parametrize("cls", [dpb.MergedIMED, dpb.AdaPUCB, LazyDPTS, dpb.HTINF, DPTS, DPSE])
 def test_answers_within_the_patience_are_all_learned_from(cls, monkeypatch):
     made: list[dpb.Policy] = []
     original = cls.simulated
@@ -64,14 +63,14 @@ def test_answers_within_the_patience_are_all_learned_from(cls, monkeypatch):
         return made[-1]
 
     monkeypatch.setattr(cls, "simulated", remembered)
-    given = {"horizon": 3000} if cls in (dpb.DPTS, dpb.DPSE) else {}
+    given = {"horizon": 3000} if cls in (DPTS, DPSE) else {}
     policy = cls(3, budget=dpb.PureDP(1.0), patience=30, **given)
     dpb.simulate(policy, ARMS.delayed(Delay("fixed", 30)), horizon=3000, seed=1)
     rounds = made[0].session.rounds
-    unrecorded = rounds.pulls - rounds.recorded - (30 if cls is dpb.DPTS else 0)
+    unrecorded = rounds.pulls - rounds.recorded - (30 if cls is DPTS else 0)
     # What is dropped are answers to rounds that were served while a phase waited.
     assert rounds.dropped <= unrecorded
-    assert unrecorded <= (31 * made[0].ledger.releases if cls is dpb.DPSE else 1)
+    assert unrecorded <= (31 * made[0].ledger.releases if cls is DPSE else 1)
     assert rounds.pulls - rounds.recorded < 300
 
 

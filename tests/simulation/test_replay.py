@@ -13,6 +13,7 @@ import dpbandits
 from dpbandits import ZCDP, AdaCUCB, ArgumentError, DPBanditsError, replay, simulate
 from dpbandits.environments import Bernoulli, DoctorReplay, GLMContexts, LoggedTrial
 from dpbandits.kernel import kernel
+from dpbandits.papers.others import LazyDPTS
 from dpbandits.policies import Card, Kernels, Policy
 from dpbandits.privacy.ledger import empty_arrays
 from dpbandits.simulation import replaying
@@ -74,7 +75,7 @@ def _publish(params, public, memo, release):
 class Constant(Policy):
     """Plays one arm for ever, and releases every reward with the given sensitivity."""
 
-    card = Card(title="one arm", source="none", channels={}, learns_at_once=True)
+    card = Card(title="one arm", source="none", learns_at_once=True)
     kernels = Kernels(
         init=_init,
         choose=_choose,
@@ -132,7 +133,7 @@ WIDE = LoggedTrial(_RNG.integers(0, 3, 600), _RNG.uniform(-0.5, 1.5, 600))
 # Episodes, parts, drawn arms, and a release in every round.
 KINDS = [
     (dpbandits.AdaCUCB, ZCDP(0.5)),
-    (dpbandits.LazyDPTS, dpbandits.PureDP(1.0)),
+    (LazyDPTS, dpbandits.PureDP(1.0)),
     (dpbandits.HTINF, dpbandits.PureDP(0.5)),
     (dpbandits.AdaPUCB, dpbandits.PureDP(1.0)),
     (dpbandits.LDPUCB, ZCDP(0.5)),
@@ -326,7 +327,7 @@ def test_long_contexts_are_scaled_to_the_bound():
         dpbandits.LinearThompson(2, 2, budget=ZCDP(1.0), horizon=300, models="disjoint"),
         dpbandits.LinUCBLDP(2, 2, budget=ZCDP(1.0), horizon=300),
     ],
-    ids=lambda policy: type(policy).__name__,
+    ids=lambda policy: policy.preset,
 )
 @pytest.mark.long
 def test_private_policies_with_contexts_stay_within_the_budget(policy):

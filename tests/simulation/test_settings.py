@@ -39,7 +39,7 @@ def test_every_setting_comes_back_from_json(cls, budget):
     assert again == setting
     assert str(again.guarantee) == str(setting.guarantee)
     assert (again.budget, again.holds) == (policy.budget, setting.guarantee.holds)
-    assert (again.name, again.class_name) == ("ours", type(policy).__name__)
+    assert (again.name, again.class_name) == ("ours", policy.preset)
     assert again.arguments["reward_range"] == again.reward_range == (0.0, 2.0)
     if policy.meter is not None:
         assert (again.currency, again.limit) == (policy.meter.currency, policy.meter.limit)

@@ -15,6 +15,7 @@ import pytest
 
 import dpbandits as dpb
 from dpbandits.environments import Bernoulli, Gaussian, LinearArms, RewardTable
+from dpbandits.papers.others import LazyDPTS
 from dpbandits.policies import Policy
 from dpbandits.privacy.ledger import HEAD, LedgerArrays, empty_arrays
 from dpbandits.session.steps import release_of
@@ -33,7 +34,7 @@ def policies() -> list[Policy]:
     return [
         dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5)),
         dpb.AdaCUCB(3, budget=None),
-        dpb.LazyDPTS(3, budget=dpb.PureDP(1.0)),
+        LazyDPTS(3, budget=dpb.PureDP(1.0)),
         dpb.ThompsonSampling(3),
     ]
 

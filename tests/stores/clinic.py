@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
+from dpbandits.papers.dgs import LinUCBDGS
 from dpbandits.policies import registered
 from dpbandits.privacy import Budget, Open
+from dpbandits.privacy.channels import noise_for
 from dpbandits.session.saving import saved
 from dpbandits.stores import decode
 
@@ -48,7 +50,7 @@ def examples(*, private=False, **options):
 
 def noise_of(cls, budget):
     """What a release goes through, but for its scale; without an instance nothing is compiled."""
-    return Open() if budget is None else cls.card.channels[type(budget)].calibrated(budget)
+    return Open() if budget is None else noise_for(budget, cls.card.noise).calibrated(budget)
 
 
 def ada(**options):
@@ -113,7 +115,7 @@ def lost_rounds_count_as_default(policy):
     session = policy.session
     raw, public, booked = session.state.raw, session.state.public, session.rounds.unreleased
     # its increments need a sum to go on from: the one that the released estimate has
-    if isinstance(policy, dpb.LinUCBDGS):
+    if isinstance(policy, LinUCBDGS):
         return raw.total == pytest.approx(public.precision @ public.estimate)
     # which divide a loss by the probability of its arm
     if isinstance(policy, dpb.EXP4 | dpb.BatchedEXP4 | dpb.FrozenEXP4):

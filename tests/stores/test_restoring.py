@@ -20,6 +20,7 @@ from clinic import (
 )
 
 import dpbandits as dpb
+from dpbandits.papers.others import DPSE
 from dpbandits.privacy.ledger import SPAN
 from dpbandits.stores import FileStore
 
@@ -38,7 +39,7 @@ def ada_pucb(**options):
 
 
 def dpse(**options):
-    return dpb.DPSE(3, horizon=100, budget=dpb.PureDP(100.0), seed=3, **options)
+    return DPSE(3, horizon=100, budget=dpb.PureDP(100.0), seed=3, **options)
 
 
 # Going on as before --------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import pytest
 
 from dpbandits import ApproxDP, ArgumentError, PureDP
 from dpbandits.cli.tables import print_tables
+from dpbandits.papers.reproduce import reproduce
 from dpbandits.policies import DEFAULTS, default_for, registered
 from dpbandits.protocol import no_arm
 from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim
@@ -28,7 +29,6 @@ from dpbandits.studies.equal_budget.panel import CHANGING, PANEL, TRIAL, Contest
 from dpbandits.studies.equal_budget.ranking import lost_runs, ranking, relative, who_keeps_tails
 from dpbandits.studies.output import result_folder, write_results
 from dpbandits.studies.plans import Findings, Plan, Size
-from dpbandits.studies.reproduce import reproduce
 
 pytestmark = pytest.mark.xdist_group("the plan of the table of defaults")
 SIZE = Size(quick=True, runs=4, horizon=200)
@@ -82,7 +82,7 @@ def test_every_private_policy_for_finite_arms_enters() -> None:
         name
         for name, cls in registered().items()
         if what_is_taken(cls) == "no contexts"
-        and cls.card.channels
+        and cls.card.noise
         and not cls.card.refuted_because
         and cls.kernels.recommend is no_arm
         and "arms" not in inspect.signature(cls).parameters  # whose features it needs
@@ -98,7 +98,7 @@ def test_every_private_policy_with_contexts_enters_where_they_are_as_secret() ->
             name
             for name, cls in registered().items()
             if what_is_taken(cls) == "contexts"
-            and cls.card.channels
+            and cls.card.noise
             and not cls.card.refuted_because
             and cls.card.protects == protects
         }
@@ -117,7 +117,7 @@ def test_whoever_has_a_radius_enters_with_a_small_one_too() -> None:
         for cls in registered().values()
         if what_is_taken(cls) == "contexts"
         and "radius_scale" in (getattr(cls, "_options", None) or {})
-        and cls.card.channels
+        and cls.card.noise
         and not cls.card.refuted_because
     }
     assert len(with_radius) > 8

@@ -388,7 +388,7 @@ def test_files_that_are_no_studies(tmp_path: Path) -> None:
 def test_a_policy_that_none_of_the_budgets_fits_is_reported(folder: Path) -> None:
     found = problems_of(folder, changed("zcdp = [0.5, 1]\napprox = [[1.0, 1e-5]]", ""))
     assert found == [
-        "policies[0]: none of the study's budgets fits AdaCUCB, which takes zcdp, approx, rdp"
+        "policies[0]: none of the study's budgets fits AdaCUCB, which takes zcdp, approx, rdp, gdp"
     ]
 
 
@@ -469,7 +469,7 @@ def test_logs_that_a_study_cannot_take(folder: Path) -> None:
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, type[Policy]]:
     """A copy of the registry, which the other tests do not see."""
-    copy = dict(policies._REGISTRY)
+    copy = policies.registered()
     monkeypatch.setattr(policies, "_REGISTRY", copy)
     return copy
 
@@ -624,7 +624,7 @@ def test_hidden_folders_of_live_runs_stay_and_those_of_dead_ones_go(tmp_path: Pa
 def test_the_shipped_study_is_in_order() -> None:
     study = load_study(DEMO)
     assert study.log is not None
-    assert {type(policy).__name__ for policy in study.policies} >= {
+    assert {policy.preset for policy in study.policies} >= {
         "AdaCUCB",
         "AdaPUCB",
         "DPSE",

@@ -8,14 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpbandits.environments import (
-    Advised,
-    Bernoulli,
-    GaussianContexts,
-    LinearArms,
-    classifier_advice,
-)
+from dpbandits.environments import Advised, Bernoulli, GaussianContexts, LinearArms
 from dpbandits.errors import StudyError
+from dpbandits.papers.adversarial import classifier_advice
 from dpbandits.studies import Study, load_study, run_study
 
 CONTEXTS = """

@@ -30,7 +30,7 @@ WHEN = "\n\n    Args:\n        n_arms, batch, budget: as there.\n\n    When to c
 @pytest.fixture(scope="module")
 def page():
     """What the first block of the page defines."""
-    known = dict(registry._REGISTRY)
+    known = registry.registered()
     block = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
     scope = {"__name__": "page"}
     exec(block, scope)
@@ -48,7 +48,7 @@ def planted(page):
         attributes = {"__doc__": f"Planted.{WHEN}", "__module__": __name__, **(own or {})}
         if kernels:
             attributes["kernels"] = replace(base.kernels, **kernels)
-        attributes.setdefault("card", replace(base.card, channels={ZCDP: Gaussian}))
+        attributes.setdefault("card", replace(base.card, noise=("Gaussian",)))
         return register(n_arms=3, batch=20)(type(name, (base,), attributes))
 
     return made
@@ -178,7 +178,7 @@ class Quiet(Gaussian):
 
 
 def test_half_the_noise(planted, page):
-    card = replace(page.ExploreThenCommit.card, channels={ZCDP: Quiet})
+    card = replace(page.ExploreThenCommit.card, noise=(Quiet,))
     refused(planted(own={"card": card}), r"would exceed|^partition: after 1 releases a record has")
 
 
@@ -207,7 +207,7 @@ def biased(params, public, contexts, rng):
 
 
 def test_wrong_propensities(planted, page):
-    card = replace(page.ExploreThenCommit.card, channels={ZCDP: Gaussian}, randomised=True)
+    card = replace(page.ExploreThenCommit.card, noise=("Gaussian",), randomised=True)
     refused(planted(choose=biased, own={"card": card}), r"^choose: arm \d was drawn \d+ times")
 
 
@@ -217,7 +217,7 @@ def hardly_biased(params, public, contexts, rng):
 
 
 def test_propensities_that_are_wrong_by_a_twentieth(planted, page):
-    card = replace(page.ExploreThenCommit.card, channels={ZCDP: Gaussian}, randomised=True)
+    card = replace(page.ExploreThenCommit.card, noise=("Gaussian",), randomised=True)
     refused(
         planted(choose=hardly_biased, own={"card": card}), r"^choose: arm \d was drawn \d+ times"
     )

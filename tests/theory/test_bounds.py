@@ -8,18 +8,13 @@ import numpy as np
 import pytest
 
 from dpbandits import (
-    DPSE,
-    DPSEBAI,
     LDPIMED,
     ZCDP,
-    AdaCGOPE,
     AdaCOFUL,
     AdaCUCB,
     AdaPKLUCB,
-    AdaPTT,
     ApproxDP,
     ArgumentError,
-    LinUCBDGS,
     MergedIMED,
     PureDP,
     simulate,
@@ -33,10 +28,12 @@ from dpbandits.environments import (
     LinearArms,
     SwitchingBest,
 )
+from dpbandits.papers.concentrated import AdaCGOPE
+from dpbandits.papers.concentrated.theory import adac_ucb, gope
+from dpbandits.papers.dgs import LinUCBDGS
+from dpbandits.papers.others import DPSE, DPSEBAI, AdaPTT
 from dpbandits.policies import registered
 from dpbandits.theory import BOUNDS, bound, bound_curves, label_of, promises
-from dpbandits.theory.concentrated import adac_ucb
-from dpbandits.theory.stochastic import gope
 
 ARMS = LinearArms([[1.0, 0.0], [0.0, 1.0], [0.8, 0.6]], [0.5, 0.5], rewards="bounded")
 

@@ -9,9 +9,7 @@ from typer.testing import CliRunner
 from dpbandits import (
     EXP3,
     FTPL,
-    GOPE,
     ZCDP,
-    AdaCGOPE,
     AdaCOFUL,
     AdaCUCB,
     AdaPUCB,
@@ -33,8 +31,9 @@ from dpbandits.environments import (
     Piecewise,
 )
 from dpbandits.errors import ArgumentError
+from dpbandits.papers.concentrated import GOPE, AdaCGOPE
+from dpbandits.papers.concentrated.theory import adac_gope
 from dpbandits.theory import World, promises
-from dpbandits.theory.concentrated import adac_gope
 from dpbandits.theory.lower import hidden_signs
 
 COINS = Bernoulli([0.9, 0.4])

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize_scalar
 
-from dpbandits import ZCDP, AdaCGOPE, ArgumentError, PureDP
+from dpbandits import ZCDP, ArgumentError, PureDP
 from dpbandits.environments import LinearArms
-from dpbandits.theory import BOUNDS, concentrated, crossover, free_from, lower, regime, stochastic
-from dpbandits.theory.dynamic import dgs, dgs_noise, dgs_perturbed
+from dpbandits.papers.concentrated import AdaCGOPE
+from dpbandits.papers.concentrated import theory as concentrated
+from dpbandits.papers.dgs.theory import dgs, dgs_noise, dgs_perturbed
+from dpbandits.theory import BOUNDS, crossover, free_from, lower, regime
 
 T = 1000
 L = log(T)
@@ -186,7 +188,7 @@ def test_theorem_4_hides_the_dimension():
     log_ = math.log(2 * 10**6 * 14)
     assert f(10_000, log_) / log_ > 500
     free, noisy = (
-        [stochastic._phases(d, 10, noise, 0.001, 0.5, 0.5, True)[1][5] for d in (400, 1600)]
+        [concentrated._phases(d, 10, noise, 0.001, 0.5, 0.5, True)[1][5] for d in (400, 1600)]
         for noise in (0.0, 1e6)
     )
     assert (noisy[1] - free[1]) / (noisy[0] - free[0]) > 7.0  # 4 if it were linear, 8 = 4^(3/2)
@@ -297,7 +299,7 @@ def test_no_lower_bound_is_above_an_upper_one():
     for epsilon in (0.01, 1.0):
         means = np.array([0.9, 0.6, 0.5])
         asymptotic = lower.pure_asymptotic(horizons, means, epsilon)
-        upper = stochastic.adap_ucb(horizons, 0.9 - means, 1 / epsilon, 3.1)
+        upper = concentrated.adap_ucb(horizons, 0.9 - means, 1 / epsilon, 3.1)
         assert (asymptotic < upper).all()
         assert (lower.lai_robbins(horizons, means) <= asymptotic).all()
         assert (lower.pure_asymptotic_first(horizons, means, epsilon) <= asymptotic + 1e-9).all()
@@ -312,7 +314,7 @@ def test_adap_ucb_solves_for_the_length_of_an_episode():
         lambda n: sqrt(alpha * L / (2 * n)) + s * alpha * L / n - gap / 2, 1.0, 1e9, xtol=1e-9
     )
     by_hand = gap * 4 * root + 3 * alpha / (alpha - 3)
-    assert float(stochastic.adap_ucb(T, [gap], s, alpha)) == pytest.approx(by_hand)
+    assert float(concentrated.adap_ucb(T, [gap], s, alpha)) == pytest.approx(by_hand)
 
 
 # Phases --------------------------------------------------------------------------------------
@@ -325,14 +327,14 @@ def test_a_first_phase_is_as_long_as_the_bound_says(variant, rho):
     policy = AdaCGOPE(world.features, budget=ZCDP(rho), variant=variant, reward_range=(-1.0, 1.0))
     rounds = policy.new_state().public.goal.sum()
     noise = sqrt(0.5 / rho)
-    _, lengths = stochastic._phases(3, 10, noise, 0.001, 0.5, 0.5, variant == "published")
+    _, lengths = concentrated._phases(3, 10, noise, 0.001, 0.5, 0.5, variant == "published")
     assert rounds <= lengths[0] <= 1.08 * rounds
 
 
 def test_gope_by_hand():
-    width, lengths = stochastic._phases(2, 3, 2.0, 0.1, 0.5, 0.5, False)
+    width, lengths = concentrated._phases(2, 3, 2.0, 0.1, 0.5, 0.5, False)
     assert width[:3].tolist() == [0.25, 0.125, 0.0625]
     t = lengths[:3].sum() + 10
     # whoever is left in phase 3 has a gap of 4 / 8 at most, in phase 4 of 4 / 16
     by_hand = lengths[0] + lengths[1] + lengths[2] / 2 + 10 / 4 + 0.1 * t
-    assert float(stochastic.gope(t, 2, 3, 2.0, 0.1)) == pytest.approx(by_hand)
+    assert float(concentrated.gope(t, 2, 3, 2.0, 0.1)) == pytest.approx(by_hand)

@@ -1,33 +1,45 @@
 """One file or folder per family of algorithms; each registers its policies."""
 
-from .adap_tt import AdaPTT
 from .adversarial import (
     EXP3,
     EXP3IX,
     FTPL,
     HTINF,
+    Adversarial,
     BatchConversion,
-    ExpertConversion,
     Learner,
     TsallisINF,
     register_learner,
 )
-from .dgs import ExactLoss, LinUCBDGS
-from .doubling import AdaCUCB, AdaPKLUCB, AdaPKLUCBSDP, AdaPUCB, AdaPUCBSDP
-from .elimination import DPSE, DPSEBAI, DPSESDP
-from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
-from .fixed_linucb import FixedLinUCB
+from .arms import (
+    LDPIMED,
+    Arms,
+    ArmsLocal,
+    ArmsShuffled,
+    DiscountedIMED,
+    MergedIMED,
+    MergedIMEDSDP,
+    MergedKLUCB,
+    MergedThompson,
+)
+from .exp4 import (
+    EXP4,
+    BatchedEXP4,
+    ExpertConversion,
+    Experts,
+    ExpertsLocal,
+    FrozenEXP4,
+    LocalEXP4,
+)
 from .glm import (
+    GLM,
     GLMUCB,
     GLMUCBJDP,
     LDPGLOC,
     LDPSGD,
     GLMThompson,
     GLMThompsonJDP,
-    WeightedGLMJDP,
-    WeightedGLMLDP,
 )
-from .halving import SequentialHalving
 from .hidden import (
     AdaCOFULJDP,
     Device,
@@ -40,42 +52,30 @@ from .hidden import (
     LinUCBJDP,
     LinUCBLDP,
     LinUCBSDP,
-    WishartLinUCBJDP,
 )
-from .lazy_thompson import LazyDPTS
-from .linucb import LinearIMED, LinearThompson, LinUCB, PrivateLinUCB
-from .merged import (
-    DPIMED,
-    DPKLUCB,
-    LDPIMED,
-    DiscountedIMED,
-    MergedIMED,
-    MergedIMEDSDP,
-    MergedKLUCB,
-    MergedThompson,
-    MergedTopTwo,
+from .linear import (
+    RSOFUL,
+    AdaCOFUL,
+    FixedLinear,
+    Linear,
+    LinearIMED,
+    LinearThompson,
+    LinUCB,
+    MergedLinearIMED,
+    PrivateLinUCB,
+    RSLinearIMED,
 )
-from .merged_linear import MergedLinearIMED
-from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
-from .rarely_switching import RSOFUL, AdaCOFUL, RSLinearIMED
+from .search import BestArm, MergedTopTwo, SequentialHalving
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
-from .thompson import DPTS
 
 __all__ = [
-    "DPDPE",
-    "DPIMED",
-    "DPKLUCB",
-    "DPSE",
-    "DPSEBAI",
-    "DPSESDP",
-    "DPTS",
     "EXP3",
     "EXP3IX",
     "EXP4",
     "FTPL",
+    "GLM",
     "GLMUCB",
     "GLMUCBJDP",
-    "GOPE",
     "HTINF",
     "KLUCB",
     "LDPGLOC",
@@ -84,34 +84,30 @@ __all__ = [
     "LDPUCB",
     "RSOFUL",
     "UCB1",
-    "AdaCGOPE",
     "AdaCOFUL",
     "AdaCOFULJDP",
-    "AdaCUCB",
-    "AdaPKLUCB",
-    "AdaPKLUCBSDP",
-    "AdaPTT",
-    "AdaPUCB",
-    "AdaPUCBSDP",
-    "AdaRGOPEVar",
+    "Adversarial",
+    "Arms",
+    "ArmsLocal",
+    "ArmsShuffled",
     "BatchConversion",
     "BatchedEXP4",
+    "BestArm",
     "Device",
     "DiscountedIMED",
-    "ExactLoss",
     "ExpertConversion",
-    "FixedLinUCB",
+    "Experts",
+    "ExpertsLocal",
+    "FixedLinear",
     "FrozenEXP4",
     "GLMThompson",
     "GLMThompsonJDP",
-    "HannaGOPE",
-    "LazyDPTS",
     "Learner",
     "LinUCB",
-    "LinUCBDGS",
     "LinUCBJDP",
     "LinUCBLDP",
     "LinUCBSDP",
+    "Linear",
     "LinearIMED",
     "LinearIMEDJDP",
     "LinearIMEDLDP",
@@ -127,14 +123,10 @@ __all__ = [
     "MergedLinearIMED",
     "MergedThompson",
     "MergedTopTwo",
-    "OutputGOPE",
     "PrivateLinUCB",
     "RSLinearIMED",
     "SequentialHalving",
     "ThompsonSampling",
     "TsallisINF",
-    "WeightedGLMJDP",
-    "WeightedGLMLDP",
-    "WishartLinUCBJDP",
     "register_learner",
 ]

@@ -46,6 +46,7 @@ class Optimism(Part):
     """
 
     what: ClassVar[str] = "exploration"
+    title: ClassVar[str] = "LinUCB"
 
     radius_scale: float = 1.0
     failure_probability: float = 0.001
@@ -81,6 +82,7 @@ class Sampling(Part):
     """
 
     what: ClassVar[str] = "exploration"
+    title: ClassVar[str] = "linear Thompson sampling"
 
     inflation: float = 1.0
 
@@ -111,6 +113,7 @@ class Divergence(Part):
     """
 
     what: ClassVar[str] = "exploration"
+    title: ClassVar[str] = "linear IMED"
 
     alpha: float | None = None
     margin: float | None = None

@@ -15,10 +15,10 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from ..calls import is_open
-from ..kernel import Generator, Kernel, Vector, kernel
+from ..kernel import Generator, Kernel, Vector, bind, kernel, unbound
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import Gaussian, Laplace
+from ..privacy.budgets import Budget
+from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from ..validation import real
@@ -53,49 +53,76 @@ def init(params: StepwiseParams) -> tuple[StepwiseRaw, StepwisePublic]:
     return StepwiseRaw(np.zeros(1)), StepwisePublic(np.zeros(k), np.zeros(k), np.zeros(3, np.int64))
 
 
+terms = index = unbound
+
+
 @kernel
-def choose_ucb1(
+def choose_highest(
     params: StepwiseParams, public: StepwisePublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """Arg max of mean + w sqrt(alpha ln t / N), N of t rounds of the arm; unplayed arms first."""
-    pressure = (
-        params.width
-        * params.width
-        * params.optimism
-        * np.log(max(float(public.clock[CLOCK.rounds]), 1.0))
-    )
+    """Arg max of an index; arms of which no more than ``least`` rewards are known go first."""
+    pressure, least = terms(params, float(public.clock[CLOCK.rounds]))
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        if public.plays[a] == 0.0:
+        n = public.plays[a]
+        if n <= least:
             return a, 1.0
-        index = public.mean[a] + np.sqrt(pressure / public.plays[a])
-        if index > best:
-            best, arm = index, a
+        value = index(params, public.mean[a], n, pressure)
+        if value > best:
+            best, arm = value, a
     return arm, 1.0
 
 
 @kernel
-def choose_kl(
-    params: StepwiseParams, public: StepwisePublic, contexts: Contexts, rng: Generator
-) -> tuple[int, float]:
-    """Arg max of the largest q with N kl(mean, q) <= ln t + c ln ln t, the mean scaled to [0, 1];
-    unplayed arms first.
+def ucb_terms(params: StepwiseParams, t: float) -> tuple[float, float]:
+    return params.width * params.width * params.optimism * np.log(max(t, 1.0)), 0.0
+
+
+@kernel
+def ucb_index(params: StepwiseParams, mean: float, n: float, pressure: float) -> float:
+    """mean + w sqrt(alpha ln t / N), N of t rounds of the arm."""
+    return mean + np.sqrt(pressure / n)
+
+
+@kernel
+def kl_terms(params: StepwiseParams, t: float) -> tuple[float, float]:
+    """ln t + c ln ln t."""
+    pressure = np.log(max(t, 1.0))
+    return pressure + params.optimism * np.log(max(pressure, 1.0)), 0.0
+
+
+@kernel
+def scaled(params: StepwiseParams, mean: float) -> float:
+    """To [0, 1]."""
+    return min(max((mean - params.low) / params.width, 0.0), 1.0)
+
+
+@kernel
+def kl_index(params: StepwiseParams, mean: float, n: float, pressure: float) -> float:
+    """The largest q with N kl(mean, q) <= ln t + c ln ln t, the mean scaled to [0, 1]."""
+    return kl_upper_bound(scaled(params, mean), pressure / n)
+
+
+@kernel
+def local_terms(params: StepwiseParams, t: float) -> tuple[float, float]:
+    """ln t; with Laplace noise an arm with N <= 4 ln(t + 1) goes first."""
+    return np.log(max(t, 1.0)), 4.0 * np.log(t + 1.0) if params.heavy else 0.0
+
+
+@kernel
+def local_index(params: StepwiseParams, mean: float, n: float, pressure: float) -> float:
+    """mean + w sqrt(2 ln t / N) + the noise's own width.
+
+    For Laplace noise of scale s the width is s sqrt(32 ln t / N), as published: a mean of N > 4 ln
+    t such variables exceeds that with probability at most t^-4.  Gaussian noise of standard
+    deviation s widens the variance proxy: sqrt((2 w^2 + 8 s^2) ln t / N).
     """
-    pressure = np.log(max(float(public.clock[CLOCK.rounds]), 1.0))
-    pressure += params.optimism * np.log(max(pressure, 1.0))
-    best, arm = -np.inf, 0
-    for a in range(params.n_arms):
-        if not is_open(contexts, a):
-            continue
-        if public.plays[a] == 0.0:
-            return a, 1.0
-        mean = min(max((public.mean[a] - params.low) / params.width, 0.0), 1.0)
-        index = kl_upper_bound(mean, pressure / public.plays[a])
-        if index > best:
-            best, arm = index, a
-    return arm, 1.0
+    w, s = params.width, params.noise_scale
+    if params.heavy:
+        return mean + (w * np.sqrt(2.0) + s * np.sqrt(32.0)) * np.sqrt(pressure / n)
+    return mean + np.sqrt((2.0 * w * w + 8.0 * s * s) * pressure / n)
 
 
 @kernel
@@ -109,44 +136,11 @@ def choose_thompson(
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        mean = min(max((public.mean[a] - params.low) / params.width, 0.0), 1.0)
-        n = public.plays[a]
+        mean, n = scaled(params, public.mean[a]), public.plays[a]
         draw = rng.beta(1.0 + mean * n, 1.0 + (1.0 - mean) * n)
         if draw > best:
             best, arm = draw, a
     return arm, np.nan
-
-
-@kernel
-def choose_local(
-    params: StepwiseParams, public: StepwisePublic, contexts: Contexts, rng: Generator
-) -> tuple[int, float]:
-    """Arg max of mean + w sqrt(2 ln t / N) + the noise's own width, where an arm with N <= 4 ln(t +
-    1) goes first.
-
-    For Laplace noise of scale s the width is s sqrt(32 ln t / N), as published: a mean of N > 4 ln
-    t such variables exceeds that with probability at most t^-4.  Gaussian noise of standard
-    deviation s widens the variance proxy: sqrt((2 w^2 + 8 s^2) ln t / N).
-    """
-    t = public.clock[CLOCK.rounds]
-    pressure = np.log(max(float(t), 1.0))
-    forced = 4.0 * np.log(t + 1.0) if params.heavy else 0.0
-    w, s = params.width, params.noise_scale
-    best, arm = -np.inf, 0
-    for a in range(params.n_arms):
-        if not is_open(contexts, a):
-            continue
-        n = public.plays[a]
-        if n == 0.0 or n <= forced:
-            return a, 1.0
-        if params.heavy:
-            bonus = (w * np.sqrt(2.0) + s * np.sqrt(32.0)) * np.sqrt(pressure / n)
-        else:
-            bonus = np.sqrt((2.0 * w * w + 8.0 * s * s) * pressure / n)
-        index = public.mean[a] + bonus
-        if index > best:
-            best, arm = index, a
-    return arm, 1.0
 
 
 @kernel
@@ -155,6 +149,10 @@ def publish(params: StepwiseParams, public: StepwisePublic, memo: Vector, releas
     public.plays[arm] += 1.0
     public.mean[arm] += (release[0] - public.mean[arm]) / public.plays[arm]
     public.clock[CLOCK.fresh] = 0
+
+
+def _of(terms: Kernel, index: Kernel) -> Kernels:
+    return _kernels(bind(choose_highest, terms=terms, index=index))
 
 
 def _kernels(choose: Kernel) -> Kernels:
@@ -176,8 +174,6 @@ class _Stepwise(Policy):
 
     learns_off_policy = True
 
-    _optimism: float = 0.0
-
     @staticmethod
     def _arm_estimates(params: StepwiseParams, public: StepwisePublic) -> ArmEstimates:
         known = public.plays > 0.0
@@ -189,7 +185,7 @@ class _Stepwise(Policy):
         lo, hi = self.reward_range
         return StepwiseParams(
             n_arms=self.n_arms,
-            optimism=self._optimism,
+            optimism=self.config.get("alpha", self.config.get("c", 0.0)),
             width=hi - lo,
             low=lo,
             noise_scale=self.noise_scale,
@@ -207,7 +203,7 @@ class LDPUCB(_Stepwise, LocalPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP``, ``ApproxDP`` or ``RDP``
+        budget: ``PureDP`` (Laplace noise, as published) or another notion
             (Gaussian noise); None for UCB1.
         reports: whether ``update`` is given reports instead of rewards.
         **options: see ``Options``.
@@ -230,11 +226,11 @@ class LDPUCB(_Stepwise, LocalPolicy):
             "Ren, Zhou, Liu & Shroff (2020), Multi-Armed Bandits with Local Differential Privacy,"
             " Algorithm LDP-UCB-L"
         ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
         trust_model="local",
         learns_at_once=True,
     )
-    kernels = _kernels(choose_local)
+    kernels = _of(local_terms, local_index)
 
     def __init__(
         self,
@@ -271,17 +267,16 @@ class UCB1(_Stepwise):
             "Auer, Cesa-Bianchi & Fischer (2002), Finite-time Analysis of the Multiarmed Bandit"
             " Problem"
         ),
-        channels={},
         trust_model="none",
         learns_at_once=True,
     )
-    kernels = _kernels(choose_ucb1)
+    kernels = _of(ucb_terms, ucb_index)
 
     def __init__(
         self, n_arms: int, *, alpha: float = 2.0, budget: None = None, **options: Unpack[Options]
     ) -> None:
-        self._optimism = real("alpha", alpha, 0.0, strict=True)
-        super().__init__({"n_arms": n_arms, "alpha": self._optimism}, budget=budget, **options)
+        own = {"n_arms": n_arms, "alpha": real("alpha", alpha, 0.0, strict=True)}
+        super().__init__(own, budget=budget, **options)
 
 
 @register(n_arms=3)
@@ -309,17 +304,15 @@ class KLUCB(_Stepwise):
             "Garivier & Cappé (2011), The KL-UCB Algorithm for Bounded Stochastic Bandits and"
             " Beyond"
         ),
-        channels={},
         trust_model="none",
         learns_at_once=True,
     )
-    kernels = _kernels(choose_kl)
+    kernels = _of(kl_terms, kl_index)
 
     def __init__(
         self, n_arms: int, *, c: float = 0.0, budget: None = None, **options: Unpack[Options]
     ) -> None:
-        self._optimism = real("c", c, 0.0)
-        super().__init__({"n_arms": n_arms, "c": self._optimism}, budget=budget, **options)
+        super().__init__({"n_arms": n_arms, "c": real("c", c, 0.0)}, budget=budget, **options)
 
 
 @register(n_arms=3)
@@ -348,7 +341,6 @@ class ThompsonSampling(_Stepwise):
             "Agrawal & Goyal (2012), Analysis of Thompson Sampling for the Multi-armed Bandit"
             " Problem"
         ),
-        channels={},
         trust_model="none",
         learns_at_once=True,
         randomised=True,

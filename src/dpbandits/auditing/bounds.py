@@ -27,7 +27,7 @@ from scipy.special import logsumexp
 from scipy.stats import beta, norm
 
 from ..errors import ArgumentError
-from ..privacy import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.budgets import Budget, checked_budget
 from ..validation import integer, real
 
 _CANDIDATES = 80  # thresholds that are tried on either side
@@ -126,25 +126,23 @@ def claim_of(budget: Budget, *, gaussian: bool) -> Claim:
     """What a budget promises; ``gaussian`` where all noise is Gaussian, discrete or not, and GDP
     with it.
     """
-    if isinstance(budget, PureDP):
-        return Claim(budget.epsilon, EPSILON)
-    if isinstance(budget, ApproxDP):
-        if gaussian:
-            return Claim(budget.mu, MU)
-        delta = budget.delta
+    currency, limit = checked_budget(budget).kept_in(gaussian=gaussian)
+    order, delta = budget.order, budget.failure
+    if gaussian and currency != "pure":
+        squared = {"gdp": limit, "zcdp": 2 * limit, "rdp": 2 * limit / order}[currency]
+        return Claim(float(np.sqrt(squared)), MU)
+    if delta > 0.0:
         at = Measure(f"ε at δ = {delta:g}", lambda counts, alpha: epsilon_at(delta, counts, alpha))
-        return Claim(budget.epsilon, at)
-    if isinstance(budget, ZCDP):
-        return Claim(float(np.sqrt(2 * budget.rho)), MU) if gaussian else Claim(budget.rho, RHO)
-    assert isinstance(budget, RDP)
-    order = budget.alpha
-    if gaussian:
-        return Claim(float(np.sqrt(2 * budget.epsilon / order)), MU)
-    at = Measure(
-        f"ε of order {order:g}",
-        lambda counts, alpha: order * renyi(np.array([order]), counts, alpha),
-    )
-    return Claim(budget.epsilon, at)
+        return Claim(budget.value, at)
+    if currency == "rdp":
+        at = Measure(
+            f"ε of order {order:g}",
+            lambda counts, alpha: order * renyi(np.array([order]), counts, alpha),
+        )
+        return Claim(limit, at)
+    if currency == "gdp":
+        return Claim(float(np.sqrt(limit)), MU)
+    return Claim(limit, RHO if currency == "zcdp" else EPSILON)
 
 
 # Rules ------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import typer
 
 from .. import __version__
 from ..policies import DEFAULTS, Policy, registered
+from ..rooms import papers
 from ..validation import close_name
 from .audit import audit
 from .check_policy import check_policy
@@ -44,7 +45,7 @@ _KEPT = (
 
 
 class Paper(StrEnum):
-    """What ``studies.papers`` can run, which is imported only where it is needed."""
+    """What ``papers.reproduce`` can run, which is imported only where it is needed."""
 
     adversarial = "adversarial"
     concentrated = "concentrated"
@@ -128,7 +129,7 @@ def list_policies(
     for row in rows:
         table.add_row(
             row["policy"] + (" *" if row["default_for"] else ""),
-            ", ".join(row["budgets"]) or "-",
+            _notions(row["budgets"]),
             row["trust_model"],
             # All that a person contributes: the full words would wrap every line.
             {None: "nothing", "contexts and rewards": "records"}.get(
@@ -267,12 +268,10 @@ def reproduce(
 
 
 def _reproduce(paper: str, size: Size, target: Path, jobs: int, force: bool) -> None:
-    from ..studies.papers import PAPERS
-    from ..studies.reproduce import reproduce as measure
-
-    plan = PAPERS[paper](size)
+    reproduction = papers("reproduce")
+    plan = reproduction.PAPERS[paper](size)
     heading, again = f"{plan.title}: {len(plan.cells)} simulations.", partial(_planned, paper, size)
-    measured = partial(measure, plan, size)
+    measured = partial(reproduction.reproduce, plan, size)
     record = _carried_out(heading, plan.cells, again, measured, target, jobs, force)
     print_tables(record)
     print_claims(record)
@@ -291,9 +290,7 @@ def _run(study: Study, file: Path, target: Path, jobs: int, force: bool) -> None
 
 
 def _planned(paper: str, size: Size) -> Sequence[Cell]:
-    from ..studies.papers import PAPERS
-
-    return PAPERS[paper](size).cells
+    return papers("reproduce").PAPERS[paper](size).cells
 
 
 def _read(study_file: Path) -> Sequence[Cell]:
@@ -336,14 +333,12 @@ def _carried_out(
 
 
 def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
-    from ..privacy.budgets import NOTIONS
-
     card = cls.card
-    private = bool(card.channels) and not card.refuted_because
+    private = bool(card.noise) and not card.refuted_because
     return {
         "policy": name,
         "title": card.title,
-        "budgets": [notion for notion, kind in NOTIONS.items() if kind in card.channels],
+        "budgets": [kind.key for kind in card.notions],
         "trust_model": "void" if card.refuted_because else card.trust_model,
         "protects": card.protects if private else None,
         "view": card.view if private else None,
@@ -352,6 +347,16 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
             f"{one.setting}, {one.trust_model} trust" for one in DEFAULTS if one.policy == name
         ],
     }
+
+
+def _notions(taken: Sequence[str]) -> str:
+    """Keys of notions, in few words."""
+    from ..privacy.budgets import NOTIONS
+
+    others = [key for key in NOTIONS if key not in taken]
+    if len(others) > 1:
+        return ", ".join(taken) or "-"
+    return f"all but {others[0]}" if others else "all"
 
 
 def _authors(source: str) -> str:

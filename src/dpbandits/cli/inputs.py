@@ -82,10 +82,7 @@ def policy_class(name: str) -> type[Policy]:
 
 def budget_of(text: str) -> Budget:
     """A budget as the option ``--budget`` takes it: notion=number[,number]."""
-    from pydantic import ValidationError
-
-    from ..privacy.budgets import NOTIONS
-    from ..studies.schema import Budgets
+    from ..privacy.budgets import NOTIONS, read_budget
 
     notion, _, written = text.partition("=")
     try:
@@ -98,7 +95,6 @@ def budget_of(text: str) -> Budget:
             f" {text!r}"
         )
     try:
-        given = Budgets.model_validate({notion: [numbers[0] if len(numbers) == 1 else numbers]})
-    except ValidationError as error:
-        raise ArgumentError(f"--budget {text}: {error.errors()[0]['ctx']['error']}") from None
-    return getattr(given, notion)[0]
+        return read_budget(notion, numbers[0] if len(numbers) == 1 else numbers)
+    except ArgumentError as error:
+        raise ArgumentError(f"--budget {text}: {error}") from None

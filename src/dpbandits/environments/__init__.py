@@ -1,5 +1,8 @@
 """Environments: what answers a pull, simulated or replayed from data."""
 
+from typing import Any
+
+from ..rooms import moved
 from .base import (
     AdviceEnvironment,
     ArmsEnvironment,
@@ -9,7 +12,6 @@ from .base import (
     Environment,
 )
 from .datasets.classification import Classification, classification
-from .datasets.classifier_advice import ClassifierAdvice, classifier_advice
 from .datasets.doctor import DoctorBandit, DoctorContexts, DoctorReplay, actg175
 from .datasets.lastfm import LastFM, lastfm
 from .datasets.logged import LoggedTrial
@@ -44,7 +46,6 @@ __all__ = [
     "Beta",
     "BoundedGaussian",
     "Classification",
-    "ClassifierAdvice",
     "ContextEnvironment",
     "ContextKernels",
     "ContextTable",
@@ -77,8 +78,13 @@ __all__ = [
     "actg175",
     "best_arm_instances",
     "classification",
-    "classifier_advice",
     "lastfm",
     "movielens",
     "warfarin",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("ClassifierAdvice", "classifier_advice"):
+        return moved(__name__, "adversarial", name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -44,7 +44,7 @@ class PrivateGLM(Estimator):
 
     Args:
         link: "logistic", "identity", "probit", or one of ``register_link``.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the ordinary estimate, without noise.
+        budget: of any notion but ``PureDP``; None for the ordinary estimate, without noise.
             ``method="objective"`` takes ``ApproxDP`` alone.
         method: "newton", noisy Newton steps; "gradient", noisy gradient steps, which need no d^2
             numbers; "objective", the exact minimiser of a perturbed loss.

@@ -300,7 +300,7 @@ class LocalGLM(Estimator):
     Args:
         link, outcome_range, context_bound, parameter_bound, ridge: as for ``PrivateGLM``.
         calibration, noise, grid, seed, outcome_variance: as for ``PrivateGLM``.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``: of each report; None for no noise.
+        budget: of any notion but ``PureDP``: of each report; None for no noise.
         batches: how many; a person is in one of them.  Default: 1 with the identity link, else 2,
             the first with a quarter of the people.  More than 2 have equal sizes.
         hessian_weight: as for ``PrivateGLM``; noise on curvatures matters more here.

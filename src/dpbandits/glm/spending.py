@@ -53,7 +53,7 @@ class Spending:
         2 sqrt(ln(1.25 k / delta)) k / epsilon, and ``holds`` what that comes to.
 
         Raises:
-            ArgumentError: the budget is no ZCDP, ApproxDP or RDP, or too extreme.
+            ArgumentError: no Gaussian noise keeps the budget, or it is too extreme.
         """
         if budget is None:
             return cls(None, (Open(),) * len(shares), None, None)

@@ -157,7 +157,7 @@ def fit_logs(
 
 def _tell(policy: Policy, log: Log, taken: int, off: np.ndarray) -> None:
     """Tell the operator of missing rewards, records left out, and means that may be off."""
-    n, name = log.arms.size, policy.name or type(policy).__name__
+    n, name = log.arms.size, policy.name or policy.preset
     if (missing := int(np.isnan(log.rewards).sum())) >= _SHARE * max(n, 1):
         LOGGER.warning(
             "%s: %d of the %d rewards of the log (%.0f %%) are missing, and count as"

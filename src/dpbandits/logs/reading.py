@@ -125,7 +125,7 @@ def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: i
     if features is None:
         if taken:
             raise ArgumentError(
-                f"features must be given, for {type(policy).__name__} takes contexts: names of"
+                f"features must be given, for {policy.preset} takes contexts: names of"
                 " columns, or an array for each record; a log of decisions has them in the column"
                 " 'features'",
                 "features",
@@ -133,7 +133,7 @@ def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: i
         return None
     if not taken:
         raise ArgumentError(
-            f"features must not be given: {type(policy).__name__} takes no contexts", "features"
+            f"features must not be given: {policy.preset} takes no contexts", "features"
         )
     if isinstance(features, dict):
         raise ArgumentError(

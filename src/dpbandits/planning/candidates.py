@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..algorithms import FrozenEXP4
-from ..algorithms.adversarial.conversion import BatchedPolicy
+from ..algorithms import Adversarial, FrozenEXP4
 from ..policies import Policy, registered
 from ..policies.defaults import written
 from ..privacy.budgets import Budget
@@ -88,24 +87,24 @@ def candidates(setting: Setting, budget: Budget | None) -> tuple[list[Candidate]
     return fitting, left_out
 
 
-def misfit(cls: type[Policy], setting: Setting, budget: Budget | None) -> str | None:
+def misfit(cls: Any, setting: Setting, budget: Budget | None) -> str | None:
     """Why policies of a class cannot be taken, or would protect more than is asked for; None where
     nothing speaks against them but, perhaps, how rewards come about.
     """
-    card, channels = cls.card, cls.card.channels
+    card = cls.card
     if (taken := what_is_taken(cls)) != setting.shows:
         return f"takes {taken}, and the setting shows {setting.shows}"
     if (cls.kernels.recommend is not no_arm) != setting.best_arm:
         return "plays for reward" if setting.best_arm else "searches for the best arm"
     if card.refuted_because:
         return f"keeps no promise: {card.refuted_because}"
-    if budget is not None and not channels:
+    if budget is not None and not card.noise:
         return "has no privacy"
-    if budget is not None and type(budget) not in channels:
-        return f"takes {' or '.join(sorted(one.__name__ for one in channels))}"
+    if budget is not None and not card.takes(type(budget)):
+        return f"takes {' or '.join(sorted(one.__name__ for one in card.notions))}"
     if reason := _of_trust(cls, setting):
         return reason
-    if channels and card.hides_contexts != (setting.contexts == "private"):
+    if card.noise and card.hides_contexts != (setting.contexts == "private"):
         if card.hides_contexts:
             return "hides contexts, too, at the price of more noise"
         return "hides rewards, not contexts"
@@ -114,12 +113,12 @@ def misfit(cls: type[Policy], setting: Setting, budget: Budget | None) -> str | 
     return None
 
 
-def unsuited(cls: type[Policy], setting: Setting) -> str | None:
+def unsuited(cls: Any, setting: Setting) -> str | None:
     """Why policies of a class are not for such rewards; None where they are."""
     if setting.n_experts is not None:
-        stands = not issubclass(cls, FrozenEXP4) or setting.standing_advice
+        stands = cls is not FrozenEXP4 or setting.standing_advice
         return None if stands else "its bound holds for advice that stands for a batch"
-    any_rewards = issubclass(cls, BatchedPolicy)
+    any_rewards = getattr(cls, "policy_class", cls) is Adversarial
     if setting.rewards == "law":
         return "is for rewards without a law, and pays for it" if any_rewards else None
     if any_rewards:
@@ -131,7 +130,7 @@ def unsuited(cls: type[Policy], setting: Setting) -> str | None:
     )
 
 
-def _of_trust(cls: type[Policy], setting: Setting) -> str | None:
+def _of_trust(cls: Any, setting: Setting) -> str | None:
     trust, asked = cls.card.trust_model, setting.trust_model
     if trust in ("none", asked):
         return None
@@ -145,7 +144,7 @@ def _of_trust(cls: type[Policy], setting: Setting) -> str | None:
     return "needs a shuffler" if trust == "shuffle" else "needs no shuffler, and pays for it"
 
 
-def _needed(cls: type[Policy]) -> set[str]:
+def _needed(cls: Any) -> set[str]:
     """What the constructor cannot do without."""
     return {
         name

@@ -93,7 +93,7 @@ def plan(
     measured, play = None, {"runs": runs, "seed": seed, "n_jobs": n_jobs, "progress": progress}
     if simulated:
         rivals = [one for one in fitting if one.title in policies] + [
-            one for one in candidates(setting, None)[0] if not one.cls.card.channels
+            one for one in candidates(setting, None)[0] if not one.cls.card.noise
         ]
         public = _built(rivals, setting, None, horizon, options)[0] if budget else policies
         measured = _measured(policies, public, setting, horizon=simulated, **play)
@@ -311,7 +311,7 @@ def _table(
         proved = one is not None and one.bound.is_binding and np.isfinite(one.values[0])
         row: dict[str, Any] = {
             "policy": title,
-            "default": default is not None and type(policy) is default.policy_class,
+            "default": default is not None and policy.preset == default.policy,
             "promise": float(one.values[0]) if one is not None and proved else math.nan,
             "source": "" if one is None else f"{one.bound.of}: {label_of(one.bound)}",
         }
@@ -342,8 +342,8 @@ def _nobody(setting: Setting, budget: Budget | None, refused: Mapping[str, str])
     """
     if refused:
         return ArgumentError(next(iter(refused.values())))
-    would = [one.cls.card.channels for one in candidates(setting, None)[0]]
-    kinds = sorted({kind.__name__ for channels in would for kind in channels})
+    would = [one.cls.card.notions for one in candidates(setting, None)[0]]
+    kinds = sorted({kind.__name__ for notions in would for kind in notions})
     if not kinds:
         return ArgumentError(f"setting has no policy: {setting.in_words}", "setting")
     allowed = " or ".join(["None", *kinds])

@@ -15,12 +15,12 @@ from ..errors import ArgumentError
 from ..html import Html, glance
 from ..plotting.numbers import number, percent, reward_amount
 from ..policies import Policy
-from ..privacy import ZCDP, PureDP
 from ..privacy.budgets import Budget
 from ..report.estimates import Estimate, interval_in_words
 from ..simulation import simulate
 from ..theory import BOUNDS, Promise, bound_curves, crossover, free_from
 from ..theory.curves import label_of
+from ..theory.regimes import Budget as Minimax
 from ..validation import real
 from .candidates import Candidate
 from .measuring import Measured, paired_lead
@@ -357,7 +357,7 @@ class Plan:
         known = self.setting
         central = known.shows == "no contexts" and known.trust_model == "central"
         plain = known.contexts == "none" and known.rewards == "law" and known.n_arms > 1
-        if known.best_arm or not (central and plain and isinstance(self.budget, PureDP | ZCDP)):
+        if known.best_arm or not (central and plain and isinstance(self.budget, Minimax)):
             return None
         return max(1, math.ceil(crossover(self.budget, n_arms=known.n_arms)))
 

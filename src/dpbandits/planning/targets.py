@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ArgumentError
 from ..plotting.numbers import reward_amount
-from ..privacy.budgets import ZCDP, Budget
+from ..privacy.budgets import Budget
 from ..report.estimates import Estimate, estimate
 
 _PER_DECADE = 20  # neighbours differ by 12 %
@@ -28,8 +28,8 @@ class Affordable:
         low, high: the smallest one where the interval of mean regret reaches the target, and where
             all of it is at most the target; None where no budget is that large.  The true one lies
             between, as far as regret falls while budgets grow.
-        tried: every budget that was simulated: ``budget``, ``value`` (its epsilon or rho), ``mean``
-            regret with the interval ``low`` to ``high``; without privacy in the last row.
+        tried: every budget that was simulated: ``budget``, ``value`` (its number that varies),
+            ``mean`` regret with the interval ``low`` to ``high``; without privacy in the last row.
     """
 
     policy: str
@@ -56,7 +56,7 @@ def cheapest(
 
     Args:
         policy: whose regret.
-        like: a budget of the notion; all but its epsilon or rho is kept.
+        like: a budget of the notion; all but the number that varies is kept.
         target: what may be lost.
         losses: of all runs at a budget, None for no privacy.
 
@@ -68,7 +68,7 @@ def cheapest(
     >>> str(found.budget)
     '0.1-DP'
     """
-    budgets, name = ladder(like, _PER_DECADE), _number_of(like)
+    budgets = ladder(like, _PER_DECADE)
     tried: dict[Budget | None, Estimate] = {}
 
     def regret(budget: Budget | None) -> Estimate:
@@ -88,7 +88,7 @@ def cheapest(
     sure = regret(budgets[-1]).high <= target
     high = first_enough(budgets, lambda budget: regret(budget).high <= target) if sure else None
     rows = [
-        {"budget": str(one or "none"), "value": getattr(one, name, math.inf), **found._asdict()}
+        {"budget": str(one or "none"), "value": one.value if one else math.inf, **found._asdict()}
         for one, found in tried.items()
     ]
     return Affordable(
@@ -105,7 +105,7 @@ def ladder(like: Budget, per_decade: int, *, above: bool = False) -> list[Budget
     """Budgets of one notion, from strict to loose, as far as one may want them.
 
     Args:
-        like: all but its epsilon or rho is kept.
+        like: all but the number that varies is kept.
         per_decade: how many to a factor of ten.
         above: leave out those that are no looser than this one.
 
@@ -113,21 +113,11 @@ def ladder(like: Budget, per_decade: int, *, above: bool = False) -> list[Budget
     >>> [budget.epsilon for budget in ladder(PureDP(10.0), 2, above=True)]
     [31.6, 100.0]
     """
-    name = _number_of(like)
-    lowest, highest = (-6, 3) if name == "rho" else (-3, 2)
+    lowest, highest = like.decades
     steps = np.arange(lowest * per_decade, highest * per_decade + 1)
     values = [float(f"{10 ** (step / per_decade):.3g}") for step in steps]
-    least = getattr(like, name) if above else 0.0
-    return [
-        replace(like, **{name: value})  # type: ignore[type-var]
-        for value in values
-        if value > least
-    ]
-
-
-def _number_of(like: Budget) -> str:
-    """The number of a budget that a search varies."""
-    return "rho" if isinstance(like, ZCDP) else "epsilon"
+    least = like.value if above else 0.0
+    return [like.at(value) for value in values if value > least]
 
 
 def first_enough(ladder: Sequence[Budget], enough: Callable[[Budget], bool]) -> int:

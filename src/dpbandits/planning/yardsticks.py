@@ -24,8 +24,8 @@ import numpy as np
 from ..environments import ArmsEnvironment
 from ..environments.base import ArmsKernels, StationaryState
 from ..kernel import Generator, Kernel, Vector, bind, entry, inlined, unbound
-from ..privacy import Channel, Gaussian, Laplace, Open, PureDP
 from ..privacy.budgets import Budget
+from ..privacy.channels import FAMILIES, Channel, Gaussian, Laplace, Open, noise_for
 from ..report.estimates import Estimate, estimate
 from ..report.intervals import curve, mean
 from ..simulation.seeding import identity, stream
@@ -249,8 +249,8 @@ def _channel(budget: Budget | None) -> Channel:
     """The noise of one release."""
     if budget is None:
         return Open()
-    kind = Laplace if isinstance(budget, PureDP) else Gaussian
-    return kind.calibrated(budget)
+    channel: Channel = noise_for(budget, FAMILIES).calibrated(budget)
+    return channel
 
 
 def _noise(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.budgets import NOTIONS, Budget, checked_budget
 from .numbers import probability_in_words
 
 NO_GUARANTEE = "no guarantee"
@@ -47,28 +47,21 @@ class BudgetLabel:
 def budget_label(budget: Budget | None) -> BudgetLabel:
     """The label of a budget, with at most six digits of each number, rounded up.
 
+    >>> from dpbandits import ZCDP, ApproxDP
     >>> budget_label(ZCDP(0.123456789)).text, budget_label(ApproxDP(1.0, 1e-6)).notion
     ('0.123457-zCDP', 'Approximate DP, δ = one in a million')
     """
-    match budget:
-        case ZCDP(rho):
-            return BudgetLabel(budget, budget.shown(), "zCDP", "ρ", rho, 0)
-        case PureDP(epsilon):
-            return BudgetLabel(budget, budget.shown(), "Pure DP", "ε", epsilon, 1)
-        case ApproxDP(epsilon, delta):
-            notion = f"Approximate DP, δ = {probability_in_words(delta)}"
-            return BudgetLabel(budget, budget.shown(), notion, "ε", epsilon, 2)
-        case RDP(alpha, epsilon):
-            notion = f"Rényi DP, order {alpha:.6g}"
-            return BudgetLabel(budget, budget.shown(), notion, "ε", epsilon, 3)
-        case None:
-            return BudgetLabel(None, "no privacy", "No privacy", "", math.inf, 4)
-    raise TypeError(f"{budget!r} is no budget")
+    if budget is None:
+        return BudgetLabel(None, "no privacy", "No privacy", "", math.inf, len(NOTIONS))
+    panel = checked_budget(budget).panel(probability_in_words)
+    rank = list(NOTIONS).index(budget.key)
+    return BudgetLabel(budget, budget.shown(), panel, budget.symbol, budget.value, rank)
 
 
 def by_notion(labels: Iterable[BudgetLabel]) -> list[list[BudgetLabel]]:
     """Each label once, from strict to loose, those of one notion together.
 
+    >>> from dpbandits import PureDP
     >>> labels = map(budget_label, [None, PureDP(1.0), PureDP(0.5), PureDP(1.0)])
     >>> [[label.text for label in alike] for alike in by_notion(labels)]
     [['0.5-DP', '1-DP'], ['no privacy']]
@@ -90,6 +83,7 @@ class Promise(NamedTuple):
 def promise(asked: Budget | None, holds: Budget | None) -> Promise:
     """A budget that was asked for, and what holds in its place where that differs.
 
+    >>> from dpbandits import PureDP
     >>> print(promise(PureDP(1.0), PureDP(1.0)), promise(PureDP(1.0), None), sep=" / ")
     1-DP / 1-DP, no guarantee
     """

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import ArgumentError
-from ..privacy.budgets import EXAMPLES, Budget
+from ..privacy.budgets import Budget
 from ..privacy.channels import Channel
 from ..privacy.continual import Counter
 from ..privacy.grids import default_grid, finest_grid
@@ -190,7 +190,7 @@ class Configured:
     @classmethod
     def example_budgets(cls) -> list[Budget]:
         """One small budget of every notion that the class accepts."""
-        return [budget for budget in EXAMPLES if type(budget) in cls.card.channels]
+        return [kind(*kind.example) for kind in cls.card.notions]
 
     def __repr__(self) -> str:
         given = {

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import ArgumentError
 from ..privacy.budgets import Budget
 from ..validation import choice, flag
-from .registry import registered
+from .registry import find
 
 CONTEXTS = ("none", "fixed", "public", "private")
 
@@ -56,7 +56,7 @@ class Default:
     @property
     def policy_class(self) -> Any:
         """The class itself."""
-        return registered()[self.policy]
+        return find(self.policy)
 
     @property
     def call(self) -> str:

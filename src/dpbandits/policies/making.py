@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from ..privacy.budgets import EXAMPLES
+from ..privacy.budgets import examples
 from ..validation import close_name
 
 _LONGEST_EXAMPLE = 40  # characters of an argument that is shown
@@ -80,7 +80,7 @@ def misfit(cls: Any, args: Sequence[Any], given: Mapping[str, Any]) -> str | Non
 
 def unknown_argument(cls: Any, name: str, known: Iterable[str]) -> str:
     """What to say after an unknown argument: that it belongs to the budget, or a close name."""
-    if not any(name in _numbers(budget) for budget in EXAMPLES):
+    if not any(name in _numbers(budget) for budget in examples()):
         return close_name(name, known)
     taken = cls.example_budgets()
     if not taken:

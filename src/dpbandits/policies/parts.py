@@ -27,8 +27,9 @@ class Part:
 
     what: ClassVar[str] = "part"  # the word for such parts in messages
 
-    def __init_subclass__(cls) -> None:
-        _KINDS[cls.__name__] = cls
+    def __init_subclass__(cls, base: bool = False) -> None:
+        if not base:  # which is no part by itself
+            _KINDS[cls.__name__] = cls
 
     def _set(self, **checked: Any) -> None:
         """Keep arguments as their checks return them."""
@@ -47,7 +48,7 @@ class Part:
     def to_dict(self) -> dict[str, Any]:
         """The kind and those arguments that are not at their default, for files.
 
-        >>> from dpbandits.parts import IMED  # doctest: +SKIP
+        >>> from dpbandits.parts import IMED
         >>> IMED(alpha=1.3).to_dict()
         {'kind': 'IMED', 'alpha': 1.3}
         """

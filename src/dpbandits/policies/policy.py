@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import PurePath
@@ -92,7 +92,7 @@ class Policy(Configured, metaclass=PolicyClass):
         if composition is not None:
             self.kernels, self.card = composition
             if found := preset_of(type(self), self.config):
-                self.card = replace(self.card, **found[0].about)
+                name, self.card = found[0].name, replace(self.card, **found[0].about)
         if options.get("grid") is None and settings.grid != self._default_grid:
             settings = replace(settings, grid=self._default_grid)
             self.config = MappingProxyType({**self.config, "grid": settings.grid})
@@ -146,6 +146,10 @@ class Policy(Configured, metaclass=PolicyClass):
         """
         return None
 
+    def of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Arrays that were saved, also of an earlier version, as this one has them."""
+        return dict(arrays)
+
     def _assumed(self) -> Sequence[str]:
         """What the guarantee assumes beside what all guarantees do."""
         return ()
@@ -166,7 +170,7 @@ class Policy(Configured, metaclass=PolicyClass):
         """What ``choose`` sees: a matrix of its own, or 0 for nothing."""
         if contexts is not None:
             raise ArgumentError(
-                f"contexts must not be given to {type(self).__name__}, which takes none: pull()"
+                f"contexts must not be given to {self.preset}, which takes none: pull()"
                 " chooses the arm",
                 "contexts",
             )
@@ -358,8 +362,7 @@ class Policy(Configured, metaclass=PolicyClass):
         """
         if self.kernels.absorb is own_alone:
             raise ArgumentError(
-                f"release must not be given to {type(self).__name__}, which learns from its own"
-                " alone",
+                f"release must not be given to {self.preset}, which learns from its own alone",
                 "release",
             )
         memo, size = self.statistic.memo, self.statistic.size
@@ -760,7 +763,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
     with of_this_version(store):
         policy: Policy = find(header["class"])(**arguments(header["config"]))
         life = Life(*header["life"])
-        restore(policy.session, header, arrays, life)
+        restore(policy.session, header, policy.of_today(arrays), life)
     if simulation:
         if policy.noise_source.secure:
             raise ClaimError(

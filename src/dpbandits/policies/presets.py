@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..errors import ArgumentError
-from ..privacy.budgets import EXAMPLES, Budget
+from ..privacy.budgets import Budget
 from ..protocol import Card, Kernels
 from .making import misfit
 from .parts import Part
@@ -89,6 +89,7 @@ class Preset:
         about: what the card says otherwise than the class: title, source, errata and so on.
         example: arguments of a small instance, apart from the budget.
         doc: what it is, in the form of a docstring.
+        home: the module that has it.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Preset:
     about: Mapping[str, Any] = field(default_factory=dict)
     example: Mapping[str, Any] = field(default_factory=dict)
     doc: str = ""
+    home: str = ""
 
     def __call__(self, *args: Any, **own: Any) -> Any:
         """The policy.
@@ -162,7 +164,7 @@ class Preset:
 
     def example_budgets(self) -> list[Budget]:
         """One small budget of every notion that it accepts."""
-        return [budget for budget in EXAMPLES if type(budget) in self.card.channels]
+        return [kind(*kind.example) for kind in self.card.notions]
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
@@ -229,13 +231,16 @@ def _renamed(template: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _filled(template: Any, own: Mapping[str, Any]) -> Any:
     """A template with its places filled."""
     if isinstance(template, Given):
-        value = own[template.name]
+        value, name, default = own[template.name], template.name, template.default
+        if value is None and default is not None and default is not _NEEDED:
+            # To a part it may mean its own default, which nobody who gives None has asked for.
+            raise ArgumentError(f"{name} must be like its default, {default!r}, got None", name)
         if template.values is None:
             return value
         known = [key for key in template.values if key == value and type(key) is type(value)]
         if not known:
             allowed = " or ".join(repr(key) for key in template.values)
-            raise ArgumentError(f"{template.name} must be {allowed}, got {value!r}", template.name)
+            raise ArgumentError(f"{name} must be {allowed}, got {value!r}", name)
         return template.values[known[0]]
     if isinstance(template, Like):
         return template.kind(**{name: _filled(one, own) for name, one in template.values.items()})

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..html import Html, glance, items, page, tag
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.budgets import Budget
 from ..privacy.channels import CERTIFIED, GAUSSIAN, HEMISPHERE, OPEN
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
@@ -143,23 +143,20 @@ def spent(promise: Guarantee, ledger: Ledger) -> str:
 
 def as_approx(
     policy: Configured, delta: float = DELTA, *, older_noise: bool = False
-) -> ApproxDP | PureDP | None:
+) -> Budget | None:
     """What holds as (epsilon, delta)-DP, with the exact curve of Gaussian noise, which secure noise
-    keeps, too (``privacy.discrete``), but for that of earlier versions; pure DP as it is, and
-    (epsilon, delta)-DP at its own delta.
+    keeps, too (``privacy.discrete``), but for that of earlier versions; a budget that has an
+    epsilon of DP as it is.
 
     >>> from dpbandits import AdaCUCB, ZCDP
     >>> round(as_approx(AdaCUCB(2, budget=ZCDP(0.02))).epsilon, 4)
     0.8341
     """
     holds = policy.effective_budget
-    if isinstance(holds, ZCDP):
-        exact = policy.channel.family == GAUSSIAN and not older_noise
-        return holds.to_approx(delta, gaussian=exact)
-    if isinstance(holds, RDP):
-        return holds.to_approx(delta)
-    assert holds is None or isinstance(holds, PureDP | ApproxDP)
-    return holds
+    if holds is None or holds.is_epsilon:
+        return holds
+    exact = policy.channel.family == GAUSSIAN and not older_noise
+    return holds.to_approx(delta, gaussian=exact)
 
 
 # What the sections say ------------------------------------------------------------------------
@@ -188,7 +185,7 @@ def _promised(policy: Configured, now: Standing) -> Iterator[list[str]]:
         f"{promise.holds.shown()}, {promise.view} view, {promise.trust_model} trust",
     ]
     found = as_approx(policy, older_noise=now.older_noise)
-    if isinstance(found, ApproxDP) and found != promise.holds:
+    if found != promise.holds:
         yield ["as (epsilon, delta)", f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"]
     yield ["in other words", promise.means]
 

@@ -4,11 +4,14 @@ them: classes, and presets of classes that take parts.
 
 from __future__ import annotations
 
+import copyreg
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ..errors import ArgumentError, MissingExtra, StateFileError
+from ..rooms import papers
 from ..validation import close_name
 from .presets import Preset
 
@@ -76,6 +79,7 @@ def preset(
         about=about or {},
         example=policy_class.example if example is None else example,
         doc=doc,
+        home=sys._getframe(1).f_globals["__name__"],
     )
     _REGISTRY[name] = made
     _PRESETS.setdefault(policy_class, []).append(made)
@@ -84,6 +88,7 @@ def preset(
 
 def registered() -> dict[str, Any]:
     """Every policy by name, in alphabetical order: a class, or a preset, which is called alike."""
+    papers()
     return dict(sorted(_REGISTRY.items()))
 
 
@@ -96,10 +101,19 @@ def find(name: str) -> Any:
     >>> find("MergedIMED").policy_class.__name__
     'Arms'
     """
-    known = _COMPOSED | registered()
+    core = _COMPOSED | _REGISTRY
+    known = core if name in core else _COMPOSED | registered()
     if name not in known:
         raise ArgumentError(f"name must be that of a policy; {close_name(name, known)}", "name")
     return known[name]
+
+
+copyreg.pickle(Preset, lambda one: (find, (one.name,)))  # type: ignore[arg-type, return-value]
+
+
+def home_of(policy: Any) -> str:
+    """The module that has a policy of the list."""
+    return str(policy.home if isinstance(policy, Preset) else policy.__module__)
 
 
 def preset_of(policy_class: Any, config: Mapping[str, Any]) -> tuple[Preset, dict[str, Any]] | None:

@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
 
 from ..errors import ArgumentError
 from ..privacy import accounting
-from ..privacy.budgets import EXAMPLES, ApproxDP, Budget
-from ..privacy.channels import LAPLACE, OPEN, PURE, Certified, Channel, LaplaceVector, Open
+from ..privacy.budgets import ApproxDP, Budget
+from ..privacy.channels import LAPLACE, OPEN, PURE, Certified, Channel, Open, noise_for
 from ..privacy.continual import Counter, Independent
 from ..privacy.guarantees import Guarantee, View
 from ..privacy.ledger import Meter
@@ -44,16 +43,15 @@ class Terms:
         """The channel one release of which spends the budget; open without a budget."""
         if self.budget is None:
             return Open()
-        channels = self.card.channels
-        if type(self.budget) not in channels:
-            allowed = " or ".join(["None", *sorted(kind.__name__ for kind in channels)])
-            fitting = [one for one in EXAMPLES if type(one) in channels]
-            example = f", as in budget={fitting[0]!r}" if fitting else ""
+        kinds = self.card.notions
+        if type(self.budget) not in kinds:
+            allowed = " or ".join(["None", *sorted(kind.__name__ for kind in kinds)])
+            example = f", as in budget={kinds[0](*kinds[0].example)!r}" if kinds else ""
             raise ArgumentError(
                 f"budget must be {allowed} for {self.policy}{example}, got {shown(self.budget)}",
                 "budget",
             )
-        kind = cast(Any, channels[type(self.budget)])
+        kind = noise_for(self.budget, self.card.noise)
         try:
             channel: Channel = kind.calibrated(self.budget, calibration=self.settings.calibration)
         except (ArgumentError, ArithmeticError) as error:
@@ -96,13 +94,6 @@ class Terms:
         """Whether a proof covers all releases of a user together, and not fewer."""
         return isinstance(self.channel, Certified)
 
-    @property
-    def _obeys_gdp(self) -> bool:
-        """Whether the noise keeps a Gaussian-DP curve, or counts as such; Laplace noise on vectors
-        keeps a zCDP bound only.
-        """
-        return not isinstance(self.channel, LaplaceVector)
-
     @cached_property
     def effective_budget(self) -> Budget | None:
         """The budget that one release, and by parallel composition the whole run, really spends;
@@ -115,7 +106,7 @@ class Terms:
             return budget
         if self.channel.family == LAPLACE:
             return budget
-        if self._obeys_gdp:
+        if self.channel.keeps_gdp:
             delta = accounting.gaussian_delta(budget.epsilon, 1.0 / multiplier)
         else:
             delta = accounting.zcdp_delta(0.5 / multiplier**2, budget.epsilon)
@@ -130,7 +121,7 @@ class Terms:
         holds = self.effective_budget
         if holds is None:
             return None
-        meter = Meter.of(holds, gaussian=self._obeys_gdp)
+        meter = Meter.of(holds, gaussian=self.channel.keeps_gdp)
         # Near delta = 1 the way back from delta to the noise has no digits left.
         exact = holds == self.budget
         return meter if exact else replace(meter, limit=self.channel.cost(meter.currency))

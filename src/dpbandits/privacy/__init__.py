@@ -7,7 +7,7 @@ from .amplification import (
     gaussian_shuffle_amplification,
     shuffle_amplification,
 )
-from .budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from .budgets import GDP, RDP, ZCDP, ApproxDP, Budget, PureDP, notion
 from .channels import Certified, Channel, Gaussian, Hemisphere, Laplace, LaplaceVector, Open
 from .continual import (
     BinaryTree,
@@ -28,6 +28,7 @@ from .meaning import Meaning
 from .vector_channels import SymmetricChannel, VectorChannel
 
 __all__ = [
+    "GDP",
     "RDP",
     "ZCDP",
     "Amplification",
@@ -55,6 +56,7 @@ __all__ = [
     "SymmetricChannel",
     "VectorChannel",
     "gaussian_shuffle_amplification",
+    "notion",
     "overshoot",
     "shuffle_amplification",
     "smat",

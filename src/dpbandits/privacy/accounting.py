@@ -177,6 +177,19 @@ def pure_mu(epsilon: float) -> float:
     return math.nextafter(mu * (1.0 + 32 * _ULP), math.inf)
 
 
+def variation_of(divergence: float) -> float:
+    """The largest total variation V of two laws whose Kullback-Leibler divergences are both at most
+    this: 2 V artanh(V) <= divergence (``meaning``).
+    """
+    if divergence > 60.0:
+        return 1.0
+
+    def excess(variation: float) -> float:
+        return 2.0 * variation * math.atanh(min(variation, 1.0 - 1e-16)) - divergence
+
+    return solve_up(excess, 0.0, 1.0)
+
+
 def solve_up(excess: Callable[[float], float], low: float, high: float) -> float:
     """The least x >= low at which the increasing ``excess`` is not negative, rounded up."""
     if excess(low) >= 0.0:

@@ -23,9 +23,9 @@ keeps the GDP one (``discrete``), and secure noise always has that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from ..errors import ArgumentError
 from ..kernel import Generator, Vector, entry, kernel, outlined
 from ..validation import real, shown
 from . import accounting
-from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
+from .budgets import NOTIONS, ApproxDP, Budget, Currency
 from .discrete import raised, simulated_gaussian, simulated_laplace
 
 Calibration = Literal["exact", "paper"]
@@ -130,6 +130,39 @@ class Channel:
     family: ClassVar[int]
     norm: ClassVar[int]  # in which sensitivity is measured: 1 or 2
     name: ClassVar[str]
+    keeps_gdp: ClassVar[bool] = True  # whether its noise keeps Gaussian DP, or counts as such
+
+    @classmethod
+    def takes(cls, notion: Budget | type[Budget]) -> bool:
+        """Whether there is such noise for the notion."""
+        return cls.name in notion.noises
+
+    @classmethod
+    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Self:
+        """The channel one release of which spends the budget.
+
+        ``calibration="paper"`` uses the constants of the literature for an (epsilon, delta) budget,
+        where there are some: see the class.
+
+        Raises:
+            ArgumentError: there is no such noise for the notion.
+        """
+        if not (isinstance(budget, Budget) and cls.takes(budget)):
+            kinds = [kind.__name__ for kind in NOTIONS.values() if cls.takes(kind)]
+            raise ArgumentError(
+                f"budget must be {' or '.join(kinds)} for {cls.name} noise, got {shown(budget)}"
+            )
+        if calibration == "paper" and isinstance(budget, ApproxDP):
+            published = cls._published(budget)
+            if published is not None:
+                return cls(published)
+        currency, amount = budget.kept_in(gaussian=cls.keeps_gdp)
+        return cls(multiplier_of(cls.family, amount, currency, budget.order))
+
+    @staticmethod
+    def _published(budget: ApproxDP) -> float | None:
+        """The multiplier that the literature has for the budget; None for no other than ours."""
+        return None
 
     @property
     def composition_norm(self) -> int:
@@ -178,34 +211,22 @@ class Channel:
 
 @dataclass(frozen=True)
 class Gaussian(Channel):
-    """Normal noise of standard deviation ``multiplier`` times the L2 sensitivity."""
+    """Normal noise of standard deviation ``multiplier`` times the L2 sensitivity.
+
+    ``calibration="paper"`` uses the classical sqrt(2 ln(1.25 / delta)) / epsilon, as published
+    recipes do; above epsilon = 1 its real delta is larger (0.41 instead of 0.1 at epsilon = 10).
+
+    >>> round(Gaussian.calibrated(ApproxDP(1.0, 1e-6)).multiplier, 5)
+    4.22468
+    """
 
     family: ClassVar[int] = GAUSSIAN
     norm: ClassVar[int] = 2
     name: ClassVar[str] = "Gaussian"
 
-    @classmethod
-    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Gaussian:
-        """The channel one release of which spends the budget.
-
-        ``calibration="paper"`` uses the classical sqrt(2 ln(1.25 / delta)) / epsilon for an
-        (epsilon, delta) budget, as published recipes do; above epsilon = 1 its real delta is larger
-        (0.41 instead of 0.1 at epsilon = 10).
-
-        >>> round(Gaussian.calibrated(ApproxDP(1.0, 1e-6)).multiplier, 5)
-        4.22468
-        """
-        if isinstance(budget, ZCDP):
-            return cls(math.sqrt(0.5 / budget.rho))
-        if isinstance(budget, RDP):
-            return cls(math.sqrt(0.5 * budget.alpha / budget.epsilon))
-        if isinstance(budget, ApproxDP):
-            if calibration == "paper":
-                return cls(math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon)
-            return cls(1.0 / budget.mu)
-        raise ArgumentError(
-            f"budget must be ZCDP, ApproxDP or RDP for Gaussian noise, got {shown(budget)}"
-        )
+    @staticmethod
+    def _published(budget: ApproxDP) -> float:
+        return math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon
 
 
 class PublishedGaussian:
@@ -215,6 +236,8 @@ class PublishedGaussian:
         multiplier: what ``calibration="paper"`` makes of an ``ApproxDP`` budget; everything else is
             as in ``Gaussian``, exact.
     """
+
+    name, takes = Gaussian.name, Gaussian.takes
 
     def __init__(self, multiplier: Callable[[ApproxDP], float]) -> None:
         self._multiplier = multiplier
@@ -238,15 +261,6 @@ class Laplace(Channel):
     norm: ClassVar[int] = 1
     name: ClassVar[str] = "Laplace"
 
-    @classmethod
-    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Laplace:
-        """The channel one release of which spends the budget, which must be in pure DP; published
-        constants are exact here.
-        """
-        if isinstance(budget, PureDP):
-            return cls(1.0 / budget.epsilon)
-        raise ArgumentError(f"budget must be PureDP for Laplace noise, got {shown(budget)}")
-
 
 @dataclass(frozen=True)
 class LaplaceVector(Channel):
@@ -256,30 +270,22 @@ class LaplaceVector(Channel):
     In the L1 norm n coordinates would cost up to sqrt(n) times as much; but what holds is zCDP, not
     pure DP.  Its variance is twice that of the Gaussian noise that costs as much, so that it is
     here for algorithms that were published with it.
+
+    ``calibration="paper"`` uses 3 sqrt(ln(1 / delta)) / epsilon, which is advanced composition over
+    the coordinates (Faster Rates for Private Adversarial Bandits, Algorithm 2).
+
+    >>> round(LaplaceVector.calibrated(ZCDP(0.5)).multiplier, 5)
+    1.0
     """
 
     family: ClassVar[int] = VECTOR
     norm: ClassVar[int] = 2
     name: ClassVar[str] = "Laplace vector"
+    keeps_gdp: ClassVar[bool] = False
 
-    @classmethod
-    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> LaplaceVector:
-        """The channel one release of which spends the budget.
-
-        ``calibration="paper"`` uses 3 sqrt(ln(1 / delta)) / epsilon for an (epsilon, delta) budget,
-        which is advanced composition over the coordinates (Faster Rates for Private Adversarial
-        Bandits, Algorithm 2).
-
-        >>> round(LaplaceVector.calibrated(ZCDP(0.5)).multiplier, 5)
-        1.0
-        """
-        if isinstance(budget, ApproxDP) and calibration == "paper":
-            return cls(3.0 * math.sqrt(-math.log(budget.delta)) / budget.epsilon)
-        if isinstance(budget, ZCDP | ApproxDP):
-            return cls(math.sqrt(0.5 / budget.rho))
-        raise ArgumentError(
-            f"budget must be ZCDP or ApproxDP for Laplace noise on a vector, got {shown(budget)}"
-        )
+    @staticmethod
+    def _published(budget: ApproxDP) -> float:
+        return 3.0 * math.sqrt(-math.log(budget.delta)) / budget.epsilon
 
 
 @dataclass(frozen=True)
@@ -294,13 +300,6 @@ class Certified(Channel):
     family: ClassVar[int] = CERTIFIED
     norm: ClassVar[int] = 2
     name: ClassVar[str] = "certified"
-
-    @classmethod
-    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Certified:
-        """The channel one release of which spends the budget."""
-        if isinstance(budget, ApproxDP):
-            return cls(1.0 / budget.mu)
-        raise ArgumentError(f"budget must be ApproxDP for certified noise, got {shown(budget)}")
 
 
 @dataclass(frozen=True)
@@ -332,17 +331,6 @@ class Hemisphere(Channel):
     norm: ClassVar[int] = 2
     name: ClassVar[str] = "hemisphere"
 
-    @classmethod
-    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Hemisphere:
-        """The channel one release of which spends the budget, which must be in pure DP; published
-        constants are exact here.
-        """
-        if isinstance(budget, PureDP):
-            return cls(1.0 / budget.epsilon)
-        raise ArgumentError(
-            f"budget must be PureDP for vectors on half spheres, got {shown(budget)}"
-        )
-
     @property
     def composition_norm(self) -> int:
         return 1
@@ -371,6 +359,42 @@ class Open(Channel):
             raise ArgumentError(
                 f"multiplier must be 0 for the open channel, got {self.multiplier!r}"
             )
+
+
+# The families of which there is noise for budgets, by name.
+FAMILIES: dict[str, type[Channel]] = {
+    kind.name: kind for kind in (Gaussian, Laplace, LaplaceVector, Certified, Hemisphere)
+}
+
+
+def noise_for(notion: Budget | type[Budget], kinds: Iterable[Any]) -> Any:
+    """Of these families, by name or class, the one that suits a notion best; None if none does.
+
+    >>> from .budgets import PureDP
+    >>> noise_for(PureDP(1.0), ("Gaussian", "Laplace")).name
+    'Laplace'
+    """
+    fitting = [kind for kind in (FAMILIES.get(one, one) for one in kinds) if kind.takes(notion)]
+    order = {name: place for place, name in enumerate(notion.noises)}
+    return min(fitting, key=lambda kind: order.get(kind.name, len(order)), default=None)
+
+
+def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = math.nan) -> float:
+    """The multiplier of noise of which one release costs that much: the inverse of ``unit_cost``.
+
+    Raises:
+        ArgumentError: no such noise is calibrated in the currency.
+    """
+    if currency == "pure" and family in (LAPLACE, HEMISPHERE):
+        return 1.0 / cost
+    if currency == "zcdp" and family != CERTIFIED:
+        return math.sqrt(0.5 / cost)
+    if currency == "rdp" and family in (GAUSSIAN, VECTOR):
+        return math.sqrt(0.5 * alpha / cost)
+    if currency == "gdp" and family in (GAUSSIAN, CERTIFIED):
+        return 1.0 / math.sqrt(cost)
+    name = next(kind.name for kind in FAMILIES.values() if kind.family == family)
+    raise ArgumentError(f"budget must not be kept in {currency!r} for {name} noise")
 
 
 def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float = math.nan) -> float:

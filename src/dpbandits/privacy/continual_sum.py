@@ -12,8 +12,8 @@ import numpy as np
 from ..errors import ArgumentError, BudgetExhausted, ClaimError
 from ..tables import as_numbers
 from ..validation import choice, integer, real
-from .budgets import Budget, PureDP
-from .channels import Channel, Gaussian, Laplace
+from .budgets import Budget, checked_budget
+from .channels import Channel, Gaussian, Laplace, noise_for
 from .continual import Counter, mechanism_from_python, smat, svec
 from .ledger import Meter
 from .noise import SimulationNoise
@@ -81,9 +81,14 @@ class ContinualSum:
         self.sensitivity = real("sensitivity", sensitivity, 0.0, strict=True)
         self._bound = None if bound is None else real("bound", bound, 0.0, self.sensitivity / 2)
         self._secure = choice("noise", noise, ("simulation", "secure")) == "secure"
-        family: type[Gaussian] | type[Laplace] = Laplace if isinstance(budget, PureDP) else Gaussian
         if grid is None:
             grid = 2.0**-10 * min(1.0, math.ldexp(0.5, math.frexp(self.sensitivity)[1]))
+        family = noise_for(checked_budget(budget), (Laplace, Gaussian))
+        if family is None:
+            raise ArgumentError(
+                f"budget must be of a notion with Laplace or Gaussian noise, got {budget!r}",
+                "budget",
+            )
         self._channel: Channel = family.calibrated(budget)
         if counter.exact_column_norm(self._channel.norm) > counter.column_norm(
             self._channel.norm

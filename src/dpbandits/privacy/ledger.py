@@ -34,8 +34,7 @@ from ..errors import DPBanditsError
 from ..html import Html, glance
 from ..kernel import kernel, outlined
 from ..validation import downward, upward
-from . import accounting
-from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
+from .budgets import Budget, Currency, checked_budget
 from .channels import CERTIFIED, GAUSSIAN, HEMISPHERE, LAPLACE, OPEN, PURE, VECTOR, unit_cost
 
 if TYPE_CHECKING:
@@ -235,20 +234,11 @@ class Meter:
         """The meter of a budget; where noise is not Gaussian, an (epsilon, delta) budget is kept in
         zCDP instead of GDP.
         """
-        if isinstance(budget, PureDP):
-            return cls("pure", budget.epsilon, budget)
-        if isinstance(budget, ZCDP):
-            return cls("zcdp", budget.rho, budget)
-        if isinstance(budget, RDP):
-            return cls("rdp", budget.epsilon, budget)
-        if isinstance(budget, ApproxDP):
-            return cls("gdp", budget.mu**2, budget) if gaussian else cls("zcdp", budget.rho, budget)
-        raise TypeError(f"unknown budget {budget!r}")
+        return cls(*checked_budget(budget).kept_in(gaussian=gaussian), budget)
 
     def cost(self, family: int, multiplier: float) -> float:
         """The cost of one release, or to a unit with several records of all that they are in."""
-        alpha = self.budget.alpha if isinstance(self.budget, RDP) else math.nan
-        return unit_cost(family, multiplier / self.growth, self.currency, alpha)
+        return unit_cost(family, multiplier / self.growth, self.currency, self.budget.order)
 
     def allows(self, total: float) -> bool:
         """Whether a total is within the limit."""
@@ -267,30 +257,14 @@ class Meter:
             return None
         if math.isinf(total):
             raise DPBanditsError(f"what was released has no finite cost under {self.budget!r}")
-        if isinstance(self.budget, ApproxDP):
-            delta = self.budget.delta
-            epsilon = upward(max(self._epsilon(total, delta), math.ulp(0.0)))
-            return ApproxDP(
-                min(epsilon, self.budget.epsilon) if self.allows(total) else epsilon, delta
-            )
-        shown = self.shown(total)
-        if isinstance(self.budget, PureDP):
-            return PureDP(shown)
-        if isinstance(self.budget, RDP):
-            return RDP(self.budget.alpha, shown)
-        return ZCDP(shown)
+        value = upward(self.budget.of(total, self.currency).value)
+        return self.budget.at(min(value, self.budget.value) if self.allows(total) else value)
 
     def shown(self, total: float) -> float:
         """A total to six digits, rounded up, and no more than a limit that it keeps."""
         if abs(total - self.limit) <= _SLACK * self.limit:
             return self.limit
         return min(upward(total), self.limit) if self.allows(total) else upward(total)
-
-    def _epsilon(self, total: float, delta: float) -> float:
-        """A total as the epsilon of that delta."""
-        if self.currency == "zcdp":
-            return ZCDP(total).to_approx(delta).epsilon
-        return accounting.gaussian_epsilon(math.sqrt(total), delta)
 
 
 class Ledger:

@@ -14,6 +14,7 @@ where V is the total variation of P and Q.
   of P is right, p = P(A) and q = Q(A), p - q = V.  By data processing the sum of both divergences
   is at least (p - q) (logit p - logit q), which is least where p + q = 1.  So V ln((1 + V) / (1 -
   V)) <= rho.  Each (epsilon, delta)-DP statement that follows bounds V, too; the least one counts.
+* mu-GDP: V <= 2 Phi(mu / 2) - 1, which Gaussian noise attains (Dong, Roth & Su 2022).
 
 **How far a belief can rise.**  After an outcome the odds of the true value are e^L.  So a belief of
 50 % rises above 1 / (1 + e^-t) with the probability that L > t.
@@ -26,6 +27,9 @@ where V is the total variation of P and Q.
   / p) / (alpha - 1)) <= p, by Markov's inequality.
 * rho-zCDP: the same at the best order, P(L > rho + 2 sqrt(rho ln(1 / p))) <= p (Bun & Steinke
   2016).
+* mu-GDP: for S = {L > t}, let s = P(S), hence Q(S) <= e^-t s.  To say "P" on S is a test, hence s
+  <= Phi(Phi^-1(Q(S)) + mu), so that t <= h(s) with h(s) = ln s - ln Phi(Phi^-1(s) - mu).  h falls
+  in s, because the derivative of ln Phi does.  So P(L > h(p)) <= p.
 
 p is 1e-6; under (epsilon, delta)-DP it is 2 delta where that is larger.
 """
@@ -36,11 +40,9 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from . import accounting
-from .budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from .budgets import Budget, checked_budget
 
 RARE = 1e-6
-_DELTAS = [10 ** (-k / 20) for k in range(1, 241)]
 _UP = 1.0 + 1e-12  # outweighs rounding
 
 
@@ -123,62 +125,11 @@ def one_in(probability: float) -> str:
 def _meaning(budget: Budget | None) -> Meaning:
     if budget is None:
         return Meaning(1.0, 1.0, 0.0)
-    variation, (loss, exception) = _variation(budget), _loss(budget)
-    guess = min(1.0, 0.5 * (1.0 + variation) * _UP)
+    loss, exception = checked_budget(budget).loss(RARE)
+    guess = min(1.0, 0.5 * (1.0 + budget.variation()) * _UP)
     return Meaning(guess, min(1.0, _odds(loss) * _UP), exception)
 
 
 def _odds(loss: float) -> float:
     """The belief that a privacy loss makes of one half."""
     return 1.0 / (1.0 + math.exp(-min(loss, 700.0)))
-
-
-def _variation(budget: Budget) -> float:
-    """A bound on the total variation between the views under two values."""
-    match budget:
-        case PureDP(epsilon):
-            return math.tanh(epsilon / 2.0)
-        case ApproxDP(epsilon, delta):
-            return _of_approx(epsilon, delta)
-        case ZCDP(rho):
-            divergence, least = rho, (budget.to_approx(delta) for delta in _DELTAS)
-        case RDP(_, epsilon):
-            divergence, least = epsilon, (budget.to_approx(delta) for delta in _DELTAS)
-        case _:
-            raise TypeError(f"unknown budget {budget!r}")
-    found = min(_of_approx(one.epsilon, one.delta) for one in least)
-    return min(found, _of_divergence(divergence))
-
-
-def _of_approx(epsilon: float, delta: float) -> float:
-    tangent = math.tanh(epsilon / 2.0)
-    return tangent + delta * (1.0 - tangent)
-
-
-def _of_divergence(divergence: float) -> float:
-    """The largest V with 2 V artanh(V) <= divergence."""
-    if divergence > 60.0:
-        return 1.0
-
-    def excess(variation: float) -> float:
-        return 2.0 * variation * math.atanh(min(variation, 1.0 - 1e-16)) - divergence
-
-    return accounting.solve_up(excess, 0.0, 1.0)
-
-
-def _loss(budget: Budget) -> tuple[float, float]:
-    """A privacy loss, and the probability with which it may be exceeded."""
-    rarely = math.log(1.0 / RARE)
-    match budget:
-        case PureDP(epsilon):
-            return epsilon, 0.0
-        case ApproxDP(epsilon, delta):
-            exception = max(RARE, 2.0 * delta)
-            if exception >= 1.0:
-                return math.inf, 0.0
-            return epsilon - math.log1p(-delta / exception), exception
-        case ZCDP(rho):
-            return rho + 2.0 * math.sqrt(rho * rarely), RARE
-        case RDP(alpha, epsilon):
-            return epsilon + rarely / (alpha - 1.0), RARE
-    raise TypeError(f"unknown budget {budget!r}")

@@ -45,7 +45,7 @@ class VectorChannel:
     """Priv: makes a private copy of one vector, and keeps nothing of it.
 
     Args:
-        budget: ``ApproxDP(alpha, beta)``, ``ZCDP`` or ``RDP``, of one person.
+        budget: ``ApproxDP(alpha, beta)``, or of another notion but ``PureDP``, of one person.
         bound: D; longer vectors are scaled to it.
         calibration: "exact", or "paper" for the published constants with an ``ApproxDP`` budget.
         noise: "secure", or "simulation", which protects nobody.

@@ -15,7 +15,7 @@ from ..plotting.numbers import (
     signed_per_thousand,
 )
 from ..plotting.styles import PlotStyle
-from ..privacy.budgets import RDP, ZCDP, Budget
+from ..privacy.budgets import Budget
 from ..privacy.meaning import Meaning
 from ..validation import upward
 from .estimates import estimate_of, interval_in_words
@@ -72,7 +72,7 @@ def meaning(budget: Budget | None) -> str:
     if budget is None:
         return "The policy learns from the true rewards; its decisions may reveal them."
     implied = ""
-    if isinstance(budget, ZCDP | RDP):
+    if not budget.is_epsilon:
         at = budget.to_approx(_DELTA)
         implied = f"Implies ε = {upward(at.epsilon, 3):g} with δ = {probability_in_words(_DELTA)}. "
     return implied + Meaning.of(budget).sentence("answer")

@@ -61,7 +61,7 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
         "Releases per run",
         "Noise draws per run",
     ]
-    squares = "(ε, δ) budgets are counted in μ², the currency in which Gaussian noise adds up."
+    squares = "(ε, δ) and GDP budgets are counted in μ², in which Gaussian noise adds up."
     caption = (
         "Privacy spent against the budget."
         f" {squares if 'gdp' in {one.currency for one in limited['setting']} else ''}".strip()

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy.budgets import ApproxDP
 from ..privacy.channels import GAUSSIAN
 from ..privacy.discrete import hidden, longest_step
 from ..privacy.ledger import HEAD, NOISE, SPAN, LedgerArrays
@@ -129,7 +128,7 @@ def charge_older_noise(session: Session, header: dict[str, Any]) -> None:
         return
     is_older = header.get("noise_law") != NOISE_LAW
     session.older_noise = is_older or header["older_noise"]
-    if not is_older or gate.meter is None or not isinstance(gate.meter.budget, ApproxDP):
+    if not is_older or gate.meter is None or gate.meter.currency != "gdp":
         return
     used = int(ledger.head[HEAD.lines])
     drawn = ledger.span[:used, SPAN.family] == GAUSSIAN

@@ -99,7 +99,7 @@ def warn_of_clipping(policies: Sequence[Policy], environment: Any, stacklevel: i
             effect = f"{effect.partition(':')[0]}, and some of these data are"
         if effect is not None and None not in known and not _holds(policy.reward_range, known):
             message = (
-                f"{type(policy).__name__} in {environment!r}: {effect}{what_lies}; this biases what"
+                f"{policy.preset} in {environment!r}: {effect}{what_lies}; this biases what"
                 " is learnt, see reward_range"
             )
             warnings.warn(message, ClippingWarning, stacklevel=stacklevel)

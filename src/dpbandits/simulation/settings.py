@@ -47,7 +47,7 @@ class PolicySetting:
         meter = policy.meter
         return cls(
             policy=policy.label,
-            class_name=type(policy).__name__,
+            class_name=policy.preset,
             name=policy.name,
             arguments=policy.arguments,
             reward_range=clipping_range(policy),

@@ -204,7 +204,7 @@ def check_users(
         )
 
 
-def what_is_taken(policy: type[Policy]) -> str:
+def what_is_taken(policy: Any) -> str:
     """What the policies of a class see before they choose."""
     return policy.sees or "no contexts"
 

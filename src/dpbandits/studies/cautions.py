@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from ..privacy.budgets import ApproxDP, Budget, PureDP
+from ..privacy.budgets import Budget, PureDP, checked_budget
 from ..privacy.meaning import Meaning
 
 EXPOSED = 0.1  # expected number of people whose records may be exposed outright
@@ -27,7 +27,7 @@ def cautions(budgets: Iterable[Budget | None], people: int | None = None) -> lis
         budgets: None for no privacy, about which nothing is said.
         people: how many take part; None where that is not known.
 
-    >>> from dpbandits import ZCDP
+    >>> from dpbandits import ZCDP, ApproxDP
     >>> cautions([ApproxDP(1.0, 1e-3), PureDP(1.0), None], people=50_000)[0][:58]
     'delta is not far below 1 / people in (1, 0.001)-DP: over 5'
     >>> cautions([PureDP(12.0)])[0][:46]
@@ -35,18 +35,14 @@ def cautions(budgets: Iterable[Budget | None], people: int | None = None) -> lis
     >>> cautions([PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-7)], people=50_000)
     []
     """
-    listed = dict.fromkeys(budget for budget in budgets if budget is not None)
+    listed = dict.fromkeys(checked_budget(budget) for budget in budgets if budget is not None)
     return [*_on_delta(listed, people), *_on_epsilon(listed)]
 
 
 def _on_delta(budgets: Iterable[Budget], people: int | None) -> Iterator[str]:
-    loose = [
-        budget
-        for budget in budgets
-        if isinstance(budget, ApproxDP) and budget.delta * (people or FEW) >= EXPOSED
-    ]
+    loose = [budget for budget in budgets if budget.failure * (people or FEW) >= EXPOSED]
     if loose:
-        met, worst = people or FEW, max(budget.delta for budget in loose)
+        met, worst = people or FEW, max(budget.failure for budget in loose)
         chance = -math.expm1(met * math.log1p(-worst))
         yield (
             f"delta is not far below 1 / people in {_named(loose)}: over {met:,} people, to publish"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from ..environments import ArmsEnvironment, ContextEnvironment
 from ..plotting.numbers import abbreviated
+from ..policies import Policy
 from ..report.claims import Claim
 from ..report.exhibits import Exhibit, Table
 from .cells import Cell, Results
@@ -35,6 +37,42 @@ class Size:
     horizon: int | None = None
     seed: int = 1
     data: Path | None = None
+
+
+def cells_of(
+    key: Callable[[str], str],
+    stage: str,
+    policies: Mapping[str, Policy],
+    worlds: Iterable[tuple[int, ArmsEnvironment | ContextEnvironment]],
+    *,
+    horizon: int,
+    runs: int = 1,
+    record: tuple[int, ...] | None = None,
+) -> list[Cell]:
+    """All of these policies in all of these worlds.
+
+    Args:
+        key: by which a policy's cells are found.
+        stage: see ``Cell``.
+        policies: by what ``key`` takes.
+        worlds: instances of one setting, each with its seed.
+        horizon, runs: as ``simulate`` takes them.
+        record: the rounds at which regret is recorded; by default those of ``recorded``.
+    """
+    return [
+        Cell(
+            key=key(name),
+            stage=stage,
+            policy=policy,
+            environment=world,
+            horizon=horizon,
+            runs=runs,
+            seed=seed,
+            record=record or recorded(horizon),
+        )
+        for name, policy in policies.items()
+        for seed, world in worlds
+    ]
 
 
 @dataclass(frozen=True)

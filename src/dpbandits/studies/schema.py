@@ -7,34 +7,34 @@ What the arguments of a policy or an environment may be is known to their constr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import fields
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainValidator,
     StringConstraints,
     ValidationError,
+    model_validator,
 )
 
-from ..privacy.budgets import NOTIONS, RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.budgets import NOTIONS, Budget, read_budget
+from ..protocol import Card
 from ..validation import close_name, integer
 
 
-def _reader(notion: Callable[..., Budget]) -> PlainValidator:
-    names = [field.name for field in fields(notion)]  # type: ignore[arg-type]
+def _each(named: tuple[str, Any]) -> Any:
+    """The entries under a key, each with it, because a reader has to know the notion."""
+    key, value = named
+    if key not in NOTIONS:
+        raise ValueError(f"unknown key; {close_name(key, [*NOTIONS, 'open'])}")
+    return [(key, one) for one in value] if isinstance(value, list) else value
 
-    def read(value: Any) -> Budget:
-        if len(names) == 1:
-            return notion(value)
-        if not isinstance(value, list) or len(value) != len(names):
-            raise ValueError(f"must be a pair [{', '.join(names)}], got {value!r}")
-        return notion(*value)
 
-    return PlainValidator(read)
+_Listed = Annotated[Budget, PlainValidator(lambda named: read_budget(*named))]
 
 
 def _record(value: Any) -> int | list[int]:
@@ -50,21 +50,27 @@ class _Form(BaseModel):
 
 
 class Budgets(_Form):
-    """The budgets to try: a list of each notion, and whether the same policies also run without
-    privacy.
+    """The budgets to try: a list of each notion under its key, and whether the same policies also
+    run without privacy.
     """
 
-    pure: list[Annotated[PureDP, _reader(PureDP)]] = []
-    zcdp: list[Annotated[ZCDP, _reader(ZCDP)]] = []
-    approx: list[Annotated[ApproxDP, _reader(ApproxDP)]] = []
-    rdp: list[Annotated[RDP, _reader(RDP)]] = []
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True, arbitrary_types_allowed=True)
+    __pydantic_extra__: dict[str, Annotated[list[_Listed], BeforeValidator(_each)]]
+
     open: bool = False
 
-    def accepted(self, classes: Iterable[type[Budget]]) -> list[Budget | None]:
-        """Those of the given kinds, and None for the open channel."""
-        listed: list[Budget] = [*self.pure, *self.zcdp, *self.approx, *self.rdp]
-        chosen: list[Budget | None] = [budget for budget in listed if type(budget) in set(classes)]
-        return [*chosen, None] if self.open else chosen
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        return {key: value if key == "open" else (key, value) for key, value in data.items()}
+
+    def accepted(self, card: Card) -> list[Budget | None]:
+        """Those that a policy takes, and None for the open channel."""
+        given = self.model_extra or {}
+        listed = [one for kind in card.notions for one in given.get(kind.key, [])]
+        return [*listed, None] if self.open else listed
 
 
 class Entry(BaseModel):
@@ -110,12 +116,6 @@ class StudyForm(_Form):
     budgets: Budgets = Budgets()
 
 
-def notions_of(classes: Iterable[type[Budget]]) -> list[str]:
-    """The names of kinds of budget, in the order of ``NOTIONS``."""
-    wanted = set(classes)
-    return [name for name, cls in NOTIONS.items() if cls in wanted]
-
-
 def place_of(loc: Iterable[int | str]) -> str:
     """A place in the file as people write it.
 
@@ -145,7 +145,7 @@ def _sentence(detail: Any) -> str:
     if kind == "missing":
         return f"{place}: is missing"
     if kind == "extra_forbidden":
-        known = Budgets.model_fields if "budgets" in detail["loc"] else StudyForm.model_fields
+        known = StudyForm.model_fields
         return f"{place}: unknown key; {close_name(str(detail['loc'][-1]), known)}"
     if kind == "value_error":  # from our own constructors, which name the value
         error = detail["ctx"]["error"]

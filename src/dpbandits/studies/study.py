@@ -40,7 +40,7 @@ from ..environments import ArmsEnvironment, ContextEnvironment, LoggedTrial
 from ..errors import BudgetWarning, StudyError
 from ..policies import Options, Policy, registered
 from ..privacy import Budget
-from ..privacy.budgets import EXAMPLES
+from ..privacy.budgets import examples
 from ..simulation.parallel import shared_name
 from ..validation import close_name
 from .building import Problems, build
@@ -52,7 +52,6 @@ from .schema import (
     StudyForm,
     WorldEntry,
     form_problems,
-    notions_of,
 )
 from .worlds import Worlds, read_worlds
 
@@ -60,7 +59,6 @@ DEMO = Path(__file__).with_name("demo.toml")
 
 # A study sets the first three itself; noise is always simulated, from the study's seed.
 _NOT_IN_FILES = {"n_arms", "n_experts", "dimension", "budget", "seed", "noise", "grid"}
-_OF_BUDGETS = {"budget"} | {name for budget in EXAMPLES for name in vars(budget)}
 _ANY_HORIZON = 1000
 
 M = TypeVar("M")
@@ -277,7 +275,7 @@ def _policies(
             continue
         cls = kinds[entry.kind]
         known, given = _policy_arguments(cls), entry.arguments
-        for name in sorted(given.keys() & (_NOT_IN_FILES | (_OF_BUDGETS - known))):
+        for name in sorted(given.keys() & (_NOT_IN_FILES | (_of_budgets() - known))):
             problems.add(f"{place}.{name}", _elsewhere(name, cls))
             del given[name]
         if worlds.sound and (misfit := worlds.misfit(cls, given)):
@@ -309,14 +307,19 @@ def _policies(
 
 def _elsewhere(name: str, cls: type[Policy]) -> str:
     """Where that stands which is no argument of a policy in a file."""
-    if name not in _OF_BUDGETS:
+    if name not in _of_budgets():
         return "a study sets this itself"
     taken = cls.example_budgets()
     if not taken:
         return f"{cls.__name__} has no privacy"
     numbers = list(vars(taken[0]).values())
     written = numbers if len(numbers) == 1 else [numbers]
-    return f"stands in budgets, as in budgets.{notions_of([type(taken[0])])[0]} = {written}"
+    return f"stands in budgets, as in budgets.{taken[0].key} = {written}"
+
+
+def _of_budgets() -> set[str]:
+    """What belongs to a budget, and not to a policy."""
+    return {"budget"} | {name for budget in examples() for name in vars(budget)}
 
 
 def _policy_arguments(cls: type[Policy]) -> set[str]:
@@ -334,7 +337,7 @@ def _policy_arguments(cls: type[Policy]) -> set[str]:
 def _budgets_for(
     place: str, entry: PolicyEntry, cls: type[Policy], study: Budgets | None, problems: Problems
 ) -> list[Budget | None]:
-    accepted = notions_of(cls.card.channels)
+    accepted = [kind.key for kind in cls.card.notions]
     own = entry.budgets
     if own is not None:
         for notion in own.model_fields_set - {"open", *accepted}:
@@ -345,7 +348,7 @@ def _budgets_for(
     chosen = own if own is not None else study
     if chosen is None:  # the study's are wrong, which has been said
         return [None]
-    fitting = chosen.accepted(cls.card.channels)
+    fitting = chosen.accepted(cls.card)
     if not fitting and not (own is not None and own.model_fields_set - {"open"}):
         whose = "its own" if own is not None else "the study's"
         problems.add(

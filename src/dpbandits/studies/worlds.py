@@ -30,13 +30,13 @@ from ..environments import (
     Recommendations,
     RewardTable,
     classification,
-    classifier_advice,
     lastfm,
     movielens,
     warfarin,
 )
 from ..errors import ArgumentError
 from ..policies import Policy
+from ..rooms import papers
 from ..simulation.simulating import check_users, what_is_shown, what_is_taken
 from ..tables import read_numbers
 from ..validation import close_name
@@ -209,6 +209,7 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
     """What may stand behind ``kind``: classes, other ways of making them, and readers of data
     relative to the folder.
     """
+    adversarial = papers("adversarial")
     public = {name: getattr(environments, name) for name in environments.__all__}
     bases = (ArmsEnvironment, ContextEnvironment, LoggedTrial)
     kinds = {
@@ -230,7 +231,8 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
         "Advised.constant": _advised(Advised.constant),
         "Advised.shifted": _advised(Advised.shifted),
         "classification": classification,
-        "classifier_advice": classifier_advice,
+        "ClassifierAdvice": adversarial.ClassifierAdvice,
+        "classifier_advice": adversarial.classifier_advice,
         "lastfm": _lastfm_reader(folder),
         "lastfm.reward_table": _artists_reader(folder),
         "movielens": _movielens_reader(folder),

@@ -8,7 +8,7 @@ infinite and a lower bound is zero: there it says nothing.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import ArgumentError
 
 Values = float | np.ndarray  # one per horizon
+Array = Sequence[float] | np.ndarray
 
 Kind = Literal["upper", "lower"]
 Constants = Literal["explicit", "order", "asymptotic"]
@@ -115,3 +116,9 @@ def bound(
 def valid(holds: Any, value: Any, kind: Kind = "upper") -> Any:
     """The value where what the proof assumes holds, and elsewhere what says nothing."""
     return np.where(holds, value, np.inf if kind == "upper" else 0.0)[()]
+
+
+def positive(gaps: Array) -> np.ndarray:
+    """The gaps of arms that are worse than the best."""
+    gap = np.asarray(gaps, float)
+    return gap[gap > 0.0]

@@ -36,8 +36,7 @@ from ..algorithms.bases.fixed_features import FixedFeaturesPolicy
 from ..environments import Bernoulli
 from ..policies import Policy
 from ..privacy import PureDP
-from .bounds import Values, bound, valid
-from .concentrated import Array
+from .bounds import Array, Values, bound, valid
 from .promises import Applied, World, promises_of
 
 _GAPS = 400  # values of D among which the best one is found
@@ -207,7 +206,7 @@ def linear_minimax(horizon: Values, dimension: int) -> Values:
 def linear_pure(horizon: Values, dimension: int, epsilon: float) -> Values:
     """Linear bandits under pure DP: max(exp(-2) / 8 d sqrt(T), exp(-1) / 8 d / epsilon).
 
-    As ``concentrated.linear_zcdp_sharp``, with coordinates of 1 / (epsilon T): a divergence of 1.
+    As ``linear_zcdp_sharp``, with coordinates of 1 / (epsilon T): a divergence of 1.
     """
     private = np.exp(-1.0) / 8.0 * dimension / epsilon
     return np.maximum(linear_minimax(horizon, dimension), private)
@@ -295,7 +294,7 @@ def hidden_signs(
     return valid(most < 1.0, dimension * size * n / 4.0 * np.exp(-divergence), "lower")
 
 
-@promises_of(Policy)  # type: ignore[type-abstract]
+@promises_of(Policy)
 def _any(policy: Policy, world: World) -> Iterator[Applied]:
     """What bounds every policy that knows nothing of the arms, in coins."""
     if policy.sees or isinstance(policy, FixedFeaturesPolicy):

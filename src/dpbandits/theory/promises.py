@@ -115,15 +115,15 @@ class Promise:
 # A bound's function, and its arguments but for the horizon.
 Applied = tuple[Callable[..., Any], dict[str, Any]]
 Rule = Callable[[Any, World], Iterator[Applied]]
-_RULES: dict[type[Policy], list[Rule]] = {}
+_RULES: dict[str, list[Rule]] = {}  # by the name of a class or a preset
 
 
-def promises_of(*classes: type[Policy]) -> Callable[[Rule], Rule]:
-    """Enter a rule for policies of these classes, and of those derived from them."""
+def promises_of(*policies: Any) -> Callable[[Rule], Rule]:
+    """Enter a rule for policies of these classes and presets, and of classes derived from them."""
 
     def enter(rule: Rule) -> Rule:
-        for cls in classes:
-            _RULES.setdefault(cls, []).append(rule)
+        for one in policies:
+            _RULES.setdefault(one.__name__, []).append(rule)
         return rule
 
     return enter
@@ -164,8 +164,8 @@ def promises(
     lo, hi = policy.reward_range
     units = {"upper": hi - lo, "lower": known.unit_of_lower_bounds(policy)}
     found = []
-    for cls in type(policy).__mro__:
-        for rule in _RULES.get(cls, []):
+    for name in dict.fromkeys([policy.preset, *(cls.__name__ for cls in type(policy).__mro__)]):
+        for rule in _RULES.get(name, []):
             for function, arguments in rule(policy, known):
                 bound = BOUNDS[function.__name__]
                 if bound.kind == "upper" and not known.is_as_assumed(policy):

@@ -25,7 +25,7 @@ from ..privacy import ZCDP, PureDP
 from ..validation import real
 from .bounds import Bound
 
-Budget = ZCDP | PureDP
+Budget = ZCDP | PureDP  # of which a minimax bound is known
 
 _FREE = {"rho": np.inf, "epsilon": np.inf, "noise": 0.0}  # what a bound takes without privacy
 _LATEST = 1e18  # horizons beyond are called infinite

@@ -1,17 +1,16 @@
 """Learners for rewards that follow no law, on noisy losses of batches."""
 
-from .adversarial import EXP3, EXP3IX, FTPL, HTINF, TsallisINF
-from .any_learner import BatchConversion, register_learner
-from .conversion import Learner
-from .experts import ExpertConversion
+from .adversarial import EXP3, EXP3IX, FTPL, HTINF, Adversarial, BatchConversion, TsallisINF
+from .any_learner import register_learner
+from .learning import Learner
 
 __all__ = [
     "EXP3",
     "EXP3IX",
     "FTPL",
     "HTINF",
+    "Adversarial",
     "BatchConversion",
-    "ExpertConversion",
     "Learner",
     "TsallisINF",
     "register_learner",

@@ -1,24 +1,19 @@
-"""The conversion of any learner (Faster Rates for Private Adversarial Bandits, Algorithm 1 and
-Theorem 1): learners by their names, to which users may add, and the policy that takes one.
-"""
+"""Learners by a name, to which users may add."""
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from dataclasses import dataclass, fields
 
 from ...errors import ArgumentError
-from ...policies import Card, Options, register
-from ...privacy.budgets import ZCDP, ApproxDP, PureDP
 from ...validation import choice
-from ..bases.errata import ADVERSARIAL
-from .conversion import CHANNELS, BatchedPolicy, Learner, conversion
-from .learners import EXP3_LEARNER, FTPL_LEARNER, HTINF_LEARNER
+from .learners import EXP3, FTPL, HTINF
+from .learning import Learner
 
-_LEARNERS = {"htinf": HTINF_LEARNER, "exp3": EXP3_LEARNER, "ftpl": FTPL_LEARNER}
+_LEARNERS: dict[str, type[Learner]] = {"htinf": HTINF, "exp3": EXP3, "ftpl": FTPL}
 
 
-def register_learner(name: str, learner: Learner) -> None:
-    """Let ``BatchConversion`` and ``ExpertConversion`` take a learner by a name.
+def register_learner(name: str, learner: type[Learner]) -> None:
+    """Let ``Registered``, ``BatchConversion`` and ``ExpertConversion`` take a learner by a name.
 
     The conversion is private whatever the learner does, because a learner sees released losses
     only.  Regret is small if it stands any finite loss: they are in [0, 1] but for the noise, which
@@ -26,7 +21,7 @@ def register_learner(name: str, learner: Learner) -> None:
 
     Args:
         name: of the learner; registering it anew replaces it for policies that are made later.
-        learner: see ``Learner``; an example is in CONTRIBUTING.
+        learner: a class; an example is in CONTRIBUTING.
 
     Raises:
         ArgumentError: the name is no identifier.
@@ -36,72 +31,44 @@ def register_learner(name: str, learner: Learner) -> None:
     _LEARNERS[name] = learner
 
 
-def learner_of(name: str, **constants: Any) -> Learner:
-    """The learner of this name, which takes all constants that are not None."""
-    learner = _LEARNERS[choice("learner", name, tuple(_LEARNERS))]
-    for constant, value in constants.items():
-        if value is not None and constant not in learner.constants:
-            takers = [repr(one) for one in _LEARNERS if constant in _LEARNERS[one].constants]
-            raise ArgumentError(
-                f"{constant} must be None unless learner is {' or '.join(takers)}, got {value!r}"
-                f" for learner={name!r}",
-                constant,
-            )
-    return learner
-
-
-@register(n_arms=3)
-class BatchConversion(BatchedPolicy):
-    """Any bandit learner for adversarial losses, on noisy batch losses (Theorem 1).
+@dataclass(frozen=True, repr=False)
+class Registered(Learner):
+    """A learner by its name.
 
     Args:
-        n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
-            None for the learner without privacy.
-        learner: ``"htinf"``, ``"exp3"``, ``"ftpl"``, which have policies of their own, or one of
-            ``register_learner``.
-        horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
-            whenever it is reached.
-        batch: rounds of one arm; by default the noise multiplier rounded up, which is ceil(1 /
-            epsilon) for ``PureDP``.
+        learner: its name: ``"htinf"``, ``"exp3"``, ``"ftpl"``, or one of ``register_learner``.
         rate, mixing, tries, sigma, alpha: constants of learners that take them.
-        **options: see ``Options``.
 
-    When to choose: to make a learner of your own private.
+    When to choose: where there is a name and no value, as in results of earlier versions.
 
-    Example:
-        >>> from dpbandits import PureDP
-        >>> BatchConversion(3, learner="exp3", budget=PureDP(0.1), seed=1).batch
-        10
+    >>> Registered("exp3", rate=0.1)
+    Registered(learner='exp3', rate=0.1)
     """
 
-    card = Card(
-        title="any bandit learner, on noisy batch losses",
-        source="Faster Rates for Private Adversarial Bandits, Theorem 1",
-        channels=CHANNELS,
-        randomised=True,
-        errata=(ADVERSARIAL,),
-    )
-    _learner = HTINF_LEARNER
-    kernels = conversion(_learner)
+    learner: str
+    rate: float | None = None
+    mixing: float | None = None
+    tries: int | None = None
+    sigma: float | None = None
+    alpha: float | None = None
 
-    def __init__(
-        self,
-        n_arms: int,
-        *,
-        budget: PureDP | ZCDP | ApproxDP | None,
-        learner: str = "htinf",
-        horizon: int | None = None,
-        batch: int | None = None,
-        rate: float | None = None,
-        mixing: float | None = None,
-        tries: int | None = None,
-        sigma: float | None = None,
-        alpha: float | None = None,
-        **options: Unpack[Options],
-    ) -> None:
-        tuning = {"rate": rate, "mixing": mixing, "tries": tries, "sigma": sigma, "alpha": alpha}
-        self._learner = learner_of(learner, **tuning)
-        self.kernels = conversion(self._learner)
-        own = self._tuned(horizon, batch, **tuning)
-        super().__init__({"n_arms": n_arms, "learner": learner, **own}, budget=budget, **options)
+    def __post_init__(self) -> None:
+        self._set(_kind=_LEARNERS[choice("learner", self.learner, tuple(_LEARNERS))])
+        for constant, value in self.constants.items():
+            takers = [repr(name) for name, one in _LEARNERS.items() if constant in _fields(one)]
+            if constant not in _fields(self.kind):
+                raise ArgumentError(
+                    f"{constant} must be None unless learner is {' or '.join(takers)}, got"
+                    f" {value!r} for learner={self.learner!r}",
+                    constant,
+                )
+        super().__post_init__()
+
+    @property
+    def kind(self) -> type[Learner]:
+        found: type[Learner] = vars(self)["_kind"]
+        return found
+
+
+def _fields(kind: type[Learner]) -> list[str]:
+    return [one.name for one in fields(kind)]

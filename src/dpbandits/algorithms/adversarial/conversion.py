@@ -26,35 +26,20 @@ it herself.  These policies see the reward before the noise, so what they promis
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...calls import is_open
-from ...kernel import Generator, Kernel, Vector, bind, kernel, outlined, unbound
-from ...policies import Kernels, Policy, Statistic
-from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Channel, Gaussian, Laplace
-from ...protocol import Contexts, Row, nothing_to_prepare
-from ...session.estimates import LOSSES_ALONE
-from ...validation import integer, real
+from ...kernel import Generator, Vector, bind, kernel, outlined, unbound
+from ...policies import Kernels
+from ...protocol import Contexts, Row
 from ..bases.sums import accumulate, sensitivity, summarise
 
-CHANNELS: dict[type[Budget], type[Channel]] = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian}
 Values = float | np.ndarray  # one per horizon
-_LONGEST = 2**62
 _LEAST = 1e-200  # a probability above 0: arms that are left over may all have had none
-_CONSTANTS: dict[str, Callable[[Any], float]] = {
-    "rate": lambda rate: real("rate", rate, 0.0, strict=True),
-    "mixing": lambda mixing: real("mixing", mixing, 0.0, 1.0),
-    "tries": lambda tries: integer("tries", tries, 1, 10**9),
-    "sigma": lambda sigma: real("sigma", sigma, 1e-9, 1e100),
-    "alpha": lambda alpha: real("alpha", alpha, 1.01, 2.0),
-}
 
 
 class BatchedParams(NamedTuple):
@@ -120,39 +105,6 @@ class Drawn(NamedTuple):
 
 
 CLOCK, MEMO, DRAWN = Clock(), Memo(), Drawn()
-
-
-def one_number(n_arms: int) -> int:
-    return 1
-
-
-class Learner(NamedTuple):
-    """A learner from the losses of single batches; every loss may be any finite number, negative
-    ones too.
-
-    Attributes:
-        choose: the arm of the next batch, as in the protocol.
-        learn: ``learn(params, public, memo, loss)``: take in the loss of the batch that ended, the
-            ``clock[CLOCK.batches]``-th.  It played ``memo[MEMO.arm]``; see ``Memo``.
-        prepare: as in the protocol.
-        constants: its tuning arguments, of "rate", "mixing", "tries", "sigma" and "alpha".
-        memory: how many numbers ``public.memory`` holds for so many arms, at least 1; all 0 at
-            first.
-        bound: ``bound(params, moment, tuning, batches)``: what it loses at most over so many
-            batches, in expectation, against its best choice in hindsight, if losses have at most
-            the second moment ``moment``.  None where nothing is proved for noisy losses.
-        tuning: ``tuning(params, public)``: its constants; None for a learner that needs none.
-        skips_closed: whether ``prepare`` and ``choose`` choose among open arms: see ``is_open``.
-    """
-
-    choose: Kernel
-    learn: Kernel
-    prepare: Kernel = nothing_to_prepare
-    constants: tuple[str, ...] = ()
-    memory: Callable[[int], int] = one_number
-    bound: Callable[..., float] | None = None
-    tuning: Kernel | None = None
-    skips_closed: bool = False
 
 
 begin = learn = unbound
@@ -268,9 +220,9 @@ def publish(params: BatchedParams, public: BatchedPublic, memo: Vector, release:
 
 
 @cache
-def conversion(learner: Learner) -> Kernels:
+def conversion(learner: Any) -> Kernels:
     """The kernels of a policy that plays in batches and learns from their noisy losses (Algorithm
-    1).
+    1), of a class of ``Learner``.
     """
     return Kernels(
         init=init,
@@ -304,123 +256,3 @@ def batch_conversion(
     210.0
     """
     return batch * (learner_regret(horizon / batch) + 1.0) + rounding * horizon
-
-
-class BatchedPolicy(Policy):
-    """The base of policies that learn from the noisy losses of batches."""
-
-    _learner: Learner
-    _horizon: int | None = None
-    _length: int | None = None
-    _constants: Mapping[str, float] = MappingProxyType({})
-    _no_estimates = LOSSES_ALONE
-    _published_sigma: ClassVar[float] = math.sqrt(6.0)
-    # Arguments that came later, and are no part of the configuration where they are None: random
-    # streams are keyed by it, and those of before should stay.
-    _added: ClassVar[tuple[str, ...]] = ("alpha",)
-
-    def _tuned(
-        self, horizon: int | None = None, batch: int | None = None, **constants: Any
-    ) -> dict[str, Any]:
-        """The arguments about time and the learner's constants, checked; None for those that are
-        found.
-        """
-        self._horizon = None if horizon is None else integer("horizon", horizon, 1)
-        self._length = None if batch is None else integer("batch", batch, 1)
-        self._constants = {
-            name: _CONSTANTS[name](value) for name, value in constants.items() if value is not None
-        }
-        own: dict[str, Any] = {"horizon": self._horizon, "batch": self._length}
-        own |= {name: self._constants.get(name) for name in constants}
-        return {
-            name: value
-            for name, value in own.items()
-            if value is not None or name not in self._added
-        }
-
-    @property
-    def _choices(self) -> int:
-        """What the learner chooses from: arms."""
-        return self.n_arms
-
-    @property
-    def tuned_for(self) -> int | None:
-        """The horizon that was given, to which constants are tuned."""
-        return self._horizon
-
-    @property
-    def batch(self) -> int:
-        """For how many rounds a choice stands."""
-        return int(self.params.batch)
-
-    def _statistic(self) -> Statistic:
-        return Statistic.of_rewards(self.reward_range, memo=MEMO.closed + self._choices)
-
-    def _params(self) -> BatchedParams:
-        lo, hi = self.reward_range
-        # The multiplier of Laplace noise is 1 / epsilon.  The slack keeps 1 / (1 / 49) from
-        # becoming 50.
-        batch = self._length or int(
-            min(max(math.ceil(self.channel.multiplier * (1.0 - 1e-12)), 1), _LONGEST)
-        )
-        noise = self.noise_scale / (hi - lo) / batch
-        published = self.calibration == "paper"
-        sigma = self._published_sigma if published else self._root_mean_square(noise)
-        given = self._constants.get
-        return BatchedParams(
-            n_arms=self._choices,
-            batch=batch,
-            width=hi - lo,
-            high=hi,
-            noise=noise,
-            batches=0 if self._horizon is None else max(self._horizon // batch, 1),
-            published=published,
-            rate=given("rate", math.nan),
-            mixing=given("mixing", math.nan),
-            tries=int(given("tries", 0)),
-            sigma=given("sigma", sigma),
-            alpha=given("alpha", 2.0),
-            memory=self._learner.memory(self._choices),
-        )
-
-    @property
-    def regret_bound(self) -> float:
-        """What the policy loses at most over its horizon, in expectation, against the best choice
-        in hindsight, in units of the reward range.
-
-        The learner's bound over as many batches, times their length, and a batch more (Theorem 1).
-        Infinite without a horizon, and where the learner's constants are outside what its proof
-        assumes, as those of its tuning may be at short horizons; above the horizon it says nothing.
-        """
-        if self._choices == 1:
-            return 0.0
-        if self._horizon is None:
-            return math.inf
-        return float(batch_conversion(self._horizon, **self.bound_arguments))
-
-    @property
-    def bound_arguments(self) -> dict[str, Any]:
-        """Those of ``batch_conversion``, but for the horizon."""
-        rounding = self.grid / self.params.width  # to which secure noise rounds rewards
-        batch, learner_regret = self.params.batch, self._learner_regret
-        return {"batch": batch, "learner_regret": learner_regret, "rounding": rounding}
-
-    def _learner_regret(self, batches: float) -> float:
-        """What the learner loses at most over so many batches; infinite beyond those for which it
-        is tuned.
-        """
-        learner, params = self._learner, self.params
-        if self._choices == 1:
-            return 0.0
-        beyond = learner.tuning is not None and batches >= params.batches + 1
-        if learner.bound is None or beyond:
-            return math.inf
-        _, fresh = self.kernels.init(params)
-        tuning = learner.tuning(params, fresh) if learner.tuning else ()
-        moment = self._root_mean_square(params.noise) ** 2
-        return float(learner.bound(params, moment, tuning, batches))
-
-    def _root_mean_square(self, noise: float) -> float:
-        """At most that of a loss in [0, 1] plus noise."""
-        variance = 2.0 * noise**2 if isinstance(self.channel, Laplace) else noise**2
-        return math.sqrt(1.0 + variance)

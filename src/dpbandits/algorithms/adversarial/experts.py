@@ -17,27 +17,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Unpack
+from typing import Any
 
 from ...kernel import Generator, Matrix, Vector, bind, kernel, unbound
-from ...policies import Card, Kernels, Options, register
-from ...privacy.budgets import ZCDP, ApproxDP, PureDP
+from ...policies import Kernels
 from ...protocol import one_round
-from ..bases.advice import AdvicePolicy
-from ..bases.errata import EXPERTS
 from ..maths.simplex import draw
-from .any_learner import learner_of
-from .conversion import (
-    CHANNELS,
-    CLOCK,
-    BatchedParams,
-    BatchedPolicy,
-    BatchedPublic,
-    Learner,
-    conversion,
-    note_draw,
-)
-from .learners import HTINF_LEARNER
+from .conversion import CLOCK, BatchedParams, BatchedPublic, conversion, note_draw
 
 prepare = pick = unbound
 
@@ -70,7 +56,7 @@ def record_round(params: BatchedParams, public: BatchedPublic, arm: int, x: Vect
 
 
 @cache
-def over_experts(learner: Learner) -> Kernels:
+def over_experts(learner: Any) -> Kernels:
     """The kernels of a policy in which the learner's arms are experts."""
     return replace(
         conversion(learner),
@@ -80,75 +66,3 @@ def over_experts(learner: Learner) -> Kernels:
         hold_rounds=one_round,
         skips_closed=False,  # of experts, not of what they advise
     )
-
-
-@register(n_arms=3, n_experts=4)
-class ExpertConversion(AdvicePolicy, BatchedPolicy):
-    """Expert advice by a learner whose arms are the experts, on noisy batch losses (Theorem 4 and
-    Corollary 4).
-
-    ``pull`` takes the advice of every expert, shape (N, K): a probability for each arm.
-
-    Args:
-        n_arms: number of arms, K.
-        n_experts: number of experts, N.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
-            None for no privacy.
-        learner: ``"htinf"``, which needs no horizon, ``"exp3"`` or ``"ftpl"``: see the policies of
-            these names; or one of ``register_learner``.
-        horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
-            whenever it is reached.
-        batch: rounds of one expert; by default the noise multiplier rounded up, which is ceil(1 /
-            epsilon) for ``PureDP``.
-        rate, mixing, tries, sigma, alpha: constants of learners that take them.
-        **options: see ``Options``.
-
-    When to choose: few experts, at most about as many as arms; its regret grows with the square
-    root of their number, and that of the EXP4 family with its logarithm.
-
-    Example:
-        >>> from dpbandits import PureDP
-        >>> policy = ExpertConversion(2, 3, budget=PureDP(0.5), seed=1)
-        >>> policy.batch, policy.pull([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).propensity in (0.5, 1.0)
-        (2, True)
-    """
-
-    card = Card(
-        title="a bandit learner over experts, on noisy batch losses",
-        source=(
-            "Faster Rates for Private Adversarial Bandits, Theorem 4, for rewards (not for advice,"
-            " see the errata)"
-        ),
-        channels=CHANNELS,
-        randomised=True,
-        errata=(EXPERTS,),
-    )
-    _learner = HTINF_LEARNER
-    kernels = over_experts(_learner)
-
-    def __init__(
-        self,
-        n_arms: int,
-        n_experts: int,
-        *,
-        budget: PureDP | ZCDP | ApproxDP | None,
-        learner: str = "htinf",
-        horizon: int | None = None,
-        batch: int | None = None,
-        rate: float | None = None,
-        mixing: float | None = None,
-        tries: int | None = None,
-        sigma: float | None = None,
-        alpha: float | None = None,
-        **options: Unpack[Options],
-    ) -> None:
-        tuning = {"rate": rate, "mixing": mixing, "tries": tries, "sigma": sigma, "alpha": alpha}
-        self._learner = learner_of(learner, **tuning)
-        self.kernels = over_experts(self._learner)
-        own = self._tuned(horizon, batch, **tuning)
-        config = {"n_arms": n_arms, "n_experts": n_experts, "learner": learner, **own}
-        super().__init__(config, budget=budget, **options)
-
-    @property
-    def _choices(self) -> int:
-        return self.n_experts

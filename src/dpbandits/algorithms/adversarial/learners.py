@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,10 @@ from .conversion import (
     MEMO,
     BatchedParams,
     BatchedPublic,
-    Learner,
     Values,
     open_probability,
 )
+from .learning import Learner
 
 _ROUNDING = 1.0 + 1e-9
 
@@ -327,54 +328,130 @@ def _where(proved: Any, value: Values) -> Values:
     return found
 
 
-def _exp3_bound(
-    params: BatchedParams, moment: float, tuning: tuple[float, float], batches: float
-) -> float:
-    """See ``exp3_tuning``."""
-    tuned_for = max(params.batches, 1)
-    return float(exp3_regret(batches, params.n_arms, *tuning, params.noise, moment, tuned_for))
+# As values -----------------------------------------------------------------------------------
 
 
-def _htinf_bound(
-    params: BatchedParams, moment: float, tuning: tuple[float, float], batches: float
-) -> float:
-    """Huang, Dai & Huang (2022), Theorem 4.1; a root mean square bounds the other moments."""
-    if moment > params.sigma**2 * _ROUNDING:
-        return math.inf
-    return float(htinf_regret(batches, params.n_arms, params.sigma, params.alpha))
+@dataclass(frozen=True, repr=False)
+class EXP3(Learner):
+    """EXP3 with mixing (Corollary 1; Auer, Cesa-Bianchi, Freund & Schapire 2002).
+
+    Draws from ``(1 - gamma) softmax(-eta L) + gamma / K`` with ``L`` the importance-weighted
+    cumulative losses.
+
+    Args:
+        rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
+        mixing: gamma in [0, 1]; by default what ``rate`` and the noise need.
+
+    When to choose: propensities of at least gamma / K, in closed form, for later evaluation.
+    ``HTINF`` has lower regret.
+
+    >>> EXP3(rate=0.1)
+    EXP3(rate=0.1)
+    """
+
+    choose, learn, tuning = choose_drawn, learn_exp3, exp3_tuning
+    skips_closed = True
+
+    rate: float | None = None
+    mixing: float | None = None
+
+    @staticmethod
+    def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
+        """See ``exp3_tuning``."""
+        tuned_for = max(params.batches, 1)
+        return float(exp3_regret(batches, params.n_arms, *tuning, params.noise, moment, tuned_for))
 
 
-def _ftpl_bound(
-    params: BatchedParams, moment: float, tuning: tuple[float, int], batches: float
-) -> float:
-    """See ``ftpl_tuning``."""
-    tuned_for = max(params.batches, 1)
-    return float(ftpl_regret(batches, params.n_arms, *tuning, params.noise, moment, tuned_for))
+@dataclass(frozen=True, repr=False)
+class HTINF(Learner):
+    """Follow the regularised leader with 1/2-Tsallis entropy and skipping (Corollary 2).
+
+    HTINF of Huang, Dai & Huang (2022) for heavy tails: draws from the minimiser of ``eta <L, x> -
+    alpha sum x^(1/alpha)`` with ``eta = 1 / (sigma t^(1/alpha))``, and skips a loss above ``Theta
+    x^(1/alpha) / eta``, where Theta is 0.2063 for alpha = 2.  It needs no horizon.
+
+    Args:
+        sigma: a bound on E[|noisy loss|^alpha]^(1/alpha); by default the root mean square, sqrt(1 +
+            2 / (epsilon tau)^2), sqrt(1 + its variance) for Gaussian noise, and sqrt(6) with
+            ``calibration="paper"``.
+        alpha: the moment that is bounded, in [1.01, 2]; 2 by default.
+
+    When to choose: the default.  Regret at most ``30 sigma tau sqrt(K (T / tau + 1)) + tau``.  An
+    alpha below 2 is for losses whose squares have no mean; here they have one, and 2 is best for
+    many rounds.
+
+    >>> HTINF()
+    HTINF()
+    """
+
+    choose, learn = choose_drawn, learn_htinf
+    skips_closed = True
+
+    sigma: float | None = None
+    alpha: float | None = None
+
+    @staticmethod
+    def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
+        """Huang, Dai & Huang (2022), Theorem 4.1; a root mean square bounds the other moments."""
+        if moment > params.sigma**2 * _ROUNDING:
+            return math.inf
+        return float(htinf_regret(batches, params.n_arms, params.sigma, params.alpha))
 
 
-EXP3_LEARNER = Learner(
-    choose=choose_drawn,
-    learn=learn_exp3,
-    constants=("rate", "mixing"),
-    bound=_exp3_bound,
-    tuning=exp3_tuning,
-    skips_closed=True,
-)
-EXP3_IX_LEARNER = Learner(choose=choose_drawn, learn=learn_exp3_ix, skips_closed=True)
-HTINF_LEARNER = Learner(
-    choose=choose_drawn,
-    learn=learn_htinf,
-    constants=("sigma", "alpha"),
-    bound=_htinf_bound,
-    skips_closed=True,
-)
-TSALLIS_INF_LEARNER = Learner(choose=choose_drawn, learn=learn_tsallis_inf, skips_closed=True)
-FTPL_LEARNER = Learner(
-    choose=choose_leader,
-    learn=learn_ftpl,
-    prepare=prepare_leader,
-    constants=("rate", "tries"),
-    bound=_ftpl_bound,
-    tuning=ftpl_tuning,
-    skips_closed=True,
-)
+@dataclass(frozen=True, repr=False)
+class FTPL(Learner):
+    """Follow the perturbed leader with geometric resampling (Corollary 3; Neu & Bartók 2016).
+
+    Plays the arm of least ``L + Z`` with Laplace perturbations ``Z`` of scale ``1 / eta``.  A loss
+    enters ``L`` times the number of fresh perturbations, at most M, that it took to have the same
+    arm lead again.
+
+    Args:
+        rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
+        tries: M, how often to resample at most; by default as ``rate`` and the noise allow.
+
+    When to choose: many arms.  Its propensities have no closed form.
+
+    >>> FTPL(tries=20)
+    FTPL(tries=20)
+    """
+
+    prepare, choose, learn, tuning = prepare_leader, choose_leader, learn_ftpl, ftpl_tuning
+    skips_closed = True
+
+    rate: float | None = None
+    tries: int | None = None
+
+    @staticmethod
+    def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
+        """See ``ftpl_tuning``."""
+        tuned_for = max(params.batches, 1)
+        return float(ftpl_regret(batches, params.n_arms, *tuning, params.noise, moment, tuned_for))
+
+
+@dataclass(frozen=True, repr=False)
+class EXP3IX(Learner):
+    """EXP3-IX (Neu 2015): exponential weights on losses divided by ``p + eta / 2``, eta = sqrt(ln K
+    / (K t)).  Implicit exploration is not made for negative losses: it takes no budget.
+
+    >>> EXP3IX()
+    EXP3IX()
+    """
+
+    choose, learn = choose_drawn, learn_exp3_ix
+    skips_closed, private = True, False
+
+
+@dataclass(frozen=True, repr=False)
+class TsallisINF(Learner):
+    """1/2-Tsallis-INF (Zimmert & Seldin 2021), optimal for adversarial and for stochastic rewards:
+    draws from the minimiser of ``<L, x> - 2 sqrt(t) sum sqrt(x)``.  It takes no budget; ``HTINF``
+    is its private relative, which skips losses that are too large.
+
+    >>> TsallisINF()
+    TsallisINF()
+    """
+
+    choose, learn = choose_drawn, learn_tsallis_inf
+    skips_closed, private = True, False
+    published_sigma = 1.0

@@ -6,63 +6,6 @@ from __future__ import annotations
 
 from ...protocol import Erratum
 
-ADAC_UCB = Erratum(
-    "AdaC-UCB",
-    (
-        "Noise is drawn once per released mean.",
-        "Eq. (14) writes the index as mean + noise + bonus, which invites drawing the noise"
-        " whenever the index is evaluated.",
-        "Section E of the appendix uses sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs"
-        " epsilon <= 1.",
-        "Some of the paper's experiments add N(0, 1) noise to rewards, which no sensitivity bound"
-        " covers.",
-    ),
-)
-ADAP_UCB = Erratum(
-    "AdaP-UCB and AdaP-KLUCB",
-    (
-        "The parallel composition lemma prints an average over 1 / (j - i) rounds of an episode"
-        " from i to j; it has j - i + 1.",
-    ),
-)
-DP_SE = Erratum(
-    "DP-SE",
-    (
-        "The noise must be independent for every arm.",
-        "One public implementation draws a single Laplace variable for the whole vector, which"
-        " cancels in every comparison of arms: it is not private.",
-    ),
-)
-ADAP_TT = Erratum(
-    "AdaP-TT",
-    (
-        "The threshold of experiments is no bound.",
-        "AdaPTT has a threshold that is proved",
-    ),
-)
-DP_IMED = Erratum("DP-KLUCB and DP-IMED", ("The noise of many sums is taken for that of one.",))
-DGS = Erratum(
-    "LinUCB-DGS",
-    (
-        "The theorem is false where its assumption holds.",
-        "A record is in all later nodes.",
-        "The tree's argument needs one record to be in log2(T) nodes.",
-        "The node sensitivity is another.",
-        "Differential privacy has to hold for every sequence of contexts, which are public and not"
-        " random in Definition 1.",
-        "Delta_t bounds an L2 norm; independent Laplace noise in every coordinate is charged by the"
-        " L1 norm, up to sqrt(d) times as large",
-    ),
-)
-ADAC_GOPE = Erratum(
-    "AdaC-GOPE",
-    (
-        "Line 12 under-noises an approximate design.",
-        "Here the norm is computed from the realised V.",
-        "The experiments' rewards have standard normal noise and are not clipped, where the proof"
-        " needs |r| <= 1.",
-    ),
-)
 ADAC_OFUL = Erratum(
     "AdaC-OFUL",
     (

@@ -15,8 +15,9 @@ class LocalPolicy(Policy):
     anyone saw it.
     """
 
-    def _reported(self, reports: bool) -> dict[str, Any]:
-        """Check whether ``update`` is given reports."""
+    @staticmethod
+    def _reported(reports: bool) -> dict[str, Any]:
+        """The argument that says whether ``update`` is given reports, checked."""
         return {"reports": flag("reports", reports)}
 
     def randomiser(self) -> Randomiser:

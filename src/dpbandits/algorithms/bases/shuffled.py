@@ -8,6 +8,7 @@ up, and the server learns the noisy sum, which it releases as it is.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ...policies import Card, Policy
-from ...privacy.budgets import PureDP
-from ...privacy.channels import Laplace
+from ...policies import Card, Decision, Policy
 from ...shuffle import Analyzer, LaplaceShares, Messages, Randomizer, Shuffler
 from ...shuffle.randomness import seed_of
+from ...stores import User
 from ...tables import flat
 from ...tables.manners import PRIVATE
 from ...validation import flag, number_or_nan, real
@@ -88,8 +88,10 @@ class ShuffledPolicy(Policy):
 
     _parties = 0
 
-    def _shuffled(self, messages: bool, dropout: float, options: Any) -> dict[str, Any]:
-        """Check and keep what says who adds noise."""
+    @staticmethod
+    def _shuffled(messages: bool, dropout: float, options: Any) -> dict[str, Any]:
+        """The arguments that say who adds noise, checked."""
+        flag("messages", messages)
         for name, only in (("max_rounds", None), ("clip", True), ("choices_public", False)):
             if messages and options.get(name, only) != only:
                 raise ArgumentError(
@@ -97,8 +99,7 @@ class ShuffledPolicy(Policy):
                     f" devices clip, got {options[name]!r}",
                     name,
                 )
-        lost = real("dropout", dropout, 0.0, 0.99)
-        return {"messages": flag("messages", messages), "dropout": lost}
+        return {"messages": messages, "dropout": real("dropout", dropout, 0.0, 0.99)}
 
     @property
     def _dropout(self) -> float:
@@ -108,6 +109,21 @@ class ShuffledPolicy(Policy):
     def takes_masks(self) -> bool:
         # The arm of a batch whose devices are out stands.
         return super().takes_masks and not self.takes_reports
+
+    def pull(
+        self,
+        contexts: Any = None,
+        *,
+        user: User | None = None,
+        available: Iterable[int | str] | None = None,
+    ) -> Decision:
+        if self.takes_reports:
+            raise ArgumentError(
+                "messages must be False for pull: a whole batch plays device().arm, and what its"
+                " shuffler lets out goes to receive()",
+                "messages",
+            )
+        return super().pull(contexts, user=user, available=available)
 
     @property
     def protocol(self) -> LaplaceShares:
@@ -210,7 +226,7 @@ def shuffled_card(of: Card) -> Card:
     """Of the shuffled form of a policy: shares of noise add up to Laplace noise."""
     return replace(
         of,
-        channels={PureDP: Laplace},
+        noise=("Laplace",),
         title=of.title.replace("sums", "sums from a shuffler"),
         source=f"{of.source}; shares of noise as in Chowdhury & Zhou (2023)",
         proof="dpbandits.shuffle.laplace; parallel composition as in Azize & Basu (2024)",

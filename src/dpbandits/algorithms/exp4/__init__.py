@@ -1,5 +1,21 @@
-"""EXP4 behind a wall: exponential weights on experts."""
+"""Expert advice: exponential weights on experts, or one expert who is followed for a batch."""
 
-from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
+from .experts import (
+    EXP4,
+    BatchedEXP4,
+    ExpertConversion,
+    Experts,
+    ExpertsLocal,
+    FrozenEXP4,
+    LocalEXP4,
+)
 
-__all__ = ["EXP4", "BatchedEXP4", "FrozenEXP4", "LocalEXP4"]
+__all__ = [
+    "EXP4",
+    "BatchedEXP4",
+    "ExpertConversion",
+    "Experts",
+    "ExpertsLocal",
+    "FrozenEXP4",
+    "LocalEXP4",
+]

@@ -8,6 +8,7 @@ While P stands, Q is known from x alone.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -107,6 +108,7 @@ def exp4_regret(
     return found
 
 
+@lru_cache(maxsize=256)  # a simulation makes a policy for each run
 def tune(
     n_arms: int, n_experts: int, horizon: int, noise: Noise, batch: int | None = None
 ) -> Tuning:

@@ -1,11 +1,11 @@
 """Generalised linear bandits."""
 
-from .information import WeightedGLMJDP, WeightedGLMLDP
 from .joint import GLMUCBJDP, GLMThompsonJDP, HiddenGLM
 from .local import LDPGLOC, LDPSGD, HiddenGLMLocal
-from .public import GLMUCB, GLMThompson
+from .public import GLM, GLMUCB, GLMThompson
 
 __all__ = [
+    "GLM",
     "GLMUCB",
     "GLMUCBJDP",
     "LDPGLOC",
@@ -14,6 +14,4 @@ __all__ = [
     "GLMThompsonJDP",
     "HiddenGLM",
     "HiddenGLMLocal",
-    "WeightedGLMJDP",
-    "WeightedGLMLDP",
 ]

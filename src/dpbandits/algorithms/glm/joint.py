@@ -24,8 +24,7 @@ from ...glm.links import Link, link_of
 from ...glm.replacement import replacement_sensitivity
 from ...policies import Card, Statistic, composed, like, preset
 from ...policies.presets import Composition
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
-from ...privacy.channels import Gaussian
+from ...privacy.budgets import Budget
 from ...privacy.vector_channels import CHANNEL_GAUSSIAN
 from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
@@ -43,8 +42,6 @@ DEFINITION = (
     "Chen, Li, Rakhlin & Simchi-Levi (2025), Beyond Covariance Matrix: The Statistical Complexity"
     " of Private Linear Regression (definitions)"
 )
-
-CHANNELS: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: CHANNEL_GAUSSIAN, RDP: Gaussian}
 
 
 class HiddenGLMOptions(ModelOptions, total=False):
@@ -67,7 +64,7 @@ def _composition(explore: type, link: Link) -> Composition:
         title=f"generalised linear {how} with private features, joint DP",
         source=f"{DEFINITION}{UNKNOWN}",
         proof=PROOF,
-        channels=CHANNELS,
+        noise=(CHANNEL_GAUSSIAN,),
         protects="contexts and rewards",
         view="anticipating joint",
         randomised=draws,
@@ -90,11 +87,11 @@ class HiddenGLM(HiddenPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds.  After it nothing more is learned.  Memory
             and saved files have room for the records of the longest epoch, horizon * growth / (1 +
             growth) at most.
-        explore: ``Optimism()`` (default) or ``Sampling()``.
+        explore: ``Sampling()`` (default) or ``Optimism()``.
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
         batch: rounds of the first epoch, and of the shortest.
         growth: by which the number of rounds grows between two estimates; 1 doubles it.
@@ -135,9 +132,9 @@ class HiddenGLM(HiddenPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int,
-        explore: Optimism | Sampling = Optimism(),
+        explore: Optimism | Sampling = Sampling(),  # noqa: B008  (a value)
         link: str = "logistic",
         batch: int = 1,
         growth: float = 0.25,

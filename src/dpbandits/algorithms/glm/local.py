@@ -22,8 +22,8 @@ from ...glm.links import Link, link_of
 from ...glm.replacement import replacement_sensitivity
 from ...policies import Card, Options, Statistic, composed, preset, register
 from ...policies.presets import Composition
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Hemisphere, PublishedGaussian
+from ...privacy.budgets import ApproxDP, Budget
+from ...privacy.channels import Hemisphere, PublishedGaussian
 from ...validation import flag, integer, real
 from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.counter_choice import MOST_ROUNDS
@@ -103,7 +103,7 @@ def _composition(link: Link, *, reports: bool) -> Composition:
         title="stochastic gradients of a generalised linear model, local DP",
         source=f"{HAN}, LDP-SGD",
         proof=f"{PROOF.format('gradients')}; the l2-ball randomiser in dpbandits.privacy.channels",
-        channels={PureDP: Hemisphere, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("hemisphere", "Gaussian"),
         trust_model="local",
         protects="contexts and rewards",
         view="joint",
@@ -134,8 +134,8 @@ class HiddenGLMLocal(LocalPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP`` (as published), ``ZCDP``, ``ApproxDP`` or ``RDP`` (Gaussian noise), for
-            each report; None for the non-private counterpart.
+        budget: ``PureDP`` (as published) or another notion (Gaussian noise), for each report; None
+            for the non-private counterpart.
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
         step: a; the t-th update moves by a / t times the gradient.  Published: 5.  Default None: by
             S / (2 G sqrt(t)), with S the parameter bound and G the root of the mean square that a
@@ -321,7 +321,7 @@ class LDPGLOC(LocalPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``, for each report; None for the non-private
+        budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
@@ -354,7 +354,7 @@ class LDPGLOC(LocalPolicy):
         title="online learning to confidence sets in a generalised linear model, local DP",
         source=f"{HAN}, LDP-GLOC",
         proof=PROOF.format("online"),
-        channels={ZCDP: Gaussian, ApproxDP: PublishedGaussian(_published), RDP: Gaussian},
+        noise=(PublishedGaussian(_published),),
         trust_model="local",
         protects="contexts and rewards",
         view="joint",
@@ -371,7 +371,7 @@ class LDPGLOC(LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int,
         link: str = "logistic",
         batch: int = 1,

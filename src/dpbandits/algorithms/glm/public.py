@@ -30,26 +30,35 @@ import numpy as np
 
 from ...glm.links import Link, link_of
 from ...kernel import Vector, bind, kernel, outlined, unbound
-from ...policies import Card, Kernels, Statistic, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
-from ...validation import integer, real
+from ...policies import (
+    Card,
+    Composition,
+    Kernels,
+    Statistic,
+    composed,
+    given,
+    like,
+    preset,
+)
+from ...policies.parts import Part, part
+from ...privacy.budgets import Budget
+from ...validation import choice, integer, real
 from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.linear import (
     MODEL,
     RADIUS,
-    LinearOptions,
+    LinearPolicy,
     ModelOptions,
     accumulate,
     block_of,
     estimate,
     model_of,
-    modelled,
     sensitivity,
 )
-from ..bases.schedules import next_release
+from ..bases.schedules import Schedule, next_release
 from ..bases.sums import summarise
+from ..exploration import Optimism, Sampling, resolved
 from ..hidden.model import (
     choose_optimistic,
     choose_sampled,
@@ -59,7 +68,6 @@ from ..hidden.model import (
 from ..hidden.state import CLOCK, FACTS
 from ..maths.dense import factorise, invert
 from ..maths.ridge import dot, inverse_norm_bound, multiply
-from .linked import LinkedPolicy
 
 mean = slope = unbound  # of the link
 
@@ -231,9 +239,9 @@ def publish(params: GLMParams, public: GLMPublic, memo: Vector, release: Vector)
 
 
 @cache
-def optimistic(link: Link) -> Kernels:
-    """The kernels for a link."""
-    return Kernels(
+def _composed(explore: type[Any], link: Link) -> Composition:
+    sampling = explore is Sampling
+    kernels = Kernels(
         init=init,
         preprocess_contexts=within_bound,
         choose=choose_optimistic,
@@ -245,131 +253,23 @@ def optimistic(link: Link) -> Kernels:
         publish=publish,
         estimate=estimate,
     )
-
-
-@cache
-def sampled(link: Link) -> Kernels:
-    """The same for Thompson sampling."""
-    return replace(optimistic(link), prepare=prepare_sample, choose=choose_sampled)
-
-
-CHANNELS: dict[type[Budget], Any] = {
-    PureDP: Laplace,
-    ZCDP: Gaussian,
-    ApproxDP: Gaussian,
-    RDP: Gaussian,
-}
-
-
-class PublicGLMPolicy(LinkedPolicy):
-    """The base of policies that release running sums of x * reward of their epochs."""
-
-    def __init__(
-        self,
-        config: dict[str, Any],
-        *,
-        horizon: int,
-        counter: str | None,
-        models: str,
-        **options: Any,
-    ) -> None:
-        most = integer("horizon", horizon, 1, MOST_ROUNDS)
-        own = {**config, **running_sum(most, counter), **modelled(models)}
-        super().__init__(own, **options)
-
-    def _statistic(self) -> Statistic:
-        return replace(super()._statistic(), max_records=self._memory()["capacity"])
-
-    def _params(self) -> GLMParams:
-        each = self._each_failure / (2 if self.budget is not None else 1)
-        return GLMParams(
-            **self._model(),
-            **self._linked.slopes,
-            n_models=self.n_models,
-            log_odds=2.0 * math.log(1.0 / each),
-            noise_norm=self._noise_norm(each),
-            std=self._noise_std,
-            parameter_bound=self._parameter_bound,
-            radius_scale=self._radius_scale,
-            movement=self.statistic.max_sensitivity,
-            batch=self.config["batch"],
-            growth=self.config["growth"],
-        )
-
-
-@register(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class GLMUCB(PublicGLMPolicy):
-    """Optimism in a generalised linear model with public features: GLM-UCB, without privacy or with
-    private rewards.
-
-    Mean rewards are ``nu(<x, theta>)``.  Plays arg max of ``<x, estimate> + radius |x|_{V^-1} +
-    bias |V^-1 x|``, with the estimate of one Newton step on each epoch; estimate, information V and
-    width change at the end of an epoch.
-
-    Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for GLM-UCB without privacy.
-        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
-            learned.
-        link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
-        batch: rounds of the first epoch, and of the shortest.
-        growth: by which the number of rounds grows between two estimates; 1 doubles it.
-        counter: as in ``PrivateLinUCB``; by default the one with the least noise.
-        models: as in ``LinUCB``.
-        **options: see ``LinearOptions``.
-
-    When to choose: rewards are yes or no, contexts are public.
-
-    Raises:
-        ArgumentError: an argument is outside its range, or the link is flat, or not defined, for
-            some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
-
-    Example:
-        >>> policy = GLMUCB(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
-        True
-    """
-
+    if sampling:
+        kernels = replace(kernels, prepare=prepare_sample, choose=choose_sampled)
     card = Card(
-        title="generalised linear UCB",
-        source="Filippi, Cappé, Garivier & Szepesvári (2010), Parametric Bandits: The Generalized"
+        title="generalised linear Thompson sampling" if sampling else "generalised linear UCB",
+        source="Chapelle & Li (2011), An Empirical Evaluation of Thompson Sampling; continual sums:"
+        " dpbandits.privacy.continual"
+        if sampling
+        else "Filippi, Cappé, Garivier & Szepesvári (2010), Parametric Bandits: The Generalized"
         " Linear Case; continual sums: dpbandits.privacy.continual",
         proof="dpbandits.algorithms.glm.public",
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
+        randomised=sampling,
     )
-    _kernels_of = staticmethod(optimistic)
-    kernels = optimistic(link_of("logistic"))
-
-    def __init__(
-        self,
-        n_arms: int,
-        dimension: int,
-        *,
-        budget: Budget | None,
-        horizon: int,
-        link: str = "logistic",
-        batch: int = 1,
-        growth: float = 0.1,
-        counter: str | None = None,
-        models: str = "shared",
-        **options: Unpack[LinearOptions],
-    ) -> None:
-        super().__init__(
-            {"n_arms": n_arms, "dimension": dimension},
-            budget=budget,
-            horizon=horizon,
-            link=link,
-            batch=batch,
-            growth=growth,
-            counter=counter,
-            models=models,
-            **options,
-        )
+    return Composition(kernels, card)
 
 
-class PublicThompsonOptions(ModelOptions, total=False):
+class LinkOptions(ModelOptions, total=False):
     """Constructor arguments beside those of ``ModelOptions``.
 
     parameter_bound: on the norm of the unknown parameter.  Default 1.
@@ -378,46 +278,55 @@ class PublicThompsonOptions(ModelOptions, total=False):
     parameter_bound: float
 
 
-@register(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class GLMThompson(PublicGLMPolicy):
-    """Thompson sampling in a generalised linear model with public features: logistic Thompson
-    sampling, without privacy or with private rewards.
+@composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
+class GLM(LinearPolicy):
+    """A generalised linear model of features that are public, with private rewards.
 
-    Plays the best arm for one draw of theta from ``N(estimate, s^2 V^-1 + v^2 V^-2)``, with ``V``
-    the information, ``s^2`` a bound on the variance of rewards over the slope of the link, and
-    ``v`` the standard deviation of the noise of the release (0 without a budget).
+    Mean rewards are ``nu(<x, theta>)``.  The estimate is one Newton step on each of ever longer
+    epochs; estimate, information V and width change at the end of an epoch.  ``Optimism`` plays arg
+    max of ``<x, estimate> + radius |x|_{V^-1} + bias |V^-1 x|``.  ``Sampling`` plays the best arm
+    for one draw of theta from ``N(estimate, s^2 V^-1 + v^2 V^-2)``, with ``s^2`` a bound on the
+    variance of rewards over the slope of the link, and ``v`` the standard deviation of the noise of
+    the release (0 without a budget).
 
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None without privacy.
-        horizon, link, batch, growth, counter, models: as in ``GLMUCB``.
-        inflation: multiplies the spread of the draw.
-        **options: see ``PublicThompsonOptions``.
+        budget: of any notion; None without privacy.
+        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
+            learned.
+        explore: what is played: ``Optimism()`` or ``Sampling()``.
+        link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
+        batch: rounds of the first epoch, and of the shortest.
+        growth: by which the number of rounds grows between two estimates; 1 doubles it.
+        counter: as in ``Linear``; by default the one with the least noise.
+        models: "shared", one parameter for all arms, or "disjoint", one for each: then ``pull`` may
+            take one vector of features, shape (d,), for all of them.
+        **options: see ``LinkOptions``.
 
-    When to choose: as ``GLMUCB``, when randomised choices are wanted; mostly lower regret, without
-    a theorem.
+    Raises:
+        ArgumentError: an argument is outside its range, or the link is flat, or not defined, for
+            some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
+
+    When to choose: rewards are yes or no, contexts are public.  ``Sampling`` mostly has lower
+    regret.  Neither has a regret theorem here.
 
     Example:
-        >>> policy = GLMThompson(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> policy.pull(np.eye(3)[:2]).arm in (0, 1)
+        >>> import numpy as np
+        >>> policy = GLM(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
+        >>> decision = policy.pull(np.eye(3)[:2])
+        >>> policy.update(1.0)
         True
     """
 
-    card = Card(
-        title="generalised linear Thompson sampling",
-        source="Chapelle & Li (2011), An Empirical Evaluation of Thompson Sampling; continual sums:"
-        " dpbandits.privacy.continual",
-        proof="dpbandits.algorithms.glm.public",
-        channels=CHANNELS,
-        randomised=True,
-    )
-    _kernels_of = staticmethod(sampled)
-    kernels = sampled(link_of("logistic"))
-    _options: ClassVar[dict[str, Any]] = {
-        **MODEL,
-        "parameter_bound": RADIUS["parameter_bound"],
-    }
+    learns_off_policy = False
+    card = _composed(Sampling, link_of("logistic")).card
+    _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": RADIUS["parameter_bound"]}
+
+    @classmethod
+    def composition(cls, *, explore: Part, link: str = "logistic", **_: Any) -> Composition:
+        """Kernels and card of a combination."""
+        return _composed(type(explore), link_of(link))
 
     def __init__(
         self,
@@ -426,26 +335,86 @@ class GLMThompson(PublicGLMPolicy):
         *,
         budget: Budget | None,
         horizon: int,
+        explore: Optimism | Sampling = Sampling(),  # noqa: B008  (a value)
         link: str = "logistic",
         batch: int = 1,
         growth: float = 0.1,
         counter: str | None = None,
-        inflation: float = 1.0,
         models: str = "shared",
-        **options: Unpack[PublicThompsonOptions],
+        **options: Unpack[LinkOptions],
     ) -> None:
-        self._inflation = real("inflation", inflation, 0.0, 1e12)
-        super().__init__(
-            {"n_arms": n_arms, "dimension": dimension, "inflation": self._inflation},
-            budget=budget,
-            horizon=horizon,
-            link=link,
-            batch=batch,
-            growth=growth,
-            counter=counter,
-            models=models,
-            **options,
-        )
+        explore = resolved(part("explore", explore, (Optimism, Sampling)), "GLM")
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "explore": explore,
+            **running_sum(integer("horizon", horizon, 1, MOST_ROUNDS), counter),
+            "models": choice("models", models, ("shared", "disjoint")),
+            "link": link,
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            "growth": real("growth", growth, 0.01, 1e6),
+        }
+        composition = self.composition(explore=explore, link=link)
+        super().__init__(own, budget=budget, composition=composition, **options)
+
+    @property
+    def _schedule(self) -> Schedule:
+        return Schedule(self.config["batch"], self.config["growth"])
+
+    @property
+    def _releases(self) -> int:
+        return self._schedule.releases(self.config["horizon"])
+
+    def _model(self) -> dict[str, Any]:
+        """Outcomes scatter so far in the norm of the information."""
+        flattest = self._linked.conditioning.least_slope
+        return {**super()._model(), "subgaussian": self._scatter / math.sqrt(flattest)}
+
+    def _statistic(self) -> Statistic:
+        memory = self._schedule.memory(self.config["horizon"], self.dimension)
+        return replace(super()._statistic(), max_records=memory["capacity"])
 
     def _params(self) -> GLMParams:
-        return super()._params()._replace(radius_scale=self._inflation)
+        each = self._each_failure / (2 if self.budget is not None else 1)
+        explore = self.config["explore"]
+        sampling = isinstance(explore, Sampling)
+        return GLMParams(
+            **self._model(),
+            **self._linked.slopes,
+            n_models=self.n_models,
+            log_odds=2.0 * math.log(1.0 / each),
+            noise_norm=self._noise_norm(each),
+            std=self._noise_std,
+            parameter_bound=self._parameter_bound,
+            radius_scale=explore.inflation if sampling else self._radius_scale,
+            movement=self.statistic.max_sensitivity,
+            batch=self.config["batch"],
+            growth=self.config["growth"],
+        )
+
+
+_MODEL = "ridge subgaussian context_bound parameter_bound"
+_EPOCHS = "horizon counter models link batch growth"
+_MODELS = given("models", "shared", quiet=True)
+
+GLMUCB = preset(
+    "GLMUCB",
+    GLM,
+    f"n_arms dimension {_EPOCHS} {_MODEL} failure_probability radius_scale",
+    """Optimism in a generalised linear model with public features: GLM-UCB, without privacy or with
+    private rewards.  ``GLM`` with ``Optimism()``.
+    """,
+    explore=like(Optimism, "failure_probability", "radius_scale"),
+    models=_MODELS,
+)
+
+GLMThompson = preset(
+    "GLMThompson",
+    GLM,
+    f"n_arms dimension inflation {_EPOCHS} {_MODEL}",
+    """Thompson sampling in a generalised linear model with public features: logistic Thompson
+    sampling, without privacy or with private rewards.  ``GLM`` with ``Sampling()``.
+    """,
+    explore=like(Sampling, "inflation"),
+    models=_MODELS,
+)

@@ -4,7 +4,6 @@ from .device import Device, ShuffledDevice
 from .joint import AdaCOFULJDP, HiddenLinear, LinearIMEDJDP, LinearThompsonJDP, LinUCBJDP
 from .local import HiddenLinearLocal, LinearIMEDLDP, LinearThompsonLDP, LinUCBLDP
 from .shuffled import HiddenLinearShuffled, LinearIMEDSDP, LinearThompsonSDP, LinUCBSDP
-from .wishart import WishartLinUCBJDP
 
 __all__ = [
     "AdaCOFULJDP",
@@ -22,5 +21,4 @@ __all__ = [
     "LinearThompsonLDP",
     "LinearThompsonSDP",
     "ShuffledDevice",
-    "WishartLinUCBJDP",
 ]

@@ -25,8 +25,8 @@ from typing import Any, Unpack
 from ...errors import ArgumentError
 from ...policies import Card, composed, given, like, preset
 from ...policies.presets import Composition
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
-from ...privacy.channels import Gaussian, PublishedGaussian
+from ...privacy.budgets import ApproxDP, Budget
+from ...privacy.channels import PublishedGaussian
 from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.errata import ADAC_OFUL, JOINT
@@ -57,20 +57,15 @@ def _published(budget: ApproxDP) -> float:
     return 4.0 * math.log(4.0 / budget.delta) / budget.epsilon
 
 
-CHANNELS: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
-
-
 @cache
 def _composition(explore: type, *, published: bool) -> Composition:
     """For a way to explore; ``published``: whether a paper has noise for it."""
-    way, channels = WAYS[explore], dict(CHANNELS)
-    if published:
-        channels[ApproxDP] = PublishedGaussian(_published)
+    way = WAYS[explore]
     card = Card(
         title=f"{way.title} with private features, joint DP",
         source=f"{way.source}{STATISTIC}{UNKNOWN}",
         proof=PROOF,
-        channels=channels,
+        noise=(PublishedGaussian(_published) if published else "Gaussian",),
         protects="contexts and rewards",
         view="joint",
         randomised=way.randomised,
@@ -89,7 +84,7 @@ class HiddenLinear(HiddenPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         explore: ``Divergence()`` (default), ``Optimism()`` or ``Sampling()``: how arms are chosen
             with what was released.
         horizon: an upper bound on the number of rounds.  After it nothing more is learned.
@@ -139,8 +134,8 @@ class HiddenLinear(HiddenPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
-        explore: Optimism | Sampling | Divergence = Divergence(),
+        budget: Budget | None,
+        explore: Optimism | Sampling | Divergence = Divergence(),  # noqa: B008  (a value)
         horizon: int | None = None,
         batch: int | None = 1,
         growth: float = 0.1,

@@ -19,8 +19,8 @@ import numpy as np
 from ...errors import ArgumentError
 from ...policies import Card, composed, given, like, preset
 from ...policies.presets import Composition
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
-from ...privacy.channels import Gaussian, PublishedGaussian
+from ...privacy.budgets import ApproxDP, Budget
+from ...privacy.channels import PublishedGaussian
 from ...privacy.randomiser import VectorRandomiser
 from ...session.options import WILDEST
 from ...tables import as_numbers
@@ -148,12 +148,11 @@ def _published(budget: ApproxDP) -> float:
 @cache
 def _composition(explore: type, *, reports: bool) -> Composition:
     way = WAYS[explore]
-    normal = PublishedGaussian(_published) if explore is Optimism else Gaussian
     card = Card(
         title=f"{way.title} with private features, local DP",
         source=f"{way.source}{STATISTIC}{UNKNOWN}",
         proof=PROOF,
-        channels={ZCDP: Gaussian, ApproxDP: normal, RDP: Gaussian},
+        noise=(PublishedGaussian(_published) if explore is Optimism else "Gaussian",),
         trust_model="local",
         protects="contexts and rewards",
         view="joint",
@@ -175,7 +174,7 @@ class HiddenLinearLocal(LocalPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``, for each report; None for the non-private
+        budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
         horizon: an upper bound on the number of rounds.  ``Divergence`` explores longer with a
             longer one; for others generous is fine.
@@ -218,9 +217,9 @@ class HiddenLinearLocal(LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int,
-        explore: Optimism | Sampling | Divergence = Divergence(),
+        explore: Optimism | Sampling | Divergence = Divergence(),  # noqa: B008  (a value)
         batch: int = 1,
         reports: bool = False,
         models: str = "shared",

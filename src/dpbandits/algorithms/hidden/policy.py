@@ -107,6 +107,8 @@ class AsPublished:
         delta_at: that delta; it may be computed after the policy has been configured.
     """
 
+    name, takes = Certified.name, Certified.takes
+
     def __init__(self, delta_at: Callable[[ApproxDP], float]) -> None:
         self._delta_at = delta_at
 

@@ -33,7 +33,6 @@ from ...errors import ArgumentError
 from ...policies import Card, composed, given, like, preset
 from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
-from ...privacy.channels import Certified
 from ...privacy.continual import Counter, Independent, IndependentIntegers
 from ...shuffle import (
     Analyzer,
@@ -103,7 +102,7 @@ def _composition(explore: type, *, messages: bool) -> Composition:
         title=f"{way.title} with private features, shuffle model",
         source=f"{way.source}{STATISTIC}{UNKNOWN}",
         proof=PROOF,
-        channels={ApproxDP: Certified},
+        noise=("certified",),
         trust_model="shuffle",
         protects="contexts and rewards",
         view="shuffle",
@@ -185,7 +184,7 @@ class HiddenLinearShuffled(HiddenPolicy):
         *,
         budget: ApproxDP | None,
         horizon: int,
-        explore: Optimism | Sampling | Divergence = Divergence(),
+        explore: Optimism | Sampling | Divergence = Divergence(),  # noqa: B008  (a value)
         batch: int | str = 20,
         protocol: str = "modular",
         level: str = "shuffle",
@@ -231,7 +230,7 @@ class HiddenLinearShuffled(HiddenPolicy):
         kernels, card = self.composition(explore=explore, messages=messages)
         if paper:
             published: Any = AsPublished(self._kept)
-            card = replace(card, channels={ApproxDP: published})
+            card = replace(card, noise=(published,))
         super().__init__(own, budget=budget, composition=Composition(kernels, card), **options)
         longest = max(self.context_bound, self._largest / self._weight)
         beyond = longest > 1.0 or dropout > 0 or self.n_models > 1 or levels is not None
@@ -511,8 +510,8 @@ LinearThompsonSDP = preset(
     "LinearThompsonSDP",
     HiddenLinearShuffled,
     f"n_arms dimension inflation {_ORDER} repair switch",
-    """Linear Thompson sampling on sums of batches of people, which leave a shuffler, with the law of
-    their noise in the posterior: ``HiddenLinearShuffled`` with ``Sampling``.
+    """Linear Thompson sampling on sums of batches of people, which leave a shuffler, with the law
+    of their noise in the posterior: ``HiddenLinearShuffled`` with ``Sampling``.
     """,
     about={"source": f"{WAYS[Sampling].source}{_SOURCE}"},
     explore=like(Sampling, "inflation"),

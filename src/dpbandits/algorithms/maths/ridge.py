@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernel import Kernel, Matrices, Matrix, Vector, inlined, kernel, outlined
+from ...kernel import Generator, Kernel, Matrices, Matrix, Vector, inlined, kernel, outlined
 from .dense import factorise, solve_upper
 
 _WIDE = 8  # from this dimension on, vector instructions pay
@@ -314,7 +314,7 @@ def least_divergent_at_once(
 ) -> int:
     """arg min over arms of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / n), plus ``margin`` but for
     the best mean; of equals the first.  n = min(rounds, (horizon - rounds) / 10), at least 1: see
-    ``linucb.imed``.
+    ``exploration``.
 
     w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r^2 = q |x|^2_{V^-1} and n^2 = noise
     |V^-1 x|^2; q is the variance of rewards in units of subgaussian^2, at most 1, that
@@ -375,3 +375,23 @@ def turn_draw(
     solve_upper(factor, sample, sample.size)
     for i in range(sample.size):
         sample[i] += estimate[i] + dot(inverse[i], noise)
+
+
+@kernel
+def draw_parameter(
+    estimate: Vector,
+    factor: Matrix,
+    inverse: Matrix,
+    scatter: float,
+    spread: float,
+    sample: Vector,
+    noise: Vector,
+    rng: Generator,
+) -> None:
+    """Fill ``sample`` with a draw from N(estimate, scatter^2 V^-1 + spread^2 V^-2); ``noise`` is
+    working memory.
+    """
+    for i in range(sample.size):
+        sample[i] = scatter * rng.standard_normal()
+        noise[i] = spread * rng.standard_normal()
+    turn_draw(estimate, factor, inverse, sample, noise)

@@ -1,0 +1,202 @@
+"""Learners as values, and what policies that take one have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ...kernel import Kernel
+from ...policies import Part, Policy, Statistic
+from ...privacy.channels import Laplace
+from ...protocol import nothing_to_prepare
+from ...session.estimates import LOSSES_ALONE
+from ...validation import integer, real
+from .conversion import MEMO, BatchedParams, batch_conversion
+
+_LONGEST = 2**62
+_CHECKS: dict[str, Callable[[Any], float]] = {
+    "rate": lambda rate: real("rate", rate, 0.0, strict=True),
+    "mixing": lambda mixing: real("mixing", mixing, 0.0, 1.0),
+    "tries": lambda tries: integer("tries", tries, 1, 10**9),
+    "sigma": lambda sigma: real("sigma", sigma, 1e-9, 1e100),
+    "alpha": lambda alpha: real("alpha", alpha, 1.01, 2.0),
+}
+
+
+class LearningPolicy(Policy):
+    """The base of policies that have a learner, which is a value.  It says what is released, with
+    which numbers it learns, and what it loses at most.
+    """
+
+    _no_estimates = LOSSES_ALONE
+
+    @property
+    def _learner(self) -> Any:
+        return self.config["learner"]
+
+    @property
+    def tuned_for(self) -> int | None:
+        """The horizon that was given, to which constants are tuned."""
+        horizon: int | None = self.config["horizon"]
+        return horizon
+
+    @property
+    def batch(self) -> int:
+        """How many rounds a release covers."""
+        return int(self.params.batch)
+
+    @property
+    def regret_bound(self) -> float:
+        """What the policy loses at most over its horizon, in expectation, against the best arm, or
+        expert, in hindsight, in units of the reward range.
+
+        Of ``FrozenEXP4``, against experts who keep to their advice for a batch.  Infinite without a
+        horizon, and where constants are outside what the proof assumes; above the horizon it says
+        nothing.
+        """
+        return float(self._learner.regret_bound(self))
+
+    @property
+    def bound_arguments(self) -> dict[str, Any]:
+        """Those of the function in ``theory`` that has the bound, but for the horizon."""
+        arguments: dict[str, Any] = self._learner.bound_arguments(self)
+        return arguments
+
+    def _params(self) -> Any:
+        return self._learner.params(self)
+
+    def _statistic(self) -> Statistic:
+        statistic: Statistic = self._learner.statistic(self)
+        return statistic
+
+
+@dataclass(frozen=True, repr=False)
+class Learner(Part, base=True):
+    """A learner from the losses of single batches; every loss may be any finite number, negative
+    ones too.
+
+    A subclass is a value: a frozen dataclass, whose fields are tuning constants, of "rate",
+    "mixing", "tries", "sigma" and "alpha"; None for one that is found.
+
+    Attributes:
+        choose: the arm of the next batch, as in the protocol.
+        learn: ``learn(params, public, memo, loss)``: take in the loss of the batch that ended, the
+            ``clock[CLOCK.batches]``-th.  It played ``memo[MEMO.arm]``; see ``Memo``.
+        prepare: as in the protocol.
+        tuning: ``tuning(params, public)``: its constants; None for a learner that needs none.
+        skips_closed: whether ``prepare`` and ``choose`` choose among open arms: see ``is_open``.
+        private: whether it stands losses with noise, so that it takes a budget.
+    """
+
+    what: ClassVar[str] = "learner"
+
+    choose: ClassVar[Kernel]
+    learn: ClassVar[Kernel]
+    prepare: ClassVar[Kernel] = nothing_to_prepare
+    tuning: ClassVar[Kernel | None] = None
+    skips_closed: ClassVar[bool] = False
+    private: ClassVar[bool] = True
+    published_sigma: ClassVar[float] = math.sqrt(6.0)
+
+    @staticmethod
+    def memory(n_arms: int) -> int:
+        """How many numbers ``public.memory`` holds for so many arms, at least 1; all 0 at first."""
+        return 1
+
+    @staticmethod
+    def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
+        """What it loses at most over so many batches, in expectation, against its best choice in
+        hindsight, if losses have at most the second moment ``moment``; infinite where nothing is
+        proved for noisy losses.
+        """
+        return math.inf
+
+    def __post_init__(self) -> None:
+        self._set(**{name: _CHECKS[name](value) for name, value in self.constants.items()})
+
+    @property
+    def kind(self) -> type[Learner]:
+        """The class whose kernels play."""
+        return type(self)
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """Those that are given."""
+        return {name: one for name, one in self.given.items() if name in _CHECKS}
+
+    def statistic(self, policy: LearningPolicy) -> Statistic:
+        """One sum of rewards."""
+        memo = MEMO.closed + _choices(policy)
+        return Statistic.of_rewards(policy.reward_range, memo=memo)
+
+    def params(self, policy: LearningPolicy) -> BatchedParams:
+        """The numbers it learns with."""
+        (lo, hi), horizon = policy.reward_range, policy.tuned_for
+        # The multiplier of Laplace noise is 1 / epsilon.  The slack keeps 1 / (1 / 49) from
+        # becoming 50.
+        batch = policy.config["batch"] or int(
+            min(max(math.ceil(policy.channel.multiplier * (1.0 - 1e-12)), 1), _LONGEST)
+        )
+        noise = policy.noise_scale / (hi - lo) / batch
+        published = policy.calibration == "paper"
+        sigma = self.kind.published_sigma if published else _root_mean_square(policy, noise)
+        given = self.constants.get
+        return BatchedParams(
+            n_arms=_choices(policy),
+            batch=batch,
+            width=hi - lo,
+            high=hi,
+            noise=noise,
+            batches=0 if horizon is None else max(horizon // batch, 1),
+            published=published,
+            rate=given("rate", math.nan),
+            mixing=given("mixing", math.nan),
+            tries=int(given("tries", 0)),
+            sigma=given("sigma", sigma),
+            alpha=given("alpha", 2.0),
+            memory=self.kind.memory(_choices(policy)),
+        )
+
+    def regret_bound(self, policy: LearningPolicy) -> float:
+        """The learner's bound over as many batches, times their length, and a batch more (Theorem
+        1).
+        """
+        if _choices(policy) == 1:
+            return 0.0
+        if policy.tuned_for is None:
+            return math.inf
+        return float(batch_conversion(policy.tuned_for, **self.bound_arguments(policy)))
+
+    def bound_arguments(self, policy: LearningPolicy) -> dict[str, Any]:
+        """Those of ``batch_conversion``."""
+
+        def learner_regret(batches: float) -> float:
+            return self._lost(policy, batches)
+
+        rounding = policy.grid / policy.params.width  # to which secure noise rounds rewards
+        return {"batch": policy.batch, "learner_regret": learner_regret, "rounding": rounding}
+
+    def _lost(self, policy: LearningPolicy, batches: float) -> float:
+        """At most, over so many batches; infinite beyond those for which it is tuned."""
+        tuning_of, params = self.kind.tuning, policy.params
+        if params.n_arms == 1:
+            return 0.0
+        if tuning_of is not None and batches >= params.batches + 1:
+            return math.inf
+        _, fresh = policy.kernels.init(params)
+        tuning = tuning_of(params, fresh) if tuning_of else ()
+        moment = _root_mean_square(policy, params.noise) ** 2
+        return float(self.kind.bound(params, moment, tuning, batches))
+
+
+def _choices(policy: LearningPolicy) -> int:
+    """What a learner chooses from: experts, or arms."""
+    return int(policy.config.get("n_experts", policy.n_arms))
+
+
+def _root_mean_square(policy: LearningPolicy, noise: float) -> float:
+    """At most that of a loss in [0, 1] plus noise."""
+    variance = 2.0 * noise**2 if isinstance(policy.channel, Laplace) else noise**2
+    return math.sqrt(1.0 + variance)

@@ -1,0 +1,300 @@
+"""A few arms: ``Arms`` under central trust, ``ArmsShuffled`` where a shuffler adds up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...policies import (
+    ArmEstimates,
+    Card,
+    Composition,
+    Options,
+    Policy,
+    Statistic,
+    composed,
+    given,
+    like,
+    part,
+    preset,
+)
+from ...privacy.budgets import Budget
+from ..bases.shuffled import ShuffledPolicy, shuffled_card
+from .batches import Batches, Growing
+from .earlier import as_of_today
+from .held import arms_params, held_kernels, held_statistic
+from .indices import IMED, KLUCB, Index, Thompson
+from .interleaved import interleaved_kernels
+from .law import merged_estimates
+from .memories import AGED, Discount, Memory, Merge
+
+PROOF = (
+    "dpbandits.algorithms.arms.held; parallel composition as in Azize & Basu (2024), Theorem"
+    " 12, and in pure DP their Appendix D"
+)
+PARALLEL = (
+    "parallel composition as in Azize & Basu (2024), Concentrated Differential Privacy for Bandits,"
+    " Theorem 12"
+)
+
+
+def free(card: Card, index: Index, memory: Memory | None = None) -> Card:
+    """The card of parts that no preset has: privacy is proved whatever they are, regret is not."""
+    on = [] if memory is None else [memory]
+    sources = [index.source, *(one.source for one in on), card.source]
+    return replace(
+        card,
+        title=f"{index.title} on {on[0].title}" if on else f"{index.title}, {card.title}",
+        source="; ".join(dict.fromkeys(sources))
+        + "; no theorem on the regret of this combination is known",
+        randomised=index.randomised,
+    )
+
+
+class _HeldArms(Policy):
+    """What ``Arms`` and ``ArmsShuffled`` share."""
+
+    learns_off_policy = True
+
+    def _statistic(self) -> Statistic:
+        made = held_statistic(self)
+        interleaved = isinstance(self.config["index"], Thompson)
+        return replace(made, parts=self.n_arms) if interleaved else made
+
+    def _params(self) -> Any:
+        return arms_params(self)
+
+    def params_for(self, n: int) -> Any:
+        if isinstance(self.config["memory"], Discount):
+            return None
+        return self.params._replace(first=n)
+
+    @property
+    def takes_each_reward(self) -> bool:
+        return bool(self.config["index"].learns_variance)
+
+    def _arm_estimates(self, params: Any, public: Any) -> ArmEstimates:  # type: ignore[override]
+        found = merged_estimates(params, public)
+        if not self.config["memory"].forgets:
+            return found
+        return found._replace(rounds=public.merged[AGED.rounds].astype(np.int64))
+
+    def of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return as_of_today(self, arrays)
+
+
+@composed(n_arms=3)
+class Arms(_HeldArms):
+    """A few arms, each of which is played for a batch, whose noisy sum is released.
+
+    Args:
+        n_arms: number of arms.
+        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        index: which arm to play: ``IMED()``, ``KLUCB()``, ``UCB()`` or ``Thompson()``.
+        memory: what old sums count for: ``Merge()``, ``Forget()`` or, where arms change,
+            ``Discount(rounds_per_change)``.
+        batches: for how many rounds an arm is played: ``Growing()`` or ``Fixed(rounds)``.
+        **options: see ``Options``.
+
+    Raises:
+        ArgumentError: an argument is outside of its range, or two parts do not go together.
+
+    When to choose: a finite number of arms, and whoever runs the policy is trusted with rewards.
+
+    Example:
+        >>> from dpbandits.parts import KLUCB, Fixed
+        >>> policy = Arms(3, budget=PureDP(1.0), index=KLUCB(), batches=Fixed(50), seed=1)
+        >>> policy.update(1.0, policy.pull())
+        True
+    """
+
+    card = Card(title="a few arms", source=PARALLEL, proof=PROOF, noise=("Laplace", "Gaussian"))
+
+    @classmethod
+    def composition(cls, index: Index, memory: Memory, batches: Batches) -> Composition:
+        """Kernels and card of parts.
+
+        Raises:
+            ArgumentError: two do not go together.
+        """
+        card = free(cls.card, index, memory)
+        if not isinstance(index, Thompson):
+            return Composition(held_kernels(index, memory), card)
+        if not isinstance(memory, Merge):
+            raise ArgumentError(
+                "memory must be Merge() with index=Thompson(), whose draws are tabled when a sum is"
+                f" released, and do not fade, got {memory!r}",
+                "memory",
+            )
+        card = replace(card, proof=PROOF.replace("arms.held", "arms.interleaved"))
+        return Composition(interleaved_kernels(), card)
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        budget: Budget | None,
+        index: Index | str = IMED(),  # noqa: B008  (a value)
+        memory: Memory | str = Merge(),  # noqa: B008
+        batches: Batches | str = Growing(),  # noqa: B008
+        **options: Unpack[Options],
+    ) -> None:
+        parts = _parts(index, memory, batches)
+        composition = self.composition(**parts)
+        super().__init__(
+            {"n_arms": n_arms, **parts}, budget=budget, composition=composition, **options
+        )
+
+    @property
+    def half_life(self) -> float:
+        """After how many rounds a sum counts half; infinite for memories that do not fade."""
+        decay = float(self.params.decay)
+        return math.log(2.0) / decay if decay > 0.0 else math.inf
+
+
+@composed(n_arms=3)
+class ArmsShuffled(_HeldArms, ShuffledPolicy):
+    """A few arms, where people add the noise and a shuffler adds up: with the Laplace noise of the
+    central model (shares of noise as in Chowdhury & Zhou 2023).
+
+    With ``messages=True`` this is the server: all people of a batch play ``device().arm``, their
+    devices report what came of it, and what left the ``shuffler()`` goes to ``receive``.  The
+    server sees no reward; secure aggregation may stand in the shuffler's place.  Without, whoever
+    calls ``pull`` and ``update`` sees rewards, and is trusted with them.
+
+    Args:
+        n_arms: number of arms.
+        budget: ``PureDP``; None for the non-private counterpart.
+        index, memory, batches: as in ``Arms``; the index may neither draw nor learn the variance of
+            rewards, which one sum does not tell.
+        messages: whether this is the server of a shuffler.
+        dropout: of each batch this share of the people, at most, may leave out their noise, or
+            tell the server what it was.  If nobody does, there is more noise than the index knows
+            of, and than simulations draw.
+        **options: see ``Options``.
+
+    When to choose: nobody is to be trusted with rewards, and central regret is wanted all the same.
+
+    Example:
+        >>> server = ArmsShuffled(3, budget=PureDP(1.0), messages=True, seed=1)
+        >>> server.device().arm, server.protocol.batch
+        (0, 1)
+    """
+
+    card = shuffled_card(replace(Arms.card, title="a few arms on sums"))
+
+    @classmethod
+    def composition(cls, index: Index, memory: Memory, batches: Batches) -> Composition:
+        """Kernels and card of parts.
+
+        Raises:
+            ArgumentError: one does not go with a shuffler.
+        """
+        if index.randomised or index.learns_variance:
+            raise ArgumentError(
+                "index must neither draw nor learn the variance of rewards where a shuffler adds up"
+                f" one sum of people who all play one arm, got {index!r}",
+                "index",
+            )
+        return Composition(held_kernels(index, memory), free(cls.card, index, memory))
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        budget: Budget | None,
+        index: Index | str = IMED(),  # noqa: B008  (a value)
+        memory: Memory | str = Merge(),  # noqa: B008
+        batches: Batches | str = Growing(),  # noqa: B008
+        messages: bool = False,
+        dropout: float = 0.0,
+        **options: Unpack[Options],
+    ) -> None:
+        parts = _parts(index, memory, batches)
+        shuffled = self._shuffled(messages, dropout, options)
+        composition = self.composition(**parts)
+        super().__init__(
+            {"n_arms": n_arms, **parts, **shuffled},
+            budget=budget,
+            composition=composition,
+            **options,
+        )
+
+
+def _parts(index: Any, memory: Any, batches: Any) -> dict[str, Any]:
+    return {
+        "index": part("index", index, (Index,)),
+        "memory": part("memory", memory, (Memory,)),
+        "batches": part("batches", batches, (Batches,)),
+    }
+
+
+# Names -----------------------------------------------------------------------------------------
+
+GROWING = like(Growing, "first", ratio=given("growth", None))
+_ORDER = "n_arms alpha growth first variance"
+
+
+def _source(index: type[Index]) -> str:
+    return f"{index.source}; {Memory.source}; {PARALLEL}"
+
+
+MergedIMED = preset(
+    "MergedIMED",
+    Arms,
+    _ORDER,
+    """IMED on all noisy sums that were released of an arm: the default.""",
+    about={"title": "IMED on merged noisy sums", "source": _source(IMED)},
+    index=like(IMED, "alpha", "variance"),
+    memory=Merge(),
+    batches=GROWING,
+)
+MergedKLUCB = preset(
+    "MergedKLUCB",
+    Arms,
+    _ORDER,
+    """KL-UCB on all noisy sums that were released of an arm.""",
+    about={"title": "KL-UCB on merged noisy sums", "source": _source(KLUCB)},
+    index=like(KLUCB, "alpha", "variance"),
+    memory=Merge(),
+    batches=GROWING,
+)
+MergedThompson = preset(
+    "MergedThompson",
+    Arms,
+    _ORDER,
+    """Thompson sampling on all noisy sums that were released of an arm.""",
+    about={"title": "Thompson sampling on merged noisy sums", "source": _source(Thompson)},
+    index=like(Thompson, "alpha", "variance"),
+    memory=Merge(),
+    batches=GROWING,
+)
+DiscountedIMED = preset(
+    "DiscountedIMED",
+    Arms,
+    "n_arms rounds_per_change half_life longest alpha",
+    """IMED on noisy sums that fade: the default for rewards that change.""",
+    about={
+        "title": "IMED on noisy sums that fade",
+        "source": f"index after Honda & Takemura (2015), {Discount.source}",
+    },
+    example={"n_arms": 3, "rounds_per_change": 1000},
+    index=like(IMED, "alpha"),
+    memory=like(Discount, "rounds_per_change", "half_life"),
+    batches=like(Growing, "longest"),
+)
+MergedIMEDSDP = preset(
+    "MergedIMEDSDP",
+    ArmsShuffled,
+    "n_arms alpha growth first messages dropout",
+    """IMED on merged sums that a shuffler has added up: the default under shuffle trust.""",
+    about={name: getattr(shuffled_card(MergedIMED.card), name) for name in ("title", "source")},
+    index=like(IMED, "alpha"),
+    memory=Merge(),
+    batches=GROWING,
+)

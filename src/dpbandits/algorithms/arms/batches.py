@@ -1,0 +1,116 @@
+"""Batches: for how many rounds an arm is played before its sum is released.
+
+Lengths are public: they depend on parameters, and on how often an arm was played.
+
+**Growth.**  Of a batch of n rounds the sum is worth n rounds where rewards scatter more than noise,
+however they are parted into batches; where noise scatters more, its square is what counts, and few
+long batches are worth more than many short ones.  So a batch is 1/3 of the arm's rounds before
+where rewards rule, 3/2 where noise does, and between them in the proportion of their variances,
+that of a reward taken for 1/10: so lengths are known beforehand.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...kernel import kernel
+from ...policies import Part
+from ...validation import integer, real
+from ..bases.counter_choice import MOST_ROUNDS
+from .law import noise_variance
+
+GROWTH, GROWTH_IN_NOISE = 1.0 / 3.0, 1.5
+_SCATTER = 0.1  # the variance of a reward that batches are planned for
+
+
+@kernel
+def batch_rounds(params: Any, n: float) -> int:
+    """Of the next batch of an arm of n rounds."""
+    noise = noise_variance(params)
+    share = noise / (noise + _SCATTER * n) if noise > 0.0 else 0.0
+    growth = params.growth + (params.growth_in_noise - params.growth) * share
+    return max(params.first, int(np.ceil(growth * n)))
+
+
+@kernel
+def weight_of(params: Any, n: float) -> float:
+    """What the noisy sum of a batch weighs, relative to one of a single round."""
+    noise = noise_variance(params)
+    return (0.25 + noise) / (0.25 / n + noise / (n * n))
+
+
+class Plan(NamedTuple):
+    """What kernels know of a schedule."""
+
+    first: int  # rounds of the shortest batch
+    longest: int | None  # None: as the memory has it
+    growth: float  # in proportion to an arm's rounds before, where rewards scatter more than noise
+    growth_in_noise: float
+
+
+@dataclass(frozen=True, repr=False)
+class Batches(Part):
+    """The base of schedules of batches, which have a ``plan``."""
+
+    @property
+    @abstractmethod
+    def plan(self) -> Plan:
+        """What kernels know of it."""
+
+
+@dataclass(frozen=True, repr=False)
+class Growing(Batches):
+    """A batch is so many times all rounds of its arm before.
+
+    Args:
+        ratio: so many times.  Default: 1/3 where rewards scatter more than the noise of the budget,
+            3/2 where noise does, and between them.  With 1, batches double.
+        first: rounds of an arm's first batch, and of the shortest.
+        longest: rounds of the longest batch.  Default: any, but for memories that fade.
+
+    When to choose: the default has least regret.
+
+    >>> Growing(ratio=0.5)
+    Growing(ratio=0.5)
+    """
+
+    ratio: float | None = None
+    first: int = 1
+    longest: int | None = None
+
+    def __post_init__(self) -> None:
+        first, longest, ratio = self.first, self.longest, self.ratio
+        self._set(
+            first=integer("first", first, 1, MOST_ROUNDS),
+            longest=None if longest is None else integer("longest", longest, 1, MOST_ROUNDS),
+            ratio=None if ratio is None else real("ratio", ratio, 0.01, 100.0),
+        )
+
+    @property
+    def plan(self) -> Plan:
+        growth = (GROWTH, GROWTH_IN_NOISE) if self.ratio is None else (self.ratio, self.ratio)
+        return Plan(self.first, self.longest, *growth)
+
+
+@dataclass(frozen=True, repr=False)
+class Fixed(Batches):
+    """All batches have the same number of rounds.
+
+    Args:
+        rounds: that number.
+
+    When to choose: choices are deployed on a schedule of your own.
+    """
+
+    rounds: int
+
+    def __post_init__(self) -> None:
+        self._set(rounds=integer("rounds", self.rounds, 1, MOST_ROUNDS))
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(self.rounds, self.rounds, 0.0, 0.0)

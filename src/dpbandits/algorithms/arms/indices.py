@@ -1,0 +1,254 @@
+"""Indices: which arm to play, by what was released.
+
+Each is a formula of an arm's merged value m, its weight W and the law of its noise (``law``), and
+of what the memory has left of them.  All of it is post-processing of releases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...calls import is_open
+from ...kernel import Generator, Kernel, Vector, bind_places, kernel, unbound
+from ...policies import Part
+from ...protocol import Contexts
+from ...validation import choice, real
+from ..bases.episodes import CLOCK
+from .law import MERGED, divergence_of, noise_variance, upper_bound_of
+from .memories import AGED, Memory
+
+columns = standing = index = unbound  # of the memory, and of the index
+
+
+@kernel
+def choose_least(params: Any, public: Any, contexts: Contexts, rng: Generator) -> tuple[int, float]:
+    """The arm of least index, where the best may be as good as the highest merged value, cut to
+    [0, ``params.highest``]; arms that were never played come first.
+    """
+    target = 0.0
+    for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
+        if public.pulls[a] == 0:
+            return a, 1.0
+        target = max(target, public.merged[MERGED.value, a])
+    target, best, arm = min(target, params.highest), np.inf, 0
+    for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
+        found = index(params, public, a, target)
+        if found < best:
+            best, arm = found, a
+    return arm, 1.0
+
+
+@kernel
+def choose_largest(
+    params: Any, public: Any, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
+    """The arm of largest index at the level alpha ln t; of equals the one with fewer rounds."""
+    level = params.constant * np.log(public.clock[CLOCK.rounds] + 1.0)
+    best, arm, known = -np.inf, 0, columns(public.merged, public.awaited)
+    for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
+        if public.pulls[a] == 0:
+            return a, 1.0
+        found = index(params, public, a, level)
+        if found > best or (found == best and known[AGED.rounds, a] < known[AGED.rounds, arm]):
+            best, arm = found, a
+    return arm, 1.0
+
+
+@kernel
+def imed(params: Any, public: Any, a: int, target: float) -> float:
+    """D(m, target) / alpha + ln W."""
+    weight, share = standing(params, public, a)
+    distance = 0.0
+    if share > 0.0:
+        merged, known = public.merged[:, a], columns(public.merged, public.awaited)[:, a]
+        found = divergence_of(params, merged, known, merged[MERGED.value], target)
+        distance = share * found
+    return distance / params.constant + np.log(weight)
+
+
+@kernel
+def kl_ucb(params: Any, public: Any, a: int, level: float) -> float:
+    """The largest q with D(m, q) <= level."""
+    _, share = standing(params, public, a)
+    if share == 0.0:
+        return 1.0
+    merged, known = public.merged[:, a], columns(public.merged, public.awaited)[:, a]
+    return upper_bound_of(params, merged, known, merged[MERGED.value], level / share)
+
+
+@kernel
+def variance_of(params: Any, column: Vector) -> float:
+    """That of a merged value, for rewards in [0, 1]: sum of a_j^2 (n_j / 4 + v)."""
+    weight = column[MERGED.weight]
+    squares = 0.25 * column[MERGED.squares] + noise_variance(params) * column[MERGED.noise]
+    return squares / (weight * weight)
+
+
+@kernel
+def ucb(params: Any, public: Any, a: int, level: float) -> float:
+    """m + sqrt(2 level Var(m))."""
+    _, share = standing(params, public, a)
+    if share == 0.0:
+        return np.inf
+    variance = variance_of(params, columns(public.merged, public.awaited)[:, a])
+    return public.merged[MERGED.value, a] + np.sqrt(2.0 * level * variance / share)
+
+
+@dataclass(frozen=True, repr=False)
+class Index(Part):
+    """The base of indices.
+
+    An index of your own gives ``loop``, the kernel ``choose`` with places that are filled:
+    ``index`` by ``each``, the index of one arm; ``columns(merged, awaited)`` by those of which the
+    law is known; ``standing(params, public, a)`` by the weight of an arm now, and by the share that
+    is left of its exponent.
+    """
+
+    title: ClassVar[str] = ""
+    source: ClassVar[str] = "this package"
+    loop: ClassVar[Kernel] = choose_least
+    each: ClassVar[Kernel | None] = None
+    randomised: ClassVar[bool] = False
+
+    @property
+    def constant(self) -> float:
+        """What kernels know of its arguments, as ``params.constant``."""
+        return 1.0
+
+    @property
+    def learns_variance(self) -> bool:
+        """Whether the sum of r (1 - r) is released beside the sum of rewards r."""
+        return False
+
+    @classmethod
+    def choosing(cls, memory: type[Memory]) -> Kernel:
+        """``choose`` for a memory."""
+        places = memory.places
+        if cls.each is not None:
+            places = {**places, "index": bind_places(cls.each, places)}
+        return bind_places(cls.loop, places)
+
+
+@dataclass(frozen=True, repr=False)
+class _Exponent(Index):
+    """An index that knows the exponent D of ``law``."""
+
+    alpha: float = 1.0
+    variance: str = "bound"
+
+    def __post_init__(self) -> None:
+        self._set(alpha=real("alpha", self.alpha, 1e-3, 1e3))
+        choice("variance", self.variance, ("bound", "released"))
+
+    @property
+    def constant(self) -> float:
+        return self.alpha
+
+    @property
+    def learns_variance(self) -> bool:
+        return self.variance == "released"
+
+
+@dataclass(frozen=True, repr=False)
+class IMED(_Exponent):
+    """Indexed minimum empirical divergence (Honda & Takemura 2015): the arm of least
+    ``D(m, max m) / alpha + ln W``.  exp(-D) bounds the probability that an arm as good as the best
+    seems to be looks as bad, with the law of its noise (``law``).
+
+    Args:
+        alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
+        variance: of rewards: "bound", that of a coin; "released" learns it from a second sum, of
+            ``(r - lo) (hi - r)``, which costs no privacy and no noise: for rewards that are seldom
+            at the ends of their range.
+
+    When to choose: it is the default, with the least regret where rewards are random.
+
+    >>> IMED(alpha=1.3)
+    IMED(alpha=1.3)
+    """
+
+    title: ClassVar[str] = "IMED"
+    source: ClassVar[str] = (
+        "Honda & Takemura (2015), Non-asymptotic Analysis of a New Bandit Algorithm for"
+        " Semi-bounded Rewards"
+    )
+    loop: ClassVar[Kernel] = choose_least
+    each: ClassVar[Kernel | None] = imed
+
+
+@dataclass(frozen=True, repr=False)
+class KLUCB(_Exponent):
+    """KL-UCB (Cappe et al. 2013): the arm of the largest q with ``D(m, q) <= alpha ln t``, as good
+    as it may be if it does not look worse than it is with a probability below t^-alpha.
+
+    Args:
+        alpha: optimism.
+        variance: see ``IMED``.
+
+    When to choose: as ``IMED``, where an index is wanted that is an upper confidence bound.
+    """
+
+    title: ClassVar[str] = "KL-UCB"
+    source: ClassVar[str] = (
+        "Cappe, Garivier, Maillard, Munos & Stoltz (2013), Kullback-Leibler Upper Confidence Bounds"
+        " for Optimal Sequential Allocation"
+    )
+    loop: ClassVar[Kernel] = choose_largest
+    each: ClassVar[Kernel | None] = kl_ucb
+
+
+@dataclass(frozen=True, repr=False)
+class Thompson(_Exponent):
+    """Thompson sampling (Thompson 1933): a mean is drawn for every arm, of which exp(-D) are the
+    tails, and the arm of the largest is played (``interleaved``).
+
+    Args:
+        alpha: the lower, the nearer are draws to the merged values.
+        variance: see ``IMED``.
+
+    When to choose: as ``IMED``, where choices should be random.  Propensities have no closed form.
+    """
+
+    title: ClassVar[str] = "Thompson sampling"
+    source: ClassVar[str] = (
+        "Thompson (1933), On the Likelihood that One Unknown Probability Exceeds Another; draws"
+        " from the exponent"
+    )
+    randomised: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, repr=False)
+class UCB(Index):
+    """UCB (Auer, Cesa-Bianchi & Fischer 2002) with the variance of a noisy mean: the arm of the
+    largest ``m + sqrt(2 alpha ln t Var(m))``.
+
+    Args:
+        alpha: optimism.
+
+    When to choose: a textbook index is wanted.  ``IMED`` has less regret.
+    """
+
+    alpha: float = 1.0
+
+    title: ClassVar[str] = "UCB"
+    source: ClassVar[str] = (
+        "Auer, Cesa-Bianchi & Fischer (2002), Finite-time Analysis of the Multiarmed Bandit Problem"
+    )
+    loop: ClassVar[Kernel] = choose_largest
+    each: ClassVar[Kernel | None] = ucb
+
+    def __post_init__(self) -> None:
+        self._set(alpha=real("alpha", self.alpha, 0.0, strict=True))
+
+    @property
+    def constant(self) -> float:
+        return self.alpha

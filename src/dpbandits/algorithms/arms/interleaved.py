@@ -1,0 +1,189 @@
+"""Thompson sampling on merged batches, which fill up side by side.
+
+A mean is drawn for each arm, and the arm of the largest is played: for one round, if it has most
+rounds of all, and else until its batch is full, so that a few unlucky draws cannot hold it up.  The
+batch of the arm with most rounds fills up beside those of others; lengths are those of ``merged``.
+What crosses the wall: when a batch is full, its sum, or its two sums.  A release covers the records
+of one arm (its part) since that arm's last release: one person contributes to one batch, and each
+release may spend the whole budget.  Which arm a person meets depends on earlier releases and on the
+drawing only.
+
+**Draws.**  exp(-D) of ``law`` bounds the tails of a merged value given its mean; a draw takes half
+of that for the tails of the mean given the value.  With a fair coin and E from the exponential law
+it is the largest q with D(m, q) <= alpha E, or the least with D(1 - m, 1 - q) <= alpha E: noise on
+rewards r and on 1 - r has one law.  Both are kept, when a batch is released, for E = v^2 on a grid
+of v, and interpolated: between releases a draw costs two random numbers.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...calls import is_open
+from ...kernel import Generator, Vector, kernel
+from ...policies import Kernels
+from ...protocol import Contexts, Row
+from ..bases.episodes import MEMO
+from .batches import batch_rounds, weight_of
+from .held import ArmsParams, curvature, sensitivity
+from .law import MERGED, upper_bound_of
+from .memories import take_in
+
+_GRID, _STEP = 32, 0.2  # up to E = 38
+
+
+class InterleavedRaw(NamedTuple):
+    total: np.ndarray  # (K,) sums of the running batches
+    curve: np.ndarray  # (K,) of r (1 - r), in the units of rewards
+
+
+class InterleavedPublic(NamedTuple):
+    estimate: np.ndarray  # (K,) merged values, as rewards are measured
+    merged: np.ndarray  # (8, K) see ``law.Merged``
+    pulls: np.ndarray  # (K,) rounds in all finished batches
+    fresh: np.ndarray  # (K,) rounds in the running one
+    quantiles: np.ndarray  # (K, 2, 32) least and largest means for E on the grid
+    clock: np.ndarray  # (1,) the arm of the last round
+
+
+def init(params: ArmsParams) -> tuple[InterleavedRaw, InterleavedPublic]:
+    k = params.n_arms
+    public = InterleavedPublic(
+        estimate=np.zeros(k),
+        merged=np.zeros((len(MERGED), k)),
+        pulls=np.zeros(k, np.int64),
+        fresh=np.zeros(k, np.int64),
+        quantiles=np.zeros((k, 2, _GRID)),
+        clock=np.zeros(1, np.int64),
+    )
+    return InterleavedRaw(np.zeros(k), np.zeros(k)), public
+
+
+@kernel
+def next_batch(params: ArmsParams, public: InterleavedPublic, arm: int) -> int:
+    return min(batch_rounds(params, public.pulls[arm]), params.longest)
+
+
+@kernel
+def choose_mean(quantiles: Any, arm: int, rng: Generator) -> float:
+    side = 1 if rng.random() < 0.5 else 0
+    at = min(np.sqrt(rng.standard_exponential()) / _STEP, _GRID - 1.000001)
+    i = int(at)
+    low, high = quantiles[arm, side, i], quantiles[arm, side, i + 1]
+    return low + (at - i) * (high - low)
+
+
+@kernel
+def choose(
+    params: ArmsParams, public: InterleavedPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
+    """The arm of the largest draw; arms of which nothing was released come first."""
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        if public.pulls[a] == 0 and is_open(contexts, a):
+            return a, 1.0
+    for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
+        drawn = choose_mean(public.quantiles, a, rng)
+        if drawn > best:
+            best, arm = drawn, a
+    return arm, np.nan
+
+
+@kernel
+def hold_rounds(params: ArmsParams, public: InterleavedPublic, arm: int) -> int:
+    """One round of the arm that has most; of others what is missing of the batch."""
+    for a in range(params.n_arms):
+        if public.pulls[a] > public.pulls[arm] or public.pulls[arm] == 0:
+            return next_batch(params, public, arm) - public.fresh[arm]
+    return 1
+
+
+@kernel
+def record_pull(params: ArmsParams, public: InterleavedPublic, arm: int, x: Row, n: int) -> None:
+    public.fresh[arm] += n
+    if n > 0:
+        public.clock[0] = arm
+
+
+@kernel
+def accumulate(
+    params: ArmsParams, raw: InterleavedRaw, arm: int, x: Row, reward: float, n: int
+) -> None:
+    """The sum of rewards, and where it is released that of r (1 - r)."""
+    raw.total[arm] += reward
+    if params.curved:
+        raw.curve[arm] += curvature(params, reward, n)
+
+
+@kernel
+def release_due(params: ArmsParams, public: InterleavedPublic) -> bool:
+    arm = public.clock[0]
+    return public.fresh[arm] >= next_batch(params, public, arm)
+
+
+@kernel
+def partition(params: ArmsParams, public: InterleavedPublic) -> int:
+    return public.clock[0]
+
+
+@kernel
+def close(params: ArmsParams, public: InterleavedPublic, memo: Vector) -> None:
+    arm = public.clock[0]
+    memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
+    public.pulls[arm] += public.fresh[arm]
+    public.fresh[arm] = 0
+
+
+@kernel
+def summarise(
+    params: ArmsParams,
+    raw: InterleavedRaw,
+    public: InterleavedPublic,
+    memo: Vector,
+    statistic: Vector,
+) -> None:
+    arm = int(memo[MEMO.arm])
+    statistic[0] = raw.total[arm]
+    if params.curved:
+        statistic[1] = raw.curve[arm]
+    raw.total[arm] = raw.curve[arm] = 0.0
+
+
+@kernel
+def publish_and_tabulate(
+    params: ArmsParams, public: InterleavedPublic, memo: Vector, release: Vector
+) -> None:
+    take_in(params, public, memo, release, weight_of(params, memo[MEMO.size]))
+    arm = int(memo[MEMO.arm])
+    merged = public.merged[:, arm]
+    value = merged[MERGED.value]
+    for i in range(_GRID):
+        level = params.constant * (i * _STEP) ** 2
+        public.quantiles[arm, 1, i] = upper_bound_of(params, merged, merged, value, level)
+        public.quantiles[arm, 0, i] = 1.0 - upper_bound_of(
+            params, merged, merged, 1.0 - value, level
+        )
+
+
+@cache
+def interleaved_kernels() -> Kernels:
+    """Of policies whose batches fill up side by side."""
+    return Kernels(
+        init=init,
+        choose=choose,
+        hold_rounds=hold_rounds,
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        partition=partition,
+        sensitivity=sensitivity,
+        close=close,
+        summarise=summarise,
+        publish=publish_and_tabulate,
+        skips_closed=True,
+    )

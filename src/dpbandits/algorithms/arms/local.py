@@ -1,0 +1,299 @@
+"""Arms where nobody is trusted: rewards that were randomised one by one.
+
+What crosses the wall: each reward by itself.  The wall stands around the person: noise is added to
+the reward before anyone sees it, a record is one reward and moves it by at most ``hi - lo``, and
+every reward may spend the whole budget.
+
+The value m of an arm is the mean of its n reports, and its law that of n batches of one round: N =
+n, V = 1 / n, A = 1 / n.  ``IMED`` plays the arm of least D(m_a, q) / alpha + ln n_a, q being max m
+cut to [0, 1], ``KLUCB`` that of the largest q with D(m_a, q) <= alpha ln t, and ``UCB`` that of the
+largest m_a + sqrt(2 alpha ln t (1/4 + v) / n_a), v the variance of noise; each choice stands for
+max(1, growth n_a) reports.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from ...calls import is_open
+from ...errors import ArgumentError
+from ...kernel import Generator, Kernel, Vector, bind, kernel, unbound
+from ...policies import (
+    ArmEstimates,
+    Card,
+    Composition,
+    Kernels,
+    Options,
+    composed,
+    like,
+    part,
+    preset,
+)
+from ...privacy.budgets import Budget
+from ...privacy.channels import Laplace
+from ...protocol import Contexts
+from ...session.estimates import standard_error
+from ...validation import real
+from ..bases.every_round import record_pull, release_due
+from ..bases.local import LocalPolicy
+from ..bases.sums import accumulate, sensitivity, summarise
+from .arms import free
+from .indices import IMED, KLUCB, UCB, Index
+from .law import Law, exponent, noise_variance, upper_bound
+
+
+class ReportsParams(NamedTuple):
+    n_arms: int
+    constant: float  # of the index
+    growth: float
+    noise_scale: float  # s, for rewards in [0, 1]
+    laplace: bool
+    low: float
+    width: float  # hi - lo
+
+
+class ReportsRaw(NamedTuple):
+    total: np.ndarray  # (1,) the reward of the last round
+
+
+class ReportsPublic(NamedTuple):
+    mean: np.ndarray  # (K,) of the reports, for rewards in [0, 1]
+    plays: np.ndarray  # (K,) how many there were
+    clock: np.ndarray  # (5,)
+
+
+class ReportsClock(NamedTuple):
+    """Slots of ``ReportsPublic.clock``; it begins with those of ``bases.every_round``."""
+
+    rounds: int = 0
+    arm: int = 1  # of the last round
+    fresh: int = 2  # whether its reward is to be released
+    standing: int = 3  # the arm that is played next
+    left: int = 4  # for so many reports more
+
+
+CLOCK = ReportsClock()
+
+
+def init(params: ReportsParams) -> tuple[ReportsRaw, ReportsPublic]:
+    k = params.n_arms
+    clock = np.zeros(len(CLOCK), np.int64)
+    return ReportsRaw(np.zeros(1)), ReportsPublic(np.zeros(k), np.zeros(k, np.int64), clock)
+
+
+@kernel
+def law_of_reports(params: ReportsParams, public: ReportsPublic, a: int) -> Law:
+    pole = params.noise_scale if params.laplace else 0.0
+    return Law(float(public.plays[a]), noise_variance(params), pole, 0.0, 1.0, 1.0)
+
+
+@kernel
+def next_by_imed(params: ReportsParams, public: ReportsPublic, contexts: Contexts) -> int:
+    """The arm of least D(m, max m) / alpha + ln n; arms without reports come first."""
+    target = 0.0
+    for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
+        if public.plays[a] == 0:
+            return a
+        target = max(target, public.mean[a])
+    target, best, arm = min(target, 1.0), np.inf, 0
+    for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
+        law = law_of_reports(params, public, a)
+        index = exponent(law, public.mean[a], target) / params.constant + np.log(public.plays[a])
+        if index < best:
+            best, arm = index, a
+    return arm
+
+
+bound = unbound
+
+
+@kernel
+def next_by_bound(params: ReportsParams, public: ReportsPublic, contexts: Contexts) -> int:
+    """The arm of the largest bound; of equals the one with fewer reports."""
+    level, best, arm = params.constant * np.log(public.clock[CLOCK.rounds] + 1.0), -np.inf, 0
+    for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
+        if public.plays[a] == 0:
+            return a
+        found = bound(params, public, a, level)
+        if found > best or (found == best and public.plays[a] < public.plays[arm]):
+            best, arm = found, a
+    return arm
+
+
+@kernel
+def kl_bound(params: ReportsParams, public: ReportsPublic, a: int, level: float) -> float:
+    return upper_bound(law_of_reports(params, public, a), public.mean[a], level)
+
+
+@kernel
+def ucb_bound(params: ReportsParams, public: ReportsPublic, a: int, level: float) -> float:
+    variance = (0.25 + noise_variance(params)) / public.plays[a]
+    return public.mean[a] + np.sqrt(2.0 * level * variance)
+
+
+next_arm = unbound
+
+
+@kernel
+def choose(
+    params: ReportsParams, public: ReportsPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
+    """The arm that was chosen for the coming rounds, or if it is closed the next best."""
+    standing = public.clock[CLOCK.standing]
+    if not is_open(contexts, standing):
+        standing = next_arm(params, public, contexts)
+    return standing, 1.0
+
+
+@kernel
+def publish(params: ReportsParams, public: ReportsPublic, memo: Vector, release: Vector) -> None:
+    clock = public.clock
+    arm = clock[CLOCK.arm]
+    public.plays[arm] += 1
+    value = (release[0] - params.low) / params.width
+    public.mean[arm] += (value - public.mean[arm]) / public.plays[arm]
+    clock[CLOCK.fresh] = 0
+    clock[CLOCK.left] -= 1
+    if clock[CLOCK.left] <= 0:
+        standing = next_arm(params, public, 0)
+        clock[CLOCK.standing] = standing
+        clock[CLOCK.left] = max(1, int(params.growth * public.plays[standing]))
+
+
+_NEXT: dict[type[Index], Kernel] = {
+    IMED: next_by_imed,
+    KLUCB: bind(next_by_bound, bound=kl_bound),
+    UCB: bind(next_by_bound, bound=ucb_bound),
+}
+
+
+@cache
+def report_kernels(index: Any) -> Kernels:
+    """Of policies that learn from one report at a time."""
+    return Kernels(
+        init=init,
+        choose=bind(choose, next_arm=_NEXT[index]),
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        summarise=summarise,
+        publish=bind(publish, next_arm=_NEXT[index]),
+        skips_closed=True,
+    )
+
+
+@composed(n_arms=3)
+class ArmsLocal(LocalPolicy):
+    """A few arms, where nobody is trusted with rewards: each was randomised before anyone saw it.
+
+    The wall has to stand where the reward arises: with ``reports=True`` the person's device
+    randomises the reward with ``randomiser()``, and the policy takes the report as it is.  Without,
+    whoever calls ``update`` sees the reward and is trusted with it.
+
+    Args:
+        n_arms: number of arms.
+        budget: of one reward; None for the non-private counterpart.
+        index: which arm to play: ``IMED()``, ``KLUCB()`` or ``UCB()``.
+        growth: an arm is chosen for so many times its reports before.
+        reports: whether ``update`` is given reports instead of rewards.
+        **options: see ``Options``.
+
+    When to choose: nobody may be trusted with raw rewards.  Regret grows like 1 / epsilon^2, far
+    above the central model's.
+
+    Example:
+        >>> from dpbandits import PureDP
+        >>> policy = ArmsLocal(3, budget=PureDP(1.0), reports=True, seed=1)
+        >>> randomise = policy.randomiser()  # pickle it, and send it to the devices
+        >>> policy.pull().arm
+        0
+        >>> policy.update(randomise(1.0))
+        True
+    """
+
+    learns_off_policy = True
+    card = Card(
+        title="arms on locally randomised rewards",
+        source="reports and the exponent of their noise: this package",
+        proof="dpbandits.algorithms.arms.local",
+        noise=("Laplace", "Gaussian"),
+        trust_model="local",
+        learns_at_once=True,
+    )
+
+    @classmethod
+    def composition(cls, index: Index) -> Composition:
+        """Kernels and card of an index.
+
+        Raises:
+            ArgumentError: reports have no such index.
+        """
+        kind: Any = type(index)
+        if kind not in _NEXT or index.learns_variance:
+            raise ArgumentError(
+                "index must be IMED(), KLUCB() or UCB() with variance='bound', because every reward"
+                f" arrives with noise of its own, got {index!r}",
+                "index",
+            )
+        return Composition(report_kernels(kind), free(cls.card, index))
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        budget: Budget | None,
+        index: Index | str = IMED(),  # noqa: B008  (a value)
+        growth: float = 0.1,
+        reports: bool = False,
+        **options: Unpack[Options],
+    ) -> None:
+        chosen = part("index", index, (Index,))
+        own = {"n_arms": n_arms, "index": chosen, "growth": real("growth", growth, 0.01, 100.0)}
+        super().__init__(
+            own | self._reported(reports),
+            budget=budget,
+            composition=self.composition(chosen),
+            **options,
+        )
+
+    @staticmethod
+    def _arm_estimates(params: ReportsParams, public: ReportsPublic) -> ArmEstimates:
+        means = np.where(public.plays > 0, params.low + params.width * public.mean, np.nan)
+        noise = params.noise_scale**2 * (2.0 if params.laplace else 1.0)  # on each report
+        errors = params.width * standard_error(public.plays, 1.0, noise * public.plays)
+        return ArmEstimates(means, errors, public.plays)
+
+    def _params(self) -> ReportsParams:
+        lo, hi = self.reward_range
+        return ReportsParams(
+            n_arms=self.n_arms,
+            constant=self.config["index"].constant,
+            growth=self.config["growth"],
+            noise_scale=self.noise_scale / (hi - lo),
+            laplace=isinstance(self.channel, Laplace),
+            low=lo,
+            width=hi - lo,
+        )
+
+
+LDPIMED = preset(
+    "LDPIMED",
+    ArmsLocal,
+    "n_arms alpha growth reports",
+    """IMED on rewards that devices have randomised: the default under local trust.""",
+    about={
+        "title": "IMED on locally randomised rewards",
+        "source": f"{IMED.source}; {ArmsLocal.card.source}",
+    },
+    index=like(IMED, "alpha"),
+)

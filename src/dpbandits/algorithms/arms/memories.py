@@ -1,0 +1,363 @@
+"""Memories: what noisy sums of an arm count for, the older they are.
+
+What crosses the wall is the same under every memory (``held``): when a batch ends, the sum of its
+rewards.  A memory weighs what has been released, which is post-processing.  A sliding window, or a
+discount, of raw rewards would hold a record in many sums.
+
+**Merge**: all sums, each weighted by what it is worth, which is one over its variance, for ever.
+
+**Forget**: the last sum alone.
+
+**Discount.**  Let g be the discount of a round.  A batch of weight w (see ``law``) that ended n
+rounds ago weighs w g^n.  Merged values and the law of their noise are those of ``law`` with these
+weights, which is about what the sums say of the arm as they were drawn.  How much that says of the
+arm as it is now fades as well: with W the sum of w g^n and F that of w g^2n, the exponent is
+multiplied by F / W.  Without noise D is then that of W rounds, the discounted number of Garivier
+& Moulines (2011), instead of W^2 / F.  Under IMED both terms of the index fade while an arm is not
+played, ln W by the same in every round: every arm is tried again, after some half-lives at the
+latest, for a short batch if it looks as it did.
+
+A change shows when a batch ends, hence batches are no longer than ``longest``.  For the leader many
+short batches are worth less than few long ones by 1 + 4 v / n, v the variance of noise.
+
+*How fast.*  With L rounds from one change to the next, a half-life H costs some H rounds of an arm
+that was the best in every L, and trying all others again in every few H rounds costs a number that
+depends on H by its logarithm only: the sum is least for H in proportion to the root of L times that
+number.  Means d apart are told apart in some 1 / d^2 rounds, and in sqrt(v) / d where noise rules:
+for each arm in proportion to 1 + d sqrt(v), d being taken for 0.3, and the factor for what had
+least regret.  There is no regret theorem: the exponent holds for arms that do not change, and for
+lengths that are known beforehand; here they depend on when an arm was last played.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ...kernel import Kernel, Matrix, Vector, bind, kernel, unbound
+from ...policies import Part
+from ...protocol import own_alone
+from ...validation import integer, real
+from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.episodes import CLOCK, absorb_rounds
+from ..bases.episodes import close as close_episode
+from .batches import weight_of
+from .law import MERGED, await_batch, merge
+
+_HIGHEST = (
+    1.0 - 1e-6
+)  # mean that an arm is compared with: an exponent that fades may not be infinite
+
+
+class HeldMemo(NamedTuple):
+    """Slots of what is noted of a batch: those of an episode, and the round in which it ended."""
+
+    arm: int = 0
+    size: int = 1
+    ended: int = 2  # under a discount only
+
+
+class Aged(NamedTuple):
+    """Slots of a column beside those of ``law.Merged``."""
+
+    fresh: int = len(MERGED)  # F, under a discount
+    rounds: int = len(MERGED) + 1  # in the batches that count
+
+
+MEMO, AGED = HeldMemo(), Aged()
+ROWS = len(MERGED) + len(AGED)
+
+# Merge, Forget ---------------------------------------------------------------------------------
+
+
+@kernel
+def all_finished(merged: Matrix, awaited: Matrix) -> Matrix:
+    """The columns of which an index knows the law: those of all finished batches, as if those to
+    come repeated the values of their arms.
+    """
+    return awaited
+
+
+@kernel
+def whole(params: Any, public: Any, a: int) -> tuple[float, float]:
+    """What an arm weighs, and the share that is left of its exponent: all."""
+    return public.awaited[MERGED.weight, a], 1.0
+
+
+@kernel
+def played(params: Any, public: Any, a: int) -> float:
+    """The rounds that the batches of an arm grow with."""
+    return public.pulls[a]
+
+
+@kernel
+def keep(column: Vector) -> None:
+    """Old batches count for ever."""
+
+
+@kernel
+def forget(column: Vector) -> None:
+    """Old batches count no more."""
+    for i in range(column.size):
+        column[i] = 0.0
+
+
+old = weigh = unbound
+
+
+@kernel
+def _await(params: Any, public: Any, memo: Vector) -> None:
+    """Take in a batch that has ended, but for what it brought."""
+    column, n = public.awaited[:, int(memo[MEMO.arm])], memo[MEMO.size]
+    old(column)
+    await_batch(column, n, weigh(params, n))
+    column[AGED.rounds] += n
+
+
+_await_batch = unbound
+
+
+@kernel
+def _close(params: Any, public: Any, memo: Vector) -> None:
+    """Until a batch is released its rounds count, as if they repeated what is known of the arm."""
+    close_episode(params, public, memo)
+    _await_batch(params, public, memo)
+
+
+@kernel
+def take_in(params: Any, public: Any, memo: Vector, release: Vector, weight: float) -> None:
+    """Merge a release of that weight into the column of its arm."""
+    arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
+    merged = public.merged[:, arm]
+    merge(merged, n, (release[0] / n - params.low) / params.width, weight)
+    public.estimate[arm] = params.low + params.width * merged[MERGED.value]
+    if params.curved:
+        curve = release[1] / (n * params.width)
+        merged[MERGED.curve] += (curve - merged[MERGED.curve]) * weight / merged[MERGED.weight]
+
+
+@kernel
+def _publish(params: Any, public: Any, memo: Vector, release: Vector) -> None:
+    merged, n = public.merged[:, int(memo[MEMO.arm])], memo[MEMO.size]
+    old(merged)
+    take_in(params, public, memo, release, weigh(params, n))
+    merged[AGED.rounds] += n
+
+
+_publish_batch = unbound
+
+
+@kernel
+def _absorb(params: Any, public: Any, memo: Vector, release: Vector) -> None:
+    """A batch of another worker."""
+    absorb_rounds(params, public, memo)
+    _await_batch(params, public, memo)
+    _publish_batch(params, public, memo, release)
+
+
+# Discount --------------------------------------------------------------------------------------
+
+
+@kernel
+def all_released(merged: Matrix, awaited: Matrix) -> Matrix:
+    """The columns of which an index knows the law: those of released batches."""
+    return merged
+
+
+@kernel
+def faded(params: Any, public: Any, a: int) -> tuple[float, float]:
+    """What an arm weighs by now, and the share that is left of its exponent.  Batches whose sum is
+    still to come count in the weight alone.
+    """
+    merged, weight, share = public.merged[:, a], 0.0, 0.0
+    if merged[MERGED.weight] > 0.0:
+        left = np.exp(-params.decay * (public.clock[CLOCK.rounds] - public.ended[a]))
+        weight = left * merged[MERGED.weight]
+        share = left * merged[AGED.fresh] / merged[MERGED.weight]
+    if public.awaited[AGED.rounds, a] > 0.0:
+        weight += weight_of(params, public.awaited[AGED.rounds, a])
+    return weight, share
+
+
+@kernel
+def lately_played(params: Any, public: Any, a: int) -> float:
+    """The discounted rounds of an arm."""
+    elapsed = public.clock[CLOCK.rounds] - public.ended[a]
+    left = public.merged[AGED.rounds, a] * np.exp(-params.decay * elapsed)
+    return left + public.awaited[AGED.rounds, a]
+
+
+@kernel
+def close_and_count(params: Any, public: Any, memo: Vector) -> None:
+    close_episode(params, public, memo)
+    memo[MEMO.ended] = public.clock[CLOCK.rounds]
+    public.awaited[AGED.rounds, int(memo[MEMO.arm])] += memo[MEMO.size]
+
+
+@kernel
+def fade(params: Any, public: Any, arm: int, ended: int) -> float:
+    """Count what is known of an arm as of round ``ended``, if that is later than its last; what a
+    batch that ended then weighs as of the later of the two.
+    """
+    elapsed = ended - public.ended[arm]
+    left = np.exp(-params.decay * abs(elapsed))
+    if elapsed <= 0:  # releases may come in another order than batches ended
+        return left
+    merged = public.merged[:, arm]
+    merged[MERGED.weight] *= left
+    merged[MERGED.squares] *= left * left
+    merged[MERGED.noise] *= left * left
+    merged[MERGED.cubes] *= left * left * left
+    merged[MERGED.largest] *= left
+    merged[MERGED.second] *= left
+    merged[AGED.fresh] *= left * left
+    merged[AGED.rounds] *= left
+    public.ended[arm] = ended
+    return 1.0
+
+
+@kernel
+def publish_fading(params: Any, public: Any, memo: Vector, release: Vector) -> None:
+    arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
+    left = fade(params, public, arm, int(memo[MEMO.ended]))
+    merged, weight = public.merged[:, arm], weight_of(params, n)
+    take_in(params, public, memo, release, left * weight)
+    merged[AGED.fresh] += left * left * weight
+    merged[AGED.rounds] += left * n
+    public.awaited[AGED.rounds, arm] -= n
+
+
+# Values ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Memory(Part):
+    """The base of memories.
+
+    A memory of your own gives the kernels below: ``places`` of indices, ``rounds_of(params, public,
+    a)``, by which batches grow, and ``close``, ``publish`` and ``absorb`` of the kernel protocol.
+    """
+
+    title: ClassVar[str] = ""
+    source: ClassVar[str] = "merged batches and the exponent of their noise: this package"
+    places: ClassVar[Mapping[str, Kernel]] = {"columns": all_finished, "standing": whole}
+    rounds_of: ClassVar[Kernel] = played
+    close: ClassVar[Kernel]
+    publish: ClassVar[Kernel]
+    absorb: ClassVar[Kernel] = own_alone
+    memo: ClassVar[int] = 2  # slots
+    highest: ClassVar[float] = 1.0  # mean that an arm is compared with
+    forgets: ClassVar[bool] = False  # whether estimates rest on the last batch alone
+
+    def decay(self, n_arms: int, noise: float) -> float:
+        """-ln of the discount of a round, for noise of that variance on a sum; 0 for none."""
+        return 0.0
+
+    def longest(self, n_arms: int, noise: float) -> int:
+        """The longest batch that it can do with."""
+        return MOST_ROUNDS
+
+
+def adding(old: Kernel, weigh: Kernel) -> dict[str, Kernel]:
+    """``close``, ``publish`` and ``absorb`` of a memory to which old batches matter as ``old`` has
+    it, and a batch weighs what ``weigh(params, n)`` says.
+    """
+    waits, publish = bind(_await, old=old, weigh=weigh), bind(_publish, old=old, weigh=weigh)
+    close = bind(_close, _await_batch=waits)
+    absorb = bind(_absorb, _await_batch=waits, _publish_batch=publish)
+    return {"close": close, "publish": publish, "absorb": absorb}
+
+
+_MERGING, _FORGETTING = adding(keep, weight_of), adding(forget, weight_of)
+
+
+@dataclass(frozen=True, repr=False)
+class Merge(Memory):
+    """All noisy sums that were ever released of an arm, each weighted by what it is worth.
+
+    When to choose: arms do not change.
+
+    >>> Merge()
+    Merge()
+    """
+
+    title: ClassVar[str] = "merged noisy sums"
+    close: ClassVar[Kernel] = _MERGING["close"]
+    publish: ClassVar[Kernel] = _MERGING["publish"]
+    absorb: ClassVar[Kernel] = _MERGING["absorb"]
+
+
+@dataclass(frozen=True, repr=False)
+class Forget(Memory):
+    """The noisy sum of an arm's last batch alone.
+
+    When to choose: to compare with algorithms that estimate so (Azize & Basu 2022, 2024); ``Merge``
+    has less noise at the same budget.
+    """
+
+    title: ClassVar[str] = "the last noisy sum"
+    source: ClassVar[str] = "Azize & Basu (2024), Concentrated Differential Privacy for Bandits"
+    close: ClassVar[Kernel] = _FORGETTING["close"]
+    publish: ClassVar[Kernel] = _FORGETTING["publish"]
+    absorb: ClassVar[Kernel] = _FORGETTING["absorb"]
+    forgets: ClassVar[bool] = True
+
+
+_GAP = 0.3  # between means that a half-life is planned for
+_PACE = 14.0
+_PARTS = 64.0  # batches in a half-life, where noise does not ask for longer ones
+_FEWEST = 16.0  # batches in a half-life
+
+
+@dataclass(frozen=True, repr=False)
+class Discount(Memory):
+    """Noisy sums that count less the older they are, hence every arm is tried again now and then.
+
+    Args:
+        rounds_per_change: how many rounds pass from one change of a mean to the next, more or less.
+        half_life: after how many rounds a sum counts half.  Default: from ``rounds_per_change``,
+            arms and budget.
+
+    When to choose: the best arm may change several times.  Where it never does, ``Merge`` has less
+    regret; where it changes as if against you, ``Adversarial`` has a bound.
+    """
+
+    rounds_per_change: int = 10_000
+    half_life: float | None = None
+
+    title: ClassVar[str] = "noisy sums that fade"
+    source: ClassVar[str] = (
+        "discount after Garivier & Moulines (2011), On Upper-Confidence Bound Policies for"
+        " Switching Bandit Problems; merged batches that fade: this package"
+    )
+    places: ClassVar[Mapping[str, Kernel]] = {"columns": all_released, "standing": faded}
+    rounds_of: ClassVar[Kernel] = lately_played
+    close: ClassVar[Kernel] = close_and_count
+    publish: ClassVar[Kernel] = publish_fading
+    memo: ClassVar[int] = len(MEMO)
+    highest: ClassVar[float] = _HIGHEST
+
+    def __post_init__(self) -> None:
+        lull = integer("rounds_per_change", self.rounds_per_change, 1, MOST_ROUNDS)
+        asked = self.half_life
+        half_life = None if asked is None else real("half_life", asked, 1.0, 1e15)
+        self._set(rounds_per_change=lull, half_life=half_life)
+
+    def planned(self, n_arms: int, noise: float) -> float:
+        """The half-life for noise of that variance on a sum, of rewards in [0, 1]."""
+        if self.half_life is not None:
+            return self.half_life
+        tried = n_arms * (1.0 + _GAP * math.sqrt(noise))
+        lull = self.rounds_per_change
+        return min(_PACE * math.sqrt(lull * tried), 2.0 * lull)
+
+    def decay(self, n_arms: int, noise: float) -> float:
+        return math.log(2.0) / self.planned(n_arms, noise)
+
+    def longest(self, n_arms: int, noise: float) -> int:
+        half_life = self.planned(n_arms, noise)
+        return max(1, math.ceil(min(max(noise, half_life / _PARTS), half_life / _FEWEST)))

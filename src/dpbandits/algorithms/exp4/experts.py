@@ -1,0 +1,243 @@
+"""Bandits with expert advice: a learner, as a value, behind a wall in the centre; or EXP4 behind
+one at every person.
+
+What crosses the wall stands with the learners: in ``values`` for exponential weights on experts, in
+``adversarial.experts`` for bandit learners whose arms are the experts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from ...policies import Card, Composition, Options, composed, given, like, part, preset
+from ...privacy.budgets import Budget
+from ...validation import flag, integer, real
+from ..adversarial.adversarial import OPEN, PAPER, PRIVATE, optional
+from ..adversarial.any_learner import Registered
+from ..adversarial.experts import over_experts
+from ..adversarial.learning import Learner, LearningPolicy
+from ..bases.advice import AdvicePolicy
+from ..bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
+from ..bases.local import LocalPolicy
+from . import values
+from .values import Mixture
+from .weighing import PER_ROUND
+
+_MOST_ROUNDS = 10**12
+_CARDS: dict[type[Mixture], Card] = {
+    values.EXP4: Card(
+        title="EXP4 on noisy sums of batches, with the sensitivity of the batch",
+        source=f"{PAPER}, Theorem 6, with Gaussian noise of the sensitivity of the batch",
+        noise=("Gaussian",),
+        randomised=True,
+        errata=(EXPERTS,),
+    ),
+    values.BatchedEXP4: Card(
+        title="EXP4 on noisy sums of batches, as published",
+        source=f"{PAPER}, Theorems 6 and 8",
+        noise=("Laplace vector",),
+        randomised=True,
+        errata=(EXPERTS, ADVERSARIAL_THEOREMS),
+    ),
+    values.FrozenEXP4: Card(
+        title="EXP4 on one noisy sum per arm, with advice that stands for a batch",
+        source=(
+            "Auer et al. (2002), EXP4, with a Laplace or Gaussian release per arm of the"
+            " sensitivity that the batch realised"
+        ),
+        noise=PRIVATE.noise,
+        randomised=True,
+    ),
+}
+_FOLLOWING = Card(
+    title="a bandit learner over experts, on noisy batch losses",
+    source=f"{PAPER}, Theorem 4, for rewards (not for advice, see the errata)",
+    noise=PRIVATE.noise,
+    randomised=True,
+    errata=(EXPERTS,),
+)
+_LOCAL = Card(
+    title="EXP4 on locally randomised rewards",
+    source=f"{PAPER}, Theorem 5",
+    noise=PRIVATE.noise,
+    trust_model="local",
+    randomised=True,
+    errata=(EXPERTS,),
+)
+
+
+@composed(n_arms=3, n_experts=4, horizon=2000, batch=16)
+class Experts(AdvicePolicy, LearningPolicy):
+    """Experts who advise what to do: in the long run as good as the best of them.
+
+    ``pull`` takes the advice of every expert, shape (N, K): a probability for each arm.
+
+    Args:
+        n_arms: number of arms, K.
+        n_experts: number of experts, N.
+        budget: ``ZCDP`` or ``ApproxDP``; ``PureDP``, too, for ``FrozenEXP4`` and for learners whose
+            arms are the experts; None for no privacy.
+        learner: ``EXP4()``, ``FrozenEXP4()`` or ``BatchedEXP4()``, which weigh all experts.  Or
+            one that ``Adversarial`` takes, such as ``HTINF()``: then one expert is followed for a
+            batch, as an arm is there (Theorem 4).
+        horizon: rounds to tune for, which are no limit.  Whoever weighs all experts needs it; for
+            the others see ``Adversarial``.
+        batch: rounds of a batch, tau; by default of the least regret bound, or of a learner whose
+            arms are the experts as in ``Adversarial``.
+        **options: see ``Options``.
+
+    When to choose: the value of ``learner`` depends on how many experts there are.  With few, at
+    most about as many as arms, follow one: regret grows with the square root of their number.  With
+    many, ``EXP4`` grows with its logarithm.
+
+    Example:
+        >>> policy = Experts(2, 3, budget=ZCDP(0.5), horizon=10_000, seed=1)
+        >>> round(policy.pull([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).propensity, 12)
+        0.5
+    """
+
+    card = _CARDS[values.EXP4]
+
+    @classmethod
+    def composition(cls, *, learner: Learner | Mixture, **_: Any) -> Composition:
+        """The kernels and the card of a learner."""
+        if isinstance(learner, Learner):
+            card = _FOLLOWING if learner.kind.private else OPEN
+            return Composition(over_experts(learner.kind), card)
+        return Composition(learner.kernels, _CARDS[type(learner)])
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_experts: int,
+        *,
+        budget: Budget | None,
+        learner: Learner | Mixture = values.EXP4(),  # noqa: B008
+        horizon: int | None = None,
+        batch: int | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        chosen = part("learner", learner, (*_CARDS, Learner))
+        if isinstance(chosen, Mixture):
+            integer("horizon", horizon, 1, _MOST_ROUNDS)
+            if batch is not None:
+                integer("batch", batch, 1, _MOST_ROUNDS)
+        times = {"horizon": optional("horizon", horizon), "batch": optional("batch", batch)}
+        super().__init__(
+            {"n_arms": n_arms, "n_experts": n_experts, "learner": chosen, **times},
+            budget=budget,
+            composition=self.composition(learner=chosen),
+            **options,
+        )
+
+
+@composed(n_arms=3, n_experts=4, horizon=2000)
+class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
+    """Experts who advise what to do, and rewards that were randomised before anyone saw them: EXP4
+    (Theorem 5, Algorithm 6).
+
+    ``pull`` takes the advice of every expert, shape (N, K): a probability for each arm.
+
+    Args:
+        n_arms: number of arms, K.
+        n_experts: number of experts, N.
+        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
+            None for EXP4 without privacy.
+        horizon: rounds to tune for, which are no limit.
+        rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
+        mixing: gamma in [0, 1]; likewise.
+        reports: whether ``update`` is given reports, which ``randomiser()`` makes on the person's
+            device, instead of rewards.
+        **options: see ``Options``.
+
+    When to choose: nobody may be trusted with raw rewards; or epsilon is near one and experts are
+    many.
+
+    Example:
+        >>> policy = ExpertsLocal(2, 2, budget=PureDP(1.0), horizon=10_000, reports=True, seed=1)
+        >>> decision = policy.pull([[1.0, 0.0], [0.0, 1.0]])
+        >>> policy.update(policy.randomiser()(1.0))
+        True
+    """
+
+    card = _LOCAL
+
+    @classmethod
+    def composition(cls) -> Composition:
+        """Its kernels and its card."""
+        return Composition(PER_ROUND, _LOCAL)
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_experts: int,
+        *,
+        budget: Budget | None,
+        horizon: int,
+        rate: float | None = None,
+        mixing: float | None = None,
+        reports: bool = False,
+        **options: Unpack[Options],
+    ) -> None:
+        own = {
+            "n_arms": n_arms,
+            "n_experts": n_experts,
+            "horizon": integer("horizon", horizon, 1, _MOST_ROUNDS),
+            "rate": rate if rate is None else real("rate", rate, 0.0, strict=True),
+            "mixing": mixing if mixing is None else real("mixing", mixing, 0.0, 1.0),
+            "reports": flag("reports", reports),
+        }
+        super().__init__(own, budget=budget, composition=self.composition(), **options)
+
+    @property
+    def _learner(self) -> values.LocalEXP4:
+        return values.LocalEXP4(self.config["rate"], self.config["mixing"])
+
+
+_EXP4_ORDER = "n_arms n_experts horizon batch rate mixing"
+EXP4 = preset(
+    "EXP4",
+    Experts,
+    _EXP4_ORDER,
+    "``Experts`` with ``learner=EXP4(rate, mixing)``: a sum per expert, with the sensitivity of the"
+    " batch.",
+    learner=like(values.EXP4, "rate", "mixing"),
+    horizon=given("horizon"),
+)
+BatchedEXP4 = preset(
+    "BatchedEXP4",
+    Experts,
+    "n_arms n_experts variant horizon batch rate mixing",
+    "``Experts`` with ``learner=BatchedEXP4(rate, mixing, variant)``: Laplace noise, as published.",
+    learner=like(values.BatchedEXP4, "rate", "mixing", "variant"),
+    horizon=given("horizon"),
+)
+FrozenEXP4 = preset(
+    "FrozenEXP4",
+    Experts,
+    _EXP4_ORDER,
+    "``Experts`` with ``learner=FrozenEXP4(rate, mixing)``: a sum per arm, advice that stands for a"
+    " batch.",
+    learner=like(values.FrozenEXP4, "rate", "mixing"),
+    horizon=given("horizon"),
+)
+LocalEXP4 = preset(
+    "LocalEXP4",
+    ExpertsLocal,
+    "n_arms n_experts horizon rate mixing reports",
+    "``ExpertsLocal``: a reward per release, randomised before anyone sees it.",
+)
+ExpertConversion = preset(
+    "ExpertConversion",
+    Experts,
+    "n_arms n_experts learner horizon batch rate mixing tries sigma alpha",
+    "``Experts`` with a bandit learner by its name, ``learner=Registered(name, ...)``, whose arms"
+    " are the experts.",
+    example={"n_arms": 3, "n_experts": 4},
+    learner=like(
+        Registered,
+        *("rate", "mixing", "tries", "sigma"),
+        learner=given("learner", "htinf"),
+        alpha=given("alpha", None, quiet=True),
+    ),
+)

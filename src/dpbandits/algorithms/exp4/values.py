@@ -1,0 +1,344 @@
+"""EXP4 and its releases, as values: exponential weights on experts.
+
+Experts advise with a probability for every arm.  The arm is drawn from the mixture Q of their
+advice; its loss, divided by Q, estimates what every expert would have lost.  A reward r in (lo, hi)
+is a loss (hi - r) / (hi - lo) in [0, 1].  Advice is public, and so are the arms and Q, which come
+from earlier releases, advice and exploration.  What crosses the wall differs:
+
+* ``ExpertsLocal``: every reward by itself, before it is weighed.  A record moves it by at most ``hi
+  - lo``.
+* ``EXP4`` and ``BatchedEXP4``: when a batch of tau rounds ends, the sum of x loss / Q(a) over the
+  batch, one number per expert, with x the probabilities that the experts gave the arm a that was
+  played.  A record contributes to one batch; it moves that sum by at most (hi - lo) |x|_2 / Q(a),
+  which is public, since x, a and Q are.  The largest of these in the batch, once it is over, is the
+  sensitivity; it is at most sqrt(N) K / gamma.  The improved variant first divides every expert's
+  number by (hi - lo) times the largest x / Q(a) that she had in the batch, public too, so that a
+  record moves each by at most 1, and all by at most sqrt(N).
+* ``FrozenEXP4``: the same, but every expert's first advice in a batch stands for all of it.  Then
+  the sums of loss / Q(a) over the rounds of each arm say as much, and there are only K: a record
+  moves one of them, by at most (hi - lo) / Q(a) <= (hi - lo) K / gamma.
+
+Batches are disjoint sets of records, cut by counting rounds, so that each release may spend the
+whole budget (parallel composition). A batch that the horizon cuts short is played and never
+released.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from ...errors import ArgumentError
+from ...policies import Part, Statistic
+from ...privacy.budgets import ApproxDP
+from ...privacy.channels import Gaussian
+from ...protocol import Kernels
+from ...validation import choice, real
+from ..adversarial.learning import LearningPolicy
+from .tuning import (
+    COMPOSED,
+    LARGEST_MIXING,
+    Noise,
+    Tuning,
+    exp4_regret,
+    least_horizon,
+    local_exp4_regret,
+    published,
+    theorem_5,
+    tune,
+)
+from .weighing import (
+    PER_ARM,
+    PER_EXPERT,
+    PER_EXPERT_AT_WORST,
+    PER_EXPERT_BY_REACH,
+    ROUNDED_UP,
+    EXP4Params,
+)
+
+_LEAST_MIXING = 1e-12  # where noise is in proportion to 1 / gamma
+
+
+@dataclass(frozen=True, repr=False)
+class Mixture(Part, base=True):
+    """The base of EXP4's variants, as values.  Constants that are None are tuned to horizon and
+    noise.
+    """
+
+    what: ClassVar[str] = "learner"
+
+    rate: float | None = None
+    mixing: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.rate is not None:
+            self._set(rate=real("rate", self.rate, 0.0, strict=True))
+        if self.mixing is not None:
+            self._set(mixing=real("mixing", self.mixing, 0.0, 1.0))
+
+    @property
+    def kernels(self) -> Kernels:
+        """How it plays."""
+        return PER_EXPERT
+
+    def tuning(self, policy: LearningPolicy) -> Tuning:
+        """The constants that are given, others of least bound, and the bound of them all."""
+        found = self._found(policy)
+        rate = found.rate if self.rate is None else self.rate
+        mixing = found.mixing if self.mixing is None else self.mixing
+        batch = policy.config.get("batch") or found.batch
+        if (batch, rate, mixing) == found[:3]:
+            return found
+        return Tuning(batch, rate, mixing, self._bound(policy, batch, rate, mixing))
+
+    def params(self, policy: LearningPolicy) -> EXP4Params:
+        """The numbers it learns with."""
+        (lo, hi), tuning, slack = policy.reward_range, self.tuning(policy), self._slack(policy)
+        return EXP4Params(
+            n_arms=policy.n_arms,
+            n_experts=policy.config["n_experts"],
+            batch=tuning.batch,
+            rate=tuning.rate,
+            mixing=tuning.mixing,
+            width=hi - lo,
+            high=hi,
+            worst=policy.statistic.max_sensitivity - slack,
+            slack=slack,
+            grid=policy.grid if slack else 0.0,
+        )
+
+    def statistic(self, policy: LearningPolicy) -> Statistic:
+        """Sums of losses that are divided by Q."""
+        (lo, hi), size = policy.reward_range, self._size(policy)
+        # No arm is drawn with less; without uniform play, nothing is known.
+        least = self.tuning(policy).mixing / policy.n_arms or 1e-12
+        worst = (hi - lo) * self._reach(policy) / policy.n_arms / least * ROUNDED_UP
+        return Statistic(
+            size=size,
+            max_sensitivity=worst + self._slack(policy),
+            max_abs_contribution=max(-lo, hi) / least,
+            max_weight=2.0 / least,
+        )
+
+    def regret_bound(self, policy: LearningPolicy) -> float:
+        """Of the tuning; rounding to a grid comes on top."""
+        return self.tuning(policy).bound + self._rounding(policy) * policy.config["horizon"]
+
+    def bound_arguments(self, policy: LearningPolicy) -> dict[str, Any]:
+        """Those of ``exp4_regret``."""
+        own = {"noise": self._noise(policy), "batch": policy.batch}
+        return {**self._common_arguments(policy), **own}
+
+    def _common_arguments(self, policy: LearningPolicy) -> dict[str, Any]:
+        tuned = {"rate": policy.params.rate, "mixing": policy.params.mixing}
+        sizes = {"n_arms": policy.n_arms, "n_experts": policy.config["n_experts"]}
+        tuned_for = policy.tuned_for
+        return {**sizes, "tuned_for": tuned_for, **tuned, "rounding": self._rounding(policy)}
+
+    def _found(self, policy: LearningPolicy) -> Tuning:
+        """The tuning of least regret bound."""
+        config = policy.config
+        sizes = policy.n_arms, config["n_experts"], config["horizon"]
+        return tune(*sizes, self._noise(policy), config["batch"])
+
+    def _bound(self, policy: LearningPolicy, batch: int, rate: float, mixing: float) -> float:
+        """On the regret of a given tuning."""
+        sizes = policy.config["horizon"], policy.n_arms, policy.config["n_experts"]
+        return float(exp4_regret(*sizes, self._noise(policy), batch, rate, mixing))
+
+    def _noise(self, policy: LearningPolicy) -> Noise:
+        """The noise on an expert's mean loss, at gamma = 1 and tau = 1, where records move the
+        statistic farthest.
+        """
+        scale = policy.channel.multiplier * self._reach(policy)
+        n, horizon = policy.config["n_experts"], policy.config["horizon"]
+        if isinstance(policy.channel, Gaussian):
+            return Noise(scale, 1.0, math.sqrt(2.0 * math.log(n * horizon * horizon)))
+        draws = float(self._size(policy)) * horizon
+        return Noise(scale, 2.0, math.log(draws * horizon))
+
+    def _size(self, policy: LearningPolicy) -> int:
+        """Of the statistic: a number for every expert."""
+        return int(policy.config["n_experts"])
+
+    def _reach(self, policy: LearningPolicy) -> float:
+        """The most that a loss can move the statistic at gamma = 1: sqrt(N) K in the L2 norm."""
+        return math.sqrt(policy.config["n_experts"]) * policy.n_arms
+
+    def _slack(self, policy: LearningPolicy) -> float:
+        """By how much rounding to the grid moves the statistic further: half a step for either of
+        two neighbours, in every coordinate.
+        """
+        return policy.grid * math.sqrt(self._size(policy))
+
+    def _rounding(self, policy: LearningPolicy) -> float:
+        """What a round loses because rewards are rounded to the grid of secure noise."""
+        lo, hi = policy.reward_range
+        return (2.0 if self._slack(policy) else 1.0) * policy.grid / (hi - lo)
+
+
+@dataclass(frozen=True, repr=False)
+class EXP4(Mixture):
+    """EXP4 on noisy sums of batches, one Gaussian release with the public sensitivity of the batch
+    that was played.
+
+    Draws from ``(1 - gamma) sum_j P_j advice_j + gamma / K`` with ``P = softmax(-eta L)``.
+
+    Args:
+        rate: eta; by default of the least regret bound.
+        mixing: gamma in [0, 1]; likewise.
+
+    When to choose: many experts whose advice changes from round to round.  Privacy costs a third of
+    the power of the horizon in regret: see ``regret_bound``.
+
+    >>> EXP4(rate=0.01)
+    EXP4(rate=0.01)
+    """
+
+
+@dataclass(frozen=True, repr=False)
+class BatchedEXP4(Mixture):
+    """EXP4 on noisy sums of batches as published, with Laplace noise on every expert's sum
+    (Algorithms 2 and 7).
+
+    Args:
+        rate: eta; by default of the least regret bound, with ``calibration="paper"`` of Theorem 6,
+            and for ``"improved"`` of Theorem 8: whichever of its two bounds is less.  So is tau.
+        mixing: gamma in [1e-12, 1]; likewise.
+        variant: ``"published"``, noise for the worst case, sqrt(N) K / gamma (Algorithm 2); or
+            ``"improved"``, noise of its own for every expert, in proportion to the most that a
+            record of the batch moves that expert's sum (Algorithm 7).
+
+    With ``calibration="paper"`` the noise is that of advanced composition, 3 sqrt(ln(1 / delta)) /
+    epsilon; the default is the exact zCDP of independent Laplace noise, and less noise for the same
+    guarantee.  It is refused outside the range where it is proved: epsilon > 1.10 ln(1 / delta), or
+    gamma > 1/2 because the horizon is too short.
+
+    When to choose: to reproduce the paper.  ``EXP4`` has less noise for the same guarantee.
+
+    >>> BatchedEXP4(variant="improved")
+    BatchedEXP4(variant='improved')
+    """
+
+    variant: str = "published"
+
+    def __post_init__(self) -> None:
+        choice("variant", self.variant, ("published", "improved"))
+        if self.mixing is not None:
+            real("mixing", self.mixing, _LEAST_MIXING, 1.0)
+        super().__post_init__()
+
+    @property
+    def kernels(self) -> Kernels:
+        return PER_EXPERT_BY_REACH if self.variant == "improved" else PER_EXPERT_AT_WORST
+
+    def statistic(self, policy: LearningPolicy) -> Statistic:
+        worst = super().statistic(policy)
+        if self.variant == "published":
+            return worst
+        if policy.config["noise"] == "secure":
+            raise ArgumentError(
+                "noise must be 'simulation' for variant='improved', whose statistic is on no grid",
+                "noise",
+            )
+        n = policy.config["n_experts"]
+        return replace(worst, max_sensitivity=math.sqrt(n) * ROUNDED_UP, memo=n)
+
+    def _found(self, policy: LearningPolicy) -> Tuning:
+        if policy.calibration != "paper" or not isinstance(policy.budget, ApproxDP):
+            return super()._found(policy)
+        epsilon, log = policy.budget.epsilon, -math.log(policy.budget.delta)
+        if epsilon > COMPOSED * log:
+            raise ArgumentError(
+                f"budget must have epsilon <= {COMPOSED:.4g} ln(1 / delta) = {COMPOSED * log:.4g}"
+                f" with calibration='paper', got {policy.budget!r}",
+                "budget",
+            )
+        improved, horizon = self.variant == "improved", policy.config["horizon"]
+        sizes = policy.n_arms, policy.config["n_experts"]
+        found = published(*sizes, horizon, epsilon, log, improved=improved)
+        if found.mixing > LARGEST_MIXING and self.mixing is None:
+            least = least_horizon(*sizes, epsilon, log, improved=improved)
+            raise ArgumentError(
+                f"horizon must be at least {least} for gamma <= 1/2 with calibration='paper', got"
+                f" {horizon}",
+                "horizon",
+            )
+        return found
+
+
+@dataclass(frozen=True, repr=False)
+class FrozenEXP4(Mixture):
+    """EXP4 that hears its experts once per batch, on one noisy sum per arm: no price for the number
+    of experts in the noise.
+
+    The advice of the first round of a batch stands for the whole batch, and later advice in it is
+    not looked at.  Regret is bounded against experts who would do the same; where advice hardly
+    changes within a batch, or not at all, that is no loss.
+
+    Args:
+        rate: eta; by default of the least regret bound.
+        mixing: gamma in [0, 1]; likewise.
+
+    When to choose: many experts whose advice changes slowly, or pure differential privacy.  Rounds
+    that are not recorded, because a batch waits for answers, follow the advice of their own.
+
+    >>> FrozenEXP4(mixing=0.1)
+    FrozenEXP4(mixing=0.1)
+    """
+
+    @property
+    def kernels(self) -> Kernels:
+        return PER_ARM
+
+    def statistic(self, policy: LearningPolicy) -> Statistic:
+        return replace(super().statistic(policy), memo=policy.n_arms * policy.config["n_experts"])
+
+    def _size(self, policy: LearningPolicy) -> int:
+        return policy.n_arms
+
+    def _reach(self, policy: LearningPolicy) -> float:
+        return float(policy.n_arms)
+
+
+class LocalEXP4(Mixture, base=True):
+    """EXP4 on rewards that come randomised, one by one: what ``ExpertsLocal`` computes."""
+
+    def statistic(self, policy: LearningPolicy) -> Statistic:
+        return Statistic.of_rewards(policy.reward_range, memo=policy.config["n_experts"])
+
+    def bound_arguments(self, policy: LearningPolicy) -> dict[str, Any]:
+        """Those of ``local_exp4_regret``."""
+        return {**self._common_arguments(policy), "noise": self._on_losses(policy)}
+
+    def _found(self, policy: LearningPolicy) -> Tuning:
+        """eta and gamma as for EXP3 with as many arms, with ln N in the place of ln K; or those of
+        Theorem 5.
+        """
+        n, horizon = policy.config["n_experts"], policy.config["horizon"]
+        k, t, s = float(policy.n_arms), float(horizon), self._on_losses(policy)
+        if policy.calibration == "paper":
+            return theorem_5(policy.n_arms, n, horizon, s)
+        log, few = math.log(k * t), math.log(max(n, 2))
+        rate = math.sqrt(few / (2.0 * k * t * (1.0 + 2.0 * s * s + s * log)))
+        mixing = min(2.0 * rate * s * k * log, 0.5)
+        return Tuning(
+            1,
+            rate,
+            mixing,
+            few / rate + 2.0 * rate * k * t * (1.0 + 2.0 * s * s) + mixing * t + 1.0,
+        )
+
+    def _bound(self, policy: LearningPolicy, batch: int, rate: float, mixing: float) -> float:
+        sizes = policy.config["horizon"], policy.n_arms, policy.config["n_experts"]
+        return float(local_exp4_regret(*sizes, self._on_losses(policy), rate, mixing))
+
+    def _slack(self, policy: LearningPolicy) -> float:
+        return 0.0
+
+    @staticmethod
+    def _on_losses(policy: LearningPolicy) -> float:
+        """The scale of the noise on a loss in [0, 1]."""
+        lo, hi = policy.reward_range
+        return policy.channel.scale(hi - lo) / (hi - lo)

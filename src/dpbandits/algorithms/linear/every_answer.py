@@ -1,0 +1,269 @@
+"""A regression on the running sum of x * reward, which is released after every answer (Neel & Roth
+2018; here with better noise).
+
+Contexts are public, and so is V = lambda I + sum of x x^T of what was played: it needs no noise.
+
+What crosses the wall: after every answer, the running sum of x * reward, as a continual sum
+(``privacy.continual``).  One person contributes one reward to one increment, so a record moves one
+increment by at most (hi - lo) * context_bound, for features no longer than ``context_bound``, which
+scaling enforces.  Which features they meet depends on what was released before them only, so that
+the guarantee holds for any, even adversarial, public contexts.  All later estimates and choices are
+post-processing, whichever way they explore.
+
+With ``models="disjoint"`` every arm has a parameter of its own (Li, Chu, Langford & Schapire 2010,
+Algorithm 1), hence a V and a block of the running sum: those of the rounds in which it was played.
+Which arm that is, is public, and a record moves one block, by as much as it moves the one sum of a
+shared model.  All blocks cross together, in one release with noise on each.  The radius of an arm
+is that of its own model: which rounds are its own, follows from the past, as the proof of the
+radius wants it.  The failure probability is shared out equally among models, for rewards and for
+noise.
+
+**Divergence.**  Noise needs no exploration of its own here.  It changes with every release: an arm
+which it has hidden comes back, as in Thompson sampling, and what it hides is tried too often rather
+than too seldom.  So D is what the arm lacks plus one standard deviation of the noise,
+v |V^-1 x|, but 0 for the best.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...kernel import Generator, Kernel, Matrix, Vector, kernel, unbound
+from ...policies import Kernels
+from ..bases.contextual import within_bound
+from ..bases.linear import accumulate, block_of, estimate, model_of, sensitivity
+from ..bases.sums import summarise
+from ..exploration import Divergence, Optimism, Sampling
+from ..maths.dense import factorise, invert
+from ..maths.ridge import (
+    add_observation,
+    dot,
+    draw_parameter,
+    inverse_norm_bound,
+    least_divergent_at_once,
+    most_optimistic_at_once,
+    multiply,
+    smallest_eigenvalue,
+    update_factor,
+)
+from .state import LinearParams, LinearRaw, radius_of
+
+
+class LinUCBPublic(NamedTuple):
+    precision: np.ndarray  # (M, d, d) V
+    inverse: np.ndarray  # (M, d, d)
+    factor: np.ndarray  # (M, d, d) of V; kept by Thompson sampling only
+    estimate: np.ndarray  # (M d,) V^-1 times the released sum
+    facts: np.ndarray  # (6, M)
+    clock: np.ndarray  # (3, M)
+    scratch: np.ndarray  # (3, max(d, K))
+
+
+class Facts(NamedTuple):
+    """Slots of ``LinUCBPublic.facts``."""
+
+    log_det: int = 0  # ln(det V / lambda^d)
+    eigenvalue: int = 1  # a lower bound on V's smallest
+    radius: int = 2
+    longest: int = 3  # see ``inverse_norm_bound``
+    spread: int = 4  # times |V^-1 x|
+    gap: int = 5  # 0: V is exact
+
+
+class Clock(NamedTuple):
+    """Slots of ``LinUCBPublic.clock``."""
+
+    rounds: int = 0  # booked
+    fresh: int = 1  # since the last release
+    refresh: int = 2  # round of the next recomputation
+
+
+FACTS, CLOCK = Facts(), Clock()
+
+most_optimistic = unbound  # of few or of many features
+
+
+@kernel
+def set_radius(params: LinearParams, public: LinUCBPublic, m: int) -> None:
+    facts = public.facts
+    log_det, eigenvalue = facts[FACTS.log_det, m], facts[FACTS.eigenvalue, m]
+    facts[FACTS.radius, m] = radius_of(params, log_det, eigenvalue, params.noise_norm)
+    facts[FACTS.spread, m] = params.radius_scale * params.spread
+
+
+def init(params: LinearParams) -> tuple[LinearRaw, LinUCBPublic]:
+    models, d, ridge = params.n_models, params.dimension, params.ridge
+    identities = np.tile(np.eye(d), (models, 1, 1))
+    public = LinUCBPublic(
+        precision=identities * ridge,
+        inverse=identities / ridge,
+        factor=identities * np.sqrt(ridge),
+        estimate=np.zeros(models * d),
+        facts=np.zeros((len(FACTS), models)),
+        clock=np.zeros((len(CLOCK), models), np.int64),
+        scratch=np.zeros((3, max(d, params.n_arms))),
+    )
+    public.facts[FACTS.eigenvalue], public.clock[CLOCK.refresh] = ridge, 16
+    for m in range(models):
+        public.facts[FACTS.longest, m] = inverse_norm_bound(public.precision[m], ridge)
+        set_radius(params, public, m)
+    return LinearRaw(np.zeros(models * d)), public
+
+
+@kernel
+def choose_optimistic(
+    params: LinearParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """The arm of highest <x, estimate> + radius |x|_{V^-1}, plus ``spread`` |V^-1 x| where that
+    stands for the noise.
+    """
+    spread = params.radius_scale * params.spread
+    longest, radius = public.facts[FACTS.longest, 0], public.facts[FACTS.radius, 0]
+    return (
+        most_optimistic(
+            contexts, public.estimate, public.inverse[0], longest, radius, spread, public.scratch
+        ),
+        1.0,
+    )
+
+
+@kernel
+def choose_optimistic_of_models(
+    params: LinearParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """The same by one model per arm."""
+    facts = public.facts
+    arm = most_optimistic_at_once(
+        contexts,
+        public.estimate,
+        public.inverse,
+        facts[FACTS.longest],
+        facts[FACTS.radius],
+        facts[FACTS.gap],
+        facts[FACTS.spread],
+    )
+    return arm, 1.0
+
+
+@kernel
+def choose_sampled(
+    params: LinearParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2) of each model, the
+    noise of the release included.
+    """
+    facts = public.facts
+    sample, noise = public.scratch[0, : params.dimension], public.scratch[1, : params.dimension]
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        if a < params.n_models:
+            believed = public.estimate[block_of(a, params.dimension)]
+            factor, inverse = public.factor[a], public.inverse[a]
+            scatter, spread = facts[FACTS.radius, a], facts[FACTS.spread, a]
+            draw_parameter(believed, factor, inverse, scatter, spread, sample, noise, rng)
+        index = dot(contexts[a], sample)
+        if index > best:
+            best, arm = index, a
+    return arm, np.nan
+
+
+@kernel
+def choose_divergent(
+    params: LinearParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """The arm of least index, see ``exploration``."""
+    facts, rounds = public.facts, 0
+    for m in range(params.n_models):
+        rounds += public.clock[CLOCK.rounds, m]
+    arm = least_divergent_at_once(
+        contexts,
+        public.estimate,
+        public.inverse,
+        facts[FACTS.longest],
+        facts[FACTS.radius],
+        facts[FACTS.gap],
+        facts[FACTS.spread],
+        float(rounds),
+        params.horizon,
+        params.share,
+        params.margin,
+        params.subgaussian,
+        params.middle,
+        params.half,
+    )
+    return arm, 1.0
+
+
+@kernel
+def record_pull(params: LinearParams, public: LinUCBPublic, arm: int, x: Vector, n: int) -> None:
+    m = model_of(params, arm)
+    clock, facts = public.clock, public.facts
+    precision, inverse = public.precision[m], public.inverse[m]
+    facts[FACTS.log_det, m] += np.log(add_observation(precision, inverse, x, n, public.scratch[0]))
+    clock[CLOCK.rounds, m] += n
+    clock[CLOCK.fresh, m] += n
+    rounds = clock[CLOCK.rounds, m]
+    if n < 0:  # bounds on V from below fall with it
+        facts[FACTS.eigenvalue, m], clock[CLOCK.refresh, m] = params.ridge, rounds
+    if rounds >= clock[CLOCK.refresh, m]:
+        # The inverse loses digits with every update, and the smallest eigenvalue grows: an old one
+        # is a valid, wider bound.
+        factor, known = public.factor[m], facts[FACTS.eigenvalue, m]
+        facts[FACTS.eigenvalue, m] = smallest_eigenvalue(precision, known, factor)
+        facts[FACTS.longest, m] = inverse_norm_bound(precision, facts[FACTS.eigenvalue, m])
+        factorise(precision, 0.0, factor, params.dimension)
+        invert(factor, inverse, params.dimension)
+        clock[CLOCK.refresh, m] = rounds + max(16, rounds // 8)
+
+
+@kernel
+def record_with_factor(
+    params: LinearParams, public: LinUCBPublic, arm: int, x: Vector, n: int
+) -> None:
+    work = public.scratch[1, : params.dimension]
+    for i in range(x.size):
+        work[i] = x[i]
+    update_factor(public.factor[model_of(params, arm)], work, n)
+    record_pull(params, public, arm, x, n)
+
+
+@kernel
+def release_due(params: LinearParams, public: LinUCBPublic) -> bool:
+    fresh = 0
+    for m in range(params.n_models):
+        fresh += public.clock[CLOCK.fresh, m]
+    return fresh > 0
+
+
+@kernel
+def publish(params: LinearParams, public: LinUCBPublic, memo: Vector, release: Vector) -> None:
+    for m in range(params.n_models):
+        block = block_of(m, params.dimension)
+        multiply(public.inverse[m], release[block], public.estimate[block])
+        set_radius(params, public, m)
+        public.clock[CLOCK.fresh, m] = 0
+
+
+def _kernels(choose: Kernel, record_pull: Kernel = record_pull) -> Kernels:
+    return Kernels(
+        init=init,
+        preprocess_contexts=within_bound,
+        choose=choose,
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        summarise=summarise,
+        publish=publish,
+        estimate=estimate,
+    )
+
+
+KERNELS = {
+    Optimism: _kernels(choose_optimistic),
+    Sampling: _kernels(choose_sampled, record_with_factor),
+    Divergence: _kernels(choose_divergent),
+}
+OF_MODELS = KERNELS | {Optimism: _kernels(choose_optimistic_of_models)}

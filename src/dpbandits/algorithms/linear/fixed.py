@@ -1,0 +1,352 @@
+"""Merged batches for arms with fixed features: a regression on all noisy sums that were ever
+released, each weighted by what it is worth, and an index that knows how uncertain it leaves an arm.
+
+The mean reward of arm a is <theta, x_a>.  An arm is played for a batch whose length is fixed when
+it begins.  What crosses the wall: when a batch ends, the sum of its rewards, one number.  One
+person contributes one reward to one batch, so a record moves one sum by at most ``hi - lo``, and
+batches are disjoint sets of records: each sum may spend the whole budget.  Which batch a record
+falls into, and how long it is, depends on features and on sums released before it only (Azize &
+Basu 2024, Theorem 12).  All that follows is post-processing.
+
+**Regression.**  Batch j of n_j rounds of arm a_j has the mean y_j, with a variance of at most
+
+    s^2 / n_j + v^2 / n_j^2  =  1 / p_j ,
+
+where s is the scatter of rewards and v the standard deviation of the noise on a sum.  s^2 is what
+the arm's mean says that it may be at most (``exploration``) when the batch ends, before its sum is
+looked at: near an end of their range rewards hardly scatter.  With
+V = (lambda / R^2) I + sum of p_j x_j x_j^T the estimate of theta is V^-1 sum of p_j y_j x_j, and
+w_a^2 = |x_a|^2_{V^-1} the variance of its error along x_a, if theta is N(0, R^2 / lambda I).  R is
+half the width of the range: how little rewards scatter says nothing of how far means are apart.
+
+**Length.**  A batch of arm a multiplies det V by 1 + p w_a^2.  It is as long as it takes to make
+that 1 + g:
+
+    n  =  g / (2 w_a^2)  (s^2 + sqrt(s^4 + 4 v^2 w_a^2 / g)) .
+
+So there are about d ln(T) / ln(1 + g) releases, however many arms, at most twice as many where
+noise is what blurs a sum, and where it is large the first batches are long enough to be seen
+through it.  An arm with w_a^2 <= s_a^2 / (t + 1), t the number of rounds, is known as well as if
+it had been played always, as are features of length 0: nothing is to be learned of it, and the
+batch has g (t + 1) rounds.
+
+**Index.**  IMED (Honda & Takemura 2015; for linear models Bian & Tan 2024) plays arg min of
+
+    D_a^2 / (2 alpha w_a^2) + ln(s_a^2 / w_a^2) ,
+
+D_a being what <x_a, estimate> lacks to the best; s_a^2 / w_a^2 is how many rounds of the arm would
+teach as much, and counts as at most t + 1.  There is no regret theorem.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from ...calls import is_open
+from ...kernel import Generator, Vector, kernel
+from ...policies import (
+    ArmEstimates,
+    Card,
+    Composition,
+    Kernels,
+    Options,
+    Statistic,
+    composed,
+    preset,
+)
+from ...privacy.budgets import Budget
+from ...privacy.channels import Laplace
+from ...protocol import Contexts
+from ...tables import features
+from ...validation import real
+from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
+from ..bases.fixed_features import FixedFeaturesPolicy
+from ..bases.sums import accumulate, sensitivity, summarise
+from ..maths.dense import factorise, invert
+from ..maths.ridge import add_outer, combine, dot, largest_variance, multiply
+
+WEIGHT = len(MEMO)  # slot of the memo: p
+_LARGEST = 1e50  # feature: its square is a number
+_LONGEST = 1e12  # batch
+_SMALLEST = 1e-200  # variance
+
+
+class MergedLinearParams(NamedTuple):
+    n_arms: int
+    arms: np.ndarray  # (K, d)
+    columns: np.ndarray  # (d, K) the same, along which loops over arms run
+    ridge: float  # lambda
+    scatter: float  # s^2, the largest
+    middle: float  # of the range of rewards
+    noise: float  # v^2
+    optimism: float  # alpha
+    growth: float  # g
+    width: float  # hi - lo
+
+
+class MergedLinearRaw(NamedTuple):
+    total: np.ndarray  # (1,) sum of the rewards of the running batch
+
+
+class MergedLinearPublic(NamedTuple):
+    means: np.ndarray  # (K,) <x_a, estimate>
+    variances: np.ndarray  # (K,) w_a^2
+    pulls: np.ndarray  # (K,) rounds in all finished batches
+    precision: np.ndarray  # (d, d) V
+    awaited: np.ndarray  # (d, d) V with batches that are over and not released
+    inverse: np.ndarray  # (d, d) working memory
+    factor: np.ndarray  # (d, d) likewise
+    moment: np.ndarray  # (d,) sum of p y x
+    estimate: np.ndarray  # (d,)
+    clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
+    scratch: np.ndarray  # (d,)
+
+
+@kernel
+def regress(params: MergedLinearParams, public: MergedLinearPublic) -> None:
+    """Estimate and means for V as it is; in the improbable case that rounding makes V singular,
+    those before stay.
+    """
+    d = params.arms.shape[1]
+    if not factorise(public.precision, 0.0, public.factor, d):
+        return
+    invert(public.factor, public.inverse, d)
+    multiply(public.inverse, public.moment, public.estimate)
+    combine(params.columns, public.estimate, public.means)
+
+
+@kernel
+def foresee(params: MergedLinearParams, public: MergedLinearPublic) -> None:
+    """Variances with all batches that are over: an arm whose batch is on its way is not tried again
+    for want of it.
+    """
+    d = params.arms.shape[1]
+    if not factorise(public.awaited, 0.0, public.factor, d):
+        return
+    invert(public.factor, public.inverse, d)
+    for a in range(params.n_arms):
+        multiply(public.inverse, params.arms[a], public.scratch)
+        public.variances[a] = max(dot(params.arms[a], public.scratch), _SMALLEST)
+
+
+def init(params: MergedLinearParams) -> tuple[MergedLinearRaw, MergedLinearPublic]:
+    k, d = params.arms.shape
+    public = MergedLinearPublic(
+        means=np.zeros(k),
+        variances=np.zeros(k),
+        pulls=np.zeros(k, np.int64),
+        precision=np.eye(d) * (4.0 * params.ridge / params.width**2),
+        awaited=np.eye(d) * (4.0 * params.ridge / params.width**2),
+        inverse=np.zeros((d, d)),
+        factor=np.zeros((d, d)),
+        moment=np.zeros(d),
+        estimate=np.zeros(d),
+        clock=np.zeros(len(CLOCK), np.int64),
+        scratch=np.zeros(d),
+    )
+    regress(params, public)
+    foresee(params, public)
+    return MergedLinearRaw(np.zeros(1)), public
+
+
+@kernel
+def scatter_of(params: MergedLinearParams, public: MergedLinearPublic, arm: int) -> float:
+    """s^2 of an arm."""
+    error = np.sqrt(public.variances[arm])
+    most = largest_variance(public.means[arm], error, params.middle, 0.5 * params.width)
+    return min(params.scatter, most)
+
+
+@kernel
+def choose(
+    params: MergedLinearParams, public: MergedLinearPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
+    """The arm of least D^2 / (2 alpha w^2) + ln(s^2 / w^2), the first of equals."""
+    rounds, best = public.clock[CLOCK.rounds] + 1.0, -np.inf
+    for a in range(params.n_arms):
+        if is_open(contexts, a):
+            best = max(best, public.means[a])
+    least, arm = np.inf, 0
+    for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
+        lack, variance = best - public.means[a], public.variances[a]
+        pulls = min(scatter_of(params, public, a) / variance, rounds)
+        index = 0.5 * lack * lack / (params.optimism * variance) + np.log(pulls)
+        if index < least:
+            least, arm = index, a
+    return arm, 1.0
+
+
+@kernel
+def hold_rounds(params: MergedLinearParams, public: MergedLinearPublic, arm: int) -> int:
+    scatter, variance = scatter_of(params, public, arm), public.variances[arm]
+    rounds, g = public.clock[CLOCK.rounds] + 1.0, params.growth
+    if variance * rounds <= scatter:
+        return int(np.ceil(min(g * rounds, _LONGEST)))
+    root = np.sqrt(scatter**2 + 4.0 * params.noise * variance / g)
+    return int(np.ceil(min(0.5 * g / variance * (scatter + root), _LONGEST)))
+
+
+record_pull = record_pull_of(hold_rounds)
+
+
+@kernel
+def close_and_foresee(params: MergedLinearParams, public: MergedLinearPublic, memo: Vector) -> None:
+    close(params, public, memo)
+    arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
+    memo[WEIGHT] = n * n / (scatter_of(params, public, arm) * n + params.noise)
+    add_outer(public.awaited, memo[WEIGHT], params.arms[arm])
+    foresee(params, public)
+
+
+@kernel
+def publish(
+    params: MergedLinearParams, public: MergedLinearPublic, memo: Vector, release: Vector
+) -> None:
+    x, n, weight = params.arms[int(memo[MEMO.arm])], memo[MEMO.size], memo[WEIGHT]
+    add_outer(public.precision, weight, x)
+    for i in range(x.size):
+        public.moment[i] += weight * release[0] / n * x[i]
+    regress(params, public)
+
+
+@kernel
+def estimate(params: MergedLinearParams, public: MergedLinearPublic, i: int) -> float:
+    return public.estimate[i]
+
+
+_COMPOSITION = Composition(
+    Kernels(
+        init=init,
+        choose=choose,
+        hold_rounds=hold_rounds,
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        close=close_and_foresee,
+        summarise=summarise,
+        publish=publish,
+        estimate=estimate,
+        skips_closed=True,
+    ),
+    Card(
+        title="linear IMED on merged noisy sums",
+        source=(
+            "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for"
+            " Linear Bandits; merged batches: this package"
+        ),
+        proof=(
+            "dpbandits.algorithms.linear.fixed; parallel composition as in Azize & Basu (2024),"
+            " Theorem 12, and in pure DP their Appendix D"
+        ),
+        noise=("Laplace", "Gaussian"),
+    ),
+)
+
+
+@composed(arms=((1.0, 0.0), (0.0, 1.0), (0.9, 0.8)))
+class FixedLinear(FixedFeaturesPolicy):
+    """Arms with fixed features: indexed minimum empirical divergence on all noisy sums that were
+    released.
+
+    Plays arg min of ``D^2 / (2 alpha w^2) + ln(s^2 / w^2)``, with ``D`` what an arm lacks to the
+    best, ``w`` the standard deviation of its estimated mean and ``s`` how far rewards with such a
+    mean may scatter, in batches that are as long as it takes to learn something through the noise.
+
+    Args:
+        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
+            They need not span R^d.
+        budget: of any notion; None for the non-private counterpart.
+        alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
+            probably is the best one lost for good.  1 is the law of normal means.
+        growth: a batch makes the determinant of what is known grow by one plus this.
+        ridge: lambda, the regulariser.
+        subgaussian: how far rewards scatter around their mean, at most; half the width of the
+            reward range unless given.
+        **options: see ``Options``.
+
+    Raises:
+        ArgumentError: ``arms`` is no table of finite numbers, or an argument is outside its range.
+
+    When to choose: fixed arms that are more than their features, under any notion; a few dozen
+    releases, and no horizon.
+
+    Example:
+        >>> arms = [[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]
+        >>> policy = FixedLinear(arms, budget=ZCDP(0.5), seed=1)
+        >>> decision = policy.pull()
+        >>> policy.update(1.0)
+        True
+    """
+
+    card = _COMPOSITION.card
+    learns_off_policy = True
+
+    @classmethod
+    def composition(cls) -> Composition:
+        """Kernels and card."""
+        return _COMPOSITION
+
+    def __init__(
+        self,
+        arms: Any,
+        *,
+        budget: Budget | None,
+        alpha: float = 0.9,
+        growth: float = 0.5,
+        ridge: float = 1.0,
+        subgaussian: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        if subgaussian is not None:
+            subgaussian = real("subgaussian", subgaussian, 0.0, 1e12)
+        config = {
+            "alpha": real("alpha", alpha, 1e-3, 1e3),
+            "growth": real("growth", growth, 0.01, 100.0),
+            "ridge": real("ridge", ridge, 0.0, 1e12, strict=True),
+            "subgaussian": subgaussian,
+        }
+        super().__init__(
+            features("arms", arms, _LARGEST),
+            config,
+            budget=budget,
+            composition=self.composition(),
+            **options,
+        )
+
+    def _statistic(self) -> Statistic:
+        return Statistic.of_rewards(self.reward_range, memo=len(MEMO) + 1)
+
+    @staticmethod
+    def _arm_estimates(params: MergedLinearParams, public: MergedLinearPublic) -> ArmEstimates:
+        return ArmEstimates(public.means, np.sqrt(public.variances), public.pulls)
+
+    def _params(self) -> MergedLinearParams:
+        (lo, hi), config = self.reward_range, self.config
+        scatter = (hi - lo) / 2 if config["subgaussian"] is None else config["subgaussian"]
+        return MergedLinearParams(
+            n_arms=self.n_arms,
+            arms=self._arms,
+            columns=self._arms.T.copy(),  # never read-only, which would be another type to compile
+            ridge=config["ridge"],
+            scatter=max(scatter, 1e-6 * (hi - lo)) ** 2,
+            middle=(lo + hi) / 2,
+            noise=self.noise_scale**2 * (2.0 if isinstance(self.channel, Laplace) else 1.0),
+            optimism=config["alpha"],
+            growth=config["growth"],
+            width=hi - lo,
+        )
+
+
+MergedLinearIMED = preset(
+    "MergedLinearIMED",
+    FixedLinear,
+    "arms alpha growth ridge subgaussian",
+    """Indexed minimum empirical divergence for arms with fixed features, on all noisy sums that
+    were released: ``FixedLinear`` by its older name.
+    """,
+)

@@ -1,4 +1,0 @@
-from .imed import RSLinearIMED
-from .oful import RSOFUL, AdaCOFUL
-
-__all__ = ["RSOFUL", "AdaCOFUL", "RSLinearIMED"]

@@ -1,0 +1,137 @@
+"""Searches for the best arm: at a confidence, or with a number of rounds.
+
+What crosses the wall, and why a budget covers it, stands with the rules: ``top_two``, ``halving``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from ...errors import ArgumentError
+from ...policies import (
+    ArmEstimates,
+    Composition,
+    Options,
+    Policy,
+    Statistic,
+    composed,
+    given,
+    like,
+    part,
+    preset,
+)
+from ...privacy.budgets import Budget
+from ...validation import integer, real
+from .halving import Halving, HalvingPublic
+from .top_two import TopTwo
+
+
+@composed(n_arms=3, failure_probability=0.1)
+class BestArm(Policy):
+    """The best arm: with few errors, or after a given number of rounds.
+
+    With ``failure_probability`` it stops when every other arm is refuted by what was released, and
+    recommends another than the best arm in at most such a share of all searches, for independent
+    rewards of one law per arm.  With ``horizon`` it stops after so many rounds, and promises
+    nothing of errors.
+
+    Args:
+        n_arms: number of arms.
+        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        failure_probability: of recommending another than the best arm.
+        horizon: rounds at hand; afterwards the arm that is left is served, and nothing is learned.
+            The last phase is released at the next ``pull``, or by ``finish`` where nobody comes.
+        rule: ``TopTwo()`` with a failure probability, ``Halving()`` with a horizon; None for
+            whichever fits.
+        **options: see ``Options``.
+
+    When to choose: what counts is to know the best arm, not what is earned on the way; under any
+    notion.  Rounds whose answers a crash has lost are played again.
+
+    Example:
+        >>> from dpbandits import PureDP
+        >>> search = BestArm(2, failure_probability=0.05, budget=PureDP(1.0), seed=1)
+        >>> while not search.stopped:
+        ...     decision = search.pull()
+        ...     _ = search.update(float(decision.arm == 1))
+        >>> search.recommendation
+        1
+    """
+
+    card = TopTwo.card
+
+    @classmethod
+    def composition(cls, *, rule: TopTwo | Halving, **_: Any) -> Composition:
+        """The kernels and the card of a rule."""
+        return Composition(rule.kernels, rule.card)
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        budget: Budget | None,
+        failure_probability: float | None = None,
+        horizon: int | None = None,
+        rule: TopTwo | Halving | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        if rule is None and failure_probability is None and horizon is None:
+            raise ArgumentError(
+                "failure_probability must be given, or horizon, got None for both",
+                "failure_probability",
+            )
+        fitting = Halving() if failure_probability is None else TopTwo()
+        chosen = part("rule", fitting if rule is None else rule, (TopTwo, Halving))
+        if isinstance(chosen, Halving):
+            _refuse("failure_probability", failure_probability, chosen)
+            horizon = integer("horizon", horizon, 1)
+        else:
+            _refuse("horizon", horizon, chosen)
+            failure_probability = real(
+                "failure_probability", failure_probability, 0.0, 1.0, strict=True
+            )
+        own = {
+            "n_arms": n_arms,
+            "failure_probability": failure_probability,
+            "horizon": horizon,
+            "rule": chosen,
+        }
+        super().__init__(own, budget=budget, composition=self.composition(rule=chosen), **options)
+
+    def _params(self) -> Any:
+        return self.config["rule"].params(self)
+
+    def _statistic(self) -> Statistic:
+        statistic: Statistic = self.config["rule"].statistic(self)
+        return statistic
+
+    @staticmethod
+    def _arm_estimates(params: Any, public: Any) -> ArmEstimates:
+        rule = Halving if isinstance(public, HalvingPublic) else TopTwo
+        return rule.estimates(params, public)
+
+
+def _refuse(name: str, value: Any, rule: TopTwo | Halving) -> None:
+    if value is not None:
+        raise ArgumentError(f"{name} must be None for rule={rule!r}, got {value!r}", name)
+
+
+MergedTopTwo = preset(
+    "MergedTopTwo",
+    BestArm,
+    "n_arms failure_probability growth first",
+    "``BestArm`` at a confidence, with ``rule=TopTwo(growth, first)``.",
+    rule=like(TopTwo, "growth", "first"),
+    failure_probability=given("failure_probability"),
+    horizon=None,
+)
+SequentialHalving = preset(
+    "SequentialHalving",
+    BestArm,
+    "n_arms horizon",
+    "``BestArm`` with a number of rounds: ``rule=Halving()``.",
+    example={"n_arms": 3, "horizon": 1000},
+    rule=like(Halving),
+    failure_probability=None,
+    horizon=given("horizon"),
+)

@@ -1,0 +1,193 @@
+"""The best arm with a given number of rounds: sequential halving (Karnin, Koren & Somekh 2013).
+
+There are ceil(log2 K) phases, to which the rounds at hand are dealt out evenly.  In each every
+surviving arm is played equally often; then the better half survives.  What division leaves over
+goes to the next phase, and after the last one to nobody.
+
+What crosses the wall: when a phase ends, the vector of the surviving arms' reward sums, with
+independent noise in every coordinate.  One person contributes one reward to one coordinate of one
+phase's vector, so a record moves it by at most ``hi - lo`` in the L1 and in the L2 norm, and phases
+are disjoint sets of records: each vector may spend the whole budget.  The length of a phase depends
+on the rounds at hand alone.
+
+Nothing is forgotten: an arm's value is the mean of all its noisy sums, each weighted by one over 1
+/ (4 n) + v / n^2, n its rounds and v the variance of the noise on a sum in units of the reward
+range: the most that the variance of its mean can be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ...kernel import Vector, kernel
+from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
+from ...privacy.channels import Laplace
+from ...validation import integer
+from ..bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
+from ..bases.sums import accumulate_by_arm, sensitivity, summarise
+
+
+class HalvingParams(NamedTuple):
+    n_arms: int
+    horizon: int
+    phases: int
+    width: float  # hi - lo
+    variance: float  # of the noise on a sum, in units of the width
+
+
+class HalvingRaw(NamedTuple):
+    total: np.ndarray  # (K,) reward sums of the running phase
+
+
+class HalvingPublic(NamedTuple):
+    alive: np.ndarray  # (K,) bool
+    value: np.ndarray  # (K,) merged, as rewards are measured
+    weight: np.ndarray  # (K,) of what was merged
+    goal: np.ndarray  # (K,) rounds of each arm in the running phase
+    played: np.ndarray  # (K,) how many of them are over
+    clock: np.ndarray  # (2,) of the phase, see ``quotas``
+    rounds: np.ndarray  # (1,) not dealt out yet
+
+
+@kernel
+def _alive(params: HalvingParams, public: HalvingPublic) -> int:
+    """How many arms are."""
+    alive = 0
+    for a in range(params.n_arms):
+        alive += public.alive[a]
+    return alive
+
+
+@kernel
+def _plan_phase(params: HalvingParams, public: HalvingPublic) -> None:
+    """Lay out the next phase: an equal part of what is left for each phase, shared by the arms."""
+    clock, alive = public.clock, _alive(params, public)
+    rounds = np.int64(FOREVER)
+    if alive > 1:
+        rounds = public.rounds[0] // ((params.phases - clock[CLOCK.phase]) * alive)
+        public.rounds[0] -= alive * rounds
+    for a in range(params.n_arms):
+        public.goal[a] = rounds if public.alive[a] else 0
+        public.played[a] = 0
+    clock[CLOCK.phase] += 1
+    clock[CLOCK.left] = alive * rounds
+
+
+def init(params: HalvingParams) -> tuple[HalvingRaw, HalvingPublic]:
+    k = params.n_arms
+    public = HalvingPublic(
+        alive=np.ones(k, np.bool_),
+        value=np.zeros(k),
+        weight=np.zeros(k),
+        goal=np.zeros(k, np.int64),
+        played=np.zeros(k, np.int64),
+        clock=np.zeros(2, np.int64),
+        rounds=np.full(1, params.horizon),
+    )
+    _plan_phase(params, public)
+    return HalvingRaw(np.zeros(k)), public
+
+
+@kernel
+def publish(params: HalvingParams, public: HalvingPublic, memo: Vector, release: Vector) -> None:
+    """Merge, and keep the better half, rounded up; of equals the first."""
+    for a in range(params.n_arms):
+        if public.alive[a]:
+            n = public.goal[a]
+            weight = 1.0 / (0.25 / n + params.variance / (n * n))
+            public.weight[a] += weight
+            public.value[a] += (release[a] / n - public.value[a]) * weight / public.weight[a]
+    for _ in range(_alive(params, public) // 2):
+        least, worst = np.inf, 0
+        for a in range(params.n_arms):
+            if public.alive[a] and public.value[a] <= least:
+                least, worst = public.value[a], a
+        public.alive[worst] = False
+    _plan_phase(params, public)
+
+
+@kernel
+def stop(params: HalvingParams, public: HalvingPublic) -> bool:
+    return _alive(params, public) == 1
+
+
+@kernel
+def recommend(params: HalvingParams, public: HalvingPublic) -> int:
+    """The survivor of highest value, of equals the first."""
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        if public.alive[a] and public.value[a] > best:
+            best, arm = public.value[a], a
+    return arm
+
+
+CARD = Card(
+    title="Sequential halving on noisy sums",
+    source=(
+        "Karnin, Koren & Somekh (2013), Almost Optimal Exploration in Multi-Armed Bandits;"
+        " merged noisy sums: this package"
+    ),
+    proof=(
+        "dpbandits.algorithms.search.halving; parallel composition as in Azize & Basu (2024),"
+        " Theorem 12, and in pure DP their Appendix D"
+    ),
+    noise=("Laplace", "Gaussian"),
+)
+KERNELS = Kernels(
+    init=init,
+    choose=choose,
+    hold_rounds=hold_rounds,
+    record_pull=record_pull,
+    accumulate=accumulate_by_arm,
+    release_due=release_due,
+    sensitivity=sensitivity,
+    summarise=summarise,
+    publish=publish,
+    stop=stop,
+    recommend=recommend,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Halving(Part):
+    """Sequential halving: every arm that is left is played equally often; then the worse half is
+    dropped, again and again (Karnin, Koren & Somekh 2013).
+
+    When to choose: a study has so many people and no more, and has to name an arm at its end.  How
+    often it errs is not promised.
+
+    >>> Halving()
+    Halving()
+    """
+
+    what: ClassVar[str] = "rule"
+
+    kernels: ClassVar[Kernels] = KERNELS
+    card: ClassVar[Card] = CARD
+
+    def params(self, policy: Policy) -> HalvingParams:
+        """The numbers it searches with."""
+        (lo, hi), n = policy.reward_range, policy.n_arms
+        phases = (n - 1).bit_length()  # ceil(log2 K)
+        scale = policy.noise_scale / (hi - lo)
+        return HalvingParams(
+            n_arms=n,
+            horizon=integer("horizon", policy.config["horizon"], n * phases),  # a round in each
+            phases=phases,
+            width=hi - lo,
+            variance=scale * scale * (2.0 if isinstance(policy.channel, Laplace) else 1.0),
+        )
+
+    def statistic(self, policy: Policy) -> Statistic:
+        """A sum for every arm."""
+        return Statistic.of_rewards(policy.reward_range, size=policy.n_arms)
+
+    @staticmethod
+    def estimates(params: HalvingParams, public: HalvingPublic) -> ArmEstimates:
+        """What is believed of every arm."""
+        weight = np.where(public.weight > 0.0, public.weight, np.nan)
+        means = np.where(public.weight > 0.0, public.value, np.nan)
+        return ArmEstimates(means, params.width / np.sqrt(weight), alive=public.alive)

@@ -1,0 +1,282 @@
+"""The best arm at a confidence: Top Two on merged batches.
+
+What crosses the wall, when, and what it is merged into is what ``merged`` says.  When to stop is
+decided when a batch has been released, from releases alone.
+
+**Stopping.**  Let D_c(m_c, q) be the exponent of ``merged`` for looking as bad as m_c with a mean
+of q or more, and U_b(m_b, q) its mirror, for looking as good as m_b with a mean of q or less:
+rewards r and 1 - r have noise of the same law, so that U_b(m_b, q) = D_b(1 - m_b, 1 - q).  The
+cubic term is in the cost of every q, which only makes both smaller, and both convex in q.  What
+speaks against the arm c being as good as b is
+
+    Z(b, c)  =  min over q of  U_b(m_b, q) + D_c(m_c, q) .
+
+The leader b, of highest m, is recommended as soon as for every other arm c
+
+    Z(b, c)  >=  ln(1 / w_j) + ln(1 / w_k) + z ,
+
+j and k the numbers of batches of b and c, w and z = z(failure_probability / (K - 1)) those of
+``bases.identification``.
+
+**The error.**  Let rewards lie in the range, be independent, and those of an arm have one law; let
+``*`` be an arm of the highest mean q, and b one of a lower mean.  To recommend b, Z(b, *) has to
+pass. It is at most X + Y, X = U_b(m_b, q) and Y = D_*(m_*, q).  For the first j batches of b, P(U_b
+>= x) <= exp(-x): U_b rises with m_b, and where it is x, exp(-x) bounds the probability of an m_b so
+high for a mean of q or less.  Hence X' = max over j of X - ln(1 / w_j) exceeds x with probability
+at most sum of w_j exp(-x) = exp(-x), Y' likewise, and X' and Y' owe nothing to each other, being
+made of different arms.  So X' + Y' >= z has probability at most failure_probability / (K - 1), and
+some of at most K - 1 such arms is recommended with probability at most ``failure_probability``.
+
+Where several arms are best, the search may go on for ever.
+
+**What to play.**  The challenger is the arm of least Z(b, c) + ln n_c, n_c the rounds of c
+(Jourdan, Degenne, Baudry, de Heide & Kaufmann 2022).  The leader is played instead of it while the
+sum over c of (U_b / n_b) / (D_c / n_c), both at the q of Z(b, c), is above 1: where rounds are
+shared best, it is 1 (Garivier & Kaufmann 2016; Bandyopadhyay, Juneja & Agrawal 2024 play by its
+sign).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ...calls import is_open
+from ...kernel import Generator, Vector, kernel
+from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
+from ...privacy.channels import Laplace
+from ...protocol import Contexts
+from ...validation import integer, real
+from ..arms.arms import PROOF
+from ..arms.batches import batch_rounds, weight_of
+from ..arms.held import HeldRaw
+from ..arms.law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
+from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
+from ..bases.identification import price_of_batches, two_exponentials
+from ..bases.sums import accumulate, sensitivity, summarise
+
+_EDGE = 1e-12  # as near to 0 and 1 as q comes
+_HALVINGS = 24  # of the interval in which Z is attained, where it is flat
+
+
+class TopTwoParams(NamedTuple):
+    n_arms: int
+    threshold: float  # z
+    growth: float
+    growth_in_noise: float
+    first: int
+    noise_scale: float  # s
+    laplace: bool
+    low: float
+    width: float  # hi - lo
+
+
+class TopTwoPublic(NamedTuple):
+    estimate: np.ndarray  # (K,) merged values, as rewards are measured
+    merged: np.ndarray  # (8, K) see ``law``
+    pulls: np.ndarray  # (K,) rounds in all finished batches
+    batches: np.ndarray  # (K,)
+    clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
+    plan: np.ndarray  # (3,)
+
+
+class Plan(NamedTuple):
+    """Slots of ``TopTwoPublic.plan``."""
+
+    leader: int = 0
+    following: int = 1  # which arm is played next
+    over: int = 2  # 1 where every other arm is refuted
+
+
+PLAN = Plan()
+
+
+def init(params: TopTwoParams) -> tuple[HeldRaw, TopTwoPublic]:
+    k = params.n_arms
+    public = TopTwoPublic(
+        estimate=np.zeros(k),
+        merged=np.zeros((len(MERGED), k)),
+        pulls=np.zeros(k, np.int64),
+        batches=np.zeros(k, np.int64),
+        clock=np.zeros(len(CLOCK), np.int64),
+        plan=np.zeros(len(PLAN), np.int64),
+    )
+    return HeldRaw(np.zeros(1)), public
+
+
+@kernel
+def hold_rounds(params: TopTwoParams, public: TopTwoPublic, arm: int) -> int:
+    return batch_rounds(params, public.pulls[arm])
+
+
+@kernel
+def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, float]:
+    """U(high, q) of the leader and D(low, q) of another arm, for the q in (0, 1) of their least
+    sum: where the slopes cancel, or at an end.
+    """
+    if low >= high:
+        return 0.0, 0.0
+    left, right = max(low, _EDGE), min(high, 1.0 - _EDGE)
+    if left > right:  # noise has carried both values beyond one end
+        left = right = 1.0 - _EDGE if low > _EDGE else _EDGE
+    above = below = 0.0
+    for _ in range(_HALVINGS):
+        q = 0.5 * (left + right)
+        above, falling = convex_exponent(best, 1.0 - high, 1.0 - q)
+        below, rising = convex_exponent(other, low, q)
+        if rising < falling:
+            left = q
+        else:
+            right = q
+    return above, below
+
+
+@kernel
+def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
+    """Find the leader, whether every other arm is refuted, and the arm to play next; arms of which
+    nothing was released come first, and of equals the first arm.
+    """
+    merged, pulls, plan = public.merged, public.pulls, public.plan
+    leader = 0
+    for a in range(params.n_arms):
+        if public.batches[a] == 0:
+            plan[PLAN.following] = a
+            return
+        if merged[MERGED.value, a] > merged[MERGED.value, leader]:
+            leader = a
+    law, high = law_of(params, merged[:, leader]), merged[MERGED.value, leader]
+    over, least, challenger, balance = True, np.inf, leader, 0.0
+    for c in range(params.n_arms):
+        if c == leader:
+            continue
+        above, below = evidence(law, high, law_of(params, merged[:, c]), merged[MERGED.value, c])
+        price = price_of_batches(public.batches[leader]) + price_of_batches(public.batches[c])
+        over = over and above + below >= price + params.threshold
+        cost, share = above + below + np.log(pulls[c]), pulls[c] / pulls[leader]
+        # where neither speaks, what they tend to as values meet
+        balance += share * above / below if min(above, below) > 1e-9 else share * share
+        if cost < least:
+            least, challenger = cost, c
+    plan[PLAN.leader], plan[PLAN.over] = leader, over
+    plan[PLAN.following] = leader if balance > 1.0 else challenger
+
+
+@kernel
+def choose(
+    params: TopTwoParams, public: TopTwoPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
+    """The arm that follows, or if it is closed the open one of fewest rounds; arms that were never
+    played come first.
+    """
+    fewest, arm = np.inf, 0
+    for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
+        if public.pulls[a] == 0:  # while what was played before still waits for answers
+            return a, 1.0
+        if public.pulls[a] < fewest:
+            fewest, arm = public.pulls[a], a
+    following = public.plan[PLAN.following]
+    return following if is_open(contexts, following) else arm, 1.0
+
+
+@kernel
+def publish(params: TopTwoParams, public: TopTwoPublic, memo: Vector, release: Vector) -> None:
+    arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
+    merged = public.merged[:, arm]
+    merge(merged, n, (release[0] / n - params.low) / params.width, weight_of(params, n))
+    public.estimate[arm] = params.low + params.width * merged[MERGED.value]
+    public.batches[arm] += 1
+    _survey(params, public)
+
+
+@kernel
+def stop(params: TopTwoParams, public: TopTwoPublic) -> bool:
+    return public.plan[PLAN.over] == 1 or params.n_arms == 1
+
+
+@kernel
+def recommend(params: TopTwoParams, public: TopTwoPublic) -> int:
+    """The leader."""
+    return public.plan[PLAN.leader]
+
+
+CARD = Card(
+    title="Top Two on merged noisy sums",
+    source=(
+        "Jourdan et al. (2022), Top Two Algorithms Revisited;"
+        " merged batches and the stopping rule: this package; parallel composition as in Azize"
+        " & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
+    ),
+    proof=PROOF,
+    noise=("Laplace", "Gaussian"),
+)
+KERNELS = Kernels(
+    init=init,
+    choose=choose,
+    hold_rounds=hold_rounds,
+    record_pull=record_pull_of(hold_rounds),
+    accumulate=accumulate,
+    release_due=release_due,
+    sensitivity=sensitivity,
+    close=close,
+    summarise=summarise,
+    publish=publish,
+    stop=stop,
+    recommend=recommend,
+    skips_closed=True,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class TopTwo(Part):
+    """Top Two on all noisy sums that were released of an arm: the leader and its closest challenger
+    are played, until every other arm is refuted by what was released.
+
+    Args:
+        growth: a batch is so many times all rounds of its arm before.
+        first: rounds of an arm's first batch, and of the shortest.
+
+    When to choose: what counts is to know the best arm, not what is earned on the way.
+
+    >>> TopTwo(growth=0.2)
+    TopTwo(growth=0.2)
+    """
+
+    what: ClassVar[str] = "rule"
+
+    kernels: ClassVar[Kernels] = KERNELS
+    card: ClassVar[Card] = CARD
+    estimates: ClassVar[Callable[[Any, Any], ArmEstimates]] = staticmethod(merged_estimates)
+
+    growth: float = 0.5
+    first: int = 10
+
+    def __post_init__(self) -> None:
+        self._set(
+            growth=real("growth", self.growth, 0.01, 100.0),
+            first=integer("first", self.first, 1, MOST_ROUNDS),
+        )
+
+    def params(self, policy: Policy) -> TopTwoParams:
+        """The numbers it searches with."""
+        (lo, hi), failure = policy.reward_range, policy.config["failure_probability"]
+        return TopTwoParams(
+            n_arms=policy.n_arms,
+            threshold=two_exponentials(failure / max(policy.n_arms - 1, 1)),
+            growth=self.growth,
+            growth_in_noise=self.growth,
+            first=self.first,
+            noise_scale=policy.noise_scale / (hi - lo),
+            laplace=isinstance(policy.channel, Laplace),
+            low=lo,
+            width=hi - lo,
+        )
+
+    def statistic(self, policy: Policy) -> Statistic:
+        """The sum of a batch."""
+        return Statistic.of_rewards(policy.reward_range, memo=len(MEMO))

@@ -1,0 +1,353 @@
+"""Bandits with expert advice: how worst regret grows with experts, rounds and 1/epsilon, and which
+policy is ahead where.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...report.claims import Claim, Expectation
+from ...report.exhibits import Exhibit, Panel, Series
+from ...report.intervals import Ratio, curve, largest, measured, ratio
+from ...studies.cells import Results
+from ...studies.plans import Findings, Size, cells_of, spoken
+from .expert_settings import DELTA, IMPROVED, KINDS, PERIOD, Advice, moving
+from .section import PAPER, Section, horizon_of
+from .sweeps import Sweep, grows
+from .worst_case import Probe
+
+RUNS, QUICK_RUNS = 10, 8
+
+GROWTH, QUICK_GROWTH = (0.03, 0.1, 0.3, 1.0), (0.1, 0.3)  # of rounds, in units of the horizon
+SHARE = 0.3  # of the horizon, where something else changes
+EXPERTS, QUICK_EXPERTS = (4, 16, 64, 256), (4, 16, 64)
+EPSILONS, QUICK_EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0), (0.1, 0.5, 1.0)
+USUAL_EXPERTS, USUAL_EPSILON = 16, 0.5
+
+SMALL, QUICK_SMALL = 0.02, 0.05  # epsilon, where those who release sums are expected to be ahead
+
+# (gap, whether the best arm changes after a quarter)
+FAMILY = ((0.1, False), (0.3, False), (0.9, False), (0.3, True))
+QUICK_FAMILY = ((0.3, False), (0.3, True))
+
+_MOST_MIXING = 0.5  # in the proof of Theorem 8
+NO_WORSE = 1.02  # a ratio: what chance may add
+SUMMING = ("BatchedEXP4", "EXP4", "FrozenEXP4")
+
+GROWTHS = "Expert advice: measured growth"
+COMPARED = "Expert advice: which policy is ahead"
+
+
+class Experts:
+    """Sweeps, and comparisons on the same cells."""
+
+    def __init__(self, size: Size) -> None:
+        quick, longest = size.quick, horizon_of(size)
+        rounds = [round(longest * share) for share in (QUICK_GROWTH if quick else GROWTH)]
+        self.horizon = horizon = round(longest * SHARE)
+        self.experts = experts = QUICK_EXPERTS if quick else EXPERTS
+        self.epsilons = QUICK_EPSILONS if quick else EPSILONS
+        self.small = QUICK_SMALL if quick else SMALL
+        n, epsilon = USUAL_EXPERTS, USUAL_EPSILON
+        self.probe = Probe(
+            "experts",
+            QUICK_FAMILY if quick else FAMILY,
+            size.runs or (QUICK_RUNS if quick else RUNS),
+            size.seed,
+        )
+        self.sweeps = [
+            Sweep(
+                "T",
+                "rounds",
+                rounds,
+                lambda name: [Advice(name, t, n, epsilon) for t in rounds],
+                f"N = {n}, ε = {epsilon:g}",
+            ),
+            Sweep(
+                "N",
+                "experts",
+                experts,
+                lambda name: [Advice(name, horizon, count, epsilon) for count in experts],
+                f"{spoken(horizon)} rounds, ε = {epsilon:g}",
+            ),
+            Sweep(
+                "1/ε",
+                "1/ε",
+                [1.0 / e for e in self.epsilons],
+                self._budgets,
+                f"N = {n}, {spoken(horizon)} rounds",
+            ),
+        ]
+
+    def section(self) -> Section:
+        """Cells of sweeps, of a small epsilon, and of advice that moves."""
+        settings = {
+            setting: GROWTHS
+            for sweep in self.sweeps
+            for name in KINDS
+            for setting in sweep.settings(name)
+        }
+        settings |= {self._usual(name, self.small): COMPARED for name in ("LocalEXP4", *SUMMING)}
+        cells = [
+            cell
+            for setting, stage in settings.items()
+            for cell in self.probe.cells([setting], stage)
+        ]
+        cells += cells_of(
+            "moving/{}".format,
+            COMPARED,
+            {name: self._usual(name, 1.0).policy() for name in ("EXP4", "FrozenEXP4")},
+            [(self.probe.seed, moving(USUAL_EXPERTS, self.horizon))],
+            horizon=self.horizon,
+            runs=self.probe.runs,
+            record=(self.horizon,),
+        )
+        return Section(cells, self._assess, self._notes())
+
+    def _usual(self, name: str, epsilon: float) -> Advice:
+        return Advice(name, self.horizon, USUAL_EXPERTS, epsilon)
+
+    def _budgets(self, name: str) -> list[Advice]:
+        return [self._usual(name, epsilon) for epsilon in self.epsilons]
+
+    def _settings(self, name: str) -> list[Advice]:
+        """All of a policy that grows."""
+        return list(
+            dict.fromkeys(setting for sweep in self.sweeps for setting in sweep.settings(name))
+        )
+
+    def _notes(self) -> list[str]:
+        gaps = ", ".join(
+            f"{gap:g}{' (changing)' if changes else ''}" for gap, changes in self.probe.family
+        )
+        return [
+            (
+                "Expert advice: worst regret is the largest mean over instances with two arms, one"
+                f" better by a gap of {gaps}, against the best of N constant experts."
+                f" ExpertConversion and LocalEXP4 have ε-DP, the others (ε, {DELTA:g})-DP, which is"
+                " weaker: where the first two are ahead, they are so with the stronger guarantee."
+                " Slopes of bounds are those of what the policies state (or Theorem 8, which is"
+                " the lesser of two bounds), logarithms included."
+            ),
+            *self._noted(
+                "The bound of {} is above the number of rounds, and says nothing, at {}.",
+                lambda one: one.horizon <= one.bound < math.inf,
+            ),
+            *self._noted(
+                "The proof of the bound of {} does not hold at {}: left out of its slopes.",
+                lambda one: one.bound == math.inf,
+            ),
+            *self._noted(
+                "Theorem 8, the bound of {}, is proved where it mixes in at most half of uniform"
+                " play, and not at {}: its slopes there are those of its formula.",
+                lambda one: one.name == IMPROVED and one.mixing > _MOST_MIXING,
+            ),
+        ]
+
+    def _noted(self, says: str, which: Callable[[Advice], bool]) -> list[str]:
+        """One sentence for every policy, with the settings that it is about."""
+        found = {name: [one for one in self._settings(name) if which(one)] for name in KINDS}
+        return [
+            says.format(
+                name,
+                "; ".join(
+                    f"{spoken(one.horizon)} rounds, N = {one.n_experts}, ε = {one.epsilon:g}"
+                    for one in settings
+                ),
+            )
+            for name, settings in found.items()
+            if settings
+        ]
+
+    def _assess(self, results: Results) -> Findings:
+        grown = [
+            claim
+            for sweep in self.sweeps
+            for name in KINDS
+            for claim in self._grows(name, sweep, results)
+        ]
+        below = [claim for name in KINDS for claim in self._below(name, results)]
+        return Findings(
+            [*grown, *below, *self._compared(results)],
+            [self._figure(results), self._ratios(results)],
+        )
+
+    def _grows(self, name: str, sweep: Sweep[Advice], results: Results) -> list[Claim]:
+        """Over the sizes at which the policy has a bound, where there are several."""
+        found = {
+            x: one
+            for x, one in zip(sweep.values, sweep.settings(name), strict=True)
+            if one.bound < math.inf
+        }
+        if len(found) < 2:
+            return []
+        kind, bounds = KINDS[name], [one.bound for one in found.values()]
+        exponent = f" (exponent of the theorem: {kind.exponents[self.sweeps.index(sweep)]})"
+        known, source = sweep._replace(values=list(found)), f"{PAPER}, {kind.source}"
+        return [
+            grows(
+                name,
+                known,
+                self.probe,
+                results,
+                settings=list(found.values()),
+                bounds=bounds,
+                source=source,
+                reading=GROWTHS,
+                exponent=exponent,
+            )
+        ]
+
+    def _below(self, name: str, results: Results) -> list[Claim]:
+        """That the bound is true, where it says something."""
+        told = [one for one in self._settings(name) if one.bound < one.horizon]
+        if not told:
+            return []
+        bounds = np.array([one.bound for one in told])
+        return [
+            Claim(
+                f"{name}: worst regret is below its bound. Measured: the largest ratio of the two,"
+                f" over the {len(told)} settings where the bound is below the number of rounds.",
+                "this package",
+                GROWTHS,
+                largest(
+                    self.probe.columns(results, told),
+                    Ratio(lambda means: self.probe.worst(means) / bounds),
+                ),
+                Expectation(high=1.0),
+            )
+        ]
+
+    def _compared(self, results: Results) -> list[Claim]:
+        last = self.epsilons[0]
+        few, many = self.experts[0], self.experts[-1]
+        conversion = "ExpertConversion (HTINF)"
+        other = [name for name in KINDS if not name.startswith("ExpertConversion")]
+
+        def at(name: str, n_experts: int) -> Advice:
+            return Advice(name, self.horizon, n_experts, USUAL_EPSILON)
+
+        def pair(
+            first: str, second: str, epsilon: float, why: str = "", high: float = 1.0
+        ) -> Claim:
+            says = "has less regret than" if high == 1.0 else "is not worse than"
+            statement = f"{first} {says} {second} at ε = {epsilon:g}{why}"
+            return self._ratio(
+                statement,
+                self._usual(first, epsilon),
+                [self._usual(second, epsilon)],
+                results,
+                high,
+            )
+
+        return [
+            *(
+                pair("EXP4", "BatchedEXP4", epsilon, ", both (ε, δ)-DP")
+                for epsilon in self.epsilons
+            ),
+            *(
+                pair(
+                    IMPROVED,
+                    "BatchedEXP4",
+                    epsilon,
+                    ", the published variant",
+                    NO_WORSE,
+                )
+                for epsilon in self.epsilons
+            ),
+            *(
+                pair("FrozenEXP4", "EXP4", epsilon, " where advice stands")
+                for epsilon in (last, 1.0)
+            ),
+            self._moves(results),
+            pair("LocalEXP4", "BatchedEXP4", 1.0),
+            *(pair(name, "LocalEXP4", self.small) for name in SUMMING),
+            self._ratio(
+                f"{conversion} has less regret than all of the EXP4 family with {few} experts",
+                at(conversion, few),
+                [at(name, few) for name in other],
+                results,
+            ),
+            self._ratio(
+                f"With {many} experts LocalEXP4 has less regret than {conversion}",
+                at("LocalEXP4", many),
+                [at(conversion, many)],
+                results,
+            ),
+        ]
+
+    def _ratio(
+        self,
+        statement: str,
+        one: Advice,
+        others: Sequence[Advice],
+        results: Results,
+        high: float = 1.0,
+    ) -> Claim:
+        """Of one's worst regret to the least of others."""
+
+        def least(means: np.ndarray) -> np.ndarray:
+            worst = self.probe.worst(means)
+            return np.asarray(worst[..., 0] / worst[..., 1:].min(axis=-1))
+
+        where = f"N = {one.n_experts}, {spoken(one.horizon)} rounds, ε = {one.epsilon:g}"
+        return Claim(
+            f"{statement}. Measured: the ratio of worst"
+            f" regrets{' to the least of theirs' if len(others) > 1 else ''} ({where}).",
+            "this package",
+            COMPARED,
+            measured(self.probe.columns(results, [one, *others]), Ratio(least)),
+            Expectation(high=high, strict=high == 1.0),
+        )
+
+    def _moves(self, results: Results) -> Claim:
+        return Claim(
+            f"EXP4 has less regret than FrozenEXP4 where the best expert moves on every {PERIOD}"
+            f" rounds, within a batch. Measured: the ratio of regrets (N = {USUAL_EXPERTS},"
+            f" {spoken(self.horizon)} rounds, ε = 1).",
+            "this package",
+            COMPARED,
+            measured([results.final(f"moving/{name}") for name in ("EXP4", "FrozenEXP4")], ratio),
+            Expectation(high=1.0, strict=True),
+        )
+
+    def _figure(self, results: Results) -> Exhibit:
+        panels = []
+        for sweep in self.sweeps:
+            lines = [
+                self.probe.series(name, sweep.values, results, sweep.settings(name))
+                for name in KINDS
+            ]
+            panels.append(Panel(sweep.held, sweep.name, "worst mean regret", lines, y_scale="log"))
+        return Exhibit(
+            "figure-experts",
+            "Expert advice: regret against rounds, experts and 1/ε",
+            "Largest mean regret over the instances, with 95 % bars; both axes are logarithmic."
+            " Fitted slopes stand among the claims, beside those of the bounds.",
+            f"Worst regret of {len(KINDS)} policies with expert advice against rounds, experts and"
+            " one over epsilon on logarithmic axes.",
+            panels,
+        )
+
+    def _ratios(self, results: Results) -> Exhibit:
+        pairs = [("EXP4", "BatchedEXP4"), (IMPROVED, "BatchedEXP4")]
+        pairs += [("FrozenEXP4", "EXP4"), ("LocalEXP4", "BatchedEXP4")]
+        lines = []
+        for first, second in pairs:
+            columns = self.probe.columns(results, [*self._budgets(first), *self._budgets(second)])
+            found = curve(columns, self.probe.worst_ratios)
+            lines.append(
+                Series(f"{first} over {second}", np.array(self.epsilons), *found, marks=True)
+            )
+        return Exhibit(
+            "figure-experts-ratios",
+            "Expert advice: what better noise saves",
+            "Ratio of worst regrets with 95 % bars, below 1 is better for the one named first. EXP4"
+            " has one Gaussian of the sensitivity that the batch really had, BatchedEXP4 Laplace"
+            " noise for the worst case, and FrozenEXP4 one release per arm.",
+            "Ratios of worst regrets of pairs of policies with expert advice, against epsilon.",
+            [Panel(self.sweeps[2].held, "ε", "ratio of worst regrets", lines, line=1.0)],
+        )

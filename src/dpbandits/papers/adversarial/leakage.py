@@ -1,0 +1,125 @@
+"""What EXP3 leaks without noise: the paper's Figure 1."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...plotting.numbers import number
+from ...report.claims import Claim, Expectation
+from ...report.estimates import Estimate
+from ...report.exhibits import Exhibit, Panel, Series
+from ...studies.cells import Results
+from ...studies.plans import Findings, Size, spoken
+from .section import PAPER, Section
+
+LEAK = "What EXP3 leaks without noise"
+
+
+def leaked(rate: float, rounds: int) -> np.ndarray:
+    """P_t(2) of EXP3 without noise on two sequences of losses that differ in their first round;
+    shape (2, rounds).
+
+    Eta and gamma are ``rate``.  Both arms lose 1 in all rounds, but for arm 2 in the first round of
+    the first sequence, which loses nothing.  The arms 2, 1, 2, 1, ... are played, whatever their
+    probabilities (Appendix G.1).
+    """
+    found = np.empty((2, rounds))
+    for row, first in zip(found, (0.0, 1.0), strict=True):
+        lead, loss = 0.0, first  # log weight of arm 2 less that of arm 1; loss of arm 2
+        for t in range(rounds):
+            p = (1.0 - rate) * 0.5 * (1.0 + math.tanh(lead / 2.0)) + rate / 2.0
+            row[t] = p
+            if t % 2 == 0:
+                lead -= rate * loss / p
+                loss = 1.0
+            else:
+                lead += rate / (1.0 - p)
+    return found
+
+
+def leak(size: Size) -> Section:
+    """Two neighbouring sequences of losses, and what they do to the probabilities."""
+    rate = 1e-3 if size.quick else 1e-4
+    rounds = round(100 / rate)
+
+    def assess(results: Results) -> Findings:
+        p = leaked(rate, rounds)
+        loss = np.maximum(*(np.abs(np.log(q[0] / q[1])) for q in (p, 1.0 - p)))
+        return Findings(_leaks(rate, rounds, p, loss), [_leak_figure(rate, rounds, p, loss)])
+
+    return Section(
+        [],
+        assess,
+        ["What EXP3 leaks is computed and not simulated, so that its intervals have no width."],
+    )
+
+
+def _leaks(rate: float, rounds: int, p: np.ndarray, loss: np.ndarray) -> list[Claim]:
+    def claim(statement: str, value: float, expected: Expectation) -> Claim:
+        return Claim(
+            statement, f"{PAPER}, Appendix G.1", LEAK, Estimate(value, value, value), expected
+        )
+
+    end = f"after {spoken(rounds)} rounds with η = γ = {rate:g}"
+    return [
+        claim(
+            f"P(2) tends to 1 − γ/2 where arm 2 lost nothing in round 1. Measured: P(2) {end}.",
+            float(p[0, -1]),
+            Expectation(low=0.99),
+        ),
+        claim(
+            f"P(2) tends to γ/2 where it lost 1. Measured: P(2) {end}.",
+            float(p[1, -1]),
+            Expectation(high=0.01),
+        ),
+        claim(
+            "What a single choice reveals of round 1 is not bounded by 2η, as it is with full"
+            " information. Measured: the largest log ratio of the probabilities of one choice,"
+            " over 2η.",
+            float(loss.max() / (2.0 * rate)),
+            Expectation(low=1.0, strict=True),
+        ),
+        claim(
+            "What a single choice reveals grows with time. Measured: the log ratio after"
+            f" {spoken(rounds)} rounds over that after {spoken(rounds // 100)}.",
+            float(loss[-1] / loss[rounds // 100]),
+            Expectation(low=1.0, strict=True),
+        ),
+    ]
+
+
+def _leak_figure(rate: float, rounds: int, p: np.ndarray, loss: np.ndarray) -> Exhibit:
+    t = np.unique(np.geomspace(2, rounds, 400).round().astype(int))
+    nothing = np.full(t.size, np.nan)
+    names = ("arm 2 lost nothing in round 1", "arm 2 lost 1 in round 1")
+    chances = [
+        Series(name, t, row[t - 1], nothing, nothing, dashed=bool(i))
+        for i, (name, row) in enumerate(zip(names, p, strict=True))
+    ]
+    ratios = [Series("log ratio", t, loss[t - 1], nothing, nothing)]
+    return Exhibit(
+        "figure-leak",
+        "What one loss does to EXP3 without noise",
+        "Two sequences of losses differ in round 1 only; the same arms 2, 1, 2, 1, ... are played,"
+        f" η = γ = {rate:g}. Left: the probability of arm 2. Right: the larger of the two log"
+        " ratios of probabilities; dotted: 2η. In the end a single choice tells the two sequences"
+        f" apart with odds of e^{number(float(loss.max()))}: the loss of one round enters the"
+        " probabilities by which all later losses are divided, so that EXP3's own randomness"
+        " protects nobody, however small η. Noise has to be added before losses are divided; what"
+        " is computed from noisy batches afterwards, probabilities among it, reveals no more than"
+        " they do.",
+        "Probability of arm 2 under two neighbouring sequences, and their log ratio, over rounds.",
+        [
+            Panel("Probability of arm 2", "round t", "P(2)", chances),
+            Panel(
+                "Privacy loss of one choice",
+                "round t",
+                "log ratio",
+                ratios,
+                y_scale="log",
+                line=2.0 * rate,
+            ),
+        ],
+    )

@@ -1,0 +1,79 @@
+"""The bounds of Faster Rates for Private Adversarial Bandits, measured: its Table 1, the leak of
+EXP3, and Lemma 15.
+
+The paper has no experiments, so that the settings are ours.  Its bounds are about the worst
+sequence of losses, which nobody can play: regret is measured on a family of instances, and the
+largest mean counts.  Gaps of the family are the same at all sizes, or regret would grow as the gaps
+do, whatever the policy.
+"""
+
+from __future__ import annotations
+
+from ...studies.cells import Results
+from ...studies.plans import Findings, Plan, Size
+from .classifiers import CLASSIFIERS, classifiers
+from .expert_growth import COMPARED, GROWTHS, Experts
+from .late_switch import LATE_SWITCH, late_switch
+from .leakage import LEAK, leak, leaked
+from .real_rewards import REAL, real, reward_tables
+from .scaling import PUBLISHED, SCALING, UNBATCHED, Scaling
+from .section import PAPER, SLACK, Section
+from .small_epsilon import SMALL_EPSILON, small_epsilon
+from .worst_case import LEARNERS, bound
+
+__all__ = [
+    "CLASSIFIERS",
+    "COMPARED",
+    "GROWTHS",
+    "LATE_SWITCH",
+    "LEAK",
+    "LEARNERS",
+    "PUBLISHED",
+    "REAL",
+    "SCALING",
+    "SLACK",
+    "SMALL_EPSILON",
+    "UNBATCHED",
+    "bound",
+    "leaked",
+    "plan",
+    "reward_tables",
+]
+
+
+def sections(size: Size) -> list[Section]:
+    """All parts of the report in their order."""
+    return [
+        Scaling(size).section(),
+        small_epsilon(size),
+        leak(size),
+        late_switch(size),
+        real(size),
+        Experts(size).section(),
+        classifiers(size),
+    ]
+
+
+def plan(size: Size) -> Plan:
+    """Everything at the given size; the part on real rewards where data are."""
+    parts = sections(size)
+
+    def assess(results: Results) -> Findings:
+        found = [part.assess(results) for part in parts]
+        return Findings(
+            [claim for one in found for claim in one.claims],
+            [exhibit for one in found for exhibit in one.exhibits],
+        )
+
+    return Plan(
+        title="Private adversarial bandits: the bounds, measured",
+        description=(
+            f"What {PAPER} proves, beside what its algorithms do: how regret grows with rounds,"
+            " arms and privacy, what batches save, what EXP3 leaks without them, real rewards in"
+            " the order of time, and expert advice."
+        ),
+        cells=[cell for part in parts for cell in part.cells],
+        assess=assess,
+        notes=[note for part in parts for note in part.notes],
+        shown=[name for part in parts for name in part.shown],
+    )

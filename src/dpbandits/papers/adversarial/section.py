@@ -1,0 +1,45 @@
+"""What the parts of the study share: their form, and how large they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...studies.cells import Cell, Results
+from ...studies.plans import Findings, Size
+
+HORIZON, RUNS = 10**6, 30
+QUICK_HORIZON, QUICK_RUNS = 40_000, 10
+SMALLEST = 400  # rounds, below which there would be too few batches to fit anything
+
+SLACK = 0.05  # of a slope: what chance and small sizes may add
+
+PAPER = "Faster Rates for Private Adversarial Bandits"
+EVERY = "{}, noise on every reward"
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the report.
+
+    Attributes:
+        cells: what to simulate for it.
+        assess: from the results of all cells to its claims and figures.
+        notes: what a reader has to know.
+        shown: environments whose results the page shows by themselves.
+    """
+
+    cells: Sequence[Cell]
+    assess: Callable[[Results], Findings]
+    notes: Sequence[str] = ()
+    shown: Sequence[str] = ()
+
+
+def horizon_of(size: Size) -> int:
+    """Rounds, where nothing else is said."""
+    return max(SMALLEST, size.horizon or (QUICK_HORIZON if size.quick else HORIZON))
+
+
+def runs_of(size: Size) -> int:
+    """Runs of a cell, where nothing else is said."""
+    return size.runs or (QUICK_RUNS if size.quick else RUNS)

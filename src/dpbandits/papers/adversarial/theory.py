@@ -1,0 +1,596 @@
+"""*Faster Rates for Private Adversarial Bandits* (anonymous, under review), and what it cites.
+
+Losses are in [0, 1] and owe nothing to what is played; regret is against the best arm, or the best
+expert, in hindsight.  Most functions are those by which the algorithms tune themselves.
+
+Theorems about an algorithm that is tuned to a horizon have an argument ``tuned_for``.  Fewer rounds
+lose at most as much as all of them, since losses may be zero from then on; of more nothing is
+proved.  Without it the algorithm is one that was tuned to the horizon asked for.
+
+Where a theorem has epsilon <= 1, its value at 1 stands for all above: who keeps 1-DP keeps these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ...algorithms import (
+    EXP3,
+    FTPL,
+    HTINF,
+    Adversarial,
+    BatchedEXP4,
+    Experts,
+    ExpertsLocal,
+    FrozenEXP4,
+)
+from ...algorithms.adversarial.conversion import batch_conversion
+from ...algorithms.adversarial.learners import exp3_regret, ftpl_regret, htinf_regret
+from ...algorithms.adversarial.learning import Learner
+from ...algorithms.exp4.tuning import (
+    LARGEST_MIXING,
+    Tuning,
+    exp4_regret,
+    local_exp4_regret,
+    theorem_5,
+    theorem_6,
+    theorem_8,
+)
+from ...environments import Advised, Bernoulli, Piecewise
+from ...privacy import ApproxDP, PureDP
+from ...theory.bounds import Values, bound, valid
+from ...theory.promises import Applied, World, promises_of
+from ...validation import integer
+
+PAPER = "Faster Rates for Private Adversarial Bandits"
+OBLIVIOUS = "losses in [0, 1] that do not react to what is played"
+
+
+# Upper bounds for arms ------------------------------------------------------------------------
+
+bound(
+    "upper",
+    source=f"{PAPER}, Theorems 1, 2 and 4",
+    assumes=f"{OBLIVIOUS}; for theorem 4 experts in the place of arms",
+)(batch_conversion)
+bound(
+    "upper",
+    source=f"{PAPER}, proof of Corollary 1, with second moments",
+    assumes=f"{OBLIVIOUS}, but for independent Laplace noise",
+)(exp3_regret)
+bound(
+    "upper",
+    source="Huang, Dai & Huang (2022), Theorem 4.1",
+    assumes=f"{OBLIVIOUS}, but for independent symmetric noise",
+)(htinf_regret)
+bound(
+    "upper",
+    source=f"{PAPER}, proof of Corollary 3, with second moments",
+    assumes=f"{OBLIVIOUS}, but for independent Laplace noise",
+)(ftpl_regret)
+
+
+def _tuned(value: Callable[[int], float], horizon: Values, tuned_for: int | None) -> Values:
+    """See this module."""
+    if tuned_for is None:
+        return np.vectorize(value, otypes=[float])(horizon)[()]
+    return valid(np.asarray(horizon) <= tuned_for, value(tuned_for))
+
+
+@bound("upper", source=f"{PAPER}, Corollary 1", assumes=f"{OBLIVIOUS}; K >= 2")
+def exp3_conversion(
+    horizon: Values, n_arms: int, epsilon: float, tuned_for: int | None = None
+) -> Values:
+    """EXP3 on batches of ceil(1 / epsilon): 36 sqrt(K T ln K / epsilon) ln(K T) + 4 / epsilon.
+
+    >>> round(exp3_conversion(10**9, n_arms=2, epsilon=0.1))
+    90777278
+    """
+
+    def value(t: int) -> float:
+        root = math.sqrt(n_arms * t * math.log(n_arms) / most)
+        return 36.0 * root * math.log(n_arms * t) + 4.0 / most
+
+    most = min(epsilon, 1.0)
+    return _tuned(value, horizon, tuned_for)
+
+
+@bound("upper", source=f"{PAPER}, Corollary 2", assumes=OBLIVIOUS)
+def htinf_conversion(horizon: Values, n_arms: int, epsilon: float) -> Values:
+    """HTINF with sigma = sqrt(6) on batches of ceil(1 / epsilon): 208 sqrt(K T / epsilon) + 2 /
+    epsilon, for epsilon >= 1 / T.
+
+    >>> round(htinf_conversion(10**6, n_arms=10, epsilon=0.1))
+    2080020
+    """
+    t, epsilon = np.asarray(horizon, float), min(epsilon, 1.0)
+    return valid(epsilon * t >= 1.0, 208.0 * np.sqrt(n_arms * t / epsilon) + 2.0 / epsilon)
+
+
+@bound(
+    "upper",
+    source=f"{PAPER}, Corollary 3",
+    holds="corrected",
+    because=(
+        "Lemma 13 has 11 lambda sqrt(KT) ln(K) ln(KT) + 10 sqrt(KT), where the terms of its proof"
+        " add up to as much as three times that; so 32 sqrt(KT / epsilon) ln(K) ln(KT) + 2 /"
+        " epsilon, as printed, does not follow"
+    ),
+    assumes=f"{OBLIVIOUS}; K >= 2",
+)
+def ftpl_conversion(
+    horizon: Values, n_arms: int, epsilon: float, tuned_for: int | None = None
+) -> Values:
+    """FTPL on batches of ceil(1 / epsilon), with the published eta and M, for epsilon >= 1 /
+    T.
+
+    With n = epsilon T, X = K n (1 + 10 ln^2(K n)), M = ceil(sqrt(K n)), eta = min(sqrt(ln K / X),
+    1 / (M (1 + 4 ln n))) that is 2 / epsilon times 6 ln K / eta + 4 eta X + sqrt(K n) / e + 2.
+
+    >>> round(ftpl_conversion(10**9, n_arms=2, epsilon=0.1))
+    143316472
+    """
+
+    def value(t: int) -> float:
+        n = most * t
+        if n < 1.0 or n_arms < 2:
+            return math.inf
+        few, kn = math.log(n_arms), n_arms * n
+        x, tries = kn * (1.0 + 10.0 * math.log(kn) ** 2), math.ceil(math.sqrt(kn))
+        rate = min(math.sqrt(few / x), 1.0 / (tries * (1.0 + 4.0 * math.log(n))))
+        learner = 6.0 * few / rate + 4.0 * rate * x + math.sqrt(kn) / math.e + 1.0
+        return 2.0 / most * (learner + 1.0)
+
+    most = min(epsilon, 1.0)
+    return _tuned(value, horizon, tuned_for)
+
+
+@bound(
+    "upper",
+    source="Agarwal & Singh (2017); Tossou & Dimitrakakis (2017)",
+    constants="order",
+    assumes=OBLIVIOUS,
+)
+def noise_every_round(horizon: Values, n_arms: int, epsilon: float) -> Values:
+    """Laplace noise on the loss of every round: sqrt(K T) ln(K T) / epsilon.
+
+    So says the abstract; the paper quotes it with sqrt(ln K) and with sqrt(ln(KT)) in the place of
+    the logarithm, too.
+    ``exp3_regret`` with noise 1 / epsilon has constants.
+
+    >>> round(noise_every_round(10**6, n_arms=10, epsilon=1.0))
+    50970
+    """
+    kt = n_arms * np.asarray(horizon, float)
+    return np.sqrt(kt) * np.log(kt) / epsilon
+
+
+@bound(
+    "upper",
+    source="Guha Thakurta & Smith (2013)",
+    constants="order",
+    assumes=f"{OBLIVIOUS}; (epsilon, delta)-DP",
+)
+def approximate_leader(horizon: Values, n_arms: int, epsilon: float) -> Values:
+    """A private leader in the bandit setting, as the paper quotes it: K T^(3/4) / epsilon.
+
+    >>> round(approximate_leader(10**8, n_arms=10, epsilon=1.0))
+    10000000
+    """
+    return n_arms * np.asarray(horizon, float)[()] ** 0.75 / epsilon
+
+
+@bound(
+    "upper",
+    source="Tossou & Dimitrakakis (2017), Corollary 3.3",
+    constants="order",
+    holds="void",
+    because=(
+        "its Theorem 3.3 overlooks that the probabilities by which EXP3 divides depend on earlier"
+        f" losses, as its authors acknowledge ({PAPER}, Appendix G.1)"
+    ),
+    assumes=OBLIVIOUS,
+)
+def exp3_free(horizon: Values, n_arms: int, epsilon: float) -> Values:
+    """EXP3 without noise: T^(2/3) sqrt(K ln K) / epsilon^(1/3).
+
+    >>> round(exp3_free(10**6, n_arms=10, epsilon=1.0))
+    47985
+    """
+    t = np.asarray(horizon, float)[()]
+    return t ** (2 / 3) * math.sqrt(n_arms * math.log(n_arms)) / epsilon ** (1 / 3)
+
+
+# Upper bounds with expert advice --------------------------------------------------------------
+
+bound(
+    "upper",
+    source=f"{PAPER}, proof of Theorem 6, with the second moment of a batch's mean",
+    assumes=f"{OBLIVIOUS}; of FrozenEXP4, against experts who keep to their advice for a batch",
+)(exp4_regret)
+bound(
+    "upper",
+    source=f"{PAPER}, proof of Theorem 5, with second moments",
+    assumes=OBLIVIOUS,
+)(local_exp4_regret)
+
+
+@bound("upper", source=f"{PAPER}, Corollary 4", assumes=OBLIVIOUS)
+def expert_conversion(horizon: Values, n_experts: int, epsilon: float) -> Values:
+    """HTINF over experts, on batches of ceil(1 / epsilon): 208 sqrt(N T / epsilon) + 2 / epsilon.
+
+    >>> round(expert_conversion(10**6, n_experts=4, epsilon=1.0))
+    416002
+    """
+    return htinf_conversion(horizon, n_experts, epsilon)
+
+
+@bound("upper", source=f"{PAPER}, Theorem 5", assumes=OBLIVIOUS)
+def local_exp4(
+    horizon: Values, n_arms: int, n_experts: int, epsilon: float, tuned_for: int | None = None
+) -> Values:
+    """EXP4 with Laplace noise on every loss: 16 sqrt(K T ln N) ln(K T) / epsilon + 1.
+
+    >>> round(local_exp4(10**6, n_arms=2, n_experts=16, epsilon=1.0))
+    546645
+    """
+
+    def value(t: int) -> float:
+        return theorem_5(n_arms, n_experts, t, 1.0 / epsilon).bound  # no less than at 1
+
+    return _tuned(value, horizon, tuned_for)
+
+
+@bound(
+    "upper",
+    "epsilon of adaptive releases together",
+    source=f"{PAPER}, Lemma 6 (Dwork, Rothblum & Vadhan 2010; Kairouz, Oh & Viswanath 2015)",
+    assumes="releases of so much epsilon each; at the given delta",
+)
+def composed_epsilon(epsilon: float, releases: int, delta: float) -> float:
+    """3 n epsilon^2 / 2 + sqrt(6 n epsilon^2 ln(1 / delta)), by which Theorem 6 has its noise.
+
+    >>> round(composed_epsilon(0.01, releases=100, delta=1e-6), 3)
+    0.925
+    """
+    squares = releases * epsilon**2
+    return 1.5 * squares + math.sqrt(-6.0 * squares * math.log(delta))
+
+
+RANGE = (
+    "epsilon <= 1.10 ln(1 / delta), a share of uniform play of at most 1/2, K ln(1 / delta) >= 1"
+)
+
+
+@bound(
+    "upper",
+    source=f"{PAPER}, Theorem 6",
+    holds="corrected",
+    because=f"gamma lacks ln(1 / delta)^(1/3), and the proof needs {RANGE}",
+    assumes=f"{OBLIVIOUS}; {RANGE}",
+)
+def batched_exp4(
+    horizon: Values,
+    n_arms: int,
+    n_experts: int,
+    epsilon: float,
+    delta: float,
+    tuned_for: int | None = None,
+) -> Values:
+    """EXP4 on noisy sums of batches, with l = ln(1 / delta): 100 sqrt(K) T^(2/3) (N l)^(1/6)
+    (ln(NT) ln N / epsilon)^(1/3) + sqrt(N l) ln(NT) ln(N) / epsilon.
+
+    >>> f"{batched_exp4(10**12, n_arms=2, n_experts=16, epsilon=1.0, delta=1e-6):.3g}"
+    '1.52e+11'
+    """
+    return _composed(theorem_6, horizon, (n_arms, n_experts), epsilon, delta, tuned_for)
+
+
+@bound(
+    "upper",
+    source=f"{PAPER}, Theorem 8",
+    holds="corrected",
+    because=(
+        "its second bound drops a factor 9 of the variance of noise, with which 18 becomes 31; and"
+        f" it is stated for every epsilon and delta, while the proof needs {RANGE}"
+    ),
+    assumes=f"{OBLIVIOUS}; {RANGE}",
+)
+def improved_exp4(
+    horizon: Values,
+    n_arms: int,
+    n_experts: int,
+    epsilon: float,
+    delta: float,
+    tuned_for: int | None = None,
+) -> Values:
+    """EXP4 with noise for what the batch has realised: the lesser of ``batched_exp4`` and of 31 (N
+    l ln(NT) ln(N) / epsilon)^(2/5) (K T)^(3/5), l = ln(1 / delta).
+
+    >>> f"{improved_exp4(10**12, n_arms=2, n_experts=16, epsilon=1.0, delta=1e-6):.3g}"
+    '3.8e+10'
+    """
+    sizes = n_arms, n_experts
+    first, second = (
+        _composed(theorem, horizon, sizes, epsilon, delta, tuned_for)
+        for theorem in (theorem_6, theorem_8)
+    )
+    return np.minimum(first, second)
+
+
+def _composed(
+    theorem: Callable[..., Tuning],
+    horizon: Values,
+    sizes: tuple[int, int],
+    epsilon: float,
+    delta: float,
+    tuned_for: int | None,
+) -> Values:
+    """A bound whose noise is that of advanced composition, where all is as its proof needs it."""
+    log = -math.log(delta)
+
+    def value(t: int) -> float:
+        found = theorem(*sizes, t, epsilon, log)
+        return found.bound if found.mixing <= LARGEST_MIXING else math.inf
+
+    return _tuned(value, horizon, tuned_for)
+
+
+# Lower bounds ---------------------------------------------------------------------------------
+
+
+@bound(
+    "lower",
+    "minimax regret",
+    source="Auer, Cesa-Bianchi, Freund & Schapire (2002), Theorem 5.1",
+    assumes="K >= 2; reached by hidden_arm for a random arm",
+)
+def adversarial_minimax(horizon: Values, n_arms: int) -> Values:
+    """Whatever is played, private or not: min(sqrt(K T), T) / 20.
+
+    >>> float(adversarial_minimax(10**6, n_arms=4))
+    100.0
+    """
+    t = np.asarray(horizon, float)
+    return np.minimum(np.sqrt(n_arms * t), t)[()] / 20.0
+
+
+@bound(
+    "lower",
+    "minimax regret",
+    source="Seldin & Lugosi (2016), with the constant of Auer et al. (2002)",
+    assumes="2 <= K <= N; reached by hidden_expert for random arms",
+)
+def experts_minimax(horizon: Values, n_arms: int, n_experts: int) -> Values:
+    """With expert advice, whatever is played: sqrt(m K T) / 20 with m = ln N / ln K, rounded down.
+
+    In m games of T / m rounds, one after the other, each with its own best arm, experts are all
+    sequences of arms.
+
+    >>> float(experts_minimax(10**6, n_arms=4, n_experts=256))
+    200.0
+    """
+    games = _games(n_arms, n_experts)
+    length = np.asarray(horizon, float) // max(games, 1)
+    return games * adversarial_minimax(length, n_arms)
+
+
+def _games(n_arms: int, n_experts: int) -> int:
+    """The largest m with K^m <= N."""
+    games = 0
+    while n_arms >= 2 and n_arms ** (games + 1) <= n_experts:
+        games += 1
+    return games
+
+
+@bound(
+    "lower",
+    "minimax regret",
+    source="group privacy (Dwork & Roth 2014, Theorem 2.2), of all records at once",
+    assumes="epsilon-DP and K >= 2, even if all losses are shown",
+)
+def few_and_private(horizon: Values, epsilon: float) -> Values:
+    """T / (1 + e^(epsilon T)): nothing is learned while epsilon T is small.
+
+    Let arm 1 lose nothing and arm 2 always 1.  If arm 2 is played R times on average, then at most
+    e^(epsilon T) R times where both change places, and T - e^(epsilon T) R are lost there.
+
+    >>> round(few_and_private(1000, epsilon=1e-3))
+    269
+    """
+    t = np.asarray(horizon, float)
+    return t[()] / (1.0 + np.exp(np.minimum(epsilon * t, 700.0)))[()]
+
+
+@bound(
+    "lower",
+    "minimax regret",
+    source="after Basu, Dimitrakakis & Tossou (2019); Duchi, Jordan & Wainwright (2013), Theorem 1",
+    assumes="epsilon-local DP; arms are coins",
+)
+def locally_private(horizon: Values, n_arms: int, epsilon: float) -> Values:
+    """Under local privacy: (D T / 8) exp(-4 c n D^2) at D = min(1 / 4, 1 / sqrt(8 c n)), with n = T
+    / (K - 1) and c = min(4, e^(2 epsilon)) (e^epsilon - 1)^2.
+
+    That is of order T up to epsilon = 1 / sqrt(T), and then of order sqrt(K T) / epsilon.  Two
+    worlds as in ``dpbandits.theory.lower``, but reports of coins with 1/2 and 1/2 + 2 D diverge by
+    4 c D^2 at most.
+
+    >>> [round(locally_private(10_000, n_arms=2, epsilon=e)) for e in (0.001, 0.1)]
+    [312, 23]
+    """
+    t = np.asarray(horizon, float)
+    c = min(4.0, math.exp(2.0 * min(epsilon, 1.0))) * math.expm1(min(epsilon, 300.0)) ** 2
+    n = t / (n_arms - 1)
+    gap = np.minimum(0.25, 1.0 / np.sqrt(8.0 * c * n))
+    return gap * t / 8.0 * np.exp(-4.0 * c * n * gap**2)
+
+
+@bound(
+    "lower",
+    source=f"{PAPER}, Lemma 15",
+    holds="corrected",
+    because=(
+        "runs that notice may gain tau / 2, which the lemma does not take off; its p = ceil(1 / (2"
+        " epsilon)) leaves e^(epsilon p) / 2 above 1 for epsilon > ln 2, and for others such as"
+        " 0.4; and its rounds S depend on the bits of the algorithm, which is right for"
+        " epsilon-DP, where it may be read run by run, and not for delta > 0"
+    ),
+    assumes=(
+        "epsilon-DP; if arm 2 never turns (LateTurn), with probability 1/2 each it is played gamma"
+        " T times, and at most p times in the p / gamma rounds after tau"
+    ),
+)
+def late_notice(
+    horizon: Values, epsilon: float, tau: int, p: int, gamma: float | None = None
+) -> Values:
+    """Who has left an arm for good is slow to notice that it turned: the larger of gamma T / 4 and
+    (1 - e^(epsilon p) / 2) p / (4 gamma) - tau / 2.
+
+    The second needs tau < T / 2, gamma <= 1/2 and p <= gamma (T - tau).
+
+    Args:
+        horizon: T.
+        epsilon: of the policy.
+        tau: when the arm turns.
+        p: visits to it.
+        gamma: the share of rounds in which it is played if it never turns; None for whatever is
+            best for the policy, with which (sqrt(tau^2 + (1 - e^(epsilon p) / 2) p T) - tau) / 4
+            are lost.
+
+    >>> round(late_notice(10**5, 0.1, 30, 5, gamma=0.001)), round(late_notice(10**5, 0.1, 30, 5))
+    (205, 67)
+    """
+    t = np.asarray(horizon, float)
+    unmoved = p * max(0.0, 1.0 - 0.5 * math.exp(min(epsilon * p, 700.0)))
+    if gamma is None:
+        late = (np.sqrt(tau**2 + unmoved * t) - tau) / 4.0
+        return valid(2 * tau < t, late, "lower")
+    proved = (2 * tau < t) & (gamma <= 0.5) & (p <= gamma * (t - tau) * (1.0 + 1e-12))
+    late = valid(proved, unmoved / (4.0 * gamma) - 0.5 * tau, "lower")
+    return np.maximum(gamma * t / 4.0, late)[()]
+
+
+# Hard instances -------------------------------------------------------------------------------
+
+
+def hidden_arm(n_arms: int, horizon: int, best: int = 0) -> Bernoulli:
+    """The instance of ``adversarial_minimax``: fair coins, and one that is better by as little as
+    T rounds can just not tell: min(1, sqrt(K / T)) / 4.
+
+    >>> hidden_arm(4, 6400, best=1).means().tolist()
+    [0.5, 0.50625, 0.5, 0.5]
+    """
+    means = np.full(integer("n_arms", n_arms, 2), 0.5)
+    means[integer("best", best, 0, n_arms - 1)] += _gap(n_arms, integer("horizon", horizon, 1))
+    return Bernoulli(means)
+
+
+def hidden_expert(n_arms: int, n_experts: int, horizon: int, seed: int = 0) -> Advised:
+    """The instance of ``experts_minimax``: one ``hidden_arm`` after the other, and an expert for
+    every sequence of arms; experts beyond these repeat the first.
+
+    >>> world = hidden_expert(2, 8, 3000)
+    >>> world.n_experts, world.state.period.tolist()
+    (8, [1000])
+    """
+    games = _games(integer("n_arms", n_arms, 2), integer("n_experts", n_experts, n_arms))
+    length = integer("horizon", horizon, games) // games
+    best = np.random.default_rng(integer("seed", seed, 0)).integers(n_arms, size=games)
+    means = 0.5 + _gap(n_arms, length) * np.eye(n_arms)[best]
+    arms = Piecewise(means, length * np.arange(games), horizon=games * length)
+    plans = np.array(
+        [np.unravel_index(j % n_arms**games, [n_arms] * games) for j in range(n_experts)]
+    )
+    return Advised(arms, np.eye(n_arms)[plans.T], horizon=games * length, period=length)
+
+
+def _gap(n_arms: int, horizon: int) -> float:
+    return 0.25 * min(1.0, math.sqrt(n_arms / horizon))
+
+
+# What policies are promised -------------------------------------------------------------------
+
+
+@promises_of(Adversarial)
+def _in_batches(policy: Adversarial | Experts, world: World) -> Iterator[Applied]:
+    given = policy.bound_arguments
+    learner_regret = np.vectorize(given["learner_regret"], otypes=[float])
+    yield batch_conversion, {**given, "learner_regret": learner_regret}
+
+
+@promises_of(Adversarial)
+def _as_published(policy: Adversarial, world: World) -> Iterator[Applied]:
+    """Corollaries 1 to 3, where learner, constants and batches are theirs."""
+    params, budget = policy.params, policy.budget
+    if not params.published or not isinstance(budget, PureDP) or budget.epsilon > 1.0:
+        return
+    if not math.isnan(params.rate) or not math.isnan(params.mixing) or params.tries > 0:
+        return
+    if params.batch != math.ceil((1.0 - 1e-12) / budget.epsilon):
+        return
+    sizes = {"n_arms": policy.n_arms, "epsilon": budget.epsilon}
+    tuned = {**sizes, "tuned_for": policy.tuned_for}
+    if isinstance(policy, HTINF):
+        if params.sigma == math.sqrt(6.0) and params.alpha == 2.0:
+            yield htinf_conversion, sizes
+    elif policy.tuned_for is None:
+        return
+    elif isinstance(policy, EXP3):
+        yield exp3_conversion, tuned
+    elif isinstance(policy, FTPL):
+        yield ftpl_conversion, tuned
+
+
+@promises_of(Experts)
+def _advised(policy: Experts, world: World) -> Iterator[Applied]:
+    if isinstance(policy.config["learner"], Learner):
+        yield from _in_batches(policy, world)
+    elif not isinstance(policy, FrozenEXP4) or _is_kept_to(world, policy.batch):
+        yield exp4_regret, policy.bound_arguments
+
+
+def _is_kept_to(world: World, batch: int) -> bool:
+    """Whether experts keep to their advice for a batch, as far as is known."""
+    if isinstance(world.environment, Advised):
+        state = world.environment.state
+        return len(state.advice) == 1 or int(state.period[0]) % batch == 0
+    return world.environment is None or batch == 1
+
+
+@promises_of(Experts)
+def _composed_noise(policy: Experts, world: World) -> Iterator[Applied]:
+    """Theorems 6 and 8, where noise and constants are theirs."""
+    budget, tuned_for = policy.budget, policy.tuned_for
+    if not isinstance(policy, BatchedEXP4) or policy.calibration != "paper":
+        return
+    if not isinstance(budget, ApproxDP):
+        return
+    sizes = {"n_arms": policy.n_arms, "n_experts": policy.n_experts}
+    for theorem, function in ((theorem_6, batched_exp4), (theorem_8, improved_exp4)):
+        found = theorem(
+            **sizes, horizon=tuned_for, epsilon=budget.epsilon, log=-math.log(budget.delta)
+        )
+        if _is_run_with(policy, found):
+            own = {"epsilon": budget.epsilon, "delta": budget.delta, "tuned_for": tuned_for}
+            yield function, {**sizes, **own}
+
+
+@promises_of(ExpertsLocal)
+def _local(policy: ExpertsLocal, world: World) -> Iterator[Applied]:
+    """And Theorem 5, where its constants are used."""
+    yield local_exp4_regret, policy.bound_arguments
+    budget, tuned_for = policy.budget, policy.tuned_for
+    if isinstance(budget, PureDP) and tuned_for is not None:
+        sizes = {"n_arms": policy.n_arms, "n_experts": policy.n_experts}
+        if _is_run_with(policy, theorem_5(**sizes, horizon=tuned_for, noise=1.0 / budget.epsilon)):
+            yield local_exp4, {**sizes, "epsilon": budget.epsilon, "tuned_for": tuned_for}
+
+
+def _is_run_with(policy: Experts | ExpertsLocal, tuning: Tuning) -> bool:
+    params = policy.params
+    own = params.batch, params.rate, params.mixing
+    return all(math.isclose(a, b, rel_tol=1e-9) for a, b in zip(own, tuning[:3], strict=True))

@@ -1,0 +1,178 @@
+"""Worst regret over a family of instances.
+
+Gaps of a family are the same at all sizes, or regret would grow as the gaps do, whatever the
+policy.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from ...algorithms import EXP3, FTPL, HTINF
+from ...environments import ArmsEnvironment, ContextEnvironment, SwitchingBest
+from ...policies import Policy
+from ...privacy import PureDP
+from ...report.estimates import Estimate
+from ...report.exhibits import Series
+from ...report.intervals import Ratio, Statistic, curve, largest, ratios
+from ...studies.cells import Cell, Results
+
+USUAL_ARMS, USUAL_EPSILON = 4, 0.1
+
+LEARNERS: dict[str, type[EXP3 | HTINF | FTPL]] = {"EXP3": EXP3, "HTINF": HTINF, "FTPL": FTPL}
+
+
+class Playable(Protocol):
+    """A policy at some size, with instances to play; the tuple of what makes it different from
+    others.
+    """
+
+    @property
+    def horizon(self) -> int: ...
+
+    def policy(self) -> Policy: ...
+
+    def instance(self, gap: float, changes: bool) -> ArmsEnvironment | ContextEnvironment: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Setting(NamedTuple):
+    """One policy at one size."""
+
+    learner: str
+    horizon: int
+    n_arms: int
+    epsilon: float
+    batch: int | None = None  # 1 for noise on every reward
+    calibration: Literal["exact", "paper"] = "exact"
+
+    def policy(self) -> Policy:
+        """The policy; tuned for the horizon where it takes one."""
+        cls = LEARNERS[self.learner]
+        options: dict[str, Any] = {} if cls is HTINF else {"horizon": self.horizon}
+        return cls(
+            self.n_arms,
+            budget=PureDP(self.epsilon),
+            batch=self.batch,
+            calibration=self.calibration,
+            noise="simulation",
+            **options,
+        )
+
+    def instance(self, gap: float, changes: bool) -> SwitchingBest:
+        """One of a family."""
+        return instance(self.horizon, self.n_arms, gap, changes)
+
+
+@functools.cache
+def instance(horizon: int, n_arms: int, gap: float, changes: bool) -> SwitchingBest:
+    """One arm is better by a gap; where it changes, another one after a quarter of the rounds."""
+    best, switches = ([0, n_arms - 1], [horizon // 4]) if changes else ([n_arms // 2], [])
+    return SwitchingBest(n_arms, best=best, switches=switches, horizon=horizon, gap=gap)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """How the worst mean regret over some instances is measured.
+
+    Attributes:
+        prefix: of the keys of its cells.
+        family: (gap, whether the best arm changes) of every instance.
+        runs, seed: as ``simulate`` takes them.
+    """
+
+    prefix: str
+    family: Sequence[tuple[float, bool]]
+    runs: int
+    seed: int
+
+    def cells(self, settings: Sequence[Playable], stage: str) -> list[Cell]:
+        """One per setting and instance."""
+        return [
+            Cell(
+                key=self._key(setting, *kind),
+                stage=stage,
+                policy=setting.policy(),
+                environment=setting.instance(*kind),
+                horizon=setting.horizon,
+                runs=self.runs,
+                seed=self.seed,
+                record=(setting.horizon,),
+            )
+            for setting in settings
+            for kind in self.family
+        ]
+
+    def columns(self, results: Results, settings: Sequence[Playable]) -> list[np.ndarray]:
+        """Final regrets, all kinds of a setting side by side."""
+        return [
+            results.final(self._key(setting, *kind)) for setting in settings for kind in self.family
+        ]
+
+    def worst(self, means: np.ndarray) -> np.ndarray:
+        """The largest mean of every setting, shape (..., settings), from means of ``columns``."""
+        return means.reshape(*means.shape[:-1], -1, len(self.family)).max(axis=-1)
+
+    @property
+    def worst_ratios(self) -> Ratio:
+        """Of the first half of the settings to the second, one by one."""
+        return Ratio(lambda means: ratios(self.worst(means)))
+
+    def over_random(self, results: Results, settings: Sequence[Playable]) -> Estimate:
+        """The largest of these settings' worst regrets over that of choosing at random on the same
+        instances, by which ``Claim`` sees whether learning has begun in all of them.
+
+        With advice one run is enough of it: regret counts expectations, and over the thousands of
+        rounds of a cell its choices differ by less than a percent.
+        """
+        keys = [self._key(setting, *kind) for setting in settings for kind in self.family]
+        random = self.worst(np.array([results.at_random(key, 1).item() for key in keys]))
+        return largest(self.columns(results, settings), Ratio(lambda m: self.worst(m) / random))
+
+    def slope(self, x: Sequence[float]) -> Statistic:
+        """Of log worst regret in log x, by least squares."""
+        weights = log_weights(x)
+        return lambda means: np.log(self.worst(means)) @ weights
+
+    def series(
+        self,
+        label: str,
+        x: Sequence[float],
+        results: Results,
+        settings: Sequence[Playable],
+        **looks: Any,
+    ) -> Series:
+        """Worst regret at every x."""
+        found = curve(self.columns(results, settings), self.worst)
+        return Series(label, np.array(x, float), *found, marks=True, **looks)
+
+    def _key(self, setting: Playable, gap: float, changes: bool) -> str:
+        return "/".join(map(str, (self.prefix, *setting, gap, "changes" if changes else "stays")))
+
+
+def log_weights(x: Sequence[float]) -> np.ndarray:
+    """The least-squares slope in log x is a product with these."""
+    centred = np.log(x) - np.log(x).mean()
+    return np.asarray(centred / (centred @ centred))
+
+
+def bound(learner: str, horizon: float, n_arms: float, epsilon: float) -> float:
+    """The bound of Table 1 for a learner, without its constant: the logarithms are those of the
+    corollaries' proofs.
+
+    >>> bound("HTINF", 10**6, 4, 0.25)
+    4000.0
+    """
+    root = math.sqrt(n_arms * horizon / epsilon)
+    return (
+        root
+        if learner == "HTINF"
+        else root * math.sqrt(math.log(n_arms)) * math.log(n_arms * horizon)
+    )

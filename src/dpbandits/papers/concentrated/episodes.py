@@ -1,0 +1,155 @@
+"""Optimism on doubling episodes: AdaC-UCB (Azize & Basu 2024, Algorithm 4), AdaP-UCB and AdaP-KLUCB
+(2022), as indices and names of ``Arms``.
+
+An arm is played for an episode as long as all its rounds before, and estimated from its last
+episode.  What crosses the wall, and why that is private, is what ``algorithms.arms.held`` says.
+AdaC-UCB is UCB with the variance of the noisy mean, eq. (14) of the paper for rewards in [0, 1]
+with the true length of the episode.  (The paper writes half its rounds for it, which is wrong in
+the first two episodes of an arm.)
+
+An episode is a batch of people who all play one arm, hence its sum may come from a shuffler, with
+the noise that their devices have added: AdaP-UCB and AdaP-KLUCB have a form for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...algorithms.arms import UCB, Arms, ArmsShuffled, Forget, Growing, Merge
+from ...algorithms.arms.law import MERGED
+from ...algorithms.arms.memories import AGED
+from ...algorithms.bases.shuffled import shuffled_card
+from ...algorithms.maths.divergences import kl_upper_bound
+from ...kernel import Kernel, kernel
+from ...policies import given, like, preset
+from .errata import ADAC_UCB, ADAP_UCB
+
+
+@kernel
+def adap_ucb(params: Any, public: Any, a: int, level: float) -> float:
+    """m + sqrt(alpha ln t / 2n) + alpha s ln t / n, with s the scale of the noise on a sum."""
+    n = public.awaited[AGED.rounds, a]
+    return (
+        public.merged[MERGED.value, a] + np.sqrt(0.5 * level / n) + params.noise_scale * level / n
+    )
+
+
+@kernel
+def adap_kl_ucb(params: Any, public: Any, a: int, level: float) -> float:
+    """The largest q with n kl(m, q) <= alpha ln t, m the mean plus alpha s ln t / n, cut to [0, 1].
+
+    Cutting makes many indices 1.  Such ties, which the paper leaves open, go to the arm with the
+    shorter last episode: to the first arm they would go again and again, for ever longer episodes.
+    """
+    n = public.awaited[AGED.rounds, a]
+    raised = public.merged[MERGED.value, a] + params.noise_scale * level / n
+    return kl_upper_bound(min(max(raised, 0.0), 1.0), level / n)
+
+
+@dataclass(frozen=True, repr=False)
+class AdaPIndex(UCB):
+    """The index of AdaP-UCB (Azize & Basu 2022): ``m + sqrt(alpha ln t / 2n) + alpha s ln t / n``,
+    with n the rounds of the last episode and s the scale of its Laplace noise.
+
+    Args:
+        alpha: optimism.  The regret theorem needs more than 3.
+
+    When to choose: to compare with the published algorithm.
+    """
+
+    alpha: float = 3.1
+
+    title: ClassVar[str] = "AdaP-UCB"
+    source: ClassVar[str] = "Azize & Basu (2022), AdaP-UCB"
+    each: ClassVar[Kernel | None] = adap_ucb
+
+
+@dataclass(frozen=True, repr=False)
+class AdaPKLIndex(AdaPIndex):
+    """The index of AdaP-KLUCB (Azize & Basu 2022): the largest q with ``n kl(m, q) <= alpha ln t``,
+    with ``m`` the noisy mean plus ``alpha s ln t / n``.
+
+    Args:
+        alpha: optimism.  The regret theorem needs more than 3.
+
+    When to choose: to compare with the published algorithm.
+    """
+
+    title: ClassVar[str] = "AdaP-KLUCB"
+    each: ClassVar[Kernel | None] = adap_kl_ucb
+
+
+_DOUBLING = Growing(ratio=1.0)
+_ADAP_SOURCE = (
+    "Azize & Basu (2022), AdaP-UCB; parallel composition as in Azize & Basu (2024), Appendix D"
+)
+
+AdaCUCB = preset(
+    "AdaCUCB",
+    Arms,
+    "n_arms beta forget",
+    """UCB on the noisy mean of each arm's last episode (Azize & Basu 2024, Algorithm 4).  The
+    regret theorem needs ``beta`` above 3; practice does better with 1.  ``forget=False`` estimates
+    from all released episodes, at no privacy cost.""",
+    about={
+        "title": "UCB on noisy episode sums (zCDP)",
+        "source": (
+            "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
+        ),
+        "proof": "",
+        "noise": ("Gaussian",),
+        "errata": (ADAC_UCB,),
+    },
+    index=like(UCB, alpha=given("beta", 1.0)),
+    memory=given("forget", True, values={True: Forget(), False: Merge()}),
+    batches=_DOUBLING,
+)
+
+
+def _adap(name: str, index: type[AdaPIndex], title: str, doc: str) -> tuple[Any, Any]:
+    """The central and the shuffled form."""
+    central = preset(
+        name,
+        Arms,
+        "n_arms alpha",
+        doc,
+        about={
+            "title": title,
+            "source": _ADAP_SOURCE,
+            "proof": "",
+            "noise": ("Laplace",),
+            "errata": (ADAP_UCB,),
+        },
+        index=like(index, "alpha"),
+        memory=Forget(),
+        batches=_DOUBLING,
+    )
+    card = shuffled_card(central.card)
+    shuffled = preset(
+        f"{name}SDP",
+        ArmsShuffled,
+        "n_arms alpha messages dropout",
+        f"{doc[:-1]}, on sums that a shuffler has added up.",
+        about={key: getattr(card, key) for key in ("title", "source", "proof", "errata")},
+        index=like(index, "alpha"),
+        memory=Forget(),
+        batches=_DOUBLING,
+    )
+    return central, shuffled
+
+
+AdaPUCB, AdaPUCBSDP = _adap(
+    "AdaPUCB",
+    AdaPIndex,
+    "UCB on noisy episode sums (pure DP)",
+    "UCB on the mean of each arm's last episode with Laplace noise (Azize & Basu 2022).",
+)
+AdaPKLUCB, AdaPKLUCBSDP = _adap(
+    "AdaPKLUCB",
+    AdaPKLIndex,
+    "KL-UCB on noisy episode sums (pure DP)",
+    "KL-UCB on the mean of each arm's last episode with Laplace noise (Azize & Basu 2022).",
+)

@@ -1,0 +1,13 @@
+"""Wang, Zhao & Wang (2022), *Dynamic Global Sensitivity for Differentially Private Contextual
+Bandits*.
+
+Here are LinUCB-DGS, whose privacy theorem is false, and what it really loses (``ExactLoss``); the
+bounds of the paper (``theory``); and Figures 1 and 2 (``plan``).
+"""
+
+from ...rooms import lazily
+from .exact_loss import ExactLoss
+from .policy import LinUCBDGS
+
+__all__ = ["ExactLoss", "LinUCBDGS"]
+__getattr__ = lazily(__name__, {"plan": "plan", "theory": "theory"})

@@ -1,0 +1,301 @@
+"""Who meets whom: the worlds of the paper, LinUCB-DGS and its rivals in them, and what LinUCB-DGS
+really loses there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...algorithms import LinUCB, PrivateLinUCB
+from ...algorithms.bases import ContextualPolicy
+from ...environments import ContextEnvironment, ContextTable, PoolContexts, lastfm
+from ...kernel import Generator, Matrix, bind, entry, unbound
+from ...privacy import ZCDP, ApproxDP, Budget, PureDP
+from ...simulation.seeding import identity, stream
+from ...simulation.simulating import play
+from ...studies.plans import instances
+from .policy import LinUCBDGS
+
+EPSILON, DELTA = 2.0, 0.1  # "as default"
+LOSS_RUNS = 8  # in which the real loss is computed; the smallest counts
+
+PAPER = "Wang, Zhao & Wang (2022)"
+PUBLISHED = "At the published constants"
+CODED = "With the noise of the authors' code"
+CLAIMED = "At the privacy that was claimed"
+EQUAL = "At equal real privacy"
+
+# What the paper leaves open.  At equal privacy all play nearly greedily: with these budgets, radii
+# that cover everything only explore.
+_OPTIONS: dict[str, Any] = {"ridge": 0.1, "failure_probability": DELTA}
+SCALE = 0.05
+
+
+@dataclass(frozen=True)
+class World:
+    """An environment, one of some instances, and what the policies in it have in common.
+
+    Attributes:
+        key, title: for cells, and for people; those of all instances.
+        environment: of all policies.
+        eigenvalue: lambda_0 of items drawn at random, which is public.
+        options: of all policies, without a radius.
+        horizon, runs, seed: as ``simulate`` takes them.
+    """
+
+    key: str
+    title: str
+    environment: ContextEnvironment
+    eigenvalue: float
+    options: dict[str, Any]
+    horizon: int
+    runs: int
+    seed: int
+
+    def linucb(self, **more: Any) -> ContextualPolicy:
+        """Without privacy."""
+        return LinUCB(self._k, self._d, **self.options, **more)
+
+    def dgs(
+        self,
+        epsilon: float,
+        sensitivity: str = "published",
+        horizon: int | None = None,
+        **more: Any,
+    ) -> LinUCBDGS:
+        """LinUCB-DGS."""
+        own: dict[str, Any] = {"horizon": horizon or self.horizon, "sensitivity": sensitivity}
+        if sensitivity == "published":
+            own["smallest_eigenvalue"] = self.eigenvalue
+        return LinUCBDGS(
+            self._k, self._d, budget=ApproxDP(epsilon, DELTA), **own, **self.options, **more
+        )
+
+    def private(
+        self, budget: Budget, counter: str, horizon: int | None = None, **more: Any
+    ) -> ContextualPolicy:
+        """Noise on the sum of x * reward."""
+        own: dict[str, Any] = {"horizon": horizon or self.horizon, "counter": counter}
+        return PrivateLinUCB(self._k, self._d, budget=budget, **own, **self.options, **more)
+
+    @property
+    def _k(self) -> int:
+        return self.environment.n_arms
+
+    @property
+    def _d(self) -> int:
+        return self.environment.dimension
+
+
+class Loss(NamedTuple):
+    """What LinUCB-DGS really loses, in each of some runs."""
+
+    epsilons: tuple[float, ...]
+    rhos: tuple[float, ...]
+
+    @property
+    def pure(self) -> PureDP:
+        """What is not more in any run, in pure DP."""
+        return PureDP(rounded_down(min(self.epsilons)))
+
+    @property
+    def concentrated(self) -> ZCDP:
+        """What is not more in any run, in zCDP."""
+        return ZCDP(rounded_down(min(self.rhos)))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """LinUCB-DGS with one scale of noise against Private LinUCB, in one world.
+
+    Attributes:
+        reading: as of the claims.
+        dgs: key and name of LinUCB-DGS.
+        rivals: key -> name of the others that are private.
+        policies: key -> policy of all of them, and of "linucb" without privacy.
+        loss: what LinUCB-DGS really loses; None where it does not matter.
+    """
+
+    reading: str
+    world: World
+    dgs: tuple[str, str]
+    rivals: dict[str, str]
+    policies: dict[str, ContextualPolicy]
+    loss: Loss | None = None
+
+
+def pools(rewards: str, horizon: int, runs: int, seed: int) -> list[World]:
+    """Instances of the paper's synthetic pool; with Gaussian rewards, as there, or with bounded
+    ones, which can be protected.
+    """
+    return [_pool(rewards, horizon, each, one) for one, each in instances(seed, runs)]
+
+
+def _pool(rewards: str, horizon: int, runs: int, seed: int) -> World:
+    world = PoolContexts.uniform(seed=seed, rewards=rewards)
+    bounded = rewards == "bounded"
+    options = {
+        **_OPTIONS,
+        "reward_range": (-1.0, 1.0),
+        **({} if bounded else {"subgaussian": world.std, "clip": False}),
+    }
+    eigenvalue = _eigenvalue(world.features)
+    return World(
+        f"pool-{rewards}", "Synthetic pool", world, eigenvalue, options, horizon, runs, seed
+    )
+
+
+def music(folder: Path, horizon: int, runs: int, seed: int) -> World:
+    """Last.fm, from the files in a folder."""
+    world = lastfm(folder).environment()
+    eigenvalue = _eigenvalue(world.features)
+    return World("lastfm", "Last.fm", world, eigenvalue, _OPTIONS, horizon, runs, seed)
+
+
+def _eigenvalue(features: np.ndarray) -> float:
+    """To six digits, in which all machines agree: it is part of what policies are keyed by."""
+    return float(f"{LinUCBDGS.estimate_eigenvalue(features):.6g}")
+
+
+def published(world: World) -> Comparison:
+    """At the published constants."""
+    policies = {
+        "linucb": world.linucb(),
+        "dgs": world.dgs(EPSILON),
+        "tree": world.private(PureDP(EPSILON), "tree"),
+    }
+    return Comparison(PUBLISHED, world, ("dgs", "LinUCB-DGS"), {"tree": "Private LinUCB"}, policies)
+
+
+def coded(world: World) -> Comparison:
+    """With the noise of the authors' code."""
+    policies = {
+        "linucb": world.linucb(),
+        "dgs-coded": world.dgs(EPSILON, "as_coded"),
+        "tree": world.private(PureDP(EPSILON), "tree"),
+    }
+    return Comparison(
+        CODED, world, ("dgs-coded", "LinUCB-DGS as coded"), {"tree": "Private LinUCB"}, policies
+    )
+
+
+def at_equal_privacy(worlds: Sequence[World]) -> list[list[Comparison]]:
+    """Both of these against rivals that may spend what they really lose, in all instances."""
+    return [
+        [_at_equal_privacy(world, key, sensitivity, name, loss) for world in worlds]
+        for key, sensitivity, name in (
+            ("dgs", "published", "LinUCB-DGS"),
+            ("dgs-coded", "as_coded", "LinUCB-DGS as coded"),
+        )
+        for loss in [real_loss(worlds, sensitivity)]
+    ]
+
+
+def _at_equal_privacy(
+    world: World, key: str, sensitivity: str, name: str, loss: Loss
+) -> Comparison:
+    private = {
+        "laplace": (loss.pure, "tree", "Private LinUCB, tree, Laplace"),
+        "gaussian": (loss.concentrated, "tree", "Private LinUCB, tree, Gaussian"),
+        "buffered": (loss.concentrated, "buffered", "Private LinUCB, buffered, Gaussian"),
+    }
+    policies = {
+        "linucb-greedy": world.linucb(radius_scale=SCALE),
+        f"{key}-greedy": world.dgs(EPSILON, sensitivity, radius_scale=SCALE),
+    }
+    policies |= {
+        f"{kind}-for-{key}": world.private(budget, counter, radius_scale=SCALE)
+        for kind, (budget, counter, _) in private.items()
+    }
+    rivals = {f"{kind}-for-{key}": rival for kind, (_, _, rival) in private.items()}
+    return Comparison(EQUAL, world, (f"{key}-greedy", name), rivals, policies, loss)
+
+
+def at_claimed_privacy(world: World) -> Comparison:
+    """Against a rival that keeps the privacy that was claimed."""
+    budget = ApproxDP(EPSILON, DELTA)
+    policies = {
+        "linucb-greedy": world.linucb(radius_scale=SCALE),
+        "dgs-greedy": world.dgs(EPSILON, radius_scale=SCALE),
+        "claimed": world.private(budget, "buffered", radius_scale=SCALE),
+    }
+    return Comparison(
+        CLAIMED,
+        world,
+        ("dgs-greedy", "LinUCB-DGS"),
+        {"claimed": "Private LinUCB, buffered, Gaussian"},
+        policies,
+    )
+
+
+# Tables of rounds ----------------------------------------------------------------------------
+
+show = answer = unbound
+
+
+@entry
+def _fill_table(
+    state: Any, rng: Generator, contexts: np.ndarray, rewards: Matrix, losses: Matrix
+) -> None:
+    for t in range(contexts.shape[0]):
+        hidden = show(state, t, contexts[t], rng)
+        for arm in range(contexts.shape[1]):
+            rewards[t, arm], losses[t, arm] = answer(state, t, contexts[t], hidden, arm, rng)
+
+
+def tabulated(environment: ContextEnvironment, horizon: int, seed: int) -> ContextTable:
+    """The contexts of some rounds of an environment, with the rewards that all their arms would
+    have brought.
+    """
+    rng = stream(seed, "environment", identity(f"table of {environment.stream_key}"), 0)
+    shape = (horizon, environment.n_arms)
+    contexts, rewards, losses = (
+        np.zeros((*shape, environment.dimension)),
+        np.zeros(shape),
+        np.zeros(shape),
+    )
+    bind(_fill_table, **environment.kernels._asdict())(
+        environment.state, rng, contexts, rewards, losses
+    )
+    table = ContextTable(contexts, rewards, -losses)
+    table.origin = f"rounds of {environment!r}, seed={seed}"
+    return table
+
+
+def arms_of(policy: ContextualPolicy, table: ContextTable, seed: int, run: int) -> np.ndarray:
+    """Which arm the policy plays in every round of a table, shape (T,)."""
+    assert table.horizon is not None
+    return play(
+        policy, table, table.horizon, run, seed, np.array([table.horizon]), trace=True
+    ).tally.trace
+
+
+def draws(worlds: Sequence[World], count: int) -> list[tuple[World, int]]:
+    """Worlds, each with the seed of a table: as many instances as there are, in turn."""
+    return [
+        (worlds[i % len(worlds)], seed)
+        for i, (seed, _) in enumerate(instances(worlds[0].seed, count))
+    ]
+
+
+def real_loss(worlds: Sequence[World], sensitivity: str) -> Loss:
+    """What LinUCB-DGS really loses on the features that it plays, in each run on other rounds."""
+    losses = []
+    for world, seed in draws(worlds, LOSS_RUNS):
+        policy = world.dgs(EPSILON, sensitivity, radius_scale=SCALE)
+        table = tabulated(world.environment, world.horizon, seed)
+        arms = arms_of(policy, table, seed, 0)
+        losses.append(policy.exact_loss(table.state.contexts[np.arange(len(arms)), arms]))
+    return Loss(tuple(loss.epsilon for loss in losses), tuple(loss.rho for loss in losses))
+
+
+def rounded_down(value: float) -> float:
+    """Three digits, and not more than the value."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return float(f"{math.floor(value / unit) * unit:.3g}")

@@ -1,0 +1,436 @@
+"""LinUCB with dynamic global sensitivity, as published (Wang, Zhao & Wang 2022, Algorithms 1 and 2)
+and without its privacy claim.
+
+Contexts are public, and so is A = lambda I + sum of x x^T of what was played.  The idea: one reward
+moves the ridge estimate ``A_t^-1 sum x r`` by at most (hi - lo) |x| / lambda_min(A_t), which
+shrinks as A grows; so noise that shrinks should do.
+
+What crosses the wall: after every answer the increment of the ridge estimate, as a running sum with
+the Laplace noise of a binary tree. The node that ends at round s draws its noise once, with scale
+Delta_s log2(T) / epsilon in every coordinate.
+
+Why that is not private as claimed: where the increments of a tree are ``x_t r_t``, one record is in
+one of them, and in log2(T) + 1 nodes. Here it moves the estimate at every later round, and so *all*
+later increments and all nodes that hold one (``docs/errata.md``).  Hence ``guarantee.holds`` is
+None, and ``exact_loss`` computes what a record really loses.  ``PrivateLinUCB`` puts the noise on
+the sum itself, which is private whatever the contexts, and has less of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Unpack
+
+import numpy as np
+
+from ...algorithms.bases.counter_choice import MOST_ROUNDS
+from ...algorithms.bases.linear import LinearOptions, LinearPolicy, accumulate, estimate
+from ...errors import ArgumentError
+from ...policies import Card, Kernels, register
+from ...privacy.budgets import ApproxDP, Budget, PureDP
+from ...privacy.channels import Calibration, Laplace, Open
+from ...privacy.continual import BinaryTree, Counter, HybridTree, Independent
+from ...validation import choice, flag, integer, real
+from .errata import DGS
+from .exact_loss import ExactLoss, feature_array, loss_of_tree, without_noise
+from .kernels import (
+    DEGENERATE,
+    SENSITIVITIES,
+    LinUCBDGSParams,
+    choose,
+    init,
+    lemma_eigenvalue,
+    preprocess_contexts,
+    publish,
+    published_sensitivity,
+    record_pull,
+    release_due,
+    restart,
+    sensitivity,
+    summarise,
+)
+
+_LARGEST = 2**27  # numbers in the inverses that ``exact_loss`` keeps
+
+
+@dataclass(frozen=True)
+class PublishedLaplace(Laplace):
+    """Laplace noise of scale sensitivity / epsilon whatever delta is: there, delta is for a
+    sensitivity bound that fails.
+    """
+
+    @classmethod
+    def takes(cls, notion: Budget | type[Budget]) -> bool:
+        return notion.key in (PureDP.key, ApproxDP.key)
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
+    ) -> PublishedLaplace:
+        assert isinstance(budget, PureDP | ApproxDP)
+        return cls(1.0 / budget.epsilon)
+
+
+VOID = (
+    "One reward moves every later increment of the estimate, and not log2(T) of them: the paper's"
+    " Theorem 1 is false, and no budget can be stated (docs/errata.md); exact_loss(contexts)"
+    " computes what a record loses, and PrivateLinUCB has a guarantee"
+)
+
+
+@register(n_arms=3, dimension=2, horizon=30_000, smallest_eigenvalue=0.1)
+class LinUCBDGS(LinearPolicy):
+    """LinUCB with shrinking noise on its estimate (Wang, Zhao & Wang 2022), to be reproduced; *it
+    gives no privacy guarantee*.
+
+    Plays arg max of ``<x, estimate> + radius |x|_{A^-1}``, where ``estimate`` is the ridge estimate
+    plus the noise of a binary tree whose nodes have noise of scale ``Delta_s log2(T) / epsilon``,
+    drawn once, when a node closes at round s; the radius is eq. (4).
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: what noise is calibrated to, ``ApproxDP`` or ``PureDP``: it is asked for, and does
+            not hold; None for no noise.
+        horizon: T, after which nothing more is learned.  None takes the hybrid tree, as the paper
+            proposes; a horizon planned with ``dpbandits.privacy.continual.overshoot`` has less
+            noise.  The paper's T = 1 divides by log2(1) = 0: one level is taken.
+        smallest_eigenvalue: lambda_0, the least eigenvalue of E[x x^T] of what is played; see
+            ``estimate_eigenvalue``.  Needed by "published" and "lemma"; with a perturbation it is
+            its variance by default (Corollary 1).
+        sensitivity: Delta_t, with L = ``context_bound`` and W the width of the reward range.
+            "published": 16 W L / (lambda_0 t), which is 32 L / (lambda_0 t) for rewards in [-1, 1].
+            "lemma": W L / lambda', before that simplification, where lambda' is positive. "tight":
+            W L / lambda_min(A_t), from the public A_t.  "as_coded": 1 / t, as in the authors' code.
+        perturbation: Corollary 1: standard deviation of normal noise on every coordinate of all
+            features, before they are scaled to ``context_bound``; 0 for none.
+        greedy: play the highest ``<x, estimate>``: with a perturbation, the smoothed greedy
+            algorithm.
+        **options: see ``LinearOptions``; ``failure_probability`` is zeta.
+
+    Raises:
+        ArgumentError: an argument is out of range, lambda_0 is missing or impossible, or lambda' is
+            not positive.
+
+    When to choose: to reproduce the paper.  ``PrivateLinUCB`` is private, with less noise than the
+    published constants ask for.
+
+    Example:
+        >>> options = {"horizon": 1000, "smallest_eigenvalue": 0.1, "seed": 1}
+        >>> policy = LinUCBDGS(2, 3, budget=ApproxDP(2.0, 0.1), **options)
+        >>> policy.update(1.0, policy.pull(np.eye(3)[:2]))
+        True
+        >>> policy.guarantee.holds is None
+        True
+        >>> policy.exact_loss(np.eye(3)[np.arange(1000) % 3])
+        ExactLoss(epsilon=0.0902, record=2, rho=7.109e-05)
+    """
+
+    learns_off_policy = False
+
+    card = Card(
+        title="LinUCB with dynamic global sensitivity, not private",
+        source=(
+            "Wang, Zhao & Wang (2022), Dynamic Global Sensitivity for Differentially Private"
+            " Contextual Bandits, Algorithm 2"
+        ),
+        noise=(PublishedLaplace,),
+        learns_at_once=True,
+        randomised=True,
+        refuted_because=VOID,
+        errata=(DGS,),
+    )
+    kernels = Kernels(
+        init=init,
+        preprocess_contexts=preprocess_contexts,
+        choose=choose,
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        summarise=summarise,
+        publish=publish,
+        estimate=estimate,
+        restart=restart,
+    )
+    _searches = True
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        budget: PureDP | ApproxDP | None,
+        horizon: int | None = None,
+        smallest_eigenvalue: float | None = None,
+        sensitivity: str = "published",
+        perturbation: float = 0.0,
+        greedy: bool = False,
+        **options: Unpack[LinearOptions],
+    ) -> None:
+        if options.get("noise", "simulation") != "simulation":
+            raise ArgumentError(
+                f"noise must be 'simulation' for LinUCBDGS, got {options['noise']!r}: estimates are"
+                " on no grid, and no noise would make it private as claimed; use PrivateLinUCB",
+                "noise",
+            )
+        most = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
+        self._sensitivity = choice("sensitivity", sensitivity, tuple(SENSITIVITIES))
+        self._perturbation = real("perturbation", perturbation, 0.0, 1e12)
+        self._greedy = flag("greedy", greedy)
+        self._eigenvalue = (
+            None
+            if smallest_eigenvalue is None
+            else real("smallest_eigenvalue", smallest_eigenvalue)
+        )
+        own: dict[str, Any] = {"n_arms": n_arms, "dimension": dimension, "horizon": most}
+        own["smallest_eigenvalue"] = self._eigenvalue
+        own |= {
+            "sensitivity": self._sensitivity,
+            "perturbation": self._perturbation,
+            "greedy": self._greedy,
+        }
+        super().__init__(own, budget=budget, **options)
+
+    @staticmethod
+    def estimate_eigenvalue(contexts: Any, *, context_bound: float = 1.0) -> float:
+        """The smallest eigenvalue of the mean of x x^T over a sample of public features: an
+        estimate of lambda_0.
+
+        It is that of features played at random.  A policy that plays the best arm of each round
+        sees others, and may see smaller eigenvalues: nothing in the paper's Assumption 1 excludes
+        that.
+
+        Args:
+            contexts: feature vectors, shape (n, d), or of all arms in n rounds, shape (n, K, d).
+                For a policy with ``perturbation`` add normal noise of that standard deviation to
+                them, as it does.
+            context_bound: longer vectors are scaled to it, as the policy does.
+
+        Raises:
+            ArgumentError: wrong shape, numbers that are not finite, or features that do not span
+                all d dimensions.
+
+        Example:
+            >>> LinUCBDGS.estimate_eigenvalue(np.eye(4))
+            0.25
+        """
+        bound = real("context_bound", context_bound, 0.0, 1e50, strict=True)
+        x = feature_array("contexts", contexts, (2, 3))
+        x = x.reshape(-1, x.shape[-1])
+        x = x * np.minimum(
+            1.0, bound / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(float).tiny)
+        )
+        values = np.linalg.eigvalsh(x.T @ x / len(x))
+        if not values[0] > DEGENERATE * values[-1]:
+            raise ArgumentError(
+                f"contexts must span all {x.shape[1]} dimensions, but {len(x)} feature vectors have"
+                " a smallest eigenvalue of 0: give more of them, drop features that are"
+                " combinations of others, or perturb them",
+                "contexts",
+            )
+        return float(values[0])
+
+    def exact_loss(self, contexts: Any) -> ExactLoss:
+        """What the released estimates really say about a single reward, when these features were
+        played.
+
+        The noise of the tree's nodes is independent, and which nodes exist is public; so releasing
+        all estimates is releasing all node sums with noise, and the largest privacy loss of record
+        j is the sum over nodes of ``(hi - lo) |(A_t^-1 - A_p^-1) x_j|_1 / scale_t``, for the node
+        that covers the rounds p + 1 to t (and without A_p for p < j). For features that were fixed
+        beforehand this is exact: some outputs reach it.  Where they were chosen by the policy it
+        bounds the loss of every outcome in which just they were played.  It is in proportion to the
+        epsilon of the budget.
+
+        Args:
+            contexts: the features that were played, in order, shape (T, d): perturbed and scaled to
+                ``context_bound`` as by ``pull``. Rewards are taken to lie in ``reward_range``.
+
+        Returns:
+            The loss of the worst record, and of all others.  Takes O(T^2 d^2) steps: seconds at T =
+            4096, d = 25.
+
+        Raises:
+            ArgumentError: wrong shape, more rounds than the horizon, numbers that are not finite,
+                or features that are too long.
+        """
+        x = self._played(contexts)
+        if isinstance(self.channel, Open):
+            return without_noise(len(x))
+        precision = np.cumsum(x[:, :, None] * x[:, None, :], axis=0) + self._ridge * np.eye(
+            x.shape[1]
+        )
+        lo, hi = self.reward_range
+        return loss_of_tree(x, precision, *self._nodes(precision), hi - lo)
+
+    def alters(self, context_bound: float) -> bool:
+        return self._perturbation > 0.0 or super().alters(context_bound)
+
+    @property
+    def noise_scale(self) -> float:
+        """The scale of the noise of the first node; that of later ones shrinks."""
+        if isinstance(self.channel, Open):
+            return 0.0
+        first = published_sensitivity(self.params, 1.0, self._ridge)
+        return self.channel.scale(first) * self._levels(np.array([1]))[0]
+
+    @cached_property
+    def _counter(self) -> Counter:
+        if isinstance(self.channel, Open):
+            return Independent(None)
+        if self._horizon is None:
+            return HybridTree()
+        return BinaryTree(self._horizon, levels=max(1.0, math.log2(self._horizon)))
+
+    def _levels(self, t: np.ndarray) -> np.ndarray:
+        """(n,) what the noise of the nodes that end at rounds t is multiplied with."""
+        counter = self._counter
+        if not isinstance(counter, HybridTree):
+            return np.full(len(t), counter.column_norm(1))
+        depth = np.frexp(t.astype(np.float64))[1] - 1
+        return counter.start(1, 1).table[0, np.where(t & (t - 1), depth, 0)]
+
+    def _nodes(self, precision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For the node that ends at each round: the round before it begins, and the scale of its
+        noise, both of shape (T,).
+        """
+        t = np.arange(1, len(precision) + 1)
+        previous = t & (t - 1)
+        if self._horizon is None:
+            previous = np.where(previous > 0, previous, t // 2)
+        tight = self._sensitivity == "tight"
+        smallest = np.linalg.eigvalsh(precision)[:, 0] if tight else np.full(len(t), math.nan)
+        bound = [
+            published_sensitivity(self.params, float(n), float(least))
+            for n, least in zip(t, smallest, strict=True)
+        ]
+        return previous, self.channel.multiplier * self._levels(t) * np.array(bound)
+
+    def _played(self, contexts: Any) -> np.ndarray:
+        x = feature_array("contexts", contexts, (2,))
+        if x.shape[1] != self.dimension:
+            raise ArgumentError(
+                f"contexts must have shape (T, {self.dimension}), got {x.shape}", "contexts"
+            )
+        if self._horizon is not None and len(x) > self._horizon:
+            raise ArgumentError(
+                f"contexts must have at most {self._horizon} rows, the horizon, got {len(x)}",
+                "contexts",
+            )
+        if x.size * self.dimension > _LARGEST:
+            raise ArgumentError(
+                f"contexts must have at most {_LARGEST // self.dimension**2} rows, got {len(x)}",
+                "contexts",
+            )
+        long = np.linalg.norm(x, axis=1) > self.effective_bound * (1.0 + 1e-9)
+        if long.any():
+            raise ArgumentError(
+                "contexts must be as they were played, no longer than"
+                f" context_bound={self.context_bound:g}, got a longer row {int(long.argmax())}",
+                "contexts",
+            )
+        return x
+
+    def _lambda_0(self) -> float:
+        """The eigenvalue that the published bounds rest on; nan where they are not used."""
+        if self._sensitivity not in ("published", "lemma"):
+            return math.nan
+        value, most = self._eigenvalue, self.context_bound**2 / self.dimension
+        if value is None and self._perturbation > 0.0:
+            value = self._perturbation**2
+        if value is None:
+            raise ArgumentError(
+                f"smallest_eigenvalue must be given for sensitivity={self._sensitivity!r}, got"
+                " None: it is lambda_0, the least eigenvalue of E[x x^T];"
+                " LinUCBDGS.estimate_eigenvalue(contexts) estimates it from public features,"
+                " perturbation= enforces one, and sensitivity='tight' needs none",
+                "smallest_eigenvalue",
+            )
+        if not value > DEGENERATE * most:
+            raise ArgumentError(
+                f"smallest_eigenvalue must be positive, above {DEGENERATE * most:.3g}, got"
+                f" {value:.6g}: features that do not span all dimensions have no published bound;"
+                " drop the superfluous ones, use perturbation=, or sensitivity='tight'",
+                "smallest_eigenvalue",
+            )
+        if self.clip and value > most * (1.0 + 1e-9):
+            raise ArgumentError(
+                f"smallest_eigenvalue must be at most context_bound^2 / dimension = {most:.6g}, got"
+                f" {value:.6g}: no features of that length have a larger one; give less, or a"
+                " larger context_bound",
+                "smallest_eigenvalue",
+            )
+        return value
+
+    def _lemma_odds(self, eigenvalue: float) -> float:
+        """ln(1/delta') of Lemma 1 for one node of the tree; nan where it is not used."""
+        if self._sensitivity != "lemma":
+            return math.nan
+        if not isinstance(self.budget, ApproxDP):
+            raise ArgumentError(
+                "sensitivity must be 'published', 'tight' or 'as_coded' for the budget"
+                f" {self.budget!r}, got 'lemma', which holds but for probability delta: give"
+                " ApproxDP(epsilon, delta)",
+                "sensitivity",
+            )
+        if self._horizon is None:
+            raise ArgumentError(
+                "horizon must be given for sensitivity='lemma', which divides delta by"
+                " log2(horizon), got None",
+                "horizon",
+            )
+        delta = self.budget.delta / self._counter.column_norm(1)
+        start = first_positive_round(eigenvalue, delta)
+        if start > 1:
+            raise ArgumentError(
+                f"sensitivity='lemma' needs lambda' > 0 in all rounds 1 to {self._horizon}; for"
+                f" smallest_eigenvalue={eigenvalue:g} and delta / log2(horizon) = {delta:g} it is"
+                f" negative up to round {start - 1}: use sensitivity='published' or 'tight'",
+                "sensitivity",
+            )
+        return -math.log(delta)
+
+    def _params(self) -> LinUCBDGSParams:
+        lo, hi = self.reward_range
+        eigenvalue = self._lambda_0()
+        log_failure = -math.log(self._failure)
+        epsilon = self.budget.epsilon if isinstance(self.budget, PureDP | ApproxDP) else math.inf
+        movement = (hi - lo) * self.context_bound
+        return LinUCBDGSParams(
+            **self._model(),
+            calibration=SENSITIVITIES[self._sensitivity],
+            movement=movement,
+            eigenvalue=eigenvalue,
+            log_odds=self._lemma_odds(eigenvalue),
+            perturbation=self._perturbation,
+            growth=self.context_bound**2 * self._ridge,
+            log_failure=log_failure,
+            bias=self._bias,
+            noise=movement / 2.0 / epsilon * log_failure,
+            log_horizon=math.nan if self._horizon is None else math.log(self._horizon),
+            radius_scale=0.0 if self._greedy else self._radius_scale,
+        )
+
+
+def first_positive_round(eigenvalue: float, delta: float) -> int:
+    """The round from which on lambda' of Lemma 1 is positive: lambda' / t grows with t.
+
+    >>> first_positive_round(1.0, 0.1)
+    1114
+    """
+    log_odds = -math.log(delta)
+    high = 1
+    while not lemma_eigenvalue(float(high), eigenvalue, log_odds) > 0.0:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (
+            (low, middle)
+            if lemma_eigenvalue(float(middle), eigenvalue, log_odds) > 0.0
+            else (middle, high)
+        )
+    return high

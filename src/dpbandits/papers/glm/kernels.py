@@ -1,0 +1,492 @@
+"""Information-weighted regression in generalised linear bandits; experimental.
+
+E[r | x] = nu(<x, theta>), |x| <= l, z = x / l.  In every epoch the features of the arms that were
+played are weighted by a matrix A that the epoch before has found, and looked at from the estimate p
+of that epoch, with h = nu'(<x, p>) (``dpbandits.papers.glm.weights`` says what A is for):
+
+    u = w A z ,   q = sqrt(w) A^1/2 z ,   w = 1 / (1 + g |A z|)    (local: w = 1 / |A z|) ,
+
+both divided by their largest size, c = a / (1 + g a) and its root (local: c = 1), with a the
+largest eigenvalue of A.  What crosses the wall is the sum over the epoch of
+
+    [ W (r - nu(<x, p>)) u ;  svec(h q q^T) ] ,
+
+with one noise on both.  An estimate is made of one epoch, because A^-1 turns the noise of every
+epoch another way; so epochs double.
+
+**Sensitivity.**  |u| <= 1 and |q| <= 1, to which the kernel cuts them, whatever A is, and
+|W (r - nu)| <= R and 0 <= h <= L, too.  Vectors too short for their length to be told are cut to
+nothing.  Another record of hers moves the first part by at most 2 R and the second by at most
+sqrt(2) L, or L if d = 1 (``dpbandits.papers.glm.weights``); together
+
+    D^2 <= 4 R^2 + min(2, d) L^2 .
+
+That is at most 6 / 4.5 of what a record can do where A is a multiple of I.
+
+**Post-processing.**  With P = sum of h q q^T and noise N on it, let H = (P + N)_+ + k I, without
+the negative eigenvalues of P + N, and
+
+    theta^ = p + A^1/2 H^-1 A^-1/2 y / W ,   y the first part as released,
+
+both in units of z.  For outcomes r = nu(<x, theta>) + eta, sum of (r - nu) u = A^1/2 P A^-1/2
+(theta - p) + X, X the sum of (eta + rho) u, where rho is the remainder of the link: for e = |<x,
+theta - p>| at most min(M / 2 e^2, (L - m) e), since its slope is between m and L and |nu''| <= M.
+With v the noise on y,
+
+    theta^ - theta  =  A^1/2 H^-1 ( (H - P) A^-1/2 (p - theta) + A^-1/2 (X + v / W) ) ,
+
+and |H - P - k I| <= 2 |N|, because lifting the negative eigenvalues of P + N to 0 adds at most |N|.
+Let T = A^-1/2 H^-1 A^1/2.  Then for every z
+
+    |<z, theta^ - theta>|  <=  B |T z| ,
+    B = |X| + |v| / W + (k + 2 |N| sqrt(cond A)) |p - theta| .
+
+Where A is what is looked for, T is about c A over the number of people.  |sum of eta u| <= s sqrt(n
+(4 ln(1 / f) + 2)) with probability 1 - f after n rounds, rewards being s-subgaussian: u is at most
+1 long, so that the mixture of normals of Abbasi-Yadkori, Pal & Szepesvari (2011), with the
+precision s^2 n I, has a log determinant of at most 1.  |theta - p| is what the epoch before said of
+it, and at most S + |p|.  What is added for links that are not straight falls only as fast as
+|theta - p| does.
+
+**Ridge and damping.**  The ridge b of A is such that k = n b / c pulls as much as noise does, k =
+max(sqrt(d) t / (S l), lambda) with t the noise on a coordinate of y / W in the epoch that comes,
+and g = 10 t / sqrt(n).  Since a is about 1 / b, b (b + g) = k / n (local: b = k / n).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...algorithms.bases.contextual import within_bound
+from ...algorithms.bases.linear import estimate, on_grid, sensitivity
+from ...algorithms.bases.schedules import next_release
+from ...algorithms.glm.gradients import DescentRaw
+from ...algorithms.glm.gradients import accumulate as keep
+from ...algorithms.glm.newton import accumulate
+from ...algorithms.glm.state import NewtonRaw
+from ...algorithms.hidden import model as linear
+from ...algorithms.hidden import state
+from ...algorithms.hidden.model import choose_optimistic as _most_optimistic
+from ...algorithms.hidden.model import record_pull as _book
+from ...algorithms.hidden.model import release_due as _is_over
+from ...algorithms.hidden.model import report_due as _has_arrived
+from ...algorithms.hidden.state import CLOCK, FACTS, statistic_size
+from ...algorithms.maths.dense import diagonalise
+from ...algorithms.maths.ridge import dot, multiply
+from ...glm.links import Link, cut
+from ...kernel import Generator, Matrices, Matrix, Vector, bind, inlined, kernel, outlined, unbound
+from ...policies import Kernels
+from ...protocol import Row
+
+_ROOT = np.sqrt(2.0)
+_DAMPING = 10.0
+_LEAST = 1e-9  # of ridge and damping
+_SMALLEST = 1e-300
+_SHORTEST = 1e-150  # squares of shorter vectors are lost in rounding, and lengths with them
+
+mean = slope = unbound  # of the link
+
+
+class WeightedParams(NamedTuple):
+    linear: state.Params
+    n_arms: int
+    dimension: int
+    size: int  # of the statistic
+    context_bound: float
+    length: float  # l
+    movement: float  # the most that a record moves the statistic
+    reach: float  # <x, p> is cut to [-reach, reach]
+    residual: float  # R / W, to which r - nu is cut
+    flattest: float  # m
+    steepest: float  # L
+    curvature: float  # M
+    scatter: float  # s
+    odds: float  # ln(1 / f)
+    std: float  # of the noise on a coordinate of a release, or of a report
+    vector_norm: float  # bound on |v| of one of them
+    is_local: bool
+    capacity: int  # records of one epoch
+    last: int  # rounds after which nothing more is released, nor kept
+
+
+class WeightedPublic(NamedTuple):
+    linear: state.Public
+    estimate: np.ndarray  # (d,) of theta
+    lens: np.ndarray  # (3 + 2 d, d): p, a, g (which fill their rows), A, A^1/2
+    seen: np.ndarray  # (size,) the sum of releases at the end of the last epoch
+    facts: np.ndarray  # (3,)
+    inverse_root: np.ndarray  # (d, d) A^-1/2
+    work: np.ndarray  # (4, d, d)
+
+
+class Facts(NamedTuple):
+    """Slots of ``WeightedPublic.facts``."""
+
+    rounds: int = 0  # of the epochs that are over
+    miss: int = 1  # bound on l |p - theta|
+    ridge: int = 2  # k of the running epoch
+
+
+class Work(NamedTuple):
+    """Of ``WeightedPublic.work``, which holds nothing between calls."""
+
+    product: int = 0
+    values: int = 1  # the eigenvalues, on the diagonal
+    vectors: int = 2
+    turned: int = 3
+
+
+class Lens(NamedTuple):
+    """Rows of ``WeightedPublic.lens``."""
+
+    point: int = 0
+    largest: int = 1
+    damping: int = 2
+    matrix: int = 3  # the first of A; those of its root come behind
+
+
+OWN, WORK, LENS = Facts(), Work(), Lens()
+
+
+# Behind the wall -------------------------------------------------------------------------------
+
+
+@inlined
+def _weighting(d: int) -> slice:
+    """The rows of A."""
+    return slice(LENS.matrix, LENS.matrix + d)
+
+
+@inlined
+def _root(d: int) -> slice:
+    """The rows of A^1/2."""
+    return slice(LENS.matrix + d, LENS.matrix + 2 * d)
+
+
+@kernel
+def _length(matrix: Matrix, x: Vector, scale: float) -> float:
+    """|matrix x| times the scale."""
+    squares = 0.0
+    for i in range(x.size):
+        entry = scale * dot(matrix[i], x)
+        squares += entry * entry
+    return np.sqrt(squares)
+
+
+@kernel
+def _shrink(length: float, size: float) -> float:
+    """By what a vector of that length is multiplied to have that size, at most 1."""
+    if not length > _SHORTEST:
+        return 0.0
+    return (size if size < 1.0 else 1.0) / length
+
+
+@kernel
+def add_record(
+    params: WeightedParams, lens: Matrix, x: Vector, outcome: float, statistic: Vector
+) -> None:
+    """Add [W (r - nu) u ; svec(h q q^T)] of one record."""
+    d, grid, scale = params.dimension, params.linear.grid, 1.0 / params.length
+    a, damping = max(lens[LENS.largest, 0], _SMALLEST), lens[LENS.damping, 0]
+    t = cut(dot(x, lens[LENS.point]), -params.reach, params.reach)
+    h = cut(slope(t), 0.0, params.steepest)
+    residual = cut(outcome - mean(t), -params.residual, params.residual)
+    weighted, root = lens[_weighting(d)], lens[_root(d)]
+    length, rooted = _length(weighted, x, scale), _length(root, x, scale)
+    weight = 1.0 / max(length, _SMALLEST)  # w / c
+    if not params.is_local:
+        weight = (1.0 + damping * a) / (a * (1.0 + damping * length))
+    first = params.linear.weight * residual * scale * _shrink(length, length * weight)
+    second = scale * _shrink(rooted, rooted * np.sqrt(weight))
+    k = 2 * d
+    for i in range(d):
+        statistic[i] += on_grid(first * dot(weighted[i], x), grid)
+        entry = second * dot(root[i], x)
+        statistic[d + i] += on_grid(h * (entry * entry), grid)
+        for j in range(i + 1, d):
+            statistic[k] += on_grid(h * (_ROOT * entry * (second * dot(root[j], x))), grid)
+            k += 1
+
+
+@outlined
+def look(
+    params: WeightedParams, lens: Matrix, x: Vector, outcome: float, statistic: Vector
+) -> None:
+    """Write the report of one record, as it is before noise is added."""
+    for k in range(params.size):
+        statistic[k] = 0.0
+    add_record(params, lens, x, outcome, statistic)
+
+
+@outlined
+def summarise(
+    params: WeightedParams, raw: NewtonRaw, public: WeightedPublic, memo: Vector, statistic: Vector
+) -> None:
+    for k in range(params.size):
+        statistic[k] = 0.0
+    for i in range(raw.kept[0]):
+        x = raw.features[i]
+        add_record(params, public.lens, x, raw.outcomes[i], statistic)
+        raw.outcomes[i] = 0.0
+        for j in range(x.size):
+            x[j] = 0.0
+    raw.kept[0] = 0
+
+
+@outlined
+def summarise_report(
+    params: WeightedParams, raw: DescentRaw, public: WeightedPublic, memo: Vector, statistic: Vector
+) -> None:
+    look(params, public.lens, raw.features, raw.outcome[0], statistic)
+    raw.outcome[0] = 0.0
+    for i in range(raw.features.size):
+        raw.features[i] = 0.0
+
+
+# What follows from a release -------------------------------------------------------------------
+
+
+@kernel
+def _of_eigenvalues(work: Matrices, power: float, shift: float, matrix: Matrix) -> None:
+    """Fill with the power of the matrix that has been diagonalised, without its negative
+    eigenvalues and shifted.
+    """
+    values, vectors = work[WORK.values], work[WORK.vectors]
+    d = values.shape[0]
+    for i in range(d):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(d):
+                value = max(values[k, k], 0.0) + shift
+                total += value**power * (vectors[i, k] * vectors[j, k])
+            matrix[i, j] = matrix[j, i] = total
+
+
+@kernel
+def _multiply(a: Matrix, b: Matrix, out: Matrix) -> None:
+    """a b, for a symmetric b."""
+    for i in range(a.shape[0]):
+        multiply(b, a[i], out[i])
+
+
+@kernel
+def _focus(params: WeightedParams, public: WeightedPublic, moments: Matrix, scale: float) -> None:
+    """Find the lens for the next epoch: A = f(B), with B a multiple of ``moments``."""
+    d, clock, lens, work = params.dimension, public.linear.clock, public.lens, public.work
+    people = float(clock[CLOCK.next] - public.facts[OWN.rounds])
+    noise = params.std / params.linear.weight * (np.sqrt(people) if params.is_local else 1.0)
+    far = params.length * max(params.linear.parameter_bound, _SMALLEST)
+    public.facts[OWN.ridge] = max(np.sqrt(d) * noise / far, params.linear.ridge)
+    wanted = max(public.facts[OWN.ridge] / people, _LEAST)
+    damping = max(_DAMPING * noise / np.sqrt(people), _LEAST)
+    ridge = np.sqrt(0.25 * damping * damping + wanted) - 0.5 * damping
+    if params.is_local:
+        ridge, damping = wanted, 0.0
+    ridge = max(ridge, _LEAST)
+    for i in range(d):
+        for j in range(d):
+            work[WORK.values, i, j] = 0.5 * scale * (moments[i, j] + moments[j, i])
+    diagonalise(work[WORK.values], work[WORK.vectors], d)
+    largest = 0.0
+    for k in range(d):
+        value = max(work[WORK.values, k, k], 0.0)
+        value = 1.0 / (np.sqrt(value + 0.25 * ridge * ridge) + 0.5 * ridge)
+        work[WORK.values, k, k] = value
+        largest = max(largest, value)
+    _of_eigenvalues(work, 1.0, 0.0, lens[_weighting(d)])
+    _of_eigenvalues(work, 0.5, 0.0, lens[_root(d)])
+    _of_eigenvalues(work, -0.5, 0.0, public.inverse_root)
+    for i in range(d):
+        lens[LENS.largest, i], lens[LENS.damping, i] = largest, damping
+
+
+@kernel
+def _condition(root: Matrix, inverse_root: Matrix) -> float:
+    """A bound on the root of the condition number of A."""
+    squares = inverses = 0.0
+    for i in range(root.shape[0]):
+        squares += dot(root[i], root[i])
+        inverses += dot(inverse_root[i], inverse_root[i])
+    return np.sqrt(squares * inverses)
+
+
+@kernel
+def _solve(params: WeightedParams, public: WeightedPublic) -> None:
+    """Move the estimate by A^1/2 H^-1 A^-1/2 y / W, and fill T."""
+    d, work, turn = params.dimension, public.work, public.linear.inverse[0]
+    root, inverse_root, product = (
+        public.lens[_root(d)],
+        public.inverse_root,
+        work[WORK.product],
+    )
+    _of_eigenvalues(work, -1.0, public.facts[OWN.ridge], work[WORK.turned])
+    _multiply(inverse_root, work[WORK.turned], product)
+    _multiply(product, root, turn)
+    # ``turn`` is T for z; its transpose moves the estimate.
+    for i in range(d):
+        moved = 0.0
+        for j in range(d):
+            moved += turn[j, i] * public.seen[j]
+        public.linear.estimate[i] = public.lens[LENS.point, i] + moved / (
+            params.linear.weight * params.length
+        )
+
+
+@kernel
+def _bound(params: WeightedParams, public: WeightedPublic, people: float) -> None:
+    """Put B |T z| in the place of the width of a linear model, and go on from the estimate."""
+    d, facts, own = params.dimension, public.linear.facts[:, 0], public.facts
+    reports = np.sqrt(people) if params.is_local else 1.0
+    turn, lens = public.linear.inverse[0], public.lens
+    curved = 0.5 * params.curvature * own[OWN.miss] ** 2
+    off = people * min(curved, (params.steepest - params.flattest) * own[OWN.miss])
+    error = params.scatter * np.sqrt(people * (4.0 * params.odds + 2.0)) + off
+    error += reports * params.vector_norm / params.linear.weight
+    between = _condition(lens[_root(d)], public.inverse_root)
+    pull = own[OWN.ridge] + 2.0 * reports * params.linear.matrix_norm * between
+    width = params.linear.radius_scale * (error + pull * own[OWN.miss])
+    squares = length = 0.0
+    for i in range(d):
+        squares += dot(turn[i], turn[i])
+        length += public.linear.estimate[i] ** 2
+        for j in range(d):
+            turn[i, j] /= params.length
+    facts[FACTS.bias] = width
+    facts[FACTS.longest] = np.sqrt(np.sqrt(squares) / params.length)
+    bound = params.linear.parameter_bound
+    shrink = bound / np.sqrt(length) if length > bound * bound else 1.0
+    farthest = params.length * (bound + shrink * np.sqrt(length))
+    own[OWN.miss] = min(width * np.sqrt(squares), farthest)
+    for i in range(d):
+        public.estimate[i] = public.linear.estimate[i]
+        lens[LENS.point, i] = shrink * public.linear.estimate[i]
+
+
+@outlined
+def publish(params: WeightedParams, public: WeightedPublic, memo: Vector, release: Vector) -> None:
+    d, clock, work, seen = params.dimension, public.linear.clock, public.work, public.seen
+    clock[CLOCK.releases] += 1
+    planned = clock[CLOCK.next]
+    if params.is_local and clock[CLOCK.rounds] < planned:
+        return
+    clock[CLOCK.next] = next_release(planned, params.linear.batch, params.linear.growth, np.inf)
+    people = float(planned - public.facts[OWN.rounds])
+    public.facts[OWN.rounds] = planned
+    k = 2 * d
+    for i in range(params.size):
+        seen[i] = release[i] - seen[i]
+    for i in range(d):
+        work[WORK.values, i, i] = seen[d + i]
+        for j in range(i + 1, d):
+            work[WORK.values, i, j] = work[WORK.values, j, i] = seen[k] / _ROOT
+            k += 1
+    diagonalise(work[WORK.values], work[WORK.vectors], d)
+    _solve(params, public)
+    _bound(params, public, people)
+    # B = c / n A^-1/2 P A^-1/2.
+    a, damping = public.lens[LENS.largest, 0], public.lens[LENS.damping, 0]
+    bound = 1.0 if params.is_local else a / (1.0 + damping * a)
+    _of_eigenvalues(work, 1.0, 0.0, work[WORK.turned])
+    _multiply(public.inverse_root, work[WORK.turned], work[WORK.product])
+    _multiply(work[WORK.product], public.inverse_root, work[WORK.turned])
+    for i in range(params.size):
+        seen[i] = release[i]
+    _focus(params, public, work[WORK.turned], bound / people)
+
+
+def init(params: WeightedParams) -> tuple[NewtonRaw | DescentRaw, WeightedPublic]:
+    _, model = linear.init(params.linear)
+    d = params.dimension
+    model.inverse[0] = np.eye(d)
+    public = WeightedPublic(
+        linear=model,
+        estimate=np.zeros(d),
+        lens=np.zeros((LENS.matrix + 2 * d, d)),
+        seen=np.zeros(statistic_size(d)),
+        facts=np.array([0.0, params.linear.parameter_bound * params.length, 0.0]),
+        inverse_root=np.zeros((d, d)),
+        work=np.zeros((len(WORK), d, d)),
+    )
+    _focus(params, public, np.eye(d), 1.0)
+    facts = model.facts[:, 0]
+    facts[FACTS.radius] = facts[FACTS.gap] = 0.0
+    facts[FACTS.bias] = params.linear.radius_scale * params.linear.parameter_bound
+    facts[FACTS.longest] = np.sqrt(np.sqrt(d))
+    if params.is_local:
+        return DescentRaw(np.zeros(d), np.zeros(1), np.zeros(params.size)), public
+    raw = NewtonRaw(
+        features=np.zeros((params.capacity, d)),
+        outcomes=np.zeros(params.capacity),
+        models=np.zeros(params.capacity, np.int64),
+        kept=np.zeros(2, np.int64),
+    )
+    return raw, public
+
+
+# What decides ----------------------------------------------------------------------------------
+
+
+@kernel
+def record_pull(params: WeightedParams, public: WeightedPublic, arm: int, x: Row, n: int) -> None:
+    _book(params.linear, public.linear, arm, x, n)
+
+
+@kernel
+def release_due(params: WeightedParams, public: WeightedPublic) -> bool:
+    return _is_over(params.linear, public.linear)
+
+
+@kernel
+def report_due(params: WeightedParams, public: WeightedPublic) -> bool:
+    return _has_arrived(params.linear, public.linear)
+
+
+@kernel
+def choose(
+    params: WeightedParams, public: WeightedPublic, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """Means rise with <x, theta>: the arm of highest <x, estimate> + B |T x|."""
+    return _most_optimistic(params.linear, public.linear, contexts, rng)
+
+
+@cache
+def look_with(link: Link) -> Any:
+    """``look`` for a link."""
+    return bind(look, add_record=_record_with(link))
+
+
+@cache
+def _record_with(link: Link) -> Any:
+    return bind(add_record, mean=link.mean, slope=link.slope)
+
+
+@cache
+def of_epochs(link: Link) -> Kernels:
+    """The kernels for a link, of a policy that is trusted with an epoch."""
+    return Kernels(
+        init=init,
+        preprocess_contexts=within_bound,
+        choose=choose,
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        summarise=bind(summarise, add_record=_record_with(link)),
+        publish=publish,
+        estimate=estimate,
+    )
+
+
+@cache
+def of_records(link: Link) -> Kernels:
+    """The same where every record brings its own noise to the server."""
+    return replace(
+        of_epochs(link),
+        accumulate=keep,
+        release_due=report_due,
+        summarise=bind(summarise_report, look=look_with(link)),
+    )

@@ -1,0 +1,286 @@
+"""Bandits on information-weighted regression, with private features; experimental.
+
+What crosses the wall, how far one person moves it, and what follows from it: ``kernels``.  Lenses
+and estimates are functions of what was released before, and every person is in one epoch, of which
+there is one release: joint privacy as in ``joint``, local privacy as in ``local``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from ...algorithms.bases.counter_choice import MOST_ROUNDS
+from ...algorithms.bases.errata import ANTICIPATING
+from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions
+from ...algorithms.bases.schedules import Schedule
+from ...algorithms.glm.gradients import of_reports
+from ...algorithms.glm.joint import DEFINITION
+from ...algorithms.glm.local import ScoringDevice
+from ...algorithms.hidden.local import LocalPolicy
+from ...algorithms.hidden.policy import HiddenPolicy
+from ...algorithms.maths.confidence import gaussian_norm
+from ...glm.links import link_of
+from ...policies import Card, Statistic, register
+from ...privacy.budgets import Budget
+from ...validation import flag, integer, real
+from . import kernels as weighted
+from .kernels import WeightedParams
+
+PROOF = "dpbandits.papers.glm: sensitivity in kernels; dpbandits.algorithms.glm: {}"
+_UP = 1.0 + 1e-12  # outweighs the rounding of lengths
+
+
+class WeighingDevice(ScoringDevice):
+    """A device whose report looks at the record through a public lens.
+
+    ``WeightedGLMLDP.device()`` makes it.
+    """
+
+    _looks_from = "public.lens"
+    _look_with = staticmethod(weighted.look_with)
+
+    def _within(self, point: np.ndarray) -> np.ndarray:
+        """A lens, in rows."""
+        return point.reshape(-1, self._params.dimension)  # the kernel cuts what it makes of any
+
+
+# What both policies are made of ------------------------------------------------------------------
+
+_OPTIONS: dict[str, Any] = {**MODEL, **RADIUS}
+
+
+def _weighting(self: HiddenPolicy) -> np.ndarray:
+    """A, by which features are weighted, shape (d, d): a copy of public numbers."""
+    first = weighted.LENS.matrix
+    lens: np.ndarray = self.session.state.public.lens
+    return lens[first : first + self.dimension].copy()
+
+
+def _largest(self: HiddenPolicy) -> float:
+    return self._weight * self._linked.residual
+
+
+def _moved(self: HiddenPolicy, reward: float, length: float) -> float:
+    steepest = self._linked.conditioning.largest_slope
+    return math.hypot(2.0 * reward, math.sqrt(min(2, self.dimension)) * steepest) * _UP
+
+
+def _statistic(self: HiddenPolicy) -> Statistic:
+    steepest = math.sqrt(2.0) * self._linked.conditioning.largest_slope
+    statistic = HiddenPolicy._statistic(self)
+    return replace(statistic, max_abs_contribution=max(self._largest, steepest))
+
+
+def _schedule(self: HiddenPolicy) -> Schedule:
+    return Schedule(self.config["batch"], self.config["growth"])
+
+
+def _weighted(self: HiddenPolicy, capacity: int, last: int) -> WeightedParams:
+    std = self.noise_scale if self.budget is not None else 0.0
+    releases = self._releases or MOST_ROUNDS
+    share = 0.1 * self._failure if self.budget is not None else self._failure
+    return WeightedParams(
+        **self._linked.slopes,
+        linear=HiddenPolicy._params(self),
+        n_arms=self.n_arms,
+        dimension=self.dimension,
+        size=self._size,
+        context_bound=self.effective_bound,
+        length=self.context_bound,
+        movement=self.statistic.max_sensitivity,
+        reach=self._linked.conditioning.reach,
+        residual=self._linked.residual if self.clip else math.inf,
+        scatter=self._scatter,
+        odds=math.log(releases / max(share, 1e-300)),
+        std=std,
+        vector_norm=gaussian_norm(self.dimension, std, releases, 0.8 * self._failure),
+        is_local=self.card.learns_at_once,
+        capacity=capacity,
+        last=last,
+    )
+
+
+@register(n_arms=3, dimension=2, horizon=30_000, batch=4)
+class WeightedGLMJDP(HiddenPolicy):
+    """Optimism on information-weighted regression with private features and rewards, under joint
+    differential privacy; experimental.
+
+    Mean rewards are ``nu(<x, theta>)``.  Features are weighted by a matrix A that earlier epochs
+    have found, such that every direction of them counts as much as bounded records allow.  Plays
+    arg max of ``<x, estimate> + B |T x|``, with T near a multiple of A, of the last epoch alone.  A
+    reconstruction of the idea of Chen, Li, Rakhlin & Simchi-Levi (2025), not their text.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
+        horizon: an upper bound on the number of rounds.  After it nothing more is learned.  Memory
+            and saved files have room for the records of the longest epoch, horizon * growth / (1 +
+            growth) at most.
+        link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
+        batch: rounds of the first epoch, and of the shortest.
+        growth: by which the number of rounds grows between two estimates.  1 doubles it; an
+            estimate is made of one epoch alone.
+        reward_weight: how much more of the precision falls on scores than on information.
+        **options: see ``LinearOptions``.
+
+    When to choose: to study features some directions of which are small.  It has not been seen to
+    beat ``GLMUCBJDP``, which makes use of all epochs: docs/papers/glm.md.
+
+    Raises:
+        ArgumentError: an argument is outside its range, or the link is flat, or not defined, for
+            some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
+
+    Example:
+        >>> import numpy as np
+        >>> policy = WeightedGLMJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
+        >>> decision = policy.pull(np.eye(3)[:2])
+        >>> policy.update(1.0)
+        True
+        >>> policy.weighting.shape
+        (3, 3)
+    """
+
+    card = Card(
+        title="information-weighted regression in a generalised linear model, joint DP",
+        source=f"{DEFINITION}; reconstructed",
+        proof=PROOF.format("anticipating joint privacy in joint"),
+        noise=("Gaussian",),
+        protects="contexts and rewards",
+        view="anticipating joint",
+        errata=(ANTICIPATING,),
+    )
+    kernels = weighted.of_epochs(link_of("logistic"))
+    learns_off_policy = False
+    _options = _OPTIONS
+    weighting, _largest = property(_weighting), property(_largest)
+    _moved, _statistic, _schedule = _moved, _statistic, property(_schedule)
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        budget: Budget | None,
+        horizon: int,
+        link: str = "logistic",
+        batch: int = 1,
+        growth: float = 1.0,
+        reward_weight: float = 1.0,
+        **options: Unpack[LinearOptions],
+    ) -> None:
+        self.kernels = weighted.of_epochs(link_of(link))
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
+            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
+            "link": link,
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            "growth": real("growth", growth, 0.01, 1e6),
+        }
+        super().__init__(own, budget=budget, **options)
+
+    @property
+    def _counting(self) -> str:
+        return "independent"
+
+    def _model(self) -> dict[str, Any]:
+        """Outcomes scatter so far in the norm of the information."""
+        flattest = self._linked.conditioning.least_slope
+        return {**super()._model(), "subgaussian": self._scatter / math.sqrt(flattest)}
+
+    def _params(self) -> WeightedParams:
+        return _weighted(self, **self._schedule.memory(self.config["horizon"], self.dimension))
+
+
+@register(n_arms=3, dimension=2, horizon=30_000)
+class WeightedGLMLDP(LocalPolicy):
+    """The same on reports that every person's device has randomised, under local differential
+    privacy; experimental.
+
+    A device reports her residual times weighted features, and their square, as seen through A and
+    the estimate of the running epoch, which come with the chooser: reports of devices that still
+    have an older one are as private, and make estimates wrong.  With ``reports=True`` this is the
+    server of devices, as ``LDPSGD`` is.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: of any notion but ``PureDP``, for each report; None for the non-private
+            counterpart.
+        horizon: an upper bound on the number of rounds; generous is fine.
+        link, growth, reward_weight: as in ``WeightedGLMJDP``.
+        batch: reports of the first epoch, and of the shortest.
+        reports: whether this is the server of devices.
+        **options: see ``LinearOptions``.
+
+    When to choose: nobody may be trusted, and features are far smaller in some directions than in
+    others, for everybody.  Elsewhere ``LDPSGD``.
+
+    Raises:
+        ArgumentError: as for ``WeightedGLMJDP``.
+
+    Example:
+        >>> import numpy as np
+        >>> server = WeightedGLMLDP(
+        ...     2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1
+        ... )
+        >>> device = server.device()
+        >>> device.choose(np.eye(3)[:2]) in (0, 1)
+        True
+        >>> server.receive(device.report(1.0))
+        True
+    """
+
+    card = Card(
+        title="information-weighted regression in a generalised linear model, local DP",
+        source=f"{DEFINITION}; reconstructed",
+        proof=PROOF.format("one report of a person in local"),
+        noise=("Gaussian",),
+        trust_model="local",
+        protects="contexts and rewards",
+        view="joint",
+        learns_at_once=True,
+    )
+    kernels = weighted.of_records(link_of("logistic"))
+    learns_off_policy = False
+    _options = _OPTIONS
+    weighting, _largest = property(_weighting), property(_largest)
+    _moved, _statistic, _schedule = _moved, _statistic, property(_schedule)
+    _device = WeighingDevice
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        budget: Budget | None,
+        horizon: int,
+        link: str = "logistic",
+        batch: int = 1,
+        growth: float = 1.0,
+        reward_weight: float = 1.0,
+        reports: bool = False,
+        **options: Unpack[LinearOptions],
+    ) -> None:
+        kernels = weighted.of_records(link_of(link))
+        self.kernels = of_reports(kernels) if flag("reports", reports) else kernels
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "link": link,
+            "growth": real("growth", growth, 0.01, 1e6),
+            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
+            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            "reports": reports,
+        }
+        super().__init__(own, budget=budget, **options)
+
+    def _params(self) -> WeightedParams:
+        return _weighted(self, capacity=1, last=MOST_ROUNDS)

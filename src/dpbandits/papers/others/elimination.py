@@ -1,0 +1,303 @@
+"""DP-SE: successive elimination on privately released sums (Sajed & Sheffet 2019).
+
+In epoch e every surviving arm is played equally often, long enough to tell arms apart that differ
+by 2^-e; then those that are clearly worse are dropped.
+
+What crosses the wall: when an epoch ends, the vector of the arms' reward sums, with independent
+noise in every coordinate.  (Public code draws one scalar for all arms, which cancels in every
+comparison and protects nothing.)  One person contributes one reward to one coordinate of one
+epoch's vector, so a record moves it by at most ``hi - lo`` in the L1 norm, and epochs are disjoint
+sets of records. The length of an epoch depends on which arms survived, hence on earlier releases
+only.
+
+A best arm is dropped with a probability of at most ``failure_probability`` b: in epoch e, by
+Hoeffding's inequality, the sampling error of a mean exceeds h with probability at most b / (4 |S|
+e^2), and that of the noise c with b / (4 |S| e^2); where no error does, a best arm trails by at
+most 2 h + 2 c.  Over |S| arms and all epochs that adds up to b pi^2 / 12.  So a search for the best
+arm may stop when one arm is left.
+
+The rounds of an arm in an epoch are a batch of people who all play it, so that its sum may come
+from a shuffler, with the noise that their devices have added (Chowdhury & Zhou 2023, Distributed
+Differential Privacy in Multi-Armed Bandits).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from ...algorithms.bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
+from ...algorithms.bases.shuffled import ShuffledPolicy, shuffled_card
+from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise
+from ...kernel import Vector, kernel
+from ...policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
+from ...privacy.budgets import PureDP
+from ...validation import integer, real
+from .errata import DP_SE
+
+
+class EliminationParams(NamedTuple):
+    n_arms: int
+    failure_probability: float
+    width: float  # hi - lo
+    noise_scale: float  # of the Laplace noise on a sum
+
+
+class EliminationRaw(NamedTuple):
+    total: np.ndarray  # (K,) reward sums of the running epoch
+
+
+class EliminationPublic(NamedTuple):
+    alive: np.ndarray  # (K,) bool
+    mean: np.ndarray  # (K,) released in the last epoch in which the arm was alive
+    # (K,) rounds of each arm in the running epoch, the same for all that are alive
+    goal: np.ndarray
+    played: np.ndarray  # (K,) how many of them are over
+    clock: np.ndarray  # (2,) of the epoch, see ``quotas``
+
+
+@kernel
+def _plan_epoch(params: EliminationParams, public: EliminationPublic) -> None:
+    """Lay out the next epoch: ceil(1 + max(32 ln(8 |S| e^2 / b) / D^2, 8 s ln(4 |S| e^2 / b) / (w
+    D))) rounds per arm, D = 2^-e.
+    """
+    clock, alive = public.clock, 0
+    clock[CLOCK.phase] += 1
+    for a in range(params.n_arms):
+        alive += public.alive[a]
+    rounds = np.int64(FOREVER)
+    if alive > 1:
+        gap = 2.0 ** -clock[CLOCK.phase]
+        crowd = alive * clock[CLOCK.phase] ** 2 / params.failure_probability
+        sampling = 32.0 * np.log(8.0 * crowd) / gap**2
+        privacy = 8.0 * np.log(4.0 * crowd) * params.noise_scale / (params.width * gap)
+        rounds = np.int64(
+            min(np.ceil(1.0 + max(sampling, privacy)), float(FOREVER // params.n_arms))
+        )
+    for a in range(params.n_arms):
+        public.goal[a] = rounds if public.alive[a] else 0
+        public.played[a] = 0
+    clock[CLOCK.left] = alive * rounds
+
+
+def init(params: EliminationParams) -> tuple[EliminationRaw, EliminationPublic]:
+    k = params.n_arms
+    public = EliminationPublic(
+        alive=np.ones(k, np.bool_),
+        mean=np.zeros(k),
+        goal=np.zeros(k, np.int64),
+        played=np.zeros(k, np.int64),
+        clock=np.zeros(2, np.int64),
+    )
+    _plan_epoch(params, public)
+    return EliminationRaw(np.zeros(k)), public
+
+
+@kernel
+def publish(
+    params: EliminationParams, public: EliminationPublic, memo: Vector, release: Vector
+) -> None:
+    """Drop the arms that trail the best by more than 2 h + 2 c, the widths of the sampling and of
+    the Laplace error.
+    """
+    n, alive, best = 0, 0, -np.inf
+    for a in range(params.n_arms):
+        if public.alive[a]:
+            alive += 1
+            n = public.goal[a]
+            public.mean[a] = release[a] / n
+            best = max(best, public.mean[a])
+    crowd = alive * public.clock[CLOCK.phase] ** 2 / params.failure_probability
+    sampling = params.width * np.sqrt(np.log(8.0 * crowd) / (2.0 * n))
+    privacy = params.noise_scale * np.log(4.0 * crowd) / n
+    for a in range(params.n_arms):
+        if best - public.mean[a] > 2.0 * (sampling + privacy):
+            public.alive[a] = False
+    _plan_epoch(params, public)
+
+
+@kernel
+def stop(params: EliminationParams, public: EliminationPublic) -> bool:
+    """Whether one arm is left."""
+    alive = 0
+    for a in range(params.n_arms):
+        alive += public.alive[a]
+    return alive == 1
+
+
+@kernel
+def recommend(params: EliminationParams, public: EliminationPublic) -> int:
+    """The arm of highest mean among those that are left, of equals the first."""
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        if public.alive[a] and public.mean[a] > best:
+            best, arm = public.mean[a], a
+    return arm
+
+
+class _Elimination(Policy):
+    """What all of them share."""
+
+    _failure_probability: float
+
+    def _planned(self, horizon: int, failure_probability: float | None) -> dict[str, Any]:
+        """Check and keep how often the best arm may be dropped."""
+        config: dict[str, Any] = {"horizon": integer("horizon", horizon, 2)}
+        self._failure_probability = 1.0 / config["horizon"]
+        if failure_probability is not None:
+            self._failure_probability = real(
+                "failure_probability", failure_probability, 0.0, 1.0, strict=True
+            )
+            config["failure_probability"] = self._failure_probability
+        return config
+
+    @staticmethod
+    def _arm_estimates(params: EliminationParams, public: EliminationPublic) -> ArmEstimates:
+        released = public.clock[CLOCK.phase] > 1  # the first epoch
+        return ArmEstimates(np.where(released, public.mean, np.nan), alive=public.alive)
+
+    def _params(self) -> EliminationParams:
+        lo, hi = self.reward_range
+        return EliminationParams(self.n_arms, self._failure_probability, hi - lo, self.noise_scale)
+
+    def _statistic(self) -> Statistic:
+        return Statistic.of_rewards(self.reward_range, size=self.n_arms)
+
+
+@register(n_arms=3, horizon=10_000)
+class DPSE(_Elimination):
+    """Successive elimination with Laplace noise on each arm's sum (Sajed & Sheffet 2019).
+
+    Args:
+        n_arms: number of arms.
+        horizon: planned number of rounds; sets the failure probability, nothing else: it may be
+            exceeded.
+        budget: ``PureDP``; None for the non-private counterpart.
+        failure_probability: of dropping the best arm; 1 / horizon unless given.
+        **options: see ``Options``.
+
+    When to choose: few decisions to switch arms matter more than regret; its epochs are long.
+
+    Example:
+        >>> policy = DPSE(3, horizon=10_000, budget=PureDP(1.0), seed=1)
+        >>> policy.pull().arm
+        0
+    """
+
+    card = Card(
+        title="Successive elimination on noisy sums",
+        source=(
+            "Sajed & Sheffet (2019), DP-SE; parallel composition as in Azize & Basu (2024),"
+            " Appendix D"
+        ),
+        noise=("Laplace",),
+        errata=(DP_SE,),
+    )
+    kernels = Kernels(
+        init=init,
+        choose=choose,
+        hold_rounds=hold_rounds,
+        record_pull=record_pull,
+        accumulate=accumulate_by_arm,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        summarise=summarise,
+        publish=publish,
+    )
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        horizon: int,
+        budget: PureDP | None,
+        failure_probability: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        own = {"n_arms": n_arms, **self._planned(horizon, failure_probability)}
+        super().__init__(own, budget=budget, **options)
+
+
+@register(n_arms=3, horizon=10_000)
+class DPSESDP(_Elimination, ShuffledPolicy):
+    """Successive elimination on sums that a shuffler has added up (Chowdhury & Zhou 2023), with the
+    epochs and widths of ``DPSE``.
+
+    With ``messages=True`` this is the server, as ``AdaPUCBSDP`` is; a batch is all that an arm is
+    played in an epoch, and nothing comes after one arm is left.
+
+    Args:
+        n_arms: number of arms.
+        horizon: see ``DPSE``.
+        budget: ``PureDP``; None for the non-private counterpart.
+        failure_probability: see ``DPSE``.
+        messages: whether this is the server of a shuffler.
+        dropout: see ``AdaPUCBSDP``.
+        **options: see ``Options``.
+
+    When to choose: nobody is to be trusted with rewards, and batches should be few and large.
+
+    Example:
+        >>> server = DPSESDP(3, horizon=10_000, budget=PureDP(1.0), messages=True, seed=1)
+        >>> server.device().arm, server.protocol.batch
+        (0, 1587)
+    """
+
+    card = shuffled_card(DPSE.card)
+    kernels = DPSE.kernels
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        horizon: int,
+        budget: PureDP | None,
+        failure_probability: float | None = None,
+        messages: bool = False,
+        dropout: float = 0.0,
+        **options: Unpack[Options],
+    ) -> None:
+        own = {"n_arms": n_arms, **self._planned(horizon, failure_probability)}
+        own |= self._shuffled(messages, dropout, options)
+        super().__init__(own, budget=budget, **options)
+
+
+@register(n_arms=3, failure_probability=0.1)
+class DPSEBAI(_Elimination):
+    """The best arm with few errors: the successive elimination of ``DPSE``, until one arm is left.
+
+    Args:
+        n_arms: number of arms.
+        failure_probability: of recommending another than the best arm.
+        budget: ``PureDP``; None for the non-private counterpart.
+        **options: see ``Options``.
+
+    When to choose: to compare with; ``MergedTopTwo`` stops sooner.
+
+    Example:
+        >>> search = DPSEBAI(2, failure_probability=0.05, budget=PureDP(1.0), seed=1)
+        >>> while not search.stopped:
+        ...     decision = search.pull()
+        ...     _ = search.update(float(decision.arm == 1))
+        >>> search.recommendation
+        1
+    """
+
+    card = replace(DPSE.card, title="Best arm by successive elimination on noisy sums")
+    kernels = replace(DPSE.kernels, stop=stop, recommend=recommend)
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        failure_probability: float,
+        budget: PureDP | None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._failure_probability = real(
+            "failure_probability", failure_probability, 0.0, 1.0, strict=True
+        )
+        own = {"n_arms": n_arms, "failure_probability": self._failure_probability}
+        super().__init__(own, budget=budget, **options)

@@ -1,0 +1,86 @@
+"""Running the experiments of a paper again, and measuring its claims."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ..report.record import StudyRecord
+from ..simulation import Result
+from ..studies import equal_budget
+from ..studies.cautions import cautions
+from ..studies.cells import Progress, Results, compute
+from ..studies.plans import Plan, Size
+from ..studies.run import versions
+from .adversarial import plan as adversarial
+from .concentrated import plan as concentrated
+from .dgs import plan as dgs
+from .glm import plan as glm
+from .shuffle import plan as shuffle
+
+# What can be measured again with one command: experiments of papers, and the table of defaults.
+PAPERS: dict[str, Callable[[Size], Plan]] = {
+    "adversarial": adversarial.plan,
+    "concentrated": concentrated.plan,
+    "dgs": dgs.plan,
+    "equal-budget": equal_budget.plan,
+    "glm": glm.plan,
+    "shuffle": shuffle.plan,
+}
+
+_QUICK = (
+    "This is the small version (--quick): fewer rounds, runs and budgets than in full. Verdicts"
+    " at full size may be others."
+)
+
+
+def reproduce(
+    plan: Plan,
+    size: Size,
+    *,
+    beside: Path | None = None,
+    n_jobs: int = -1,
+    progress: Progress | None = None,
+) -> StudyRecord:
+    """Compute the cells of a plan, continuing where an earlier run was cut short, and measure the
+    claims.
+
+    Args:
+        plan: see ``PAPERS``.
+        size: from which the plan was made.
+        beside: the output to be; see ``studies.cells.kept``, within which this has to be called
+            then.  None keeps nothing.
+        n_jobs: threads; -1 for one per core.  The numbers are the same for any.
+        progress: called with (stage, runs done, runs in all).
+
+    Returns:
+        What a report is written from.
+    """
+    start = time.perf_counter()
+    results = compute(plan.cells, beside, n_jobs=n_jobs, progress=progress)
+    findings = plan.assess(Results(plan.cells, results))
+    return StudyRecord(
+        title=plan.title,
+        description=plan.description,
+        result=Result.combined(results),
+        seed=size.seed,
+        config=_declared(size),
+        versions=versions(),
+        elapsed=time.perf_counter() - start,
+        claims=findings.claims,
+        exhibits=findings.exhibits,
+        tables=findings.tables,
+        notes=[*([_QUICK] if size.quick else []), *plan.notes, *_cautions(plan)],
+        shown=plan.shown,
+    )
+
+
+def _cautions(plan: Plan) -> list[str]:
+    longest = max(cell.horizon or 0 for cell in plan.cells)
+    return cautions([cell.policy.budget for cell in plan.cells], longest)
+
+
+def _declared(size: Size) -> dict[str, object]:
+    given = {name: getattr(size, name) for name in ("quick", "full", "runs", "horizon", "seed")}
+    return {**given, "data": None if size.data is None else str(size.data)}

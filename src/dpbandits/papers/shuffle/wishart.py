@@ -1,0 +1,231 @@
+"""LinUCB under joint differential privacy with the Wishart noise of Shariff & Sheffet (2018).
+
+What crosses the wall: after every ``batch`` rounds, by a binary tree, the running sum of v v^T over
+records v = (x, w r), but for the square of w r, with Wishart noise in every node; less the mean of
+this noise, which is public.  What that hides is proved in ``dpbandits.privacy.wishart``; that
+decisions are as private, by the billboard lemma, see ``joint``.
+
+**Several models.**  All blocks cross the wall at once, with noise of their own, and a person's
+record leaves one block and enters another, or stays: see *Several sums at once* there.
+
+**Post-processing** is that of ``regression``, with bounds on the norms of N and n - N theta for
+Wishart noise (``confidence``); a release holds as many nodes as its number has binary ones, m at
+most.
+
+**As published** noise is not centred, and a release has that of m nodes: N - c I has its
+eigenvalues between rho_min and 2 rho_min.  Centred noise of fewer nodes and the shift m k L^2 - c
+stay within the same bounds, and are the same where there are m.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar, Unpack
+
+from ...algorithms.bases.counter_choice import MOST_ROUNDS
+from ...algorithms.bases.errata import JOINT
+from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions, modelled
+from ...algorithms.hidden.model import OPTIMISTIC
+from ...algorithms.hidden.policy import (
+    REPAIR,
+    AsPublished,
+    HiddenOptions,
+    HiddenPolicy,
+    asks_for_published,
+    refuse_unpublished,
+)
+from ...algorithms.hidden.state import Params
+from ...algorithms.maths.confidence import wishart_image_norm, wishart_norm
+from ...errors import ArgumentError
+from ...policies import Card, register
+from ...privacy.budgets import ApproxDP
+from ...privacy.continual import Counter, Independent, WishartTree
+from ...privacy.wishart import WishartNoise
+from ...validation import integer, real
+
+
+class WishartOptions(LinearOptions, HiddenOptions, total=False):
+    """Those of ``LinearOptions`` and of ``HiddenOptions``."""
+
+
+@register(n_arms=3, dimension=2, horizon=30_000, batch=4)
+class WishartLinUCBJDP(HiddenPolicy):
+    """LinUCB with private features and rewards under joint differential privacy, with Wishart noise
+    (Shariff & Sheffet 2018; here with as little as is proved to be enough).
+
+    Plays the arms of ``LinUCBJDP``, by another noise: the sum of k outer products of normal vectors
+    as long as a record, in every node of a binary tree.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: ``ApproxDP``; None for the non-private counterpart.
+        horizon: an upper bound on the number of rounds.
+        batch: rounds between two releases.
+        reward_weight: w, how much more of the precision falls on sums of x r than on those of
+            x x^T.
+        models: as in ``LinUCB``.
+        **options: see ``WishartOptions``.  With ``calibration="paper"`` k, shift and radius
+            are the published ones, and the guarantee says what really holds.  No exact sampler of
+            this noise is known: ``noise="secure"`` is refused.
+
+    When to choose: to compare with what was published; ``LinUCBJDP`` needs less noise, and keeps
+    every kind of budget.
+
+    Example:
+        >>> import numpy as np
+        >>> policy = WishartLinUCBJDP(2, 3, budget=ApproxDP(1.0, 1e-4), horizon=1000, seed=1)
+        >>> decision = policy.pull(np.eye(3)[:2])
+        >>> policy.update(1.0)
+        True
+    """
+
+    card = Card(
+        title="LinUCB with private features, joint DP, Wishart noise",
+        source="Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits",
+        proof=(
+            "dpbandits.privacy.wishart: noise; dpbandits.algorithms.hidden: billboard"
+            " lemma in joint"
+        ),
+        noise=("certified",),
+        protects="contexts and rewards",
+        view="joint",
+        errata=(JOINT,),
+    )
+    kernels = OPTIMISTIC
+    _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, **REPAIR}
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        budget: ApproxDP | None,
+        horizon: int,
+        batch: int = 1,
+        reward_weight: float = 1.0,
+        models: str = "shared",
+        **options: Unpack[WishartOptions],
+    ) -> None:
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
+            **modelled(models),
+        }
+        if asks_for_published(options, budget):
+            refuse_unpublished(options)
+            if reward_weight != 1.0:
+                raise ArgumentError(
+                    f"reward_weight must be 1 with calibration='paper', got {reward_weight!r}",
+                    "reward_weight",
+                )
+            published: Any = AsPublished(self._kept)
+            self.card = replace(self.card, noise=(published,))
+        if options.get("noise") == "secure":
+            raise ArgumentError(
+                "noise must be 'simulation' for Wishart noise, of which no exact sampler is known,"
+                " got 'secure'",
+                "noise",
+            )
+        super().__init__(own, budget=budget, **options)
+
+    @property
+    def _published(self) -> bool:
+        return self.config["calibration"] == "paper" and isinstance(self.budget, ApproxDP)
+
+    # The noise ------------------------------------------------------------------------------------
+
+    @property
+    def _levels(self) -> int:
+        """m: in how many nodes a record is, at most."""
+        return (self._releases or 1).bit_length()
+
+    @property
+    def _published_levels(self) -> int:
+        return ((self._releases or 1) - 1).bit_length() + 1
+
+    @cached_property
+    def freedom(self) -> int:
+        """k, the degrees of freedom of the noise in a node; 0 without a budget."""
+        if not isinstance(self.budget, ApproxDP):
+            return 0
+        epsilon, delta = self.budget.epsilon, self.budget.delta
+        if self._published:
+            return self._law(self._published_levels).published_freedom(epsilon, delta)
+        return self._law(self._levels).least_freedom(epsilon, delta)
+
+    def _law(self, levels: int) -> WishartNoise:
+        return WishartNoise(self.dimension + 1, levels, self.max_rounds or 1)
+
+    def _kept(self, budget: ApproxDP) -> float:
+        """The delta that is proved of published noise."""
+        return self._law(self._levels).delta(budget.epsilon, self.freedom)
+
+    @property
+    def _square(self) -> float:
+        """L^2, of the longest (x, w r)."""
+        return self.context_bound**2 + self._largest**2
+
+    @property
+    def noise_scale(self) -> float:
+        """The standard deviation of the noise of a node, on coordinates of svec(x x^T); on those of
+        w x r it is 1 / sqrt(2) of that.
+        """
+        return self._square * math.sqrt(2.0 * self.freedom)
+
+    @property
+    def _noise_std(self) -> float:
+        return self.noise_scale * math.sqrt(self._levels)
+
+    @cached_property
+    def _counter(self) -> Counter:
+        if self.budget is None:
+            return Independent(self._releases)
+        return WishartTree(
+            self._releases or 1,
+            freedom=float(self.freedom),
+            scale=self._square,
+            dimension=self.dimension,
+        )
+
+    def _matrix_norm(self, std: float, releases: int, probability: float) -> float:
+        total = float(self._levels * self.freedom)
+        return self._square * wishart_norm(self.dimension, total, releases, probability)
+
+    def _vector_norm(self, std: float, releases: int, probability: float, axis: float) -> float:
+        total = float(self._levels * self.freedom)
+        theta, last = self._parameter_bound, 1.0 / self._weight
+        bound = wishart_image_norm(self.dimension, total, releases, probability, theta, last)
+        return self._square * bound
+
+    def _with_published_bounds(self, params: Params) -> Params:
+        """With rho_min, rho_max, the shift and gamma for noise of m k degrees of freedom.
+
+        Their gamma is that of noise before the shift; sqrt(least eigenvalue before / after) is by
+        how much more it is after that.
+        """
+        releases, failure, d = self._releases or 1, self._each_failure, self.dimension
+        root = math.sqrt(self._published_levels * self.freedom)
+        reach, one = (
+            math.sqrt(d) + math.sqrt(2.0 * math.log(logs * releases / failure)) for logs in (8, 2)
+        )
+        if root <= reach:
+            raise ArgumentError(
+                "budget must be smaller with calibration='paper', whose bounds need more noise, got"
+                f" {self.budget!r}",
+                "budget",
+            )
+        least = 4.0 * root * reach  # rho_min, in units of L^2
+        gamma = one * (root - reach) / math.sqrt(least)
+        return params._replace(
+            matrix_norm=self._square * least,
+            vector_norm=math.sqrt(self._square) * gamma,
+            lift=1.5 - 0.25 * reach / root,
+            largest=2.0,
+            log_odds=2.0 * math.log(2.0 / failure),
+        )

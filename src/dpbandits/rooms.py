@@ -1,0 +1,39 @@
+"""The only way from the core to the rooms of papers, which import the core."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def papers(part: str = "") -> Any:
+    """The package ``dpbandits.papers``, or a module in it, such as "dgs.theory"."""
+    return import_module(f"dpbandits.papers.{part}".rstrip("."))
+
+
+def moved(asked: str, room: str, name: str, was: str | None = None) -> Any:
+    """What a paper's room has now, for whoever asks the module ``asked`` for it; ``was`` is its
+    name there, if that was another.
+    """
+    message = f"{asked}.{was or name} is deprecated: take dpbandits.papers.{room}.{name}"
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
+    return getattr(papers(room), name)
+
+
+def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """A package's ``__getattr__`` for what takes long to import.
+
+    Args:
+        package: its full name.
+        homes: names, and the module within the package that has each; a module has its own name.
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f"{package}.{homes[name]}")
+        return module if homes[name] == name else getattr(module, name)
+
+    return get

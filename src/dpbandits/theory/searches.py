@@ -1,0 +1,27 @@
+"""What searches for the best arm promise of what they recommend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..algorithms import BestArm
+from .bounds import bound
+from .promises import Applied, World, promises_of
+
+
+@bound(
+    "upper",
+    "probability of a wrong recommendation",
+    source="module docstrings of the searches",
+    assumes="stationary arms, rewards in [0, 1]",
+)
+def search_error(failure_probability: float) -> float:
+    """Searches for the best arm: the probability that they were asked for."""
+    return failure_probability
+
+
+@promises_of(BestArm)
+def _search_error(policy: BestArm, world: World) -> Iterator[Applied]:
+    probability = policy.config["failure_probability"]
+    if world.is_stationary and probability is not None:
+        yield search_error, {"failure_probability": probability}
