@@ -96,8 +96,8 @@ class HiddenGLM(HiddenPolicy):
         batch: rounds of the first epoch, and of the shortest.
         growth: by which the number of rounds grows between two estimates; 1 doubles it.
         reward_weight: how much more of the precision falls on scores than on information.
-        counter: as in ``PrivateLinUCB``; by default the one with the least noise.
-        models: as in ``LinUCB``.
+        counter: as in ``Linear``; by default the one with the least noise.
+        models: as in ``Linear``.
         **options: see ``HiddenGLMOptions``.
 
     When to choose: rewards are yes or no, features are as private as rewards, and whoever runs the

@@ -90,14 +90,14 @@ class HiddenLinear(HiddenPolicy):
         horizon: an upper bound on the number of rounds.  After it nothing more is learned.
             ``Divergence`` explores longer with a longer one; for others generous is fine.  None
             with the hybrid counter.
-        batch: the most rounds between two releases; None for any number.  Batches of up to
-            sqrt(horizon) do not change the order of regret bounds (Chowdhury & Zhou 2022, Remark
-            F.4), and there is less noise.
+        batch: the most rounds between two releases, up to 10^12.  Batches of up to sqrt(horizon)
+            do not change the order of regret bounds (Chowdhury & Zhou 2022, Remark F.4), and there
+            is less noise.
         growth: a batch is this share of the rounds before it, until batches are ``batch`` long; 0:
             all are.
         reward_weight: how much more of the precision falls on sums of x r than on those of x x^T.
-        counter: as in ``PrivateLinUCB``; by default the one with the least noise.
-        models: as in ``LinUCB``.
+        counter: as in ``Linear``; by default the one with the least noise.
+        models: as in ``Linear``.
         bounds: with ``calibration="paper"``, ``Optimism`` and ``growth=0``: "published" shift and
             radius, or those of this package for the same noise, "exact" (see ``regression``).
             Without they are exact.
@@ -137,7 +137,7 @@ class HiddenLinear(HiddenPolicy):
         budget: Budget | None,
         explore: Optimism | Sampling | Divergence = Divergence(),  # noqa: B008  (a value)
         horizon: int | None = None,
-        batch: int | None = 1,
+        batch: int = 1,
         growth: float = 0.1,
         reward_weight: float = 1.0,
         counter: str | None = None,
@@ -147,7 +147,8 @@ class HiddenLinear(HiddenPolicy):
     ) -> None:
         explore = self._explored(explore)
         choice("bounds", bounds, ("exact", "published"))
-        if growth != 0.0 or batch is None:
+        most = integer("batch", batch, 1, MOST_ROUNDS)
+        if growth != 0.0 or most == MOST_ROUNDS:
             real("growth", growth, 0.01, 1e6)
         real("reward_weight", reward_weight, 1e-6, 1e6)
         if isinstance(explore, Optimism) and growth == 0.0 and asks_for_published(options, budget):
@@ -159,7 +160,7 @@ class HiddenLinear(HiddenPolicy):
             "n_arms": n_arms,
             "dimension": dimension,
             "explore": explore,
-            "batch": None if batch is None else integer("batch", batch, 1, MOST_ROUNDS),
+            "batch": most,
             "growth": float(growth),
             "reward_weight": reward_weight,
             **running_sum(horizon, counter),
@@ -174,7 +175,7 @@ class HiddenLinear(HiddenPolicy):
         batch, growth = self.config["batch"], self.config["growth"]
         if growth == 0.0:
             return Schedule(batch)
-        return Schedule(1, growth, math.inf if batch is None else float(batch))
+        return Schedule(1, growth, math.inf if batch == MOST_ROUNDS else float(batch))
 
     @property
     def _noise_as_published(self) -> bool:
@@ -262,7 +263,7 @@ AdaCOFULJDP = preset(
     },
     example={"n_arms": 3, "dimension": 2, "horizon": 30_000},
     explore=OPTIMISM,
-    batch=None,
+    batch=MOST_ROUNDS,
     reward_weight=1.0,
     models=MODELS,
     bounds="published",

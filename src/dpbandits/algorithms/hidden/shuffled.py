@@ -144,7 +144,7 @@ class HiddenLinearShuffled(HiddenPolicy):
         bounds: "exact" shift and radius (see ``regression``), or for ``Optimism`` "published":
             those of Lemmas 3.9 and A.4, which leave constants open; here they are the norms of the
             law of the noise.
-        models: as in ``LinUCB``.
+        models: as in ``Linear``.
         **options: see ``HiddenOptions``.  ``calibration="paper"`` takes the noise of Theorems 3.2
             ("reports") and C.1 ("bits"), and with ``max_rounds`` that of their proofs for returning
             users (E.3, E.5), at the local level that of Corollaries B.3 and C.3, on the upper
