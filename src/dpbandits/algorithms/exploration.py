@@ -55,13 +55,11 @@ class Optimism(Part):
     smallest_eigenvalue: float | None = None
 
     def __post_init__(self) -> None:
-        self._set(
-            radius_scale=real("radius_scale", self.radius_scale, 0.0, 1e12),
-            failure_probability=real(
-                "failure_probability", self.failure_probability, 0.0, 1.0, strict=True
-            ),
-        )
-        _unless_none(self, "parameter_bound", 0.0, 1e12)
+        # Kept as given: names of policies, by which random numbers go, always have told them so.
+        real("radius_scale", self.radius_scale, 0.0, 1e12)
+        real("failure_probability", self.failure_probability, 0.0, 1.0, strict=True)
+        if self.parameter_bound is not None:
+            real("parameter_bound", self.parameter_bound, 0.0, 1e12)
         _unless_none(self, "smallest_eigenvalue", 0.0, 1e12)
         if self.radius is not None:
             choice("radius", self.radius, ("safe", "heuristic", "published"))
@@ -126,7 +124,8 @@ class Divergence(Part):
         _unless_none(self, "alpha", 1e-3, 1e3)
         _unless_none(self, "margin", 1.0, 1e6)
         _unless_none(self, "share", 0.0, 1e3)
-        _unless_none(self, "parameter_bound", 0.0, 1e12)
+        if self.parameter_bound is not None:  # kept as given, as that of ``Optimism``
+            real("parameter_bound", self.parameter_bound, 0.0, 1e12)
 
 
 EXPLORATIONS = (Optimism, Sampling, Divergence)
