@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
-from dpbandits.algorithms.glm.bounds import largest_residual
 from scipy.special import expit
 
 import dpbandits as dpb
+from dpbandits.algorithms.bases.links import Linked
 from dpbandits.environments import GLMContexts
 from dpbandits.glm import LocalGLM, PrivateGLM
 from dpbandits.glm.links import link_of
@@ -48,7 +48,7 @@ def of_bandits(rounds: int) -> Iterator[Row]:
     ]
     for policy in policies:
         seconds = best(partial(_play, policy, world, rounds), 3)
-        name = type(policy).__name__
+        name = policy.preset
         local = policy.card.trust_model == "local"
         yield Row(f"{name}, a run of {rounds} rounds", seconds, "s", "" if local else "<= 1.5")
         if local:
@@ -66,7 +66,7 @@ def of_sensitivities() -> Iterator[Row]:
         link = link_of(name)
         for parameter in (1.0, 3.0):
             bound = replacement_sensitivity(link, (0.0, 1.0), length=1.0, parameter=parameter)
-            anchor = 2.0 * largest_residual(link, parameter, (0.0, 1.0))
+            anchor = 2.0 * Linked(link, 1.0, parameter, (0.0, 1.0)).residual
             yield Row(f"{name}, |p| <= {parameter:g}: sensitivity", bound / anchor, "x", "< 1")
 
 

@@ -16,9 +16,7 @@ INNER = {"cli", "html", "plotting", "report", "validation", "calls", "session", 
 FAMILIES = {
     "adversarial": "adversaries and experts",
     "exp4": "adversaries and experts",
-    "linucb": "contexts",
-    "merged_linear": "contexts",
-    "oful": "contexts",
+    "linear": "contexts",
     "glm": "generalised linear models",
     "hidden": "private contexts",
 }

@@ -73,6 +73,9 @@ EXEMPT = {
     "FinitePolicy.from_reports": "all rewards that there could be, of nobody",
     "GaussianContexts.__init__": "the law of simulated rewards",
     "GaussianReports.published": "sizes of a study",
+    "HiddenGLMLocal.composition": "whether reports come",
+    "HiddenLinearLocal.composition": "whether reports come",
+    "HiddenLinearShuffled.composition": "whether messages come",
     "LinearArms.__init__": "the law of simulated rewards",
     "LinearArms.on_sphere": "the law of simulated rewards",
     "LocalChannel.__init__": "the number of a batch",
@@ -240,6 +243,12 @@ def received(given: Any) -> Any:
     return made.receive(messages(given))
 
 
+def mixed(given: Any) -> Any:
+    options = {"horizon": 100, "batch": 2, "messages": True, "noise": "simulation"}
+    made = policy("LinUCBSDP", 2, 3, budget=dpb.ApproxDP(1.0, 1e-4), **options)
+    return made.receive(messages(given))
+
+
 DOORS: dict[str, list[Door]] = {
     "AdvicePolicy.seen": [
         Door((3, 2), lambda v: policy("EXP4", 2, 3, budget=ZCDP, horizon=9).pull(v))
@@ -303,6 +312,7 @@ DOORS: dict[str, list[Door]] = {
     ],
     "Estimator.predict": [Door((4, 2), lambda v: estimated().predict(v))],
     "Estimator.predict_proba": [Door((4, 2), lambda v: estimated().predict_proba(v))],
+    "HiddenLinearShuffled.receive": [Door((2, 9), mixed)],
     "InformationWeightedGLM.fit": [
         Door((40, 2), lambda v: glm.InformationWeightedGLM(budget=ZCDP, seed=1).fit(v, PEOPLE)),
         Door(
@@ -325,6 +335,7 @@ DOORS: dict[str, list[Door]] = {
         Door((2,), lambda v: glm.LocalDevice(curator().channel()).report(v, 1.0)),
         Door((), lambda v: glm.LocalDevice(curator().channel()).report([0.5, 0.5], v)),
     ],
+    "LocalPolicy.receive": [Door((9,), lambda v: local().receive(v))],
     "LocalGLM.fit": [
         Door((8, 2), lambda v: glm.LocalGLM(budget=ZCDP, batches=2, seed=1).fit(v, ARMS)),
         Door((8,), lambda v: glm.LocalGLM(budget=ZCDP, batches=2, seed=1).fit(np.eye(8)[:, :2], v)),
@@ -381,7 +392,6 @@ DOORS: dict[str, list[Door]] = {
         Door((4, 2), lambda v: worlds.Recommendations(v, [0, 1], [0, 1], per_round=2)),
         Door((2,), lambda v: worlds.Recommendations(np.eye(4), [0, 1], v, per_round=2)),
     ],
-    "ReportPolicy.receive": [Door((9,), lambda v: local().receive(v))],
     "RewardDevice.report": [Door((), lambda v: reward_device().report(v))],
     "RewardDevice.report_many": [Door((3,), lambda v: reward_device().report_many(v))],
     "RewardTable.__init__": [Door((4, 2), simulated), Door((4, 2), worlds.RewardTable)],

@@ -49,7 +49,7 @@ def looking(link: Link):
 def score(policy, points: np.ndarray, x: np.ndarray, outcome: float, m: int = 0) -> np.ndarray:
     """What one record adds to what is released."""
     statistic = np.zeros(policy.statistic.size)
-    looking(policy._link)(policy.params, points, statistic, m, x, outcome)
+    looking(policy._linked.link)(policy.params, points, statistic, m, x, outcome)
     return statistic
 
 

@@ -86,8 +86,8 @@ def test_both_parts_of_the_bound_are_attained(cls):
 
 def longest(policy) -> float:
     """A bound on one report."""
-    steepest = policy._conditioning.largest_slope
-    return math.hypot(policy._weight * policy._residual, steepest) * (1 + 1e-12)
+    steepest = policy._linked.conditioning.largest_slope
+    return math.hypot(policy._weight * policy._linked.residual, steepest) * (1 + 1e-12)
 
 
 def device_of(server, through: np.ndarray | None = None):

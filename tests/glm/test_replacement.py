@@ -159,7 +159,7 @@ def of_residuals_alone(policy):
     if isinstance(policy, LDPSGD):
         return 2.0
     if isinstance(policy, GLMUCBJDP):
-        return score_sensitivity(policy._largest, policy._conditioning.largest_slope, 1.0)
+        return score_sensitivity(policy._largest, policy._linked.conditioning.largest_slope, 1.0)
     return joint_sensitivity(policy._largest, 1.0)
 
 

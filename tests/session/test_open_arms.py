@@ -378,7 +378,7 @@ def test_a_name_is_no_arm_where_arms_have_none():
         policy.update(1.0, decision, arm="drug")
 
 
-def test_under_hidden_no_number_of_candidates_is_an_error():
+def test_under_private_contexts_no_number_of_candidates_is_an_error():
     """It would shift the schedule for reasons that are a person's own."""
 
     def schedule(rows: list[int]) -> list[tuple[int, int]]:

@@ -240,12 +240,12 @@ def test_rewards_outside_the_range_are_clipped():
             dpb.LinUCB(3, 2),
             Bernoulli([0.5, 0.4, 0.3]),
             (
-                r"^policies must fit the environment: LinUCB.* takes contexts, and Bernoulli.*"
+                r"^policies must fit the environment: Linear\(.* takes contexts, and Bernoulli.*"
                 r" shows no contexts"
             ),
         ),
-        (dpb.LinUCB(2, 2), TABLE, r"^n_arms of LinUCB.* must be 3"),
-        (dpb.LinUCB(3, 4), TABLE, r"^dimension of LinUCB.* must be 2"),
+        (dpb.LinUCB(2, 2), TABLE, r"^n_arms of Linear\(.* must be 3"),
+        (dpb.LinUCB(3, 4), TABLE, r"^dimension of Linear\(.* must be 2"),
         (
             dpb.PrivateLinUCB(3, 2, budget=dpb.ZCDP(1.0), horizon=799),
             TABLE,

@@ -88,7 +88,7 @@ def test_users_of_announced_releases_count(tmp_path):
     assert seen.spent == policy.ledger.spent() == dpb.ZCDP(0.5)
 
 
-def test_hidden_show_no_counts_by_arm(tmp_path):
+def test_private_contexts_show_no_counts_by_arm(tmp_path):
     policy = dpb.LinUCBJDP(3, 2, horizon=1000, batch=5, budget=dpb.ZCDP(0.5), seed=1)
     rng = np.random.default_rng(2)
     for _ in range(23):

@@ -75,7 +75,7 @@ L = log(T)
         ),
         ("shariff_sheffet", {"n_arms": 5, "epsilon": 0.5}, 10 * L),
         ("linear_pure", {"dimension": 6, "epsilon": 1e-4}, 6 / (8 * e * 1e-4)),
-        ("hidden", {"rho": 0.25}, 3 * sqrt(T)),
+        ("private_contexts", {"rho": 0.25}, 3 * sqrt(T)),
         (
             "two_coins",
             {"n_arms": 3, "gap": 0.01, "local_epsilon": 0.1},

@@ -55,13 +55,11 @@ class Optimism(Part):
     smallest_eigenvalue: float | None = None
 
     def __post_init__(self) -> None:
-        self._set(
-            radius_scale=real("radius_scale", self.radius_scale, 0.0, 1e12),
-            failure_probability=real(
-                "failure_probability", self.failure_probability, 0.0, 1.0, strict=True
-            ),
-        )
-        _unless_none(self, "parameter_bound", 0.0, 1e12)
+        # Kept as given: names of policies, by which random numbers go, always have told them so.
+        real("radius_scale", self.radius_scale, 0.0, 1e12)
+        real("failure_probability", self.failure_probability, 0.0, 1.0, strict=True)
+        if self.parameter_bound is not None:
+            real("parameter_bound", self.parameter_bound, 0.0, 1e12)
         _unless_none(self, "smallest_eigenvalue", 0.0, 1e12)
         if self.radius is not None:
             choice("radius", self.radius, ("safe", "heuristic", "published"))
@@ -126,7 +124,8 @@ class Divergence(Part):
         _unless_none(self, "alpha", 1e-3, 1e3)
         _unless_none(self, "margin", 1.0, 1e6)
         _unless_none(self, "share", 0.0, 1e3)
-        _unless_none(self, "parameter_bound", 0.0, 1e12)
+        if self.parameter_bound is not None:  # kept as given, as that of ``Optimism``
+            real("parameter_bound", self.parameter_bound, 0.0, 1e12)
 
 
 EXPLORATIONS = (Optimism, Sampling, Divergence)
@@ -147,14 +146,14 @@ def resolved(explore: E, where: str, **own: Any) -> E:
     >>> resolved(Divergence(alpha=1.2), "Linear with EveryAnswer()", alpha=1.5, margin=2.0)
     Divergence(alpha=1.2, margin=2.0)
     """
-    optional = {one.name for one in fields(explore) if one.default is None}
-    for name in optional - own.keys():
-        if (value := getattr(explore, name)) is not None:
-            raise ArgumentError(f"{name} must be None for {where}, got {value!r}", name)
-    filled = {name: one for name, one in own.items() if name in optional}
-    return replace(
-        explore, **{name: one for name, one in filled.items() if getattr(explore, name) is None}
-    )
+    open_ones = {}
+    for one in fields(explore):
+        if one.default is None and (value := getattr(explore, one.name)) is None:
+            open_ones[one.name] = own.get(one.name)
+        elif one.default is None and one.name not in own:
+            raise ArgumentError(f"{one.name} must be None for {where}, got {value!r}", one.name)
+    filled = {name: value for name, value in open_ones.items() if value is not None}
+    return replace(explore, **filled) if filled else explore
 
 
 def _unless_none(part: Part, name: str, low: float, high: float) -> None:

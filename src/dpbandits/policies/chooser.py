@@ -25,6 +25,7 @@ class Chooser:
         arguments: of the policy, and its ``class``.
         release: of how many releases it knows.
         retired: the arms that it does not choose.
+        kernels: the functions of the policy.
 
     Example:
         >>> from dpbandits import AdaCUCB, ZCDP
@@ -48,6 +49,7 @@ class Chooser:
             chooses.watch.silence()
         for arm in self.retired:
             chooses.retire(arm)
+        self.kernels = chooses.kernels
         self._decide, self._public = chooses.public_half()
         for name, array in self._public.items():
             array[...] = np.reshape(public[name], array.shape)  # an empty list has lost its shape

@@ -88,9 +88,14 @@ class Policy(Configured, metaclass=PolicyClass):
         config = {**config, "n_arms": self.n_arms} if n_arms is None else config
         self.budget = budget
         self.reward_range = lo, _ = settings.reward_range
-        self.config = MappingProxyType({**config, "budget": budget})  # of which the grid may be
+        self.config = MappingProxyType({**config, "budget": budget, **vars(settings)})
+        if composition is not None:
+            self.kernels, self.card = composition
+            if found := preset_of(type(self), self.config):
+                name, self.card = found[0].name, replace(self.card, **found[0].about)
         if options.get("grid") is None and settings.grid != self._default_grid:
             settings = replace(settings, grid=self._default_grid)
+            self.config = MappingProxyType({**self.config, "grid": settings.grid})
         self.calibration, self.clip = settings.calibration, settings.clip
         self.patience, self.choices_public = settings.patience, settings.choices_public
         self.max_rounds, self.name = settings.max_rounds, settings.name
@@ -100,12 +105,7 @@ class Policy(Configured, metaclass=PolicyClass):
         self.noise_source = settings.source(self.takes_reports)
         default = settings.default_reward
         self.default_reward = self.noise_source.to_grid(lo if default is None else default)
-        self.config = MappingProxyType({**config, "budget": budget, **vars(settings)})
         self.settings = settings
-        if composition is not None:
-            self.kernels, self.card = composition
-            if found := preset_of(type(self), self.config):
-                name, self.card = found[0].name, found[0].card
         if self.card.hides_contexts and self.choices_public:
             raise ArgumentError(
                 "choices_public must be False where contexts are private, and with them arms, got"

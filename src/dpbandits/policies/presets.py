@@ -114,7 +114,7 @@ class Preset:
         whole = {**self._defaults, **bound}
         passed = {name: value for name, value in bound.items() if name not in self._placed}
         try:
-            parts = {name: _filled(one, whole) for name, one in self.template.items()}
+            parts = {name: _filled(one, whole, self.name) for name, one in self.template.items()}
             return self.policy_class(**passed, **parts)
         except ArgumentError as error:
             raise self._in_own_words(error) from None
@@ -200,7 +200,7 @@ class Preset:
     def _composition(self) -> Composition:
         """With all places at their default."""
         whole = {**self.example, **self._defaults}
-        parts = {name: _filled(one, whole) for name, one in self.template.items()}
+        parts = {name: _filled(one, whole, self.name) for name, one in self.template.items()}
         composition: Composition = self.policy_class.composition(**parts)
         return composition
 
@@ -228,8 +228,8 @@ def _renamed(template: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from _renamed(value.values)
 
 
-def _filled(template: Any, own: Mapping[str, Any]) -> Any:
-    """A template with its places filled."""
+def _filled(template: Any, own: Mapping[str, Any], preset: str) -> Any:
+    """A template with its places filled, of a preset of that name."""
     if isinstance(template, Given):
         value, name, default = own[template.name], template.name, template.default
         if value is None and default is not None and default is not _NEEDED:
@@ -240,10 +240,11 @@ def _filled(template: Any, own: Mapping[str, Any]) -> Any:
         known = [key for key in template.values if key == value and type(key) is type(value)]
         if not known:
             allowed = " or ".join(repr(key) for key in template.values)
-            raise ArgumentError(f"{name} must be {allowed}, got {value!r}", name)
+            raise ArgumentError(f"{name} must be {allowed} for {preset}, got {value!r}", name)
         return template.values[known[0]]
     if isinstance(template, Like):
-        return template.kind(**{name: _filled(one, own) for name, one in template.values.items()})
+        filled = {name: _filled(one, own, preset) for name, one in template.values.items()}
+        return template.kind(**filled)
     return template
 
 

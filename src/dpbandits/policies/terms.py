@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ..errors import ArgumentError
 from ..privacy import accounting
-from ..privacy.budgets import ApproxDP, Budget
+from ..privacy.budgets import NOTIONS, ApproxDP, Budget
 from ..privacy.channels import LAPLACE, OPEN, PURE, Certified, Channel, Open, noise_for
 from ..privacy.continual import Counter, Independent
 from ..privacy.guarantees import Guarantee, View
@@ -43,15 +43,16 @@ class Terms:
         """The channel one release of which spends the budget; open without a budget."""
         if self.budget is None:
             return Open()
-        kinds = self.card.notions
-        if type(self.budget) not in kinds:
+        known = type(self.budget) in NOTIONS.values()
+        kind = noise_for(self.budget, self.card.noise) if known else None
+        if kind is None:
+            kinds = self.card.notions
             allowed = " or ".join(["None", *sorted(kind.__name__ for kind in kinds)])
             example = f", as in budget={kinds[0](*kinds[0].example)!r}" if kinds else ""
             raise ArgumentError(
                 f"budget must be {allowed} for {self.policy}{example}, got {shown(self.budget)}",
                 "budget",
             )
-        kind = noise_for(self.budget, self.card.noise)
         try:
             channel: Channel = kind.calibrated(self.budget, calibration=self.settings.calibration)
         except (ArgumentError, ArithmeticError) as error:

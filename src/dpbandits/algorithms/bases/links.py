@@ -46,6 +46,16 @@ class Linked:
             )
         return self.link.conditioning(reach)
 
+    @property
+    def slopes(self) -> dict[str, float]:
+        """What kernels know of them."""
+        found = self.conditioning
+        return {
+            "flattest": found.least_slope,
+            "steepest": found.largest_slope,
+            "curvature": found.curvature,
+        }
+
     @cached_property
     def residual(self) -> float:
         """A bound on |nu(t) - r|: how far an outcome may be from its mean, anywhere.

@@ -1,7 +1,7 @@
 """Generalised linear bandits."""
 
-from .joint import GLMUCBJDP, GLMThompsonJDP
-from .local import LDPGLOC, LDPSGD
+from .joint import GLMUCBJDP, GLMThompsonJDP, HiddenGLM
+from .local import LDPGLOC, LDPSGD, HiddenGLMLocal
 from .public import GLM, GLMUCB, GLMThompson
 
 __all__ = [
@@ -12,4 +12,6 @@ __all__ = [
     "LDPSGD",
     "GLMThompson",
     "GLMThompsonJDP",
+    "HiddenGLM",
+    "HiddenGLMLocal",
 ]

@@ -17,19 +17,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar, Unpack
 
-from ...glm.links import link_of
+from ...glm.links import Link, link_of
 from ...glm.replacement import replacement_sensitivity
-from ...policies import Card, Statistic, register
+from ...policies import Card, Statistic, composed, like, preset
+from ...policies.presets import Composition
 from ...privacy.budgets import Budget
 from ...privacy.vector_channels import CHANNEL_GAUSSIAN
-from ...validation import integer, real
+from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.errata import ANTICIPATING
-from ..bases.linear import MODEL, RADIUS, LinearOptions, ModelOptions, modelled
-from ..hidden.policy import PrivateContextPolicy
-from .linked import LinkedPolicy
+from ..bases.linear import MODEL, ModelOptions
+from ..bases.schedules import Schedule
+from ..exploration import Optimism, Sampling
+from ..hidden.joint import MODELS
+from ..hidden.policy import UNKNOWN, HiddenPolicy
 from .newton import optimistic, sampled, score_sensitivity
 from .state import NewtonParams
 
@@ -40,44 +44,123 @@ DEFINITION = (
 )
 
 
-class GLMOptions(LinearOptions, total=False):
+class HiddenGLMOptions(ModelOptions, total=False):
     """Constructor arguments of generalised linear policies with private features, beside their own
-    and those of ``LinearOptions``.
-
-    repair: as in ``PrivateModelOptions``.
-    """
-
-    repair: str
-
-
-class GLMThompsonOptions(ModelOptions, total=False):
-    """The same where there is no radius.
+    and those of ``ModelOptions``.
 
     parameter_bound: on the norm of the unknown parameter.  Default 1.
-    repair: as in ``PrivateModelOptions``.
+    repair: as in ``HiddenOptions``.
     """
 
     parameter_bound: float
     repair: str
 
 
-class JointGLMPolicy(LinkedPolicy, PrivateContextPolicy):
-    """The base of policies that release scores and information of their epochs."""
+@cache
+def _composition(explore: type, link: Link) -> Composition:
+    draws = explore is Sampling
+    how = "Thompson sampling" if draws else "UCB"
+    card = Card(
+        title=f"generalised linear {how} with private features, joint DP",
+        source=f"{DEFINITION}{UNKNOWN}",
+        proof=PROOF,
+        noise=(CHANNEL_GAUSSIAN,),
+        protects="contexts and rewards",
+        view="anticipating joint",
+        randomised=draws,
+        errata=(ANTICIPATING,),
+    )
+    return Composition(sampled(link) if draws else optimistic(link), card)
+
+
+@composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
+class HiddenGLM(HiddenPolicy):
+    """A generalised linear bandit with private features and rewards, under joint differential
+    privacy: one noisy Newton step on each of ever longer epochs.
+
+    Mean rewards are ``nu(<x, theta>)``.  Estimate, information matrix V and width change at the end
+    of an epoch.  ``Optimism`` plays arg max of ``<x, estimate> + width``; ``Sampling`` the best arm
+    for one draw of theta from ``N(estimate, s^2 V^-1 + v^2 V^-2)``, which is made before the
+    features are seen, with ``s^2`` a bound on the variance of rewards over the slope of the link,
+    and ``v`` the standard deviation of the noise on V theta.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
+        horizon: an upper bound on the number of rounds.  After it nothing more is learned.  Memory
+            and saved files have room for the records of the longest epoch, horizon * growth / (1 +
+            growth) at most.
+        explore: ``Sampling()`` (default) or ``Optimism()``.
+        link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
+        batch: rounds of the first epoch, and of the shortest.
+        growth: by which the number of rounds grows between two estimates; 1 doubles it.
+        reward_weight: how much more of the precision falls on scores than on information.
+        counter: as in ``Linear``; by default the one with the least noise.
+        models: as in ``Linear``.
+        **options: see ``HiddenGLMOptions``.
+
+    When to choose: rewards are yes or no, features are as private as rewards, and whoever runs the
+    policy is trusted with both.  ``Sampling`` mostly has lower regret, without a theorem.
+
+    Raises:
+        ArgumentError: an argument is outside its range, or the link is flat, or not defined, for
+            some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
+
+    Example:
+        >>> import numpy as np
+        >>> policy = HiddenGLM(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
+        >>> decision = policy.pull(np.eye(3)[:2])
+        >>> policy.update(1.0)
+        True
+        >>> round(policy.condition_number, 3)
+        1.272
+    """
+
+    learns_off_policy = False
+    _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": 1.0, "repair": "shift"}
+    _explorations = (Optimism, Sampling)
+    _constants: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def composition(cls, *, explore: Any, link: str = "logistic", **_: Any) -> Composition:
+        """What follows from the way to explore, and from the link."""
+        return _composition(type(explore), link_of(link))
 
     def __init__(
         self,
-        config: dict[str, Any],
+        n_arms: int,
+        dimension: int,
         *,
+        budget: Budget | None,
         horizon: int,
-        reward_weight: float,
-        counter: str | None,
-        models: str,
-        **options: Any,
+        explore: Optimism | Sampling = Sampling(),  # noqa: B008  (a value)
+        link: str = "logistic",
+        batch: int = 1,
+        growth: float = 0.25,
+        reward_weight: float = 1.0,
+        counter: str | None = None,
+        models: str = "shared",
+        **options: Unpack[HiddenGLMOptions],
     ) -> None:
-        self._weight = real("reward_weight", reward_weight, 1e-6, 1e6)
-        most = integer("horizon", horizon, 1, MOST_ROUNDS)
-        own = {"reward_weight": self._weight, **running_sum(most, counter), **modelled(models)}
-        super().__init__({**config, **own}, **options)
+        explore = self._explored(explore)
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "explore": explore,
+            "link": link,
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            "growth": real("growth", growth, 0.01, 1e6),
+            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
+            **running_sum(integer("horizon", horizon, 1, MOST_ROUNDS), counter),
+            "models": choice("models", models, ("shared", "disjoint")),
+        }
+        composition = self.composition(explore=explore, link=link)
+        super().__init__(own, budget=budget, composition=composition, **options)
+
+    @property
+    def _schedule(self) -> Schedule:
+        return Schedule(self.config["batch"], self.config["growth"])
 
     @property
     def _largest(self) -> float:
@@ -101,6 +184,9 @@ class JointGLMPolicy(LinkedPolicy, PrivateContextPolicy):
             found = max(found, apart)
         return min(found, whatever)
 
+    def _memory(self) -> dict[str, int]:
+        return self._schedule.memory(self.config["horizon"], self.dimension)
+
     def _statistic(self) -> Statistic:
         bound, steepest = self.context_bound, self._linked.conditioning.largest_slope
         return replace(
@@ -109,11 +195,16 @@ class JointGLMPolicy(LinkedPolicy, PrivateContextPolicy):
             max_records=self._memory()["capacity"],
         )
 
+    def _model(self) -> dict[str, Any]:
+        """Outcomes scatter so far in the norm of the information."""
+        flattest = self._linked.conditioning.least_slope
+        return {**super()._model(), "subgaussian": self._scatter / math.sqrt(flattest)}
+
     def _params(self) -> NewtonParams:
         model = super()._params()
         std = self.noise_scale if model.adds_up else self._noise_std  # of the first release
         return NewtonParams(
-            **self._slopes(),
+            **self._linked.slopes,
             **self._memory(),
             linear=model,
             n_arms=self.n_arms,
@@ -127,163 +218,38 @@ class JointGLMPolicy(LinkedPolicy, PrivateContextPolicy):
         )
 
 
-@register(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class GLMUCBJDP(JointGLMPolicy):
+# By name ----------------------------------------------------------------------------------------
+
+_ORDER = (
+    "n_arms dimension reward_weight link batch growth horizon counter models ridge subgaussian"
+    " context_bound parameter_bound"
+)
+
+GLMUCBJDP = preset(
+    "GLMUCBJDP",
+    HiddenGLM,
+    f"{_ORDER} failure_probability radius_scale repair",
     """Optimism in a generalised linear model with private features and rewards, under joint
-    differential privacy: one noisy Newton step on each of ever longer epochs.
-
-    Mean rewards are ``nu(<x, theta>)``.  Plays arg max of ``<x, estimate> + width``; estimate,
-    information matrix and width change at the end of an epoch.
-
-    Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
-        budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds.  After it nothing more is learned.  Memory
-            and saved files have room for the records of the longest epoch, horizon * growth / (1 +
-            growth) at most.
-        link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
-        batch: rounds of the first epoch, and of the shortest.
-        growth: by which the number of rounds grows between two estimates; 1 doubles it.
-        reward_weight: how much more of the precision falls on scores than on information.
-        counter: as in ``PrivateLinUCB``; by default the one with the least noise.
-        models: as in ``LinUCB``.
-        **options: see ``GLMOptions``.
-
-    When to choose: rewards are yes or no, features are as private as rewards, and whoever runs the
-    policy is trusted with both.
-
-    Raises:
-        ArgumentError: an argument is outside its range, or the link is flat, or not defined, for
-            some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
-
-    Example:
-        >>> from dpbandits import ZCDP
-        >>> import numpy as np
-        >>> policy = GLMUCBJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
-        True
-        >>> round(policy.condition_number, 3)
-        1.272
-    """
-
-    card = Card(
-        title="generalised linear UCB with private features, joint DP",
-        source=f"{DEFINITION}; Li, Lu & Zhou (2017), Provably Optimal Algorithms for Generalized"
-        " Linear Contextual Bandits; continual sums: dpbandits.privacy.continual",
-        proof=PROOF,
-        noise=(CHANNEL_GAUSSIAN,),
-        protects="contexts and rewards",
-        view="anticipating joint",
-        errata=(ANTICIPATING,),
-    )
-    _kernels_of = staticmethod(optimistic)
-    kernels = optimistic(link_of("logistic"))
-    _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, "repair": "shift"}
-
-    def __init__(
-        self,
-        n_arms: int,
-        dimension: int,
-        *,
-        budget: Budget | None,
-        horizon: int,
-        link: str = "logistic",
-        batch: int = 1,
-        growth: float = 0.25,
-        reward_weight: float = 1.0,
-        counter: str | None = None,
-        models: str = "shared",
-        **options: Unpack[GLMOptions],
-    ) -> None:
-        super().__init__(
-            {"n_arms": n_arms, "dimension": dimension},
-            budget=budget,
-            horizon=horizon,
-            link=link,
-            batch=batch,
-            growth=growth,
-            reward_weight=reward_weight,
-            counter=counter,
-            models=models,
-            **options,
-        )
-
-
-@register(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class GLMThompsonJDP(JointGLMPolicy):
+    differential privacy: ``HiddenGLM`` with ``Optimism``.
+    """,
+    about={
+        "source": f"{DEFINITION}; Li, Lu & Zhou (2017), Provably Optimal Algorithms for Generalized"
+        " Linear Contextual Bandits; continual sums: dpbandits.privacy.continual"
+    },
+    explore=like(Optimism, "failure_probability", "radius_scale"),
+    models=MODELS,
+)
+GLMThompsonJDP = preset(
+    "GLMThompsonJDP",
+    HiddenGLM,
+    f"n_arms dimension inflation {_ORDER.removeprefix('n_arms dimension ')} repair",
     """Thompson sampling in a generalised linear model with private features and rewards, under
-    joint differential privacy.
-
-    Plays the best arm for one draw of theta from ``N(estimate, s^2 V^-1 + v^2 V^-2)``, which is
-    made before the features are seen, with ``V`` the information, ``s^2`` a bound on the variance
-    of rewards over the slope of the link, and ``v`` the standard deviation of the noise on V theta.
-
-    Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
-        budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        horizon, link, batch, growth, reward_weight, counter, models: as in ``GLMUCBJDP``.
-        inflation: multiplies the spread of the draw.
-        **options: see ``GLMThompsonOptions``.
-
-    When to choose: as ``GLMUCBJDP``, when randomised choices are wanted; mostly lower regret,
-    without a theorem.
-
-    Example:
-        >>> from dpbandits import ZCDP
-        >>> import numpy as np
-        >>> policy = GLMThompsonJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> policy.pull(np.eye(3)[:2]).arm in (0, 1)
-        True
-    """
-
-    card = Card(
-        title="generalised linear Thompson sampling with private features, joint DP",
-        source=f"{DEFINITION}; Chapelle & Li (2011), An Empirical Evaluation of Thompson Sampling",
-        proof=PROOF,
-        noise=(CHANNEL_GAUSSIAN,),
-        protects="contexts and rewards",
-        view="anticipating joint",
-        randomised=True,
-        errata=(ANTICIPATING,),
-    )
-    _kernels_of = staticmethod(sampled)
-    kernels = sampled(link_of("logistic"))
-    _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": 1.0, "repair": "shift"}
-
-    def __init__(
-        self,
-        n_arms: int,
-        dimension: int,
-        *,
-        budget: Budget | None,
-        horizon: int,
-        link: str = "logistic",
-        batch: int = 1,
-        growth: float = 0.25,
-        reward_weight: float = 1.0,
-        counter: str | None = None,
-        inflation: float = 1.0,
-        models: str = "shared",
-        **options: Unpack[GLMThompsonOptions],
-    ) -> None:
-        self._inflation = real("inflation", inflation, 0.0, 1e12)
-        super().__init__(
-            {"n_arms": n_arms, "dimension": dimension, "inflation": self._inflation},
-            budget=budget,
-            horizon=horizon,
-            link=link,
-            batch=batch,
-            growth=growth,
-            reward_weight=reward_weight,
-            counter=counter,
-            models=models,
-            **options,
-        )
-
-    def _params(self) -> NewtonParams:
-        params = super()._params()
-        drawn = params.linear._replace(radius_scale=self._inflation)
-        return params._replace(linear=drawn)
+    joint differential privacy: ``HiddenGLM`` with ``Sampling``.
+    """,
+    about={
+        "source": f"{DEFINITION}; Chapelle & Li (2011), An Empirical Evaluation of Thompson"
+        " Sampling"
+    },
+    explore=like(Sampling, "inflation"),
+    models=MODELS,
+)

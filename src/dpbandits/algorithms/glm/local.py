@@ -12,29 +12,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from ...errors import ArgumentError
-from ...glm.links import link_of
+from ...glm.links import Link, link_of
 from ...glm.replacement import replacement_sensitivity
-from ...policies import Card, Options, Statistic, register
+from ...policies import Card, Options, Statistic, composed, preset, register
+from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import Hemisphere, PublishedGaussian
 from ...validation import flag, integer, real
 from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import GLM_REPORTS
-from ..bases.linear import MODEL, RADIUS, modelled
+from ..bases.linear import MODEL, RADIUS, LinearOptions
 from ..hidden import state
 from ..hidden.device import Device
 from ..hidden.local import LocalPolicy
 from ..hidden.policy import asks_for_published, refuse_unpublished
-from ..hidden.reports import ReportPolicy
 from . import online
 from .gradients import DescentParams, descending, look_with, of_reports, project
-from .joint import GLMOptions
 
 PROOF = "dpbandits.algorithms.glm: sensitivity in {}, one report of a person in local"
 HAN = "Han, Liang, Wang & Zhang (2021), Generalized Linear Bandits with Local Differential Privacy"
@@ -44,7 +44,7 @@ _ULP = 2.0**-52
 class ScoringDevice(Device):
     """A device whose report looks at the record from a public point.
 
-    ``LDPSGD.device()`` makes it.
+    ``HiddenGLMLocal.device()`` makes it.
     """
 
     _params: Any
@@ -86,8 +86,8 @@ class RegressingDevice(ScoringDevice):
     _look_with = staticmethod(online.look_with)
 
 
-class SGDOptions(Options, total=False):
-    """Constructor arguments of ``LDPSGD``, beside its own and those of ``Options``.
+class HiddenGLMLocalOptions(Options, total=False):
+    """Constructor arguments of ``HiddenGLMLocal``, beside its own and those of ``Options``.
 
     context_bound: longer feature vectors are scaled to this length.  Default 1.
     parameter_bound: on the norm of the unknown parameter.  Default 1.
@@ -97,8 +97,25 @@ class SGDOptions(Options, total=False):
     parameter_bound: float
 
 
-@register(n_arms=3, dimension=2)
-class LDPSGD(ReportPolicy):
+@cache
+def _composition(link: Link, *, reports: bool) -> Composition:
+    card = Card(
+        title="stochastic gradients of a generalised linear model, local DP",
+        source=f"{HAN}, LDP-SGD",
+        proof=f"{PROOF.format('gradients')}; the l2-ball randomiser in dpbandits.privacy.channels",
+        noise=("hemisphere", "Gaussian"),
+        trust_model="local",
+        protects="contexts and rewards",
+        view="joint",
+        learns_at_once=True,
+        errata=(GLM_REPORTS,),
+    )
+    kernels = descending(link)
+    return Composition(of_reports(kernels) if reports else kernels, card)
+
+
+@composed(n_arms=3, dimension=2)
+class HiddenGLMLocal(LocalPolicy):
     """Stochastic gradient descent on gradients that every person's device has randomised, and the
     arm that is best for the present estimate (Han, Liang, Wang & Zhang 2021).
 
@@ -117,8 +134,8 @@ class LDPSGD(ReportPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP`` (as published) or another notion (Gaussian noise), for
-            each report; None for the non-private counterpart.
+        budget: ``PureDP`` (as published) or another notion (Gaussian noise), for each report; None
+            for the non-private counterpart.
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
         step: a; the t-th update moves by a / t times the gradient.  Published: 5.  Default None: by
             S / (2 G sqrt(t)), with S the parameter bound and G the root of the mean square that a
@@ -128,7 +145,7 @@ class LDPSGD(ReportPolicy):
             are.  Noise is proportional to it, and cutting makes estimates biased.
         batch: reports of one update, of which it takes the mean.
         reports: whether this is the server of devices.
-        **options: see ``SGDOptions``.
+        **options: see ``HiddenGLMLocalOptions``.
 
     When to choose: nobody may be trusted, and features are diverse.  It never explores: where the
     best arms of most people show only part of the space, it may never learn the rest.
@@ -140,7 +157,7 @@ class LDPSGD(ReportPolicy):
     Example:
         >>> from dpbandits import PureDP
         >>> import numpy as np
-        >>> server = LDPSGD(2, 3, budget=PureDP(1.0), reports=True, seed=1)
+        >>> server = HiddenGLMLocal(2, 3, budget=PureDP(1.0), reports=True, seed=1)
         >>> device = server.device()
         >>> device.choose(np.eye(3)[:2])
         0
@@ -151,23 +168,15 @@ class LDPSGD(ReportPolicy):
         True
     """
 
-    card = Card(
-        title="stochastic gradients of a generalised linear model, local DP",
-        source=f"{HAN}, LDP-SGD",
-        proof=f"{PROOF.format('gradients')}; the l2-ball randomiser in dpbandits.privacy.channels",
-        noise=("hemisphere", "Gaussian"),
-        trust_model="local",
-        protects="contexts and rewards",
-        view="joint",
-        learns_at_once=True,
-        errata=(GLM_REPORTS,),
-    )
-    kernels = descending(link_of("logistic"))
     learns_off_policy = False
     _counter = None
     _device = ScoringDevice
-
     _options: ClassVar[dict[str, Any]] = {"context_bound": 1.0, "parameter_bound": 1.0}
+
+    @classmethod
+    def composition(cls, *, link: str = "logistic", reports: bool = False, **_: Any) -> Composition:
+        """What follows from the link, and from what arrives."""
+        return _composition(link_of(link), reports=reports)
 
     def __init__(
         self,
@@ -181,32 +190,30 @@ class LDPSGD(ReportPolicy):
         gradient_bound: float | None = None,
         batch: int = 1,
         reports: bool = False,
-        **options: Unpack[SGDOptions],
+        **options: Unpack[HiddenGLMLocalOptions],
     ) -> None:
-        self.kernels = descending(link_of(link))
-        if flag("reports", reports):
-            self.kernels = of_reports(self.kernels)
-        self._step = None if step is None else real("step", step, 0.0, 1e12, strict=True)
-        self._decay = real("weight_decay", weight_decay, 0.0, 1e12)
-        self._cut = None
+        if step is not None:
+            step = real("step", step, 0.0, 1e12, strict=True)
         if gradient_bound is not None:
-            self._cut = real("gradient_bound", gradient_bound, SHORTEST, LONGEST)
-        config = {
+            gradient_bound = real("gradient_bound", gradient_bound, SHORTEST, LONGEST)
+        own = {
             "n_arms": n_arms,
             "dimension": dimension,
             "link": link,
-            "step": self._step,
-            "weight_decay": self._decay,
-            "gradient_bound": self._cut,
+            "step": step,
+            "weight_decay": real("weight_decay", weight_decay, 0.0, 1e12),
+            "gradient_bound": gradient_bound,
             "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            "reports": flag("reports", reports),
         }
-        super().__init__(config, budget=budget, reports=reports, **options)
+        composition = self.composition(link=link, reports=reports)
+        super().__init__(own, budget=budget, composition=composition, **options)
 
     @property
     def gradient_bound(self) -> float:
         """C, to which gradients are cut."""
-        longest = self.context_bound * self._linked.residual
-        return longest if self._cut is None else float(self._cut)
+        longest, given = self.context_bound * self._linked.residual, self.config["gradient_bound"]
+        return longest if given is None else float(given)
 
     @property
     def _smallest_range(self) -> float:
@@ -241,7 +248,7 @@ class LDPSGD(ReportPolicy):
         return super()._most_reported
 
     @property
-    def _size(self) -> float:
+    def _mean_size(self) -> float:
         """The root of the mean square that the mean of a batch has at most."""
         squared, d = 0.0, self.dimension
         if isinstance(self.channel, Hemisphere):
@@ -251,7 +258,7 @@ class LDPSGD(ReportPolicy):
         return self.gradient_bound * math.sqrt(1.0 + max(squared, 0.0) / self.config["batch"])
 
     def _params(self) -> DescentParams:
-        planned = 0.5 * self._parameter_bound / self._size
+        planned, step = 0.5 * self._parameter_bound / self._mean_size, self.config["step"]
         return DescentParams(
             n_arms=self.n_arms,
             dimension=self.dimension,
@@ -261,19 +268,39 @@ class LDPSGD(ReportPolicy):
             residual=self._linked.residual if self.clip else math.inf,
             longest=self.gradient_bound,
             parameter_bound=self._parameter_bound,
-            weight_decay=self._decay,
-            step=planned if self._step is None else self._step,
-            decay=0.5 if self._step is None else 1.0,
+            weight_decay=self.config["weight_decay"],
+            step=planned if step is None else step,
+            decay=0.5 if step is None else 1.0,
             batch=self.config["batch"],
             grid=self.grid if self._rounds_gradients else 0.0,
             movement=self.statistic.max_sensitivity,
         )
 
 
+LDPSGD = preset(
+    "LDPSGD",
+    HiddenGLMLocal,
+    "n_arms dimension link step weight_decay gradient_bound batch context_bound parameter_bound"
+    " reports",
+    """Stochastic gradient descent on randomised gradients (Han, Liang, Wang & Zhang 2021):
+    ``HiddenGLMLocal``.
+    """,
+)
+
+
 def _published(budget: ApproxDP) -> float:
     """6 sqrt(2 ln(3.75 / delta)) / epsilon on each number."""
     std = 6.0 * math.sqrt(2.0 * math.log(3.75 / budget.delta)) / budget.epsilon
     return std / online.published_sensitivity(1.0, 1.0, 1.0)
+
+
+class GLOCOptions(LinearOptions, total=False):
+    """Constructor arguments of ``LDPGLOC``, beside its own and those of ``LinearOptions``.
+
+    repair: as in ``HiddenOptions``.
+    """
+
+    repair: str
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
@@ -302,7 +329,7 @@ class LDPGLOC(LocalPolicy):
         batch: reports between two estimates.
         gradient_weight: w; how much more of the precision falls on gradients than on ``x x^T``.
         reports: whether this is the server of devices.
-        **options: see ``GLMOptions``.  With ``calibration="paper"`` and an ``ApproxDP`` budget
+        **options: see ``GLOCOptions``.  With ``calibration="paper"`` and an ``ApproxDP`` budget
             report, noise, steps (1 / sqrt(horizon)), shift and radius are the published ones.  They
             are for features, rewards and a parameter of length 1; noise is proportional to how far
             a record moves a report.
@@ -339,7 +366,6 @@ class LDPGLOC(LocalPolicy):
     kernels = online.learning(link_of("logistic"))
     learns_off_policy = False
     _device = RegressingDevice
-    _of_reports = staticmethod(of_reports)
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, "repair": "shift"}
 
     def __init__(
@@ -353,29 +379,39 @@ class LDPGLOC(LocalPolicy):
         batch: int = 1,
         gradient_weight: float = 1.0,
         reports: bool = False,
-        **options: Unpack[GLMOptions],
+        **options: Unpack[GLOCOptions],
     ) -> None:
-        self.kernels = online.learning(link_of(link))
-        self._weight = real("gradient_weight", gradient_weight, 1e-6, 1e6)
-        own = {"n_arms": n_arms, "dimension": dimension, "link": link}
-        own |= {"gradient_weight": self._weight, **modelled("shared")}
-        self._published = asks_for_published(options, budget)
-        if self._published:
+        kernels = online.learning(link_of(link))
+        self.kernels = of_reports(kernels) if flag("reports", reports) else kernels
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "link": link,
+            "gradient_weight": real("gradient_weight", gradient_weight, 1e-6, 1e6),
+            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            "reports": reports,
+        }
+        if asks_for_published(options, budget):
             refuse_unpublished(options)
-            if self._weight != 1.0:
+            if gradient_weight != 1.0:
                 raise ArgumentError(
                     f"gradient_weight must be 1 with calibration='paper', got {gradient_weight!r}",
                     "gradient_weight",
                 )
-            self._weight = self._diagonal = math.sqrt(2.0)
-        super().__init__(
-            own,
-            budget=budget,
-            horizon=horizon,
-            batch=batch,
-            reports=reports,
-            **options,
-        )
+        super().__init__(own, budget=budget, **options)
+
+    @property
+    def _published(self) -> bool:
+        return self.config["calibration"] == "paper" and isinstance(self.budget, ApproxDP)
+
+    @property
+    def _weight(self) -> float:
+        return self._diagonal if self._published else float(self.config["gradient_weight"])
+
+    @property
+    def _diagonal(self) -> float:
+        return math.sqrt(2.0) if self._published else 1.0
 
     @property
     def _residual(self) -> float:

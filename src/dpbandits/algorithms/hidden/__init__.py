@@ -1,15 +1,16 @@
 """Linear bandits whose features are private, too."""
 
 from .device import Device, ShuffledDevice
-from .imed import LinearIMEDJDP, LinearIMEDLDP, LinearIMEDSDP
-from .joint import AdaCOFULJDP, LinUCBJDP
-from .local import LinUCBLDP
-from .shuffled import LinUCBSDP
-from .thompson import LinearThompsonJDP, LinearThompsonLDP, LinearThompsonSDP
+from .joint import AdaCOFULJDP, HiddenLinear, LinearIMEDJDP, LinearThompsonJDP, LinUCBJDP
+from .local import HiddenLinearLocal, LinearIMEDLDP, LinearThompsonLDP, LinUCBLDP
+from .shuffled import HiddenLinearShuffled, LinearIMEDSDP, LinearThompsonSDP, LinUCBSDP
 
 __all__ = [
     "AdaCOFULJDP",
     "Device",
+    "HiddenLinear",
+    "HiddenLinearLocal",
+    "HiddenLinearShuffled",
     "LinUCBJDP",
     "LinUCBLDP",
     "LinUCBSDP",

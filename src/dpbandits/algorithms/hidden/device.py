@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ...policies import Chooser, find
+from ...policies import Chooser
 from ...privacy.randomiser import VectorRandomiser
 from ...shuffle import Messages, Randomizer
 from ...validation import number_or_nan
@@ -26,8 +26,8 @@ class Device:
 
     Features, arm and reward stay here, and are forgotten with the report.
 
-    ``LinUCBLDP.device()`` makes it.  A device always sends, at a time that owes nothing to the
-    reward, and ``report()`` where none came: silence would tell.
+    ``HiddenLinearLocal.device()`` makes it.  A device always sends, at a time that owes nothing to
+    the reward, and ``report()`` where none came: silence would tell.
 
     Args:
         chooser: the public half of the policy.
@@ -84,8 +84,7 @@ class Device:
         """
         if self.chooser.retired:
             raise ArgumentError("a device in JavaScript chooses among all arms")
-        policy = find(self.chooser.arguments["class"])
-        if policy.kernels.choose is not choose_optimistic:
+        if self.chooser.kernels.choose is not choose_optimistic:
             raise ArgumentError("a device in JavaScript plays upper confidence bounds only")
         return json.dumps(
             {
@@ -118,9 +117,9 @@ class Device:
         return arm
 
     def report(self, reward: float | None = None) -> Any:
-        """The report of what was chosen and came of it, as long as ``LinUCBLDP.receive`` says; of
-        nobody if nothing was chosen since the last report, or all reports of its person have
-        been sent, so that there always is something to send.
+        """The report of what was chosen and came of it, as long as ``HiddenLinearLocal.receive``
+        says; of nobody if nothing was chosen since the last report, or all reports of its person
+        have been sent, so that there always is something to send.
 
         What is no number counts as no reward: an error would tell of it.
         """
@@ -154,7 +153,7 @@ class ShuffledDevice(Device):
     """The same in the shuffle model: a report are messages for the shuffler, labelled by the
     chooser that was used.
 
-    ``LinUCBSDP.device()`` makes it.
+    ``HiddenLinearShuffled.device()`` makes it.
     """
 
     def __init__(

@@ -12,29 +12,32 @@ Hsu, Huang, Roth, Roughgarden & Wu 2014, Lemma 1).  Everybody else's arms are th
 the releases and of their own data, and the schedule of releases, the number of rounds and every
 return value but her own decision do not depend on her record at all.  The releases are those of an
 adaptive sum of increments, one of which holds her record: features and rewards of later people may
-depend on earlier releases in any way.
+depend on earlier releases in any way.  However a policy explores, it draws what it needs before
+features are seen, from what was released, or by coins that owe nothing to anybody's record.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Unpack
+from functools import cache
+from typing import Any, Unpack
 
 from ...errors import ArgumentError
-from ...policies import Card, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP
+from ...policies import Card, composed, given, like, preset
+from ...policies.presets import Composition
+from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
-from ...validation import integer, real
+from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.errata import ADAC_OFUL, JOINT
-from ..bases.linear import modelled
 from ..bases.schedules import Schedule
-from .model import OPTIMISTIC
+from ..exploration import Divergence, Optimism, Sampling
 from .policy import (
-    PrivateContextPolicy,
-    PrivateLinearOptions,
+    UNKNOWN,
+    WAYS,
+    HiddenOptions,
+    HiddenPolicy,
     asks_for_published,
-    chosen_bounds,
     refuse_unpublished,
 )
 from .state import Params
@@ -43,6 +46,7 @@ SOURCE = (
     "Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits; continual sums:"
     " dpbandits.privacy.continual"
 )
+STATISTIC = "; statistic: Shariff & Sheffet (2018)"
 PROOF = "dpbandits.algorithms.hidden: sensitivity in model, billboard lemma in joint"
 
 
@@ -53,90 +57,134 @@ def _published(budget: ApproxDP) -> float:
     return 4.0 * math.log(4.0 / budget.delta) / budget.epsilon
 
 
-@register(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class LinUCBJDP(PrivateContextPolicy):
-    """LinUCB with private features and rewards under joint differential privacy (Shariff & Sheffet
-    2018; here with exact noise).
+@cache
+def _composition(explore: type, *, published: bool) -> Composition:
+    """For a way to explore; ``published``: whether a paper has noise for it."""
+    way = WAYS[explore]
+    card = Card(
+        title=f"{way.title} with private features, joint DP",
+        source=f"{way.source}{STATISTIC}{UNKNOWN}",
+        proof=PROOF,
+        noise=(PublishedGaussian(_published) if published else "Gaussian",),
+        protects="contexts and rewards",
+        view="joint",
+        randomised=way.randomised,
+    )
+    return Composition(way.kernels, card)
 
-    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}`` with ``estimate = V^-1 (sum x r +
-    noise)`` and ``V = sum x x^T + noise + shift I``.
+
+@composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
+class HiddenLinear(HiddenPolicy):
+    """A linear bandit with private features and rewards under joint differential privacy, on noisy
+    sums that are released at rounds fixed in advance.
+
+    Whatever it explores by, it does so with ``estimate = V^-1 (sum x r + noise)`` and ``V = sum x
+    x^T + noise + shift I``; see ``regression``.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
+        explore: ``Divergence()`` (default), ``Optimism()`` or ``Sampling()``: how arms are chosen
+            with what was released.
+        horizon: an upper bound on the number of rounds.  After it nothing more is learned.
+            ``Divergence`` explores longer with a longer one; for others generous is fine.  None
+            with the hybrid counter.
+        batch: the most rounds between two releases, up to 10^12.  Batches of up to sqrt(horizon)
+            do not change the order of regret bounds (Chowdhury & Zhou 2022, Remark F.4), and there
+            is less noise.
+        growth: a batch is this share of the rounds before it, until batches are ``batch`` long; 0:
+            all are.
+        reward_weight: how much more of the precision falls on sums of x r than on those of x x^T.
+        counter: as in ``Linear``; by default the one with the least noise.
+        models: as in ``Linear``.
+        bounds: with ``calibration="paper"``, ``Optimism`` and ``growth=0``: "published" shift and
+            radius, or those of this package for the same noise, "exact" (see ``regression``).
+            Without they are exact.
+        **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget,
+            ``Optimism`` and ``growth=0`` noise, shift and radius are those of Shariff & Sheffet
+            (2018), for a binary tree of Gaussian matrices.
+
+    When to choose: features are as private as rewards, and whoever runs the policy is trusted with
+    both.  ``Divergence`` has the least regret, without a theorem; ``Optimism`` has a radius that is
+    proved to hold.
 
     Against the published mechanism: one noise for the vector and the matrix, at the exact joint
     sensitivity; correlated noise of a continual sum instead of a tree; and a shift that bounds this
     noise.
 
-    Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
-            learned.  None with the hybrid counter.
-        batch: rounds between two releases.  Batches of up to sqrt(horizon) do not change the order
-            of regret bounds (Chowdhury & Zhou 2022, Remark F.4), and there is less noise.
-        reward_weight: how much more of the precision falls on sums of x r than on those of x x^T.
-        counter: as in ``PrivateLinUCB``; by default the one with the least noise.
-        models: as in ``LinUCB``.
-        **options: see ``PrivateLinearOptions``.  With ``calibration="paper"`` and an ``ApproxDP``
-            budget noise, shift and radius are the published ones, for a binary tree of Gaussian
-            matrices.
-        bounds: with ``calibration="paper"`` "published" shift and radius, or those of this package
-            for the same noise, "exact" (see ``regression``); without they are exact.
-
-    When to choose: features are as private as rewards, whoever runs the policy is trusted with
-    both, and the radius is to be one that is proved to hold; ``LinearIMEDJDP`` has less regret.
-
     Example:
-        >>> from dpbandits import ZCDP
         >>> import numpy as np
-        >>> policy = LinUCBJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
+        >>> policy = HiddenLinear(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
         >>> policy.update(1.0)
         True
     """
 
-    card = Card(
-        title="LinUCB with private features, joint DP",
-        source=SOURCE,
-        proof=PROOF,
-        noise=(PublishedGaussian(_published),),
-        protects="contexts and rewards",
-        view="joint",
-        errata=(JOINT,),
-    )
     _covers = True
-    kernels = OPTIMISTIC
+
+    @classmethod
+    def composition(cls, *, explore: Any, growth: float = 0.1, **_: Any) -> Composition:
+        """What follows from the way to explore, and whether batches grow."""
+        published = isinstance(explore, Optimism) and growth == 0.0
+        return _composition(type(explore), published=published)
 
     def __init__(
         self,
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
+        explore: Optimism | Sampling | Divergence = Divergence(),  # noqa: B008  (a value)
         horizon: int | None = None,
         batch: int = 1,
+        growth: float = 0.1,
         reward_weight: float = 1.0,
         counter: str | None = None,
         models: str = "shared",
         bounds: str = "published",
-        **options: Unpack[PrivateLinearOptions],
+        **options: Unpack[HiddenOptions],
     ) -> None:
-        self._weight = real("reward_weight", reward_weight, 1e-6, 1e6)
-        self._noise_as_published = asks_for_published(options, budget)
-        self._published, chosen = chosen_bounds(bounds, self._noise_as_published)
-        if self._noise_as_published:
-            counter = self._published_counter(counter, self._weight)
+        explore = self._explored(explore)
+        choice("bounds", bounds, ("exact", "published"))
+        most = integer("batch", batch, 1, MOST_ROUNDS)
+        if growth != 0.0 or most == MOST_ROUNDS:
+            real("growth", growth, 0.01, 1e6)
+        real("reward_weight", reward_weight, 1e-6, 1e6)
+        if isinstance(explore, Optimism) and growth == 0.0 and asks_for_published(options, budget):
+            counter = _published_counter(counter, reward_weight)
             refuse_unpublished(options)
-            self._weight = math.sqrt(2.0)
+        else:
+            bounds = "published"  # nothing else is known of
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            "explore": explore,
+            "batch": most,
+            "growth": float(growth),
             "reward_weight": reward_weight,
-            **chosen,
             **running_sum(horizon, counter),
-            **modelled(models),
+            "models": choice("models", models, ("shared", "disjoint")),
+            "bounds": bounds,
         }
-        super().__init__(own, budget=budget, **options)
+        composition = self.composition(explore=explore, growth=growth)
+        super().__init__(own, budget=budget, composition=composition, **options)
+
+    @property
+    def _schedule(self) -> Schedule:
+        batch, growth = self.config["batch"], self.config["growth"]
+        if growth == 0.0:
+            return Schedule(batch)
+        return Schedule(1, growth, math.inf if batch == MOST_ROUNDS else float(batch))
+
+    @property
+    def _noise_as_published(self) -> bool:
+        asked = self.config["calibration"] == "paper" and isinstance(self.budget, ApproxDP)
+        return asked and isinstance(self.config["explore"], Optimism) and not self.config["growth"]
+
+    @property
+    def _weight(self) -> float:
+        return math.sqrt(2.0) if self._noise_as_published else super()._weight
 
     def _moved(self, reward: float, length: float) -> float:
         if not self._noise_as_published:
@@ -158,85 +206,100 @@ class LinUCBJDP(PrivateContextPolicy):
         log_odds = 2.0 * math.log(2.0 / self._each_failure)
         return params._replace(matrix_norm=bound, vector_norm=gamma, log_odds=log_odds)
 
-    @staticmethod
-    def _published_counter(counter: str | None, weight: float) -> str:
-        if weight != 1.0:
-            raise ArgumentError(
-                f"reward_weight must be 1 with calibration='paper', got {weight!r}", "reward_weight"
-            )
-        if counter not in (None, "tree"):
-            raise ArgumentError(
-                f"counter must be 'tree' or None with calibration='paper', got {counter!r}",
-                "counter",
-            )
-        return "tree"
+
+def _published_counter(counter: str | None, weight: float) -> str:
+    if weight != 1.0:
+        raise ArgumentError(
+            f"reward_weight must be 1 with calibration='paper', got {weight!r}", "reward_weight"
+        )
+    if counter not in (None, "tree"):
+        raise ArgumentError(
+            f"counter must be 'tree' or None with calibration='paper', got {counter!r}",
+            "counter",
+        )
+    return "tree"
 
 
-@register(n_arms=3, dimension=2, horizon=30_000)
-class AdaCOFULJDP(PrivateContextPolicy):
-    """Rarely switching OFUL with private features and rewards under joint differential privacy.
+# By name ----------------------------------------------------------------------------------------
 
-    Estimate, radius and V change when the number of rounds has grown by 1 + C since the last
-    change: a schedule that is fixed in advance, because the determinant of V, which ``AdaCOFUL``
-    waits for, would tell of features.
+MODELS = given("models", "shared", quiet=True)
+OPTIMISM = like(
+    Optimism,
+    "failure_probability",
+    "radius_scale",
+    parameter_bound=given("parameter_bound", 1.0),
+)
+_MODEL = "ridge subgaussian context_bound"
+_REPAIR = "repair switch"
 
-    Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds; generous is fine.
-        growth: C.
-        counter: as in ``PrivateLinUCB``; by default the one with the least noise.
-        models: as in ``LinUCB``.
-        **options: see ``PrivateLinearOptions``.
-
-    When to choose: as ``LinUCBJDP``, for a large number of rounds: the fewer releases, the less
-    noise.
-
-    Example:
-        >>> from dpbandits import ZCDP
-        >>> import numpy as np
-        >>> policy = AdaCOFULJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> policy.pull(np.eye(3)[:2]).arm in (0, 1)
-        True
-    """
-
-    card = Card(
-        title="Rarely switching OFUL with private features, joint DP",
-        source=(
-            "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Algorithm 3, on a"
-            " fixed schedule, with the statistic of Shariff & Sheffet (2018)"
-        ),
-        proof=PROOF,
-        noise=("Gaussian",),
-        protects="contexts and rewards",
-        view="joint",
-        errata=(ADAC_OFUL,),
-    )
-    _covers = True
-    kernels = OPTIMISTIC
-
-    def __init__(
-        self,
-        n_arms: int,
-        dimension: int,
-        *,
-        budget: ZCDP | ApproxDP | RDP | None,
-        horizon: int,
-        growth: float = 0.1,
-        counter: str | None = None,
-        models: str = "shared",
-        **options: Unpack[PrivateLinearOptions],
-    ) -> None:
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "growth": real("growth", growth, 0.01, 1e6),
-            **running_sum(horizon, counter),
-            **modelled(models),
-        }
-        super().__init__(own, budget=budget, **options)
-
-    @property
-    def _schedule(self) -> Schedule:
-        return Schedule(1, self.config["growth"])
+LinUCBJDP = preset(
+    "LinUCBJDP",
+    HiddenLinear,
+    f"n_arms dimension batch reward_weight bounds horizon counter models {_MODEL} parameter_bound"
+    f" failure_probability radius_scale {_REPAIR}",
+    """LinUCB with private features and rewards under joint differential privacy (Shariff & Sheffet
+    2018; here with exact noise): ``HiddenLinear`` with ``Optimism``, in batches of one length.
+    """,
+    about={"source": SOURCE, "errata": (JOINT,)},
+    explore=OPTIMISM,
+    growth=0.0,
+    models=MODELS,
+    bounds=given("bounds", "published", quiet=True),
+)
+AdaCOFULJDP = preset(
+    "AdaCOFULJDP",
+    HiddenLinear,
+    f"n_arms dimension growth horizon counter models {_MODEL} parameter_bound failure_probability"
+    f" radius_scale {_REPAIR}",
+    """Rarely switching OFUL with private features and rewards under joint differential privacy:
+    ``HiddenLinear`` with ``Optimism``, whose batches grow.  Their schedule is fixed in advance,
+    because the determinant of V, which ``AdaCOFUL`` waits for, would tell of features.
+    """,
+    about={
+        "title": "Rarely switching OFUL with private features, joint DP",
+        "source": "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Algorithm 3,"
+        " on a fixed schedule, with the statistic of Shariff & Sheffet (2018)",
+        "errata": (ADAC_OFUL,),
+    },
+    example={"n_arms": 3, "dimension": 2, "horizon": 30_000},
+    explore=OPTIMISM,
+    batch=MOST_ROUNDS,
+    reward_weight=1.0,
+    models=MODELS,
+    bounds="published",
+)
+LinearThompsonJDP = preset(
+    "LinearThompsonJDP",
+    HiddenLinear,
+    f"n_arms dimension batch inflation horizon counter models {_MODEL} {_REPAIR}",
+    """Linear Thompson sampling with private features and rewards under joint differential privacy,
+    with the law of the noise in the posterior: ``HiddenLinear`` with ``Sampling``.
+    """,
+    about={"source": f"{WAYS[Sampling].source}{STATISTIC}"},
+    explore=like(Sampling, "inflation"),
+    growth=0.0,
+    reward_weight=1.0,
+    models=MODELS,
+    bounds="published",
+)
+LinearIMEDJDP = preset(
+    "LinearIMEDJDP",
+    HiddenLinear,
+    f"n_arms dimension batch growth alpha margin horizon counter models {_MODEL} {_REPAIR}"
+    " parameter_bound",
+    """Indexed minimum empirical divergence for a linear model with private features and rewards
+    under joint differential privacy: ``HiddenLinear`` with ``Divergence``, the default with private
+    contexts.  Before anything is known, choices are random, and their propensities have no closed
+    form.
+    """,
+    about={"source": f"{WAYS[Divergence].source}{STATISTIC}"},
+    explore=like(
+        Divergence,
+        alpha=given("alpha", 1.3),
+        margin=given("margin", 2.0),
+        parameter_bound=given("parameter_bound", 1.0),
+    ),
+    reward_weight=1.0,
+    models=MODELS,
+    bounds="published",
+)

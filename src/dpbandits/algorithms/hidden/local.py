@@ -1,35 +1,140 @@
-"""LinUCB under local differential privacy: features, arm and reward stay on a person's device.
+"""Linear bandits under local differential privacy: features, arm and reward stay on a person's
+device.
 
 What crosses the wall, which stands around each person: one report, [x r ; svec(x x^T)] in the block
 of its model, all with normal noise of its own; two records of hers differ by at most as ``model``
-says.  The server
-adds reports up, and looks at the sum once in a batch.  The device chooses with what the server has
-published, so that the arm does not leave it either: a server that delivered the arm would learn it.
+says.  The server adds reports up, and looks at the sum once in a batch.  The device chooses with
+what the server has published, so that the arm does not leave it either: a server that delivered the
+arm would learn it.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Unpack
+from functools import cache
+from typing import Any, ClassVar, Unpack
 
-from ...policies import Card, register
+import numpy as np
+
+from ...errors import ArgumentError
+from ...policies import Card, composed, given, like, preset
+from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
-from ...validation import flag, integer
+from ...privacy.randomiser import VectorRandomiser
+from ...session.options import WILDEST
+from ...tables import as_numbers
+from ...validation import choice, flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import REPORTS
-from ..bases.linear import modelled
-from .model import OPTIMISTIC, joint_sensitivity, of_reports, on_arrival
+from ..exploration import Divergence, Optimism, Sampling
+from .device import Device
+from .joint import MODELS, OPTIMISM, STATISTIC
+from .model import joint_sensitivity, of_reports, on_arrival
 from .policy import (
-    PrivateLinearOptions,
+    UNKNOWN,
+    WAYS,
+    HiddenOptions,
+    HiddenPolicy,
     asks_for_published,
-    chosen_bounds,
     refuse_unpublished,
 )
-from .reports import ReportPolicy
 from .state import Params
 
 PROOF = "dpbandits.algorithms.hidden: sensitivity in model"
+
+
+class LocalPolicy(HiddenPolicy):
+    """The base of servers of people's devices, which choose, and send reports that they have
+    randomised.
+    """
+
+    _device: ClassVar[type[Device]] = Device
+    _devices = 0
+
+    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
+        super().__init__(config, budget=budget, **options)
+        if self.takes_reports and budget is not None:
+            self._randomiser(0)  # which may refuse the grid
+
+    @property
+    def _counting(self) -> str | None:
+        return "independent"
+
+    def device(self) -> Device:
+        """What a person's device runs, with all that has been published by now.
+
+        For a device that does not trust the server, make it of a policy of the device's own, with
+        the same arguments, and let it ``use`` the choosers that the server sends as JSON.
+
+        Raises:
+            ArgumentError: the policy has no budget.
+        """
+        if self.budget is None:
+            raise ArgumentError("budget must not be None for a device", "budget")
+        self._devices += 1
+        return self._device(
+            self.chooser(),
+            self.params,
+            self._randomiser(self._devices),
+            self.reward_range,
+            self.default_reward,
+            self.max_rounds or 1,
+        )
+
+    def _randomiser(self, number: int) -> VectorRandomiser:
+        """With simulated noise that no other device of this policy has."""
+        return VectorRandomiser(
+            self.channel,
+            self.statistic.max_sensitivity,
+            self.statistic.max_abs_contribution,
+            noise=self.config["noise"],
+            grid=self.config["grid"],
+            seed=self.config["seed"],
+            number=number,
+        )
+
+    def receive(self, report: Any) -> bool:
+        """Take in a device's report, a vector of as many numbers as devices of this policy send:
+        with a linear model, shape (d + d (d + 1) / 2,), or with one model per arm K times as long.
+
+        Returns:
+            Whether the policy learns from it: False once ``horizon`` reports were taken.
+
+        Raises:
+            ArgumentError: this policy takes no reports, or no device has made this one.
+            BudgetExhausted: the planned number of reports has been taken.
+            ClaimError: as in ``update`` of other policies.
+        """
+        if not self.takes_reports:
+            raise ArgumentError("reports must be True for a policy that receives them", "reports")
+        taken, size, most = as_numbers(report), self.statistic.size, self._most_reported
+        if taken.shape != (size,) or not (np.abs(taken) <= most).all():
+            raise ArgumentError(
+                f"report must hold {size} numbers between {-most:.6g} and {most:.6g}, as devices"
+                " send",
+                "report",
+            )
+        return self._received(taken.astype(np.float64))
+
+    @property
+    def _most_reported(self) -> float:
+        """What no number of a report exceeds in size."""
+        return self.statistic.max_abs_contribution + WILDEST * self.noise_scale
+
+    def _assumed(self) -> list[str]:
+        if not self.takes_reports:
+            return super()._assumed()
+        return [
+            f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
+            "the arm is carried out on the person's device, and nobody else sees it",
+            "the contexts of others, which arms are open among them, and their rewards owe nothing"
+            " to her record and to her decision but"
+            " by way of reports",
+            "a report is sent at a time that owes nothing to what it holds, and a person has one"
+            f" device, which sends {self.max_rounds or 'one'} in all and of which no older copy is"
+            " used again",
+        ]
 
 
 def _published(budget: ApproxDP) -> float:
@@ -40,68 +145,60 @@ def _published(budget: ApproxDP) -> float:
     return std / joint_sensitivity(1.0, 1.0)
 
 
-class LocalPolicy(ReportPolicy):
-    """The base of policies that learn a linear model from randomised reports."""
-
-    _of_reports = staticmethod(of_reports)
-
-    def __init__(
-        self,
-        config: dict[str, Any],
-        *,
-        budget: Budget | None,
-        horizon: int,
-        batch: int,
-        reports: bool,
-        **options: Any,
-    ) -> None:
-        if flag("reports", reports):
-            self.kernels = self._of_reports(self.kernels)
-        own = {
-            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-        }
-        super().__init__({**config, **own}, budget=budget, reports=reports, **options)
-
-    @property
-    def _counting(self) -> str:
-        return "independent"
+@cache
+def _composition(explore: type, *, reports: bool) -> Composition:
+    way = WAYS[explore]
+    card = Card(
+        title=f"{way.title} with private features, local DP",
+        source=f"{way.source}{STATISTIC}{UNKNOWN}",
+        proof=PROOF,
+        noise=(PublishedGaussian(_published) if explore is Optimism else "Gaussian",),
+        trust_model="local",
+        protects="contexts and rewards",
+        view="joint",
+        learns_at_once=True,
+        randomised=way.randomised,
+    )
+    arriving = of_reports if reports else on_arrival
+    return Composition(arriving(way.kernels), card)
 
 
-@register(n_arms=3, dimension=2, horizon=30_000)
-class LinUCBLDP(LocalPolicy):
-    """LinUCB on reports that every person's device has randomised (Zheng, Cai, Huang, Li & Wang
-    2020; here with exact noise).
+@composed(n_arms=3, dimension=2, horizon=30_000)
+class HiddenLinearLocal(LocalPolicy):
+    """A linear bandit on reports that every person's device has randomised.
 
     With ``reports=True`` this is the server: ``device()`` gives what a person's device runs, which
     chooses and reports, and ``receive`` takes the reports; it has no ``pull``.  Without, whoever
     calls ``pull`` and ``update`` sees features and rewards, and is trusted with them.
-
-    Against the published mechanism: one noise for the vector and the matrix, at the exact joint
-    sensitivity and budget.
 
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
-        horizon: an upper bound on the number of rounds; generous is fine.
+        horizon: an upper bound on the number of rounds.  ``Divergence`` explores longer with a
+            longer one; for others generous is fine.
+        explore: as in ``HiddenLinear``.
         batch: reports between two estimates.  Batches of up to horizon^(3/4) do not change the
             order of regret bounds (Chowdhury & Zhou 2022, Remark F.2).
         reports: whether this is the server of devices.
-        models: as in ``LinUCB``.
-        **options: see ``PrivateLinearOptions``.  With ``calibration="paper"`` and an ``ApproxDP``
-            budget noise, shift and radius are the published ones.  They are for features and
-            rewards of length 1; noise is proportional to how far a record moves a report.
-        bounds: as in ``LinUCBJDP``.
+        models: as in ``Linear``.
+        bounds: as in ``HiddenLinear``, for ``Optimism``.
+        **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget and
+            ``Optimism`` noise, shift and radius are those of Zheng et al. (2020).  They are for
+            features and rewards of length 1; noise is proportional to how far a record moves a
+            report.
 
     When to choose: nobody may be trusted with features.  Regret is far above that of the central
     model.
 
+    Against the published mechanism: one noise for the vector and the matrix, at the exact joint
+    sensitivity and budget.
+
     Example:
         >>> from dpbandits import ZCDP
         >>> import numpy as np
-        >>> server = LinUCBLDP(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
+        >>> server = HiddenLinearLocal(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()
         >>> device.choose(np.eye(3)[:2]) in (0, 1)
         True
@@ -109,22 +206,12 @@ class LinUCBLDP(LocalPolicy):
         True
     """
 
-    card = Card(
-        title="LinUCB with private features, local DP",
-        source=(
-            "Zheng, Cai, Huang, Li & Wang (2020), Locally Differentially Private (Contextual)"
-            " Bandits Learning"
-        ),
-        proof=PROOF,
-        noise=(PublishedGaussian(_published),),
-        trust_model="local",
-        protects="contexts and rewards",
-        view="joint",
-        learns_at_once=True,
-        errata=(REPORTS,),
-    )
     _covers = True
-    kernels = on_arrival(OPTIMISTIC)
+
+    @classmethod
+    def composition(cls, *, explore: Any, reports: bool = False, **_: Any) -> Composition:
+        """What follows from the way to explore, and from what arrives."""
+        return _composition(type(explore), reports=reports)
 
     def __init__(
         self,
@@ -133,27 +220,48 @@ class LinUCBLDP(LocalPolicy):
         *,
         budget: Budget | None,
         horizon: int,
+        explore: Optimism | Sampling | Divergence = Divergence(),  # noqa: B008  (a value)
         batch: int = 1,
         reports: bool = False,
         models: str = "shared",
         bounds: str = "published",
-        **options: Unpack[PrivateLinearOptions],
+        **options: Unpack[HiddenOptions],
     ) -> None:
-        as_published = asks_for_published(options, budget)
-        self._published, chosen = chosen_bounds(bounds, as_published)
-        # Exact bounds take the noise on a square for twice the variance that it has then, so they
-        # hold: norms of normal noise are the smaller the less covariance it has (Anderson 1955).
-        if as_published:  # the same noise on x r, squares and products
-            self._weight = self._diagonal = math.sqrt(2.0)
+        explore = self._explored(explore)
+        choice("bounds", bounds, ("exact", "published"))
+        if isinstance(explore, Optimism) and asks_for_published(options, budget):
             refuse_unpublished(options)
-        super().__init__(
-            {"n_arms": n_arms, "dimension": dimension, **chosen, **modelled(models)},
-            budget=budget,
-            horizon=horizon,
-            batch=batch,
-            reports=reports,
-            **options,
-        )
+        else:
+            bounds = "published"  # nothing else is known of
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "explore": explore,
+            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            "reports": flag("reports", reports),
+            "models": choice("models", models, ("shared", "disjoint")),
+            "bounds": bounds,
+        }
+        composition = self.composition(explore=explore, reports=reports)
+        super().__init__(own, budget=budget, composition=composition, **options)
+
+    @property
+    def _noise_as_published(self) -> bool:
+        asked = self.config["calibration"] == "paper" and isinstance(self.budget, ApproxDP)
+        return asked and isinstance(self.config["explore"], Optimism)
+
+    # Published noise is the same on x r, squares and products.  Exact bounds take that on a square
+    # for twice the variance that it has, so they hold: norms of normal noise are the smaller the
+    # less covariance it has (Anderson 1955).
+
+    @property
+    def _weight(self) -> float:
+        return self._diagonal
+
+    @property
+    def _diagonal(self) -> float:
+        return math.sqrt(2.0) if self._noise_as_published else 1.0
 
     def _with_published_bounds(self, params: Params) -> Params:
         """With the constants of Zheng et al. (2020), for the first report."""
@@ -165,3 +273,56 @@ class LinUCBLDP(LocalPolicy):
             vector_norm=std * math.sqrt(d / bound),
             log_odds=2.0 * math.log(rounds),
         )
+
+
+# By name ----------------------------------------------------------------------------------------
+
+_MODEL = "ridge subgaussian context_bound"
+
+LinUCBLDP = preset(
+    "LinUCBLDP",
+    HiddenLinearLocal,
+    f"n_arms dimension bounds models horizon batch reports {_MODEL} parameter_bound"
+    " failure_probability radius_scale repair switch",
+    """LinUCB on reports that every person's device has randomised (Zheng, Cai, Huang, Li & Wang
+    2020; here with exact noise): ``HiddenLinearLocal`` with ``Optimism``.
+    """,
+    about={
+        "source": "Zheng, Cai, Huang, Li & Wang (2020), Locally Differentially Private (Contextual)"
+        " Bandits Learning",
+        "errata": (REPORTS,),
+    },
+    explore=OPTIMISM,
+    models=MODELS,
+    bounds=given("bounds", "published", quiet=True),
+)
+LinearThompsonLDP = preset(
+    "LinearThompsonLDP",
+    HiddenLinearLocal,
+    f"n_arms dimension inflation models horizon batch reports {_MODEL} repair switch",
+    """Linear Thompson sampling on reports that every person's device has randomised, with the law
+    of their noise in the posterior: ``HiddenLinearLocal`` with ``Sampling``.
+    """,
+    about={"source": f"{WAYS[Sampling].source}{STATISTIC}"},
+    explore=like(Sampling, "inflation"),
+    models=MODELS,
+    bounds="published",
+)
+LinearIMEDLDP = preset(
+    "LinearIMEDLDP",
+    HiddenLinearLocal,
+    f"n_arms dimension alpha margin models horizon batch reports {_MODEL} repair switch"
+    " parameter_bound",
+    """Linear IMED on reports that every person's device has randomised: ``HiddenLinearLocal`` with
+    ``Divergence``.
+    """,
+    about={"source": f"{WAYS[Divergence].source}{STATISTIC}"},
+    explore=like(
+        Divergence,
+        alpha=given("alpha", 1.3),
+        margin=given("margin", 2.0),
+        parameter_bound=given("parameter_bound", 1.0),
+    ),
+    models=MODELS,
+    bounds="published",
+)

@@ -1,22 +1,26 @@
-"""What the policies with private contexts share: sensitivity, noise and schedule of ``model``."""
+"""What the policies with private contexts share: how they explore, and sensitivity, noise and
+schedule of ``model``.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ...errors import ArgumentError
-from ...policies import Statistic
+from ...policies import Kernels, Statistic
+from ...policies.parts import part
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import Certified
 from ...privacy.continual import Independent
-from ...validation import choice, real
+from ...validation import choice
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.linear import MODEL, RADIUS, LinearOptions, LinearPolicy, ModelOptions
+from ..bases.linear import MODEL, LinearPolicy, ModelOptions
 from ..bases.schedules import Schedule
+from ..exploration import EXPLORATIONS, Divergence, Optimism, Sampling, resolved
 from ..maths.confidence import gaussian_norm, planned_walk, symmetric_norm
-from .model import DIVERGENT, SAMPLED, joint_sensitivity
+from .model import DIVERGENT, OPTIMISTIC, SAMPLED, joint_sensitivity
 from .state import Params, statistic_size
 
 _ULP = 2.0**-52
@@ -28,7 +32,7 @@ _NOTHING = 1e-6  # the multiplier of Gaussian noise that hides nothing
 REPAIR: dict[str, Any] = {"repair": "shift", "switch": 0.0}
 
 
-class PrivateModelOptions(ModelOptions, total=False):
+class HiddenOptions(ModelOptions, total=False):
     """Constructor arguments of policies with private features, beside their own and those of
     ``ModelOptions``.
 
@@ -43,33 +47,43 @@ class PrivateModelOptions(ModelOptions, total=False):
     switch: float
 
 
-class PrivateIMEDOptions(PrivateModelOptions, total=False):
-    """Those of ``PrivateModelOptions``, and one more.
+class Way(NamedTuple):
+    """What follows from how a linear model with private features explores."""
 
-    parameter_bound: on the norm of the unknown parameter, towards which what is not known yet may
-        lie.  Default 1.
-    """
+    kernels: Kernels
+    title: str
+    source: str
+    randomised: bool
 
-    parameter_bound: float
 
-
-class PrivateLinearOptions(LinearOptions, PrivateModelOptions, total=False):
-    """Those of ``LinearOptions`` and of ``PrivateModelOptions``."""
+WAYS: dict[type, Way] = {
+    Optimism: Way(
+        OPTIMISTIC,
+        "LinUCB",
+        "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic"
+        " Bandits",
+        False,
+    ),
+    Sampling: Way(
+        SAMPLED,
+        "linear Thompson sampling",
+        "Agrawal & Goyal (2013), Thompson Sampling for Contextual Bandits with Linear Payoffs",
+        True,
+    ),
+    Divergence: Way(
+        DIVERGENT,
+        "linear IMED",
+        "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for Linear"
+        " Bandits",
+        True,
+    ),
+}
+UNKNOWN = "; no theorem on the regret of this combination is known"
 
 
 def asks_for_published(options: Mapping[str, object], budget: Budget | None) -> bool:
     """Whether noise is to be that of a paper, all of which have it for (epsilon, delta)."""
     return options.get("calibration") == "paper" and isinstance(budget, ApproxDP)
-
-
-def chosen_bounds(bounds: str, noise_as_published: bool) -> tuple[bool, dict[str, str]]:
-    """Whether shift and radius are the published ones, and what ``config`` says of that: nothing
-    where they belong to the noise, which keeps the random numbers of such policies.
-    """
-    exact = choice("bounds", bounds, ("exact", "published")) == "exact"
-    return noise_as_published and not exact, (
-        {"bounds": bounds} if noise_as_published and exact else {}
-    )
 
 
 def refuse_unpublished(
@@ -105,25 +119,57 @@ class AsPublished:
         return Certified(1.0 / ApproxDP(budget.epsilon, max(delta, 1e-300)).mu)
 
 
-class PrivateContextPolicy(LinearPolicy):
-    """The base of policies with a linear model whose features are behind the wall.
+class HiddenPolicy(LinearPolicy):
+    """The base of policies with a linear model whose features are behind the wall."""
 
-    A subclass says when it releases: ``_schedule``.
-    """
-
-    _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, **REPAIR}
-    _weight: float = 1.0
-    _diagonal: float = 1.0
-    _published: bool = False
+    _options: ClassVar[dict[str, Any]] = {**MODEL, **REPAIR}
+    _explorations: ClassVar[tuple[type, ...]] = EXPLORATIONS
+    _constants: ClassVar[dict[str, Any]] = {  # of ways to explore, where none are given
+        "parameter_bound": 1.0,
+        "alpha": 1.3,
+        "margin": 2.0,
+        "share": None,  # see ``_share``
+    }
+    _share: ClassVar[float] = 0.15  # of noise that changes slowly
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         choice("repair", options.get("repair", "shift"), ("shift", "clip"))
         super().__init__(config, budget=budget, **options)
 
+    @classmethod
+    def _explored(cls, explore: Any) -> Any:
+        """``explore`` with the constants of the class, where it leaves them open."""
+        found = part("explore", explore, cls._explorations)
+        return resolved(found, cls.__name__, **cls._constants)
+
+    # What a subclass may say otherwise ----------------------------------------------------------
+
     @property
     def _schedule(self) -> Schedule:
         """When releases are made."""
         return Schedule(self.config["batch"])
+
+    @property
+    def _noise_as_published(self) -> bool:
+        """Whether the noise is that of a paper."""
+        return False
+
+    @property
+    def _published(self) -> bool:
+        """Whether shift and radius are the published ones."""
+        return self._noise_as_published and self.config.get("bounds") == "published"
+
+    @property
+    def _weight(self) -> float:
+        """By how much more of the precision falls on rewards."""
+        return float(self.config.get("reward_weight", 1.0))
+
+    @property
+    def _diagonal(self) -> float:
+        """The weight of squared features."""
+        return 1.0
+
+    # The statistic ------------------------------------------------------------------------------
 
     @property
     def _holds(self) -> bool:
@@ -169,6 +215,14 @@ class PrivateContextPolicy(LinearPolicy):
         """A bound on w |r|."""
         return self._weight * max(map(abs, self.reward_range))
 
+    def _moved(self, reward: float, length: float) -> float:
+        """By how much a record moves the statistic, for bounds on weighted rewards and features.
+
+        With squares as heavy as products it is sqrt(2) times the upper triangle, which moves no
+        farther than x x^T, and as far where the difference of two records is diagonal.
+        """
+        return self._diagonal * joint_sensitivity(reward / self._diagonal, length)
+
     def _statistic(self) -> Statistic:
         bound, (batch, growth, most) = self.context_bound, self._schedule
         longest = batch if growth == 0.0 else min(self._horizon or math.inf, most)
@@ -182,7 +236,13 @@ class PrivateContextPolicy(LinearPolicy):
             counter=self._counter,
         )
 
+    # What kernels know --------------------------------------------------------------------------
+
     def _params(self) -> Any:
+        params = self._for_regression()
+        return self._with_published_bounds(params) if self._published else self._for_choice(params)
+
+    def _for_regression(self) -> Params:
         private = self.budget is not None
         # Of rewards, the norm of N, and that of z.
         shares = [max(share * self._each_failure, 1e-300) for share in _SHARES]
@@ -197,8 +257,9 @@ class PrivateContextPolicy(LinearPolicy):
         )
         steps = 0.5 * (self._releases or _STEPS)
         matrix_norm = self._matrix_norm(std, releases, shares[1])
-        params = Params(
+        return Params(
             **self._model(),
+            **self._schedule._asdict(),
             n_models=self.n_models,
             weight=self._weight,
             diagonal=self._diagonal,
@@ -214,10 +275,25 @@ class PrivateContextPolicy(LinearPolicy):
             radius_scale=self._radius_scale,
             clips=self.config.get("repair") == "clip",
             switch=float(self.config.get("switch", 0.0)),
-            **self._schedule._asdict(),
             movement=self.statistic.max_sensitivity,
         )
-        return self._with_published_bounds(params) if self._published else params
+
+    def _for_choice(self, params: Params) -> Params:
+        """With what the way to explore needs to know."""
+        explore = self.config.get("explore")
+        if isinstance(explore, Sampling):
+            return params._replace(radius_scale=explore.inflation)
+        if not isinstance(explore, Divergence):
+            return params
+        share = explore.share
+        if share is None:
+            share = self._share if params.adds_up and self.budget is not None else _SHARE
+        return params._replace(
+            **self._for_imed(),
+            radius_scale=math.sqrt(explore.alpha or 1.0),
+            margin=math.log(explore.margin or 1.0),
+            share=share,
+        )
 
     def _matrix_norm(self, std: float, releases: int, probability: float) -> float:
         """What the norms of N stay below in so many releases with 1 - ``probability``."""
@@ -227,52 +303,6 @@ class PrivateContextPolicy(LinearPolicy):
         """The same of |n - N theta|, for standard deviations along theta and across."""
         return gaussian_norm(self.dimension, std, releases, probability, axis)
 
-    def _moved(self, reward: float, length: float) -> float:
-        """By how much a record moves the statistic, for bounds on weighted rewards and features.
-
-        With squares as heavy as products it is sqrt(2) times the upper triangle, which moves no
-        farther than x x^T, and as far where the difference of two records is diagonal.
-        """
-        return self._diagonal * joint_sensitivity(reward / self._diagonal, length)
-
     def _with_published_bounds(self, params: Params) -> Params:
-        return params
-
-
-class ThompsonPolicy(PrivateContextPolicy):
-    """The base of those that choose by a draw of theta: there is no radius."""
-
-    kernels = SAMPLED
-    _options: ClassVar[dict[str, Any]] = {**MODEL, **REPAIR}
-
-    def _inflated(self, inflation: float) -> dict[str, float]:
-        """Check and keep what multiplies the spread of the draw."""
-        self._inflation = real("inflation", inflation, 0.0, 1e12)
-        return {"inflation": self._inflation}
-
-    def _params(self) -> Any:
-        return super()._params()._replace(radius_scale=self._inflation)
-
-
-class IMEDPolicy(PrivateContextPolicy):
-    """The base of those that choose by minimum empirical divergence: there is no radius."""
-
-    kernels = DIVERGENT
-    _options: ClassVar[dict[str, Any]] = {**MODEL, **REPAIR, "parameter_bound": 1.0}
-    _share_adding_up: ClassVar[float] = 0.15  # of noise that changes slowly
-
-    def _weighed(self, alpha: float, margin: float) -> dict[str, float]:
-        """Check and keep the constants of the index."""
-        self._optimism = real("alpha", alpha, 1e-3, 1e3)
-        self._margin = real("margin", margin, 1.0, 1e6)
-        return {"alpha": self._optimism, "margin": self._margin}
-
-    def _params(self) -> Any:
-        params = super()._params()
-        adds_up = params.adds_up and self.budget is not None
-        return params._replace(
-            radius_scale=math.sqrt(self._optimism),
-            **self._for_imed(),
-            share=self._share_adding_up if adds_up else _SHARE,
-            margin=math.log(self._margin),
-        )
+        """With shift and radius of a paper."""
+        raise NotImplementedError

@@ -24,12 +24,14 @@ noise for that of the orthogonal ensemble, which has more on the diagonal.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, Unpack
+from functools import cache, cached_property
+from typing import Any, ClassVar, Unpack
 
 from ...errors import ArgumentError
-from ...policies import Card, register
+from ...policies import Card, composed, given, like, preset
+from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.continual import Counter, Independent, IndependentIntegers
 from ...shuffle import (
@@ -48,15 +50,18 @@ from ...shuffle.randomness import seed_of
 from ...validation import choice, flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES, SHUFFLED_THEOREMS
-from ..bases.linear import modelled
 from ..bases.schedules import Schedule
+from ..exploration import Divergence, Optimism, Sampling
 from ..maths.confidence import gaussian_norm, symmetric_norm
 from .device import ShuffledDevice
-from .model import OPTIMISTIC, of_batches
+from .joint import MODELS, OPTIMISM, STATISTIC
+from .model import of_batches
 from .policy import (
+    UNKNOWN,
+    WAYS,
     AsPublished,
-    PrivateContextPolicy,
-    PrivateLinearOptions,
+    HiddenOptions,
+    HiddenPolicy,
     asks_for_published,
     refuse_unpublished,
 )
@@ -90,75 +95,143 @@ PROOF = (
 )
 
 
-class ShuffledPolicy(PrivateContextPolicy):
-    """The base of policies that learn from what a shuffler lets out."""
+@cache
+def _composition(explore: type, *, messages: bool) -> Composition:
+    way = WAYS[explore]
+    card = Card(
+        title=f"{way.title} with private features, shuffle model",
+        source=f"{way.source}{STATISTIC}{UNKNOWN}",
+        proof=PROOF,
+        noise=("certified",),
+        trust_model="shuffle",
+        protects="contexts and rewards",
+        view="shuffle",
+        learns_at_once=messages,
+        randomised=way.randomised,
+        errata=(SHUFFLED_MESSAGES, SHUFFLED_BITS),
+    )
+    return Composition(of_batches(way.kernels) if messages else way.kernels, card)
 
-    _batch: int
 
+@composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
+class HiddenLinearShuffled(HiddenPolicy):
+    """A linear bandit on sums of batches of people, which leave a shuffler with the noise of all of
+    them.
+
+    With ``messages=True`` this is the server: ``device()`` gives what a person's device runs, which
+    chooses, and makes the messages that go to the ``shuffler()``; ``receive`` takes in what the
+    shuffler lets out.  It has no ``pull``.  Without, whoever calls ``pull`` and ``update`` sees
+    features and rewards, and is trusted with them.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
+            the non-private counterpart.
+        horizon: an upper bound on the number of people; generous costs little.  ``Divergence``
+            explores longer with a longer one.
+        explore: as in ``HiddenLinear``; alpha and share of ``Divergence`` are higher by default, as
+            noise changes slowly.
+        batch: people in a batch, or "published" for the rule of the paper
+            (``dpbandits.shuffle.published_batch``), without a budget that which knows of none.
+        protocol: "modular" (secure aggregation), "bits" (P_Vec) or "reports" (P_Amp), see
+            ``dpbandits.shuffle``.
+        level: what keeps the budget: "shuffle" what leaves the shuffler, "local" a person's
+            messages by themselves; then what leaves the shuffler keeps more.
+        levels: steps of the protocol's grid; by default many enough to lose little.
+        dropout: people of a batch whose noise may be missing, or known to the server.
+        messages: whether this is the server of devices.
+        bounds: "exact" shift and radius (see ``regression``), or for ``Optimism`` "published":
+            those of Lemmas 3.9 and A.4, which leave constants open; here they are the norms of the
+            law of the noise.
+        models: as in ``Linear``.
+        **options: see ``HiddenOptions``.  ``calibration="paper"`` takes the noise of Theorems 3.2
+            ("reports") and C.1 ("bits"), and with ``max_rounds`` that of their proofs for returning
+            users (E.3, E.5), at the local level that of Corollaries B.3 and C.3, on the upper
+            triangle of x x^T; the guarantee says what really holds.  Shift and radius, which they
+            leave open up to constants, are those of this package.
+
+    When to choose: nobody may be trusted with features, and there is a party that can be trusted to
+    mix, or a protocol by which devices add up.  Regret is between that of the central and of the
+    local model.
+
+    Example:
+        >>> import numpy as np
+        >>> options = {"horizon": 3000, "batch": 3, "messages": True, "noise": "simulation"}
+        >>> server = HiddenLinearShuffled(2, 3, budget=ApproxDP(1.0, 1e-4), **options, seed=1)
+        >>> shuffler = server.shuffler()
+        >>> for person in range(3):
+        ...     device = server.device()
+        ...     arm = device.choose(np.eye(3)[:2])
+        ...     shuffler.submit(device.report(1.0), person)
+        >>> server.receive(shuffler.close(next_version=1))
+        True
+    """
+
+    _constants: ClassVar[dict[str, Any]] = {**HiddenPolicy._constants, "alpha": 1.5}
+    _share = 0.2  # the tail of 0.15 is above 1 run in 1,000 on close pairs
     _devices = _shufflers = 0
+
+    @classmethod
+    def composition(cls, *, explore: Any, messages: bool = False, **_: Any) -> Composition:
+        """What follows from the way to explore, and from what arrives."""
+        return _composition(type(explore), messages=messages)
 
     def __init__(
         self,
-        config: dict[str, Any],
+        n_arms: int,
+        dimension: int,
         *,
-        budget: Budget | None,
+        budget: ApproxDP | None,
         horizon: int,
-        batch: int | str,
-        protocol: str,
-        level: str,
-        levels: int | None,
-        dropout: int,
-        messages: bool,
-        models: str,
-        **options: Any,
+        explore: Optimism | Sampling | Divergence = Divergence(),  # noqa: B008  (a value)
+        batch: int | str = 20,
+        protocol: str = "modular",
+        level: str = "shuffle",
+        levels: int | None = None,
+        dropout: int = 0,
+        messages: bool = False,
+        bounds: str = "exact",
+        models: str = "shared",
+        **options: Unpack[HiddenOptions],
     ) -> None:
-        choice("protocol", protocol, tuple(_PROTOCOLS))
-        choice("level", level, LEVELS)
-        flag("messages", messages)
-        people = integer("horizon", horizon, 1, MOST_ROUNDS)
-        if isinstance(batch, str):
-            choice("batch", batch, (PUBLISHED,))
-            self._batch = published_batch(
-                budget if isinstance(budget, ApproxDP) else None,
-                features=integer("dimension", config["dimension"], 1),
-                people=horizon,
-                protocol="reports" if protocol == "reports" else "bits",
-                level=level,
-                returning=options.get("max_rounds") is not None,
-            )
-        else:
-            self._batch = integer("batch", batch, 1, 10**6)
-        own = {
-            **config,
-            "horizon": people,
+        explore, paper = self._explored(explore), asks_for_published(options, budget)
+        own: dict[str, Any] = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "explore": explore,
+            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
             "batch": batch,
-            "protocol": protocol,
-            "level": level,
+            "protocol": choice("protocol", protocol, tuple(_PROTOCOLS)),
+            "level": choice("level", level, LEVELS),
             "levels": levels if levels is None else integer("levels", levels, 1, 2**20),
-            "dropout": integer("dropout", dropout, 0, self._batch - 1),
-            "messages": messages,
-            **modelled(models),
+            "messages": flag("messages", messages),
+            "bounds": choice("bounds", bounds, ("exact", "published")),
+            "models": choice("models", models, ("shared", "disjoint")),
         }
-        if asks_for_published(options, budget):
-            if protocol == "modular":
-                raise ArgumentError(
-                    "protocol must be 'bits' or 'reports' with calibration='paper', got"
-                    f" {protocol!r}",
-                    "protocol",
-                )
-            self._weight = self._diagonal = math.sqrt(2.0)  # of one size on the upper triangle
-            published: Any = AsPublished(self._kept)
-            self.card = replace(self.card, noise=(published,))
-        if messages:
-            self.kernels = of_batches(self.kernels)
-            self.card = replace(self.card, learns_at_once=True)
-        elif options.get("noise", "simulation") != "simulation":
+        returning = options.get("max_rounds") is not None
+        people = _people(own, budget, returning=returning)
+        own["dropout"] = integer("dropout", dropout, 0, people - 1)
+        if bounds == "published":
+            _refuse_unpublished_bounds(explore)
+            if budget is not None:
+                refuse_unpublished(options, "bounds='published'")
+        if paper and protocol == "modular":
+            raise ArgumentError(
+                f"protocol must be 'bits' or 'reports' with calibration='paper', got {protocol!r}",
+                "protocol",
+            )
+        if not messages and options.get("noise", "simulation") != "simulation":
             raise ArgumentError(
                 "noise must be 'simulation' unless messages=True: in this protocol devices make the"
                 f" noise, and no server, got {options['noise']!r}",
                 "noise",
             )
-        super().__init__(own, budget=budget, **options)
+        kernels, card = self.composition(explore=explore, messages=messages)
+        if paper:
+            published: Any = AsPublished(self._kept)
+            card = replace(card, noise=(published,))
+        super().__init__(own, budget=budget, composition=Composition(kernels, card), **options)
         longest = max(self.context_bound, self._largest / self._weight)
         beyond = longest > 1.0 or dropout > 0 or self.n_models > 1 or levels is not None
         if beyond and self.calibration == "paper":
@@ -233,6 +306,11 @@ class ShuffledPolicy(PrivateContextPolicy):
         step, rounding = self._diagonal * self.protocol.step, 0.5 * math.sqrt(self._batch)
         return IndependentIntegers(self._releases, amount, heads, step, rounding)
 
+    @cached_property
+    def _batch(self) -> int:
+        """How many people are in a batch."""
+        return _people(self.config, self.budget, returning=self.max_rounds is not None)
+
     @property
     def _schedule(self) -> Schedule:
         return Schedule(self._batch)
@@ -240,6 +318,21 @@ class ShuffledPolicy(PrivateContextPolicy):
     @property
     def _releases(self) -> int:
         return self._schedule.releases(self.config["horizon"])
+
+    @property
+    def _published(self) -> bool:
+        return self.config["bounds"] == "published" and self.budget is not None
+
+    # Published noise is of one size on x r and on the upper triangle of x x^T.
+
+    @property
+    def _weight(self) -> float:
+        return self._diagonal
+
+    @property
+    def _diagonal(self) -> float:
+        paper = self.config["calibration"] == "paper" and isinstance(self.budget, ApproxDP)
+        return math.sqrt(2.0) if paper else 1.0
 
     # The three parties ------------------------------------------------------------------------
 
@@ -350,105 +443,6 @@ class ShuffledPolicy(PrivateContextPolicy):
             shown = f"{1.006 * epsilon:.3g}"
         return f"({shown}, {delta:g})-DP"
 
-
-@register(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class LinUCBSDP(ShuffledPolicy):
-    """LinUCB on sums of batches of people, which leave a shuffler with the noise of all of them
-    (Chowdhury & Zhou 2022, Algorithm 1; here with exact noise).
-
-    With ``messages=True`` this is the server: ``device()`` gives what a person's device runs, which
-    chooses, and makes the messages that go to the ``shuffler()``; ``receive`` takes in what the
-    shuffler lets out.  It has no ``pull``.  Without, whoever calls ``pull`` and ``update`` sees
-    features and rewards, and is trusted with them.
-
-    Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
-        budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
-            the non-private counterpart.
-        horizon: an upper bound on the number of people; generous costs little.
-        batch: people in a batch, or "published" for the rule of the paper
-            (``dpbandits.shuffle.published_batch``), without a budget that which knows of none.
-        protocol: "modular" (secure aggregation), "bits" (P_Vec) or "reports" (P_Amp), see
-            ``dpbandits.shuffle``.
-        level: what keeps the budget: "shuffle" what leaves the shuffler, "local" a person's
-            messages by themselves; then what leaves the shuffler keeps more.
-        levels: steps of the protocol's grid; by default many enough to lose little.
-        dropout: people of a batch whose noise may be missing, or known to the server.
-        messages: whether this is the server of devices.
-        bounds: "exact" shift and radius (see ``regression``), or "published": those of Lemmas 3.9
-            and A.4, which leave constants open; here they are the norms of the law of the noise.
-        models: as in ``LinUCB``.
-        **options: see ``PrivateLinearOptions``.  ``calibration="paper"`` takes the noise of
-            Theorems 3.2 ("reports") and C.1 ("bits"), and with ``max_rounds`` that of their proofs
-            for returning users (E.3, E.5), at the local level that of Corollaries B.3 and C.3, on
-            the upper triangle of x x^T; the guarantee says what really holds.
-            Shift and radius, which they leave open up to constants, are those of this package.
-
-    When to choose: nobody may be trusted with features, and there is a party that can be trusted to
-    mix, or a protocol by which devices add up.  Regret is between that of the central and of the
-    local model.
-
-    Example:
-        >>> import numpy as np
-        >>> options = {"horizon": 3000, "batch": 3, "messages": True, "noise": "simulation"}
-        >>> server = LinUCBSDP(2, 3, budget=ApproxDP(1.0, 1e-4), **options, seed=1)
-        >>> shuffler = server.shuffler()
-        >>> for person in range(3):
-        ...     device = server.device()
-        ...     arm = device.choose(np.eye(3)[:2])
-        ...     shuffler.submit(device.report(1.0), person)
-        >>> server.receive(shuffler.close(next_version=1))
-        True
-    """
-
-    card = Card(
-        title="LinUCB with private features, shuffle model",
-        source="Chowdhury & Zhou (2022), Shuffle Private Linear Contextual Bandits, Algorithm 1",
-        proof=PROOF,
-        noise=("certified",),
-        trust_model="shuffle",
-        protects="contexts and rewards",
-        view="shuffle",
-        errata=(SHUFFLED_MESSAGES, SHUFFLED_BITS, SHUFFLED_THEOREMS),
-    )
-    kernels = OPTIMISTIC
-
-    def __init__(
-        self,
-        n_arms: int,
-        dimension: int,
-        *,
-        budget: ApproxDP | None,
-        horizon: int,
-        batch: int | str = 20,
-        protocol: str = "modular",
-        level: str = "shuffle",
-        levels: int | None = None,
-        dropout: int = 0,
-        messages: bool = False,
-        bounds: str = "exact",
-        models: str = "shared",
-        **options: Unpack[PrivateLinearOptions],
-    ) -> None:
-        choice("bounds", bounds, ("exact", "published"))
-        self._published = bounds == "published" and budget is not None
-        if self._published:
-            refuse_unpublished(options, "bounds='published'")
-        super().__init__(
-            {"n_arms": n_arms, "dimension": dimension, "bounds": bounds},
-            budget=budget,
-            horizon=horizon,
-            batch=batch,
-            protocol=protocol,
-            level=level,
-            levels=levels,
-            dropout=dropout,
-            messages=messages,
-            models=models,
-            **options,
-        )
-
     def _with_published_bounds(self, params: Params) -> Params:
         """Lemma A.4: the shift 2 S and radius of Shariff & Sheffet (2018), with a bound S on the
         noise that all batches add up to, in all of them at once.
@@ -463,3 +457,81 @@ class LinUCBSDP(ShuffledPolicy):
             vector_norm=vector_norm / math.sqrt(matrix_norm),
             log_odds=2.0 * math.log(2.0 / self._each_failure),
         )
+
+
+def _people(config: Mapping[str, Any], budget: Budget | None, *, returning: bool) -> int:
+    """How many people are in a batch."""
+    batch = config["batch"]
+    if not isinstance(batch, str):
+        return integer("batch", batch, 1, 10**6)
+    choice("batch", batch, (PUBLISHED,))
+    return published_batch(
+        budget if isinstance(budget, ApproxDP) else None,
+        features=integer("dimension", config["dimension"], 1),
+        people=config["horizon"],
+        protocol="reports" if config["protocol"] == "reports" else "bits",
+        level=config["level"],
+        returning=returning,
+    )
+
+
+def _refuse_unpublished_bounds(explore: Any) -> None:
+    if not isinstance(explore, Optimism):
+        raise ArgumentError(
+            f"bounds must be 'exact' for {explore!r}, which has no radius, got 'published'",
+            "bounds",
+        )
+
+
+# By name ----------------------------------------------------------------------------------------
+
+_ORDER = (
+    "horizon batch protocol level levels dropout messages models ridge subgaussian context_bound"
+)
+_SOURCE = f"{STATISTIC} and Chowdhury & Zhou (2022), Algorithm 1"
+
+LinUCBSDP = preset(
+    "LinUCBSDP",
+    HiddenLinearShuffled,
+    f"n_arms dimension bounds {_ORDER} parameter_bound failure_probability radius_scale repair"
+    " switch",
+    """LinUCB on sums of batches of people, which leave a shuffler with the noise of all of them
+    (Chowdhury & Zhou 2022, Algorithm 1; here with exact noise): ``HiddenLinearShuffled`` with
+    ``Optimism``.
+    """,
+    about={
+        "source": "Chowdhury & Zhou (2022), Shuffle Private Linear Contextual Bandits, Algorithm 1",
+        "errata": (SHUFFLED_MESSAGES, SHUFFLED_BITS, SHUFFLED_THEOREMS),
+    },
+    explore=OPTIMISM,
+    models=MODELS,
+)
+LinearThompsonSDP = preset(
+    "LinearThompsonSDP",
+    HiddenLinearShuffled,
+    f"n_arms dimension inflation {_ORDER} repair switch",
+    """Linear Thompson sampling on sums of batches of people, which leave a shuffler, with the law
+    of their noise in the posterior: ``HiddenLinearShuffled`` with ``Sampling``.
+    """,
+    about={"source": f"{WAYS[Sampling].source}{_SOURCE}"},
+    explore=like(Sampling, "inflation"),
+    bounds="exact",
+    models=MODELS,
+)
+LinearIMEDSDP = preset(
+    "LinearIMEDSDP",
+    HiddenLinearShuffled,
+    f"n_arms dimension alpha margin {_ORDER} repair switch parameter_bound",
+    """Linear IMED on sums of batches of people, which leave a shuffler: ``HiddenLinearShuffled``
+    with ``Divergence``.
+    """,
+    about={"source": f"{WAYS[Divergence].source}{_SOURCE}"},
+    explore=like(
+        Divergence,
+        alpha=given("alpha", 1.5),
+        margin=given("margin", 2.0),
+        parameter_bound=given("parameter_bound", 1.0),
+    ),
+    bounds="exact",
+    models=MODELS,
+)

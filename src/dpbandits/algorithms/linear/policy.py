@@ -104,7 +104,7 @@ class Linear(LinearPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         explore: what is played: ``Divergence()``, ``Optimism()`` or ``Sampling()``.
         updates: when what is believed changes: ``Switching()`` or ``EveryAnswer()``.
         models: "shared", one parameter for all arms, or, with ``EveryAnswer()``, "disjoint", one
@@ -126,6 +126,7 @@ class Linear(LinearPolicy):
 
     Example:
         >>> import numpy as np
+        >>> from dpbandits import ZCDP
         >>> policy = Linear(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
         >>> policy.update(1.0)

@@ -383,7 +383,7 @@ def linpriv(horizon: Values, dimension: int, n_arms: int, epsilon: float) -> Val
     because="it is announced there, without a proof",
     assumes="AdaC-OFUL with contexts that are private, too",
 )
-def hidden(horizon: Values, rho: float) -> Values:
+def private_contexts(horizon: Values, rho: float) -> Values:
     """AdaC-OFUL with a private Gram matrix: of order sqrt(T) + sqrt(T / rho)."""
     return np.sqrt(np.asarray(horizon, float)) * (1.0 + 1.0 / np.sqrt(rho))
 

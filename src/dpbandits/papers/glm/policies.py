@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -19,15 +19,14 @@ from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions
 from ...algorithms.bases.schedules import Schedule
 from ...algorithms.glm.gradients import of_reports
 from ...algorithms.glm.joint import DEFINITION
-from ...algorithms.glm.linked import LinkedPolicy
 from ...algorithms.glm.local import ScoringDevice
 from ...algorithms.hidden.local import LocalPolicy
-from ...algorithms.hidden.policy import PrivateContextPolicy
+from ...algorithms.hidden.policy import HiddenPolicy
 from ...algorithms.maths.confidence import gaussian_norm
 from ...glm.links import link_of
 from ...policies import Card, Statistic, register
 from ...privacy.budgets import Budget
-from ...validation import integer, real
+from ...validation import flag, integer, real
 from . import kernels as weighted
 from .kernels import WeightedParams
 
@@ -49,66 +48,64 @@ class WeighingDevice(ScoringDevice):
         return point.reshape(-1, self._params.dimension)  # the kernel cuts what it makes of any
 
 
-class WeightedPolicy(PrivateContextPolicy):
-    """The base of policies that release scores and information of weighted features."""
+# What both policies are made of ------------------------------------------------------------------
 
-    learns_off_policy = False
-    _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}
+_OPTIONS: dict[str, Any] = {**MODEL, **RADIUS}
 
-    def _weighed(self, reward_weight: float) -> dict[str, float]:
-        """Check and keep what multiplies scores."""
-        self._weight = real("reward_weight", reward_weight, 1e-6, 1e6)
-        return {"reward_weight": self._weight}
 
-    @property
-    def weighting(self) -> np.ndarray:
-        """A, by which features are weighted, shape (d, d): a copy of public numbers."""
-        d = self.dimension
-        first = weighted.LENS.matrix
-        return self.session.state.public.lens[first : first + d].copy()
+def _weighting(self: HiddenPolicy) -> np.ndarray:
+    """A, by which features are weighted, shape (d, d): a copy of public numbers."""
+    first = weighted.LENS.matrix
+    lens: np.ndarray = self.session.state.public.lens
+    return lens[first : first + self.dimension].copy()
 
-    @property
-    def _largest(self) -> float:
-        return self._weight * self._linked.residual
 
-    def _moved(self, reward: float, length: float) -> float:
-        steepest = self._linked.conditioning.largest_slope
-        return math.hypot(2.0 * reward, math.sqrt(min(2, self.dimension)) * steepest) * _UP
+def _largest(self: HiddenPolicy) -> float:
+    return self._weight * self._linked.residual
 
-    def _statistic(self) -> Statistic:
-        steepest = math.sqrt(2.0) * self._linked.conditioning.largest_slope
-        return replace(super()._statistic(), max_abs_contribution=max(self._largest, steepest))
 
-    def _weighted(self, capacity: int, last: int) -> WeightedParams:
-        model = PrivateContextPolicy._params(self)
-        std = self.noise_scale if self.budget is not None else 0.0
-        releases = self._releases or MOST_ROUNDS
-        share = 0.1 * self._failure if self.budget is not None else self._failure
-        return WeightedParams(
-            linear=model,
-            n_arms=self.n_arms,
-            dimension=self.dimension,
-            size=self._size,
-            context_bound=self.effective_bound,
-            length=self.context_bound,
-            movement=self.statistic.max_sensitivity,
-            reach=self._linked.conditioning.reach,
-            residual=self._linked.residual if self.clip else math.inf,
-            flattest=self._linked.conditioning.least_slope,
-            steepest=self._linked.conditioning.largest_slope,
-            curvature=self._linked.conditioning.curvature,
-            scatter=self._scatter,
-            odds=math.log(releases / max(share, 1e-300)),
-            std=std,
-            vector_norm=gaussian_norm(self.dimension, std, releases, 0.8 * self._failure),
-            is_local=self.card.learns_at_once,
-            capacity=capacity,
-            last=last,
-        )
+def _moved(self: HiddenPolicy, reward: float, length: float) -> float:
+    steepest = self._linked.conditioning.largest_slope
+    return math.hypot(2.0 * reward, math.sqrt(min(2, self.dimension)) * steepest) * _UP
+
+
+def _statistic(self: HiddenPolicy) -> Statistic:
+    steepest = math.sqrt(2.0) * self._linked.conditioning.largest_slope
+    statistic = HiddenPolicy._statistic(self)
+    return replace(statistic, max_abs_contribution=max(self._largest, steepest))
+
+
+def _schedule(self: HiddenPolicy) -> Schedule:
+    return Schedule(self.config["batch"], self.config["growth"])
+
+
+def _weighted(self: HiddenPolicy, capacity: int, last: int) -> WeightedParams:
+    std = self.noise_scale if self.budget is not None else 0.0
+    releases = self._releases or MOST_ROUNDS
+    share = 0.1 * self._failure if self.budget is not None else self._failure
+    return WeightedParams(
+        **self._linked.slopes,
+        linear=HiddenPolicy._params(self),
+        n_arms=self.n_arms,
+        dimension=self.dimension,
+        size=self._size,
+        context_bound=self.effective_bound,
+        length=self.context_bound,
+        movement=self.statistic.max_sensitivity,
+        reach=self._linked.conditioning.reach,
+        residual=self._linked.residual if self.clip else math.inf,
+        scatter=self._scatter,
+        odds=math.log(releases / max(share, 1e-300)),
+        std=std,
+        vector_norm=gaussian_norm(self.dimension, std, releases, 0.8 * self._failure),
+        is_local=self.card.learns_at_once,
+        capacity=capacity,
+        last=last,
+    )
 
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class WeightedGLMJDP(WeightedPolicy, LinkedPolicy):
+class WeightedGLMJDP(HiddenPolicy):
     """Optimism on information-weighted regression with private features and rewards, under joint
     differential privacy; experimental.
 
@@ -158,8 +155,11 @@ class WeightedGLMJDP(WeightedPolicy, LinkedPolicy):
         view="anticipating joint",
         errata=(ANTICIPATING,),
     )
-    _kernels_of = staticmethod(weighted.of_epochs)
     kernels = weighted.of_epochs(link_of("logistic"))
+    learns_off_policy = False
+    _options = _OPTIONS
+    weighting, _largest = property(_weighting), property(_largest)
+    _moved, _statistic, _schedule = _moved, _statistic, property(_schedule)
 
     def __init__(
         self,
@@ -174,29 +174,33 @@ class WeightedGLMJDP(WeightedPolicy, LinkedPolicy):
         reward_weight: float = 1.0,
         **options: Unpack[LinearOptions],
     ) -> None:
-        own = {"n_arms": n_arms, "dimension": dimension, **self._weighed(reward_weight)}
-        super().__init__(
-            {**own, "horizon": integer("horizon", horizon, 1, MOST_ROUNDS)},
-            budget=budget,
-            link=link,
-            batch=batch,
-            growth=growth,
-            **options,
-        )
+        self.kernels = weighted.of_epochs(link_of(link))
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
+            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
+            "link": link,
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            "growth": real("growth", growth, 0.01, 1e6),
+        }
+        super().__init__(own, budget=budget, **options)
 
     @property
     def _counting(self) -> str:
         return "independent"
 
-    def _statistic(self) -> Statistic:
-        return replace(super()._statistic(), max_records=self._memory()["capacity"])
+    def _model(self) -> dict[str, Any]:
+        """Outcomes scatter so far in the norm of the information."""
+        flattest = self._linked.conditioning.least_slope
+        return {**super()._model(), "subgaussian": self._scatter / math.sqrt(flattest)}
 
     def _params(self) -> WeightedParams:
-        return self._weighted(**self._memory())
+        return _weighted(self, **self._schedule.memory(self.config["horizon"], self.dimension))
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
-class WeightedGLMLDP(WeightedPolicy, LocalPolicy):
+class WeightedGLMLDP(LocalPolicy):
     """The same on reports that every person's device has randomised, under local differential
     privacy; experimental.
 
@@ -246,8 +250,11 @@ class WeightedGLMLDP(WeightedPolicy, LocalPolicy):
         learns_at_once=True,
     )
     kernels = weighted.of_records(link_of("logistic"))
+    learns_off_policy = False
+    _options = _OPTIONS
+    weighting, _largest = property(_weighting), property(_largest)
+    _moved, _statistic, _schedule = _moved, _statistic, property(_schedule)
     _device = WeighingDevice
-    _of_reports = staticmethod(of_reports)
 
     def __init__(
         self,
@@ -263,21 +270,19 @@ class WeightedGLMLDP(WeightedPolicy, LocalPolicy):
         reports: bool = False,
         **options: Unpack[LinearOptions],
     ) -> None:
-        self.kernels = weighted.of_records(link_of(link))
-        own = {"n_arms": n_arms, "dimension": dimension, "link": link}
-        own["growth"] = real("growth", growth, 0.01, 1e6)
-        super().__init__(
-            {**own, **self._weighed(reward_weight)},
-            budget=budget,
-            horizon=horizon,
-            batch=batch,
-            reports=reports,
-            **options,
-        )
-
-    @property
-    def _schedule(self) -> Schedule:
-        return Schedule(self.config["batch"], self.config["growth"])
+        kernels = weighted.of_records(link_of(link))
+        self.kernels = of_reports(kernels) if flag("reports", reports) else kernels
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "link": link,
+            "growth": real("growth", growth, 0.01, 1e6),
+            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
+            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            "reports": reports,
+        }
+        super().__init__(own, budget=budget, **options)
 
     def _params(self) -> WeightedParams:
-        return self._weighted(capacity=1, last=MOST_ROUNDS)
+        return _weighted(self, capacity=1, last=MOST_ROUNDS)

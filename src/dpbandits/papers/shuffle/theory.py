@@ -19,8 +19,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...algorithms import LDPSGD, LinUCBJDP, LinUCBSDP
-from ...algorithms.hidden.policy import PrivateContextPolicy
+from ...algorithms.glm import HiddenGLMLocal
+from ...algorithms.hidden import HiddenLinear, HiddenLinearShuffled
+from ...algorithms.hidden.policy import HiddenPolicy
 from ...algorithms.hidden.state import Params
 from ...environments import Environment
 from ...privacy import ApproxDP
@@ -492,8 +493,8 @@ def bits_alone(batch: int, epsilon: float) -> float:
 # What policies are promised -------------------------------------------------------------------
 
 
-@promises_of(PrivateContextPolicy)
-def _by_the_template(policy: PrivateContextPolicy, world: World) -> Iterator[Applied]:
+@promises_of(HiddenPolicy)
+def _by_the_template(policy: HiddenPolicy, world: World) -> Iterator[Applied]:
     """Lemma A.2 of policies that play it: with published shift and radius, not those of this
     package, and of one level for all batches.
     """
@@ -526,7 +527,7 @@ def _by_the_template(policy: PrivateContextPolicy, world: World) -> Iterator[App
     )
 
 
-def _is_linear(environment: Environment, policy: PrivateContextPolicy) -> bool:
+def _is_linear(environment: Environment, policy: HiddenPolicy) -> bool:
     """Whether rewards are known to be linear in features as the policy takes them."""
     theta = getattr(environment, "parameter", None)
     link = getattr(environment, "link", None)
@@ -536,8 +537,8 @@ def _is_linear(environment: Environment, policy: PrivateContextPolicy) -> bool:
     return short and not policy.alters(getattr(environment, "context_bound", math.inf))
 
 
-@promises_of(LinUCBSDP)
-def _as_published(policy: LinUCBSDP, world: World) -> Iterator[Applied]:
+@promises_of(HiddenLinearShuffled)
+def _as_published(policy: HiddenLinearShuffled, world: World) -> Iterator[Applied]:
     """The theorems of the paper, where shift, radius and noise are theirs: an order."""
     params, budget = policy.params, policy.budget
     published = params.published and policy.calibration == "paper"
@@ -555,8 +556,8 @@ def _as_published(policy: LinUCBSDP, world: World) -> Iterator[Applied]:
         yield (returning_bits if bits else returning_reports), own
 
 
-@promises_of(LinUCBJDP)
-def _central(policy: LinUCBJDP, world: World) -> Iterator[Applied]:
+@promises_of(HiddenLinear)
+def _central(policy: HiddenLinear, world: World) -> Iterator[Applied]:
     params, budget = policy.params, policy.budget
     if not (params.published and isinstance(budget, ApproxDP)):
         return
@@ -568,8 +569,8 @@ def _central(policy: LinUCBJDP, world: World) -> Iterator[Applied]:
         yield batched_joint, {**own, "batch": params.batch, "failure": failure}
 
 
-@promises_of(LDPSGD)
-def _diverse(policy: LDPSGD, world: World) -> Iterator[Applied]:
+@promises_of(HiddenGLMLocal)
+def _diverse(policy: HiddenGLMLocal, world: World) -> Iterator[Applied]:
     epsilon = getattr(policy.budget, "epsilon", None)
     if epsilon is not None:
         yield diverse_local, {"epsilon": epsilon}

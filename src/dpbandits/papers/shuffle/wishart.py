@@ -22,16 +22,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from ...algorithms.bases.counter_choice import MOST_ROUNDS
 from ...algorithms.bases.errata import JOINT
-from ...algorithms.bases.linear import modelled
+from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions, modelled
 from ...algorithms.hidden.model import OPTIMISTIC
 from ...algorithms.hidden.policy import (
+    REPAIR,
     AsPublished,
-    PrivateContextPolicy,
-    PrivateLinearOptions,
+    HiddenOptions,
+    HiddenPolicy,
     asks_for_published,
     refuse_unpublished,
 )
@@ -45,8 +46,12 @@ from ...privacy.wishart import WishartNoise
 from ...validation import integer, real
 
 
+class WishartOptions(LinearOptions, HiddenOptions, total=False):
+    """Those of ``LinearOptions`` and of ``HiddenOptions``."""
+
+
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class WishartLinUCBJDP(PrivateContextPolicy):
+class WishartLinUCBJDP(HiddenPolicy):
     """LinUCB with private features and rewards under joint differential privacy, with Wishart noise
     (Shariff & Sheffet 2018; here with as little as is proved to be enough).
 
@@ -62,7 +67,7 @@ class WishartLinUCBJDP(PrivateContextPolicy):
         reward_weight: w, how much more of the precision falls on sums of x r than on those of
             x x^T.
         models: as in ``LinUCB``.
-        **options: see ``PrivateLinearOptions``.  With ``calibration="paper"`` k, shift and radius
+        **options: see ``WishartOptions``.  With ``calibration="paper"`` k, shift and radius
             are the published ones, and the guarantee says what really holds.  No exact sampler of
             this noise is known: ``noise="secure"`` is refused.
 
@@ -90,6 +95,7 @@ class WishartLinUCBJDP(PrivateContextPolicy):
         errata=(JOINT,),
     )
     kernels = OPTIMISTIC
+    _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, **REPAIR}
 
     def __init__(
         self,
@@ -101,21 +107,23 @@ class WishartLinUCBJDP(PrivateContextPolicy):
         batch: int = 1,
         reward_weight: float = 1.0,
         models: str = "shared",
-        **options: Unpack[PrivateLinearOptions],
+        **options: Unpack[WishartOptions],
     ) -> None:
-        self._weight = real("reward_weight", reward_weight, 1e-6, 1e6)
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
             "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
             "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "reward_weight": self._weight,
+            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
             **modelled(models),
         }
-        self._published = asks_for_published(options, budget)
-        if self._published:
+        if asks_for_published(options, budget):
             refuse_unpublished(options)
-            self._refuse_weight()
+            if reward_weight != 1.0:
+                raise ArgumentError(
+                    f"reward_weight must be 1 with calibration='paper', got {reward_weight!r}",
+                    "reward_weight",
+                )
             published: Any = AsPublished(self._kept)
             self.card = replace(self.card, noise=(published,))
         if options.get("noise") == "secure":
@@ -126,12 +134,9 @@ class WishartLinUCBJDP(PrivateContextPolicy):
             )
         super().__init__(own, budget=budget, **options)
 
-    def _refuse_weight(self) -> None:
-        if self._weight != 1.0:
-            raise ArgumentError(
-                f"reward_weight must be 1 with calibration='paper', got {self._weight!r}",
-                "reward_weight",
-            )
+    @property
+    def _published(self) -> bool:
+        return self.config["calibration"] == "paper" and isinstance(self.budget, ApproxDP)
 
     # The noise ------------------------------------------------------------------------------------
 
