@@ -21,7 +21,11 @@ ADVISED = 10**6
 def rows(size: float) -> Iterator[Row]:
     rounds, advised = scaled(ROUNDS, size, 100), scaled(ADVISED, size, 100)
     arms = Bernoulli([0.6] + [0.5] * 9)
-    for cls, target in ((dpb.EXP3, "<= 0.5"), (dpb.HTINF, "<= 1"), (dpb.FTPL, "<= 2")):
+    for cls, target in (
+        (dpb.algorithms.EXP3, "<= 0.5"),
+        (dpb.algorithms.HTINF, "<= 1"),
+        (dpb.algorithms.FTPL, "<= 2"),
+    ):
         policy = cls(10, budget=dpb.PureDP(0.1))
         name = f"{cls.__name__}, {policy.budget}, K = 10, T = {rounds:,}"
         yield _run(name, policy, arms, rounds, target)
@@ -29,12 +33,12 @@ def rows(size: float) -> Iterator[Row]:
         world = Advised.constant(arms, n, horizon=advised)
         approx = dpb.ApproxDP(1.0, 1e-6)
         for policy in (
-            dpb.EXP4(10, n, budget=None, horizon=advised),
-            dpb.EXP4(10, n, budget=approx, horizon=advised),
-            dpb.BatchedEXP4(10, n, budget=approx, horizon=advised, variant="improved"),
-            dpb.FrozenEXP4(10, n, budget=dpb.PureDP(1.0), horizon=advised),
-            dpb.LocalEXP4(10, n, budget=dpb.PureDP(1.0), horizon=advised),
-            dpb.ExpertConversion(10, n, budget=dpb.PureDP(0.1)),
+            dpb.algorithms.EXP4(10, n, budget=None, horizon=advised),
+            dpb.algorithms.EXP4(10, n, budget=approx, horizon=advised),
+            dpb.algorithms.BatchedEXP4(10, n, budget=approx, horizon=advised, variant="improved"),
+            dpb.algorithms.FrozenEXP4(10, n, budget=dpb.PureDP(1.0), horizon=advised),
+            dpb.algorithms.LocalEXP4(10, n, budget=dpb.PureDP(1.0), horizon=advised),
+            dpb.algorithms.ExpertConversion(10, n, budget=dpb.PureDP(0.1)),
         ):
             kind = f"{policy.preset}, {policy.budget or 'open'}"
             name = f"{kind}, N = {n}, K = 10, T = {advised:,}"

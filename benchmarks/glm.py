@@ -37,13 +37,13 @@ def of_bandits(rounds: int) -> Iterator[Row]:
     doubling = {**shape, "horizon": rounds, "growth": 1.0}
     budget = dpb.ApproxDP(1.0, DELTA)
     policies = [
-        dpb.GLMUCB(budget=None, **doubling),
-        dpb.GLMThompson(budget=budget, **doubling),
-        dpb.GLMUCBJDP(budget=budget, **doubling),
-        dpb.GLMThompsonJDP(budget=budget, **doubling),
+        dpb.algorithms.GLMUCB(budget=None, **doubling),
+        dpb.algorithms.GLMThompson(budget=budget, **doubling),
+        dpb.algorithms.GLMUCBJDP(budget=budget, **doubling),
+        dpb.algorithms.GLMThompsonJDP(budget=budget, **doubling),
         WeightedGLMJDP(budget=budget, **doubling),
-        dpb.LDPSGD(budget=dpb.PureDP(1.0), **shape),
-        dpb.LDPGLOC(budget=budget, horizon=rounds, batch=20, **shape),
+        dpb.algorithms.LDPSGD(budget=dpb.PureDP(1.0), **shape),
+        dpb.algorithms.LDPGLOC(budget=budget, horizon=rounds, batch=20, **shape),
         WeightedGLMLDP(budget=budget, **doubling),
     ]
     for policy in policies:

@@ -58,12 +58,12 @@ def rows(size: float) -> Iterator[Row]:
     small, large = (
         GaussianContexts.on_sphere(k, d, seed=0, std=0.1) for k, d in ((10, 3), (25, 25))
     )
-    adac = dpb.AdaCOFUL(10, 3, budget=budget, horizon=rounds, **LEARNERS)
+    adac = dpb.algorithms.AdaCOFUL(10, 3, budget=budget, horizon=rounds, **LEARNERS)
     in_small = _round(adac, small, rounds)
     yield Row("AdaC-OFUL, d = 3, K = 10, fresh contexts", in_small, "us", "<= 0.25")
-    ours = _round(dpb.LinUCB(25, 25, **LEARNERS), large, rounds)
+    ours = _round(dpb.algorithms.LinUCB(25, 25, **LEARNERS), large, rounds)
     yield Row("LinUCB, d = K = 25, fresh contexts", ours, "us", "<= 3")
-    private = dpb.PrivateLinUCB(25, 25, budget=budget, horizon=rounds, **LEARNERS)
+    private = dpb.algorithms.PrivateLinUCB(25, 25, budget=budget, horizon=rounds, **LEARNERS)
     seconds = _round(private, large, rounds)
     yield Row("PrivateLinUCB, d = K = 25, fresh contexts", seconds, "us")
     yield Row("  against LinUCB", seconds / ours, "x", "<= 1.5")
@@ -84,11 +84,11 @@ def hidden(rounds: int) -> Iterator[Row]:
     drawing = best(lambda: _filled(rounds, view, rng))
     yield Row(f"drawing 100 x 5 features, {rounds} times", 1e3 * drawing, "ms")
     for cls in (
-        dpb.LinUCBJDP,
-        dpb.AdaCOFULJDP,
-        dpb.LinearThompsonJDP,
-        dpb.LinUCBLDP,
-        dpb.LinUCBSDP,
+        dpb.algorithms.LinUCBJDP,
+        dpb.algorithms.AdaCOFULJDP,
+        dpb.algorithms.LinearThompsonJDP,
+        dpb.algorithms.LinUCBLDP,
+        dpb.algorithms.LinUCBSDP,
     ):
         policy = cls(100, 5, budget=dpb.ApproxDP(1.0, 0.1), horizon=rounds)
         seconds = 1e-6 * rounds * _round(policy, world, rounds)
@@ -204,7 +204,7 @@ class Instance(NamedTuple):
         world = ContextTable(blocks.reshape(rounds, size, -1), self.rewards, self.means)
         # With this radius, ALPHA.
         radius = {"subgaussian": 0.0, "parameter_bound": ALPHA}
-        policy = dpb.LinUCB(size, size * size, reward_range=RANGE, clip=False, **radius)
+        policy = dpb.algorithms.LinUCB(size, size * size, reward_range=RANGE, clip=False, **radius)
         run = partial(_played, policy, world, rounds)
         return run(), 1e6 * best(run, repeats) / rounds
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from dpbandits import ZCDP, DecisionLog, DiscountedIMED, LinUCB, MergedIMED, fit_logs, read_logs
+from dpbandits import ZCDP, DecisionLog, fit_logs
+from dpbandits.algorithms import DiscountedIMED, LinUCB, MergedIMED
+from dpbandits.logs import read_logs
 from dpbandits.policies import Policy
 
 from .timing import Row, best, scaled

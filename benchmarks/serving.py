@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandits import HTINF, AdaCUCB, AdaPUCB, MergedIMED, PureDP
+from dpbandits import PureDP
+from dpbandits.algorithms import HTINF, MergedIMED
 from dpbandits.algorithms.bases.local import LocalPolicy
+from dpbandits.papers.concentrated import AdaCUCB, AdaPUCB
 from dpbandits.policies import Policy, registered
 from dpbandits.simulation.simulating import what_is_taken
 

@@ -25,7 +25,7 @@ SAMPLE = 1000  # runs to compare laws of regret by
 
 def rows(size: float) -> Iterator[Row]:
     environment = dpb.environments.Bernoulli(MEANS)
-    adac = dpb.AdaCUCB(5, budget=dpb.ZCDP(0.1))
+    adac = dpb.papers.concentrated.AdaCUCB(5, budget=dpb.ZCDP(0.1))
     horizon, runs = scaled(LONG, size, 1000), scaled(RUNS, size, 2)
     seconds = _played(adac, environment, horizon, runs)
     name = f"AdaC-UCB, K = 5, T = {horizon:,}: {runs} runs, warm"
@@ -49,8 +49,11 @@ def _played(policy: Any, environment: Any, horizon: int, runs: int) -> float:
 
 def _sweep(environment: Any, horizon: int, runs: int, budgets: int) -> Row:
     """To frames: private policies, and as often their open counterpart."""
-    sweep = [dpb.AdaCUCB(5, budget=dpb.ZCDP(rho)) for rho in np.geomspace(1e-3, 10.0, budgets)]
-    open_one = dpb.AdaCUCB(5, budget=None)
+    sweep = [
+        dpb.papers.concentrated.AdaCUCB(5, budget=dpb.ZCDP(rho))
+        for rho in np.geomspace(1e-3, 10.0, budgets)
+    ]
+    open_one = dpb.papers.concentrated.AdaCUCB(5, budget=None)
 
     def work() -> None:
         dpb.simulate(sweep, environment, horizon=horizon, runs=runs)
@@ -71,7 +74,7 @@ def _round_by_round(
     compiled = best(single, repeats=2)
     rounds = scaled(SERVED, size, 100)
     rewards = (np.random.default_rng(1).random((rounds, 5)) < MEANS).astype(float).tolist()
-    served = dpb.AdaCUCB(5, budget=dpb.ZCDP(0.1), seed=1)
+    served = dpb.papers.concentrated.AdaCUCB(5, budget=dpb.ZCDP(0.1), seed=1)
     _serve(served, rewards)
     by_hand = best(lambda: _serve(served, rewards), repeats=1) / rounds * horizon
     yield Row(f"one AdaC-UCB run, T = {horizon:,}, by exact sums", 1e6 * exact, "us")
@@ -113,7 +116,7 @@ def against_peers(environment: Any, size: float) -> Iterator[Row]:
     same work.
     """
     horizon, seeds = scaled(HORIZON, size, 100), scaled(SEEDS, size, 2)
-    policy = dpb.UCB1(5)
+    policy = dpb.algorithms.UCB1(5)
 
     def ours(runs: int, seed: int) -> np.ndarray:
         result = dpb.simulate(policy, environment, horizon=horizon, runs=runs, seed=seed)

@@ -22,19 +22,19 @@ REPEATS = 3
 # What is timed after the import: what it is called, how it is prepared, and what is done.
 FIRST = {
     "simulation of AdaC-UCB": (
-        "policy = dpb.AdaCUCB(5, budget=dpb.ZCDP(0.1))",
+        "policy = dpb.papers.concentrated.AdaCUCB(5, budget=dpb.ZCDP(0.1))",
         "dpb.simulate(policy, Bernoulli([0.75, 0.625, 0.5, 0.375, 0.25]), horizon=10**7)",
     ),
     "pull and update of AdaC-UCB": (
-        "policy = dpb.AdaCUCB(5, budget=dpb.ZCDP(0.1), seed=1)",
+        "policy = dpb.papers.concentrated.AdaCUCB(5, budget=dpb.ZCDP(0.1), seed=1)",
         "policy.pull(); policy.update(1.0)",
     ),
     "pull and update of PrivateLinUCB, contexts": (
-        "policy = dpb.PrivateLinUCB(5, 3, budget=dpb.ZCDP(0.1), horizon=1000, seed=1)",
+        "policy = dpb.algorithms.PrivateLinUCB(5, 3, budget=dpb.ZCDP(0.1), horizon=1000, seed=1)",
         "policy.pull([[0.5] * 3] * 5); policy.update(1.0)",
     ),
     "pull and update of EXP4, advice": (
-        "policy = dpb.EXP4(5, 3, budget=dpb.ZCDP(0.1), horizon=1000, seed=1)",
+        "policy = dpb.algorithms.EXP4(5, 3, budget=dpb.ZCDP(0.1), horizon=1000, seed=1)",
         "policy.pull([[0.2] * 5] * 3); policy.update(1.0)",
     ),
 }

@@ -33,7 +33,7 @@ numba.core.compiler.compile_extra = refuse
 POLICY = """
 import dpbandits
 from dpbandits.environments import Bernoulli
-policy = dpbandits.AdaCUCB(2, budget=dpbandits.ZCDP(1.0), seed=1)
+policy = dpbandits.papers.concentrated.AdaCUCB(2, budget=dpbandits.ZCDP(1.0), seed=1)
 for i in range(8):
     policy.update(policy.pull().arm)
 result = dpbandits.simulate(policy, Bernoulli([0.9, 0.1]), horizon=500, runs=2, seed=3)

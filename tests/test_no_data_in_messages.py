@@ -186,7 +186,7 @@ def curator() -> Any:
 
 
 def release_of(values: Any) -> Any:
-    one, other = (dpb.MergedIMED(2, budget=ZCDP, seed=seed) for seed in (1, 2))
+    one, other = (dpb.algorithms.MergedIMED(2, budget=ZCDP, seed=seed) for seed in (1, 2))
     for _ in range(4):
         one.update(1.0, one.pull())
     (first, *_) = one.releases()

@@ -1,65 +1,31 @@
-"""Bandits that keep the people behind the rewards private."""
+"""Bandits that keep the people behind the rewards private.
+
+``bandit`` is the front door.  What it returns is an instance of one of the classes below, which
+take parts of ``dpbandits.parts``; policies of papers are in ``dpbandits.papers``.
+"""
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .algorithms import (
-    EXP3,
-    EXP3IX,
-    EXP4,
-    FTPL,
     GLM,
-    GLMUCB,
-    GLMUCBJDP,
-    HTINF,
-    KLUCB,
-    LDPGLOC,
-    LDPIMED,
-    LDPSGD,
-    LDPUCB,
-    RSOFUL,
-    UCB1,
-    AdaCOFUL,
-    AdaCOFULJDP,
     Adversarial,
-    BatchConversion,
-    BatchedEXP4,
+    Arms,
+    ArmsLocal,
+    ArmsShuffled,
     BestArm,
-    DiscountedIMED,
-    ExpertConversion,
     Experts,
     ExpertsLocal,
     FixedLinear,
-    FrozenEXP4,
-    GLMThompson,
-    GLMThompsonJDP,
+    HiddenGLM,
+    HiddenGLMLocal,
+    HiddenLinear,
+    HiddenLinearLocal,
+    HiddenLinearShuffled,
     Linear,
-    LinearIMED,
-    LinearIMEDJDP,
-    LinearIMEDLDP,
-    LinearIMEDSDP,
-    LinearThompson,
-    LinearThompsonJDP,
-    LinearThompsonLDP,
-    LinearThompsonSDP,
-    LinUCB,
-    LinUCBJDP,
-    LinUCBLDP,
-    LinUCBSDP,
-    LocalEXP4,
-    MergedIMED,
-    MergedIMEDSDP,
-    MergedKLUCB,
-    MergedLinearIMED,
-    MergedThompson,
-    MergedTopTwo,
-    PrivateLinUCB,
-    RSLinearIMED,
-    SequentialHalving,
-    ThompsonSampling,
-    TsallisINF,
 )
 from .door import bandit
 from .errors import (
@@ -69,156 +35,124 @@ from .errors import (
     ClaimError,
     ClippingWarning,
     DPBanditsError,
-    MissingExtra,
-    StateFileError,
-    SubmissionError,
     UpdateError,
 )
-from .finite import FinitePolicy
-from .inspection import Inspection, inspect
-from .logs import DecisionLog, fit_logs, read_logs
-from .policies import Chooser, Decision, Diagnostics, Estimates, Policy, Release, load, registered
-from .policies.registry import home_of
+from .inspection import inspect
+from .logs import DecisionLog, fit_logs
+from .policies import Decision, Policy, load
+from .policies.registry import home_of, registered
 from .privacy import GDP, RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
-from .rooms import moved
 from .validation import close_name
 
 if TYPE_CHECKING:
-    from . import environments, papers, theory
-    from .auditing import Adversary, Audit, audit, best_possible
-    from .simulation import ReplayResult, Result, replay, simulate
+    from . import environments, papers, parts, theory
+    from .auditing import audit
+    from .planning import Setting, plan
+    from .simulation import replay, simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "EXP3",
-    "EXP3IX",
-    "EXP4",
-    "FTPL",
     "GDP",
     "GLM",
-    "GLMUCB",
-    "GLMUCBJDP",
-    "HTINF",
-    "KLUCB",
-    "LDPGLOC",
-    "LDPIMED",
-    "LDPSGD",
-    "LDPUCB",
     "RDP",
-    "RSOFUL",
-    "UCB1",
     "ZCDP",
-    "AdaCOFUL",
-    "AdaCOFULJDP",
     "Adversarial",
-    "Adversary",
     "ApproxDP",
     "ArgumentError",
-    "Audit",
-    "BatchConversion",
-    "BatchedEXP4",
+    "Arms",
+    "ArmsLocal",
+    "ArmsShuffled",
     "BestArm",
     "BudgetExhausted",
     "BudgetWarning",
-    "Chooser",
     "ClaimError",
     "ClippingWarning",
     "DPBanditsError",
     "Decision",
     "DecisionLog",
-    "Diagnostics",
-    "DiscountedIMED",
-    "Estimates",
-    "ExpertConversion",
     "Experts",
     "ExpertsLocal",
-    "FinitePolicy",
     "FixedLinear",
-    "FrozenEXP4",
-    "GLMThompson",
-    "GLMThompsonJDP",
     "Guarantee",
-    "Inspection",
+    "HiddenGLM",
+    "HiddenGLMLocal",
+    "HiddenLinear",
+    "HiddenLinearLocal",
+    "HiddenLinearShuffled",
     "Ledger",
-    "LinUCB",
-    "LinUCBJDP",
-    "LinUCBLDP",
-    "LinUCBSDP",
     "Linear",
-    "LinearIMED",
-    "LinearIMEDJDP",
-    "LinearIMEDLDP",
-    "LinearIMEDSDP",
-    "LinearThompson",
-    "LinearThompsonJDP",
-    "LinearThompsonLDP",
-    "LinearThompsonSDP",
-    "LocalEXP4",
-    "MergedIMED",
-    "MergedIMEDSDP",
-    "MergedKLUCB",
-    "MergedLinearIMED",
-    "MergedThompson",
-    "MergedTopTwo",
-    "MissingExtra",
-    "Plan",
     "Policy",
-    "PrivateLinUCB",
     "PureDP",
-    "RSLinearIMED",
-    "Release",
-    "ReplayResult",
-    "Result",
-    "SequentialHalving",
     "Setting",
-    "StateFileError",
-    "SubmissionError",
-    "ThompsonSampling",
-    "TsallisINF",
     "UpdateError",
     "audit",
     "bandit",
-    "best_possible",
     "environments",
     "fit_logs",
     "inspect",
     "load",
     "papers",
+    "parts",
     "plan",
-    "read_logs",
     "replay",
     "simulate",
     "theory",
 ]
 
-# These bring pandas, pyarrow and scipy.stats with them, which would more than double the time that
-# the import takes.
-_SIMULATION = ("ReplayResult", "Result", "replay", "simulate")
-_PLANNING = ("Plan", "Setting", "plan")
-_AUDITING = ("Adversary", "Audit", "audit", "best_possible")
+# What takes long to import: pandas, pyarrow and scipy.stats would more than double the time.
+_LATER = {
+    "Setting": "planning",
+    "audit": "auditing",
+    "plan": "planning",
+    "replay": "simulation",
+    "simulate": "simulation",
+}
+_ROOMS = ("environments", "papers", "parts", "theory")
+# Where former names of the top level are now, beside those of policies.
+_MOVED = {
+    "Adversary": "auditing",
+    "Audit": "auditing",
+    "best_possible": "auditing",
+    "Chooser": "policies",
+    "Diagnostics": "policies",
+    "Estimates": "policies",
+    "Release": "policies",
+    "FinitePolicy": "finite",
+    "Inspection": "inspection",
+    "MissingExtra": "errors",
+    "StateFileError": "errors",
+    "SubmissionError": "errors",
+    "Plan": "planning",
+    "ReplayResult": "simulation",
+    "Result": "simulation",
+    "read_logs": "logs",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("environments", "papers", "theory"):
+    if name in _ROOMS:
         return import_module(f".{name}", __name__)
-    if name in _SIMULATION:
-        return getattr(import_module(".simulation", __name__), name)
-    if name in _PLANNING:
-        return getattr(import_module(".planning", __name__), name)
-    if name in _AUDITING:
-        return getattr(import_module(".auditing", __name__), name)
-    if (cls := _of_a_paper(name)) is not None:
-        return moved(__name__, {name: f"{home_of(cls).split('.')[2]}.{name}"}, away=3)(name)
+    if name in _LATER:
+        return getattr(import_module(f".{_LATER[name]}", __name__), name)
+    if not name.startswith("_") and (home := _home(name)):
+        message = f"{__name__}.{name} is deprecated: take it from {home}"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(import_module(home), name)
     hint = "" if name.startswith("_") else close_name(name, __all__)
     meant = f"; {hint}" if hint.startswith("did") else ""  # and not all names that there are
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")
 
 
-def _of_a_paper(name: str) -> Any:
-    """The policy of that name in a paper's room, which stood here once; None without one."""
-    cls = None if name.startswith("_") else registered().get(name)
-    return cls if cls is not None and home_of(cls).startswith(f"{__name__}.papers.") else None
+def _home(name: str) -> str:
+    """The module that has what once stood here; nothing for what never did."""
+    if name in _MOVED:
+        return f"{__name__}.{_MOVED[name]}"
+    policy = registered().get(name)
+    home = "" if policy is None else home_of(policy)
+    if home.startswith(f"{__name__}.papers."):
+        return ".".join(home.split(".")[:3])
+    return f"{__name__}.algorithms" if home.startswith(f"{__name__}.") else ""
 
 
 def __dir__() -> list[str]:

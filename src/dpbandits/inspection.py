@@ -106,7 +106,7 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
     Example:
         >>> import tempfile, dpbandits as dpb
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), seed=1)
+        ...     policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), seed=1)
         ...     path = policy.save(folder + "/trial.dpb")
         ...     policy.update(1.0, policy.pull())
         ...     _ = policy.pull()  # which releases

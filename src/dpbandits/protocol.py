@@ -344,7 +344,8 @@ class Card:
     def takes(self, notion: Budget | type[Budget]) -> bool:
         """Whether the algorithm has noise for a budget, or a notion; False for anything else.
 
-        >>> from dpbandits import AdaCUCB, PureDP, ZCDP
+        >>> from dpbandits import PureDP, ZCDP
+        >>> from dpbandits.papers.concentrated import AdaCUCB
         >>> AdaCUCB.card.takes(ZCDP(1.0)), AdaCUCB.card.takes(PureDP)
         (True, False)
         """

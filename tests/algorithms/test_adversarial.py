@@ -12,20 +12,17 @@ from scipy.stats import chisquare, laplace
 from sides import public_of, published, summarised
 from walks import arms_played, table
 
-from dpbandits import (
+from dpbandits import ZCDP, ApproxDP, ArgumentError, PureDP, simulate
+from dpbandits.algorithms import (
     EXP3,
     EXP3IX,
     FTPL,
     HTINF,
-    ZCDP,
-    ApproxDP,
-    ArgumentError,
     BatchConversion,
-    PureDP,
+    ExpertConversion,
     TsallisINF,
-    simulate,
+    register_learner,
 )
-from dpbandits.algorithms import ExpertConversion, register_learner
 from dpbandits.algorithms.adversarial import Adversarial, Learner, any_learner
 from dpbandits.algorithms.adversarial.conversion import CLOCK, MEMO
 from dpbandits.algorithms.adversarial.learners import choose_drawn, exp3_tuning, ftpl_tuning

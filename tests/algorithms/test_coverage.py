@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 from sides import public_of
 
-from dpbandits import ZCDP, AdaCOFUL, ApproxDP, LinUCBJDP, LinUCBLDP, PrivateLinUCB, PureDP
+from dpbandits import ZCDP, ApproxDP, PureDP
+from dpbandits.algorithms import AdaCOFUL, LinUCBJDP, LinUCBLDP, PrivateLinUCB
 from dpbandits.algorithms.hidden import state
 from dpbandits.algorithms.linear import every_answer, switching
 from dpbandits.papers.shuffle import WishartLinUCBJDP

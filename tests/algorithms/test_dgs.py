@@ -10,15 +10,8 @@ from dgs_walks import blocks, eq_4, walk
 from scipy import stats
 from sides import lose_raw_side, public_of, summarised
 
-from dpbandits import (
-    AdaCOFUL,
-    ApproxDP,
-    ArgumentError,
-    BudgetExhausted,
-    PrivateLinUCB,
-    PureDP,
-    simulate,
-)
+from dpbandits import ApproxDP, ArgumentError, BudgetExhausted, PureDP, simulate
+from dpbandits.algorithms import AdaCOFUL, PrivateLinUCB
 from dpbandits.environments import ContextTable
 from dpbandits.papers.dgs import LinUCBDGS
 from dpbandits.papers.dgs.kernels import lemma_eigenvalue

@@ -10,7 +10,8 @@ from dpbandits.algorithms.merged.discounted import MEMO, close, init, publish
 from dpbandits.algorithms.merged.law import MERGED, law_of
 
 import dpbandits as dpb
-from dpbandits import ZCDP, ArgumentError, DiscountedIMED, MergedIMED, PureDP
+from dpbandits import ZCDP, ArgumentError, PureDP
+from dpbandits.algorithms import DiscountedIMED, MergedIMED
 from dpbandits.environments import Bernoulli, SineDrift, SwitchingBest
 
 HALF = 64.0
@@ -152,7 +153,7 @@ def test_regret_is_a_fraction_of_that_of_policies_that_do_not_fade(world, budget
     policies = [
         DiscountedIMED(k, budget=budget),
         MergedIMED(k, budget=budget),
-        dpb.HTINF(k, budget=budget),
+        dpb.algorithms.HTINF(k, budget=budget),
     ]
     runs = dpb.simulate(policies, world, horizon=HORIZON, runs=40, seed=3, record=[HORIZON]).runs
     regret = runs.groupby("policy", sort=False)["regret"]

@@ -98,7 +98,7 @@ def test_only_a_model_per_arm_takes_one_vector():
         with pytest.raises(ArgumentError, match=r"^models must be"):
             made("LinUCB", models=wrong)
     with pytest.raises(TypeError, match="models"):
-        dpb.AdaCOFUL(K, D, budget=None, horizon=9, models="disjoint")
+        dpb.algorithms.AdaCOFUL(K, D, budget=None, horizon=9, models="disjoint")
 
 
 @pytest.mark.long
@@ -114,7 +114,7 @@ def test_one_hidden_vector_with_a_bad_number_is_blanked_once():
 def test_its_chooser_chooses_as_it_does(name: str):
     policy = made(name, budget=ZCDP(50.0))
     arms_played(policy, PEOPLE)
-    chooser = dpb.Chooser.from_json(policy.chooser().to_json())
+    chooser = dpb.policies.Chooser.from_json(policy.chooser().to_json())
     assert np.shape(json.loads(chooser.to_json())["public"]["public.inverse"]) == (K, D, D)
     people, (decide, _) = np.random.default_rng(2).normal(size=(200, D)), policy.public_half()
     arms = [chooser.choose(x) for x in people]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from walks import arms_played, doubling, kl_upper, table
 
-from dpbandits import ZCDP, AdaCUCB, AdaPKLUCB, AdaPUCB, ApproxDP, PureDP
+from dpbandits import ZCDP, ApproxDP, PureDP
+from dpbandits.papers.concentrated import AdaCUCB, AdaPKLUCB, AdaPUCB
 from dpbandits.privacy.noise import SimulationNoise
 
 REWARDS = table(3000, [0.7, 0.5, 0.3])

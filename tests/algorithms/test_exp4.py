@@ -9,17 +9,8 @@ import pytest
 from scipy.optimize import minimize
 from sides import lose_raw_side, public_of, published, release_of, summarised
 
-from dpbandits import (
-    EXP4,
-    ZCDP,
-    ApproxDP,
-    ArgumentError,
-    BatchedEXP4,
-    FrozenEXP4,
-    LocalEXP4,
-    PureDP,
-    simulate,
-)
+from dpbandits import ZCDP, ApproxDP, ArgumentError, PureDP, simulate
+from dpbandits.algorithms import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
 from dpbandits.algorithms.exp4.tuning import Noise, exp4_regret, theorem_6, theorem_8, tune
 from dpbandits.environments import AdviceTable
 

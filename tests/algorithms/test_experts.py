@@ -9,17 +9,8 @@ import pytest
 from scipy.stats import chisquare
 from sides import lose_raw_side, public_of, published, release_of, summarised
 
-from dpbandits import (
-    EXP3,
-    FTPL,
-    HTINF,
-    ZCDP,
-    ApproxDP,
-    ArgumentError,
-    ExpertConversion,
-    PureDP,
-    simulate,
-)
+from dpbandits import ZCDP, ApproxDP, ArgumentError, PureDP, simulate
+from dpbandits.algorithms import EXP3, FTPL, HTINF, ExpertConversion
 from dpbandits.algorithms.adversarial.conversion import CLOCK
 from dpbandits.environments import AdviceTable, Advised, Bernoulli
 

@@ -8,7 +8,7 @@ from sides import in_the_loop, public_of
 from walks import arms_played
 
 import dpbandits as dpb
-from dpbandits import LinUCB
+from dpbandits.algorithms import LinUCB
 from dpbandits.environments import ContextTable, RewardTable
 from dpbandits.papers.others import FixedLinUCB
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import dpbandits as dpb
-from dpbandits import GLMUCB, GLMUCBJDP, ZCDP, ApproxDP, ArgumentError, GLMThompson, GLMThompsonJDP
+from dpbandits import ZCDP, ApproxDP, ArgumentError
+from dpbandits.algorithms import GLMUCB, GLMUCBJDP, GLMThompson, GLMThompsonJDP
 from dpbandits.algorithms.glm.newton import add_score, score_sensitivity
 from dpbandits.environments import ContextTable
 from dpbandits.glm import Link, link_of, register_link
@@ -139,12 +140,14 @@ def no_number(t):
     return math.nan if 0.0001 < t < 0.0009 else 0.5 * t
 
 
-@pytest.mark.parametrize("cls", [GLMUCBJDP, dpb.LDPSGD, dpb.LDPGLOC], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    "cls", [GLMUCBJDP, dpb.algorithms.LDPSGD, dpb.algorithms.LDPGLOC], ids=lambda cls: cls.__name__
+)
 @pytest.mark.long
 def test_a_link_that_is_no_number_between_checks_releases_numbers(cls):
     """Of one person's features only, which no noise would hide."""
     register_link("holed", no_number, lambda t: 0.5, least_slope=0.5, largest_slope=0.5)
-    horizon = {} if cls is dpb.LDPSGD else {"horizon": 100}
+    horizon = {} if cls is dpb.algorithms.LDPSGD else {"horizon": 100}
     policy = cls(2, 1, budget=ZCDP(0.5), link="holed", reward_range=(-1.0, 1.0), **horizon)
     state = policy.new_state()
     points = [array for name, array in state.arrays.items() if name == "public.point"]

@@ -13,7 +13,8 @@ from scipy import integrate, stats
 from sides import tireless
 
 import dpbandits as dpb
-from dpbandits import LDPGLOC, LDPSGD, ZCDP, ApproxDP, ArgumentError, PureDP
+from dpbandits import ZCDP, ApproxDP, ArgumentError, PureDP
+from dpbandits.algorithms import LDPGLOC, LDPSGD
 from dpbandits.algorithms.glm.online import look_with as look_at_record
 from dpbandits.algorithms.glm.online import published_sensitivity
 from dpbandits.algorithms.hidden.model import joint_sensitivity

@@ -11,16 +11,8 @@ from scipy.stats import binomtest
 from sides import take_in
 
 import dpbandits as dpb
-from dpbandits import (
-    ZCDP,
-    ArgumentError,
-    MergedTopTwo,
-    Policy,
-    PureDP,
-    SequentialHalving,
-    replay,
-    simulate,
-)
+from dpbandits import ZCDP, ArgumentError, Policy, PureDP, replay, simulate
+from dpbandits.algorithms import MergedTopTwo, SequentialHalving
 from dpbandits.algorithms.arms.law import law_of
 from dpbandits.algorithms.bases.identification import price_of_batches, two_exponentials
 from dpbandits.algorithms.search.top_two import evidence
@@ -69,8 +61,8 @@ def test_weights_of_batches_sum_to_one():
 def merged(sizes: list[int], scale: float, laplace: bool):
     """The law of these batches, and by what each sum is multiplied in the merged value."""
     budget = PureDP(1 / scale) if laplace else ZCDP(0.5 / scale**2)
-    params = dpb.MergedIMED(1, budget=budget).params
-    public = dpb.MergedIMED.kernels.init(params)[1]
+    params = dpb.algorithms.MergedIMED(1, budget=budget).params
+    public = dpb.algorithms.MergedIMED.kernels.init(params)[1]
     for size in sizes:
         take_in(params, public, size, np.zeros(1))
     n = np.array(sizes, float)
@@ -339,7 +331,7 @@ def test_the_recommended_arm_is_served_and_nothing_more_is_learned(cls, tmp_path
 
 def test_simulations_tell_how_searches_ended():
     policies = [search(MergedTopTwo), MergedTopTwo(3, failure_probability=1e-9, budget=PureDP(0.1))]
-    policies += [dpb.AdaCUCB(3, budget=ZCDP(0.5))]
+    policies += [dpb.papers.concentrated.AdaCUCB(3, budget=ZCDP(0.5))]
     world = Bernoulli([0.2, 0.6, 0.5])
     runs = simulate(policies, world, horizon=1500, runs=40, seed=1).runs
     asked, long, played = (group for _, group in runs.groupby("policy", sort=False))
@@ -389,10 +381,10 @@ def test_a_study_may_end_with_its_last_person():
 @pytest.mark.parametrize(
     ("cls", "options"),
     [
-        (dpb.MergedTopTwo, {"failure_probability": 0.1}),
+        (dpb.algorithms.MergedTopTwo, {"failure_probability": 0.1}),
         (AdaPTT, {"failure_probability": 0.1}),
         (DPSEBAI, {"failure_probability": 0.1}),
-        (dpb.SequentialHalving, {"horizon": 100}),
+        (dpb.algorithms.SequentialHalving, {"horizon": 100}),
     ],
 )
 def test_of_one_arm_nothing_is_left_to_find_out(cls, options):

@@ -57,17 +57,17 @@ def js() -> MiniRacer:
     return engine
 
 
-def server(n_arms=4, dimension=3, reports=30, **options) -> dpb.LinUCBLDP:
+def server(n_arms=4, dimension=3, reports=30, **options) -> dpb.algorithms.LinUCBLDP:
     """One that has learned from noise, so that its public numbers are as odd as any."""
     options = {"budget": dpb.ZCDP(0.5), "horizon": 1000, "noise": "secure"} | options
-    made = dpb.LinUCBLDP(n_arms, dimension, reports=True, **options)
+    made = dpb.algorithms.LinUCBLDP(n_arms, dimension, reports=True, **options)
     rng = np.random.default_rng(7)
     for _ in range(reports):
         made.receive(rng.normal(scale=made.noise_scale, size=made.statistic.size))
     return made
 
 
-def pair(js: MiniRacer, made: dpb.LinUCBLDP, seed: int = 1) -> Device:
+def pair(js: MiniRacer, made: dpb.algorithms.LinUCBLDP, seed: int = 1) -> Device:
     """A device in Python; one in JavaScript is given the same bytes."""
     device, stream = tireless(made.device()), np.random.default_rng(seed).bytes(2**16)
     device._randomise._noise._take = io.BytesIO(stream).read
@@ -266,12 +266,14 @@ def test_a_server_learns_from_devices_in_javascript(js):
 EACH = ["modular", "bits", "reports"]
 
 
-def shuffled(n_arms=2, dimension=2, **options) -> dpb.LinUCBSDP:
+def shuffled(n_arms=2, dimension=2, **options) -> dpb.algorithms.LinUCBSDP:
     options = {"budget": dpb.ApproxDP(8.0, 1e-3), "horizon": 1000, "batch": 20} | options
-    return dpb.LinUCBSDP(n_arms, dimension, messages=True, **({"noise": "secure"} | options))
+    return dpb.algorithms.LinUCBSDP(
+        n_arms, dimension, messages=True, **({"noise": "secure"} | options)
+    )
 
 
-def shuffled_pair(js: MiniRacer, made: dpb.LinUCBSDP, seed: int = 1) -> ShuffledDevice:
+def shuffled_pair(js: MiniRacer, made: dpb.algorithms.LinUCBSDP, seed: int = 1) -> ShuffledDevice:
     device, stream = tireless(made.device()), np.random.default_rng(seed).bytes(2**18)
     device._randomizer._source._take = io.BytesIO(stream).read
     js.call("make", device.to_json(), stream.hex())
@@ -403,7 +405,9 @@ def test_the_system_is_never_asked_for_more_than_browsers_give_at_once(js):
 # The page ----------------------------------------------------------------------------------------
 
 
-def sent_by_the_page(js: MiniRacer, made: dpb.LinUCBLDP | dpb.LinUCBSDP) -> str:
+def sent_by_the_page(
+    js: MiniRacer, made: dpb.algorithms.LinUCBLDP | dpb.algorithms.LinUCBSDP
+) -> str:
     page = (Path(__file__).parents[2] / "docs" / "private-contexts" / "devices.md").read_text()
     [script] = re.findall(r'<script type="module">\n(.*?)</script>', page, flags=re.DOTALL)
     files = {"device.json": made.device().to_json(), "/chooser": made.chooser().to_json()}
@@ -497,9 +501,11 @@ def test_its_parameter_is_no_smaller_than_the_guarantee_needs():
     assert Fraction(3, 10) * (1 - Fraction(1, 10**9)) < spent <= Fraction(0.3)
 
 
-@pytest.mark.parametrize("cls", [dpb.LinearThompsonLDP, dpb.LinearThompsonSDP])
+@pytest.mark.parametrize(
+    "cls", [dpb.algorithms.LinearThompsonLDP, dpb.algorithms.LinearThompsonSDP]
+)
 def test_devices_with_random_choices_are_in_python_alone(cls):
-    serving = {"reports" if cls is dpb.LinearThompsonLDP else "messages": True}
+    serving = {"reports" if cls is dpb.algorithms.LinearThompsonLDP else "messages": True}
     policy = cls(2, 2, budget=dpb.ApproxDP(1.0, 1e-3), horizon=100, batch=5, **serving)
     with pytest.raises(dpb.ArgumentError, match="upper confidence bounds"):
         policy.device().to_json()

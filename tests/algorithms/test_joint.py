@@ -9,7 +9,8 @@ import pytest
 from sides import public_of
 
 import dpbandits as dpb
-from dpbandits import ZCDP, AdaCOFULJDP, ApproxDP, ArgumentError, LinUCBJDP
+from dpbandits import ZCDP, ApproxDP, ArgumentError
+from dpbandits.algorithms import AdaCOFULJDP, LinUCBJDP
 from dpbandits.algorithms.hidden.model import joint_sensitivity
 
 
@@ -150,7 +151,7 @@ def test_bad_arguments_are_named():
         LinUCBJDP(3, 2, budget=dpb.PureDP(1.0), horizon=100)
 
 
-@pytest.mark.parametrize("cls", [LinUCBJDP, dpb.LinUCBLDP])
+@pytest.mark.parametrize("cls", [LinUCBJDP, dpb.algorithms.LinUCBLDP])
 def test_the_published_noise_may_have_our_radius(cls):
     shape = {"budget": ApproxDP(10.0, 0.1), "horizon": 1000, "calibration": "paper", "seed": 1}
     published, ours = (cls(4, 5, bounds=bounds, **shape) for bounds in ("published", "exact"))
@@ -167,7 +168,7 @@ def test_the_published_noise_may_have_our_radius(cls):
         cls(4, 5, bounds="paper", **shape)
 
 
-@pytest.mark.parametrize("cls", [LinUCBJDP, dpb.LinUCBLDP])
+@pytest.mark.parametrize("cls", [LinUCBJDP, dpb.algorithms.LinUCBLDP])
 def test_our_bounds_cover_the_published_noise(cls):
     """Of one release: the norm of the noise on V, as drawn on the statistic, and that of n - N
     theta for a theta of length 1; each is left once in some thousand at most, and not by far.

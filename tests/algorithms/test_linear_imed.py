@@ -20,7 +20,8 @@ from linear_walks import (
 from sides import public_of, release_of
 
 import dpbandits as dpb
-from dpbandits import ZCDP, ArgumentError, LinearIMED, LinearIMEDJDP, MergedLinearIMED, PureDP
+from dpbandits import ZCDP, ArgumentError, PureDP
+from dpbandits.algorithms import LinearIMED, LinearIMEDJDP, MergedLinearIMED
 from dpbandits.algorithms.maths.ridge import inverse_norm_bound, least_divergent_at_once
 from dpbandits.environments import Bernoulli, GaussianContexts, LinearArms, PoolContexts
 from dpbandits.papers.concentrated import AdaCGOPE, HannaGOPE
@@ -106,7 +107,9 @@ def test_rarely_released_imed_walks_with_dense_noise(rho):
             changes(300, 2, 0.4), 2, rho, SimulationNoise(7).generator("privacy")
         )
     budget = None if rho is None else ZCDP(rho)
-    policy = dpb.RSLinearIMED(3, 2, budget=budget, horizon=300, counter="toeplitz", seed=7)
+    policy = dpb.algorithms.RSLinearIMED(
+        3, 2, budget=budget, horizon=300, counter="toeplitz", seed=7
+    )
     expected = rare_imed(world, noise)
     assert arms_played(policy, world) == expected.tolist()
     assert len(set(expected)) > 1
@@ -235,7 +238,7 @@ def test_imed_explores_where_greed_is_lost():
     shape = {"budget": None, "reward_range": (-1, 1)}
     policies = [
         LinearIMED(2, 2, **shape),
-        dpb.PrivateLinUCB(2, 2, radius_scale=0.0, **shape),
+        dpb.algorithms.PrivateLinUCB(2, 2, radius_scale=0.0, **shape),
     ]
     found = dpb.simulate(policies, world, horizon=10_000, runs=40, seed=1).runs
     mine, greedy = found.groupby("policy", sort=False)["regret"].max()
@@ -255,8 +258,8 @@ def test_noise_that_stands_for_long_has_to_be_explored():
     """
     world = PoolContexts(np.eye(2), [0.3, 0.5], per_round=2, rewards="bounded")
     shape = {"budget": ZCDP(1.0), "horizon": 30_000, "reward_range": (-1, 1)}
-    assert lost(dpb.RSLinearIMED(2, 2, **shape), world, 30_000, 400) < 4
-    assert lost(dpb.RSLinearIMED(2, 2, share=0.0, **shape), world, 30_000, 400) > 5
+    assert lost(dpb.algorithms.RSLinearIMED(2, 2, **shape), world, 30_000, 400) < 4
+    assert lost(dpb.algorithms.RSLinearIMED(2, 2, share=0.0, **shape), world, 30_000, 400) > 5
 
 
 @pytest.mark.long
@@ -266,7 +269,7 @@ def test_rare_releases_lose_less():
     """
     world = dpb.environments.GLMContexts.random(20, 5, decay=2.0, link="identity", seed=3)
     shape = {"budget": ZCDP(0.1), "horizon": 30_000, "reward_range": (-1, 1)}
-    policies = [cls(20, 5, **shape) for cls in (dpb.RSLinearIMED, LinearIMED)]
+    policies = [cls(20, 5, **shape) for cls in (dpb.algorithms.RSLinearIMED, LinearIMED)]
     found = dpb.simulate(policies, world, horizon=30_000, runs=30, seed=1).runs
     mine, theirs = found.groupby("policy", sort=False)["regret"].mean()
     assert mine < 0.85 * theirs
@@ -291,7 +294,7 @@ def test_whoever_waits_for_late_answers_tries_all_arms():
     arms = LinearArms.on_sphere(20, 4, seed=1).features
     shape = {"horizon": 30_000, "seed": 1}
     late = LinearIMEDJDP(20, 4, budget=ZCDP(1.0), batch=50, patience=300, **shape)
-    kept = dpb.LinearIMEDSDP(20, 4, budget=MIXED, batch=100, switch=10.0, **shape)
+    kept = dpb.algorithms.LinearIMEDSDP(20, 4, budget=MIXED, batch=100, switch=10.0, **shape)
     assert {late.pull(arms).arm for _ in range(300)} == set(range(20))
     for _ in range(100):
         kept.update(1.0, kept.pull(arms))
@@ -316,7 +319,7 @@ def test_exploration_ends_with_the_horizon():
     """
     world = PoolContexts(np.eye(2), [0.3, 0.5], per_round=2, rewards="bounded")
     shape = {"budget": None, "reward_range": (-1, 1)}
-    policies = [dpb.RSLinearIMED(2, 2, horizon=n, **shape) for n in (30_000, 3_000_000)]
+    policies = [dpb.algorithms.RSLinearIMED(2, 2, horizon=n, **shape) for n in (30_000, 3_000_000)]
     found = dpb.simulate(policies, world, horizon=30_000, runs=200, seed=1).runs
     told, long = found.groupby("policy", sort=False)["regret"].mean()
     assert told < 0.8 * long
@@ -327,7 +330,7 @@ def test_imed_loses_half_as_much_as_a_radius_that_always_holds(name):
     world = GaussianContexts.on_sphere(10, 4, seed=1, rewards="bounded", project=True)
     shape = {"budget": ZCDP(1.0), "horizon": 5000, "reward_range": (-1, 1)}
     shape |= {"batch": 50} if name else {}
-    safe = dpb.LinUCBJDP if name else dpb.PrivateLinUCB
+    safe = dpb.algorithms.LinUCBJDP if name else dpb.algorithms.PrivateLinUCB
     policies = [getattr(dpb, f"LinearIMED{name}")(10, 4, **shape), safe(10, 4, **shape)]
     found = dpb.simulate(policies, world, horizon=5000, runs=10, seed=1).runs
     mine, theirs = found.groupby("policy", sort=False)["regret"].mean()
@@ -382,7 +385,7 @@ def test_bad_arguments_are_named(value):
             LinearIMED(2, 2, budget=None, **{name: value})
     for name in ("horizon", "alpha", "growth", "margin"):
         with pytest.raises(ArgumentError, match=name):
-            dpb.RSLinearIMED(2, 2, budget=None, **{"horizon": 9, name: value})
+            dpb.algorithms.RSLinearIMED(2, 2, budget=None, **{"horizon": 9, name: value})
     for name in ("alpha", "growth", "ridge"):
         with pytest.raises(ArgumentError, match=name):
             MergedLinearIMED(ARMS, budget=None, **{name: value})
@@ -396,16 +399,19 @@ def test_imed_has_no_radius_to_configure():
 @pytest.mark.parametrize(
     ("proved", "policy"),
     [
-        (True, dpb.LinUCB(2, 2)),
-        (True, dpb.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=9)),
-        (False, dpb.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=9, radius_scale=0.5)),
-        (False, dpb.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=9, radius="heuristic")),
-        (True, dpb.AdaCOFUL(2, 2, budget=ZCDP(1.0), horizon=9)),
-        (False, dpb.AdaCOFUL(2, 2, budget=ZCDP(1.0), horizon=9, variant="published")),
-        (True, dpb.LinUCBJDP(2, 2, budget=ZCDP(1.0), horizon=9)),
-        (False, dpb.LinearThompsonJDP(2, 2, budget=ZCDP(1.0), horizon=9)),
+        (True, dpb.algorithms.LinUCB(2, 2)),
+        (True, dpb.algorithms.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=9)),
+        (False, dpb.algorithms.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=9, radius_scale=0.5)),
+        (
+            False,
+            dpb.algorithms.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=9, radius="heuristic"),
+        ),
+        (True, dpb.algorithms.AdaCOFUL(2, 2, budget=ZCDP(1.0), horizon=9)),
+        (False, dpb.algorithms.AdaCOFUL(2, 2, budget=ZCDP(1.0), horizon=9, variant="published")),
+        (True, dpb.algorithms.LinUCBJDP(2, 2, budget=ZCDP(1.0), horizon=9)),
+        (False, dpb.algorithms.LinearThompsonJDP(2, 2, budget=ZCDP(1.0), horizon=9)),
         (False, LinearIMED(2, 2, budget=None)),
-        (False, dpb.RSLinearIMED(2, 2, budget=None, horizon=9)),
+        (False, dpb.algorithms.RSLinearIMED(2, 2, budget=None, horizon=9)),
         (False, LinearIMEDJDP(2, 2, budget=ZCDP(1.0), horizon=9)),
     ],
 )
@@ -414,7 +420,9 @@ def test_a_policy_says_whether_its_regret_has_a_theorem(proved, policy):
 
 
 def test_a_device_in_javascript_has_no_such_index():
-    server = dpb.LinearIMEDLDP(2, 3, budget=ZCDP(0.5), horizon=100, reports=True, noise="secure")
+    server = dpb.algorithms.LinearIMEDLDP(
+        2, 3, budget=ZCDP(0.5), horizon=100, reports=True, noise="secure"
+    )
     with pytest.raises(ArgumentError, match="upper confidence bounds"):
         server.device().to_json()
 

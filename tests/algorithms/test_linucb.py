@@ -16,7 +16,8 @@ from linear_walks import (
 from scipy import stats
 from sides import crossed, public_of
 
-from dpbandits import ZCDP, ArgumentError, LinearThompson, LinUCB, PrivateLinUCB, PureDP
+from dpbandits import ZCDP, ArgumentError, PureDP
+from dpbandits.algorithms import LinearThompson, LinUCB, PrivateLinUCB
 from dpbandits.privacy.noise import SimulationNoise
 
 WORLD = problem(1000)

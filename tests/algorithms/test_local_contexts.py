@@ -12,7 +12,8 @@ from scipy import stats
 from sides import tireless
 
 import dpbandits as dpb
-from dpbandits import ZCDP, ApproxDP, ArgumentError, BudgetExhausted, LinUCBLDP, UpdateError
+from dpbandits import ZCDP, ApproxDP, ArgumentError, BudgetExhausted, UpdateError
+from dpbandits.algorithms import LinUCBLDP
 from dpbandits.environments import ContextTable
 from dpbandits.privacy import accounting
 
@@ -72,7 +73,7 @@ def test_a_device_enforces_its_own_bound_whatever_chooser_it_is_sent():
     with pytest.raises(ArgumentError, match=r"^chooser must be of the policy"):
         device.use(server(budget=ZCDP(5.0)).chooser())
     # Even if that were not noticed: what is reported is as long as the device's own noise expects.
-    device.chooser = dpb.Chooser.from_json(json.dumps(data))
+    device.chooser = dpb.policies.Chooser.from_json(json.dumps(data))
     found = []
     for _ in range(2000):
         device.choose(np.array([[500.0, 0.0], [0.0, 0.0]]))

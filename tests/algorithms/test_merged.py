@@ -24,7 +24,8 @@ from scipy.special import rel_entr
 from sides import take_in
 
 import dpbandits as dpb
-from dpbandits import ZCDP, ArgumentError, MergedIMED, MergedKLUCB, MergedThompson, PureDP
+from dpbandits import ZCDP, ArgumentError, PureDP
+from dpbandits.algorithms import MergedIMED, MergedKLUCB, MergedThompson
 from dpbandits.environments import Bernoulli, Beta, DoctorBandit
 
 BOTH = [MergedIMED, MergedKLUCB]

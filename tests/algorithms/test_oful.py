@@ -14,7 +14,8 @@ from linear_walks import (
     toeplitz_noise,
 )
 
-from dpbandits import RSOFUL, ZCDP, AdaCOFUL, ArgumentError, PureDP
+from dpbandits import ZCDP, ArgumentError, PureDP
+from dpbandits.algorithms import RSOFUL, AdaCOFUL
 from dpbandits.privacy.noise import SimulationNoise
 
 HORIZON = 1000

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sides import public_of
 
-from dpbandits import ZCDP, AdaCOFULJDP, ApproxDP, ArgumentError, LinearThompsonJDP, LinUCBJDP
+from dpbandits import ZCDP, ApproxDP, ArgumentError
+from dpbandits.algorithms import AdaCOFULJDP, LinearThompsonJDP, LinUCBJDP
 from dpbandits.algorithms.hidden.model import init, publish
 from dpbandits.algorithms.hidden.state import FACTS
 

@@ -14,10 +14,13 @@ from dpbandits.privacy.ledger import SPAN
 from dpbandits.shuffle import Messages
 
 MEANS = np.array([0.8, 0.5, 0.2])
-CLASSES = {dpb.AdaPUCBSDP: dpb.AdaPUCB, dpb.AdaPKLUCBSDP: dpb.AdaPKLUCB}
+CLASSES = {
+    dpb.papers.concentrated.AdaPUCBSDP: dpb.papers.concentrated.AdaPUCB,
+    dpb.papers.concentrated.AdaPKLUCBSDP: dpb.papers.concentrated.AdaPKLUCB,
+}
 
 
-def server(cls=dpb.AdaPUCBSDP, **options):
+def server(cls=dpb.papers.concentrated.AdaPUCBSDP, **options):
     given = {"budget": dpb.PureDP(1.0), "messages": True, "seed": 1} | options
     return cls(3, **given)
 

@@ -12,7 +12,8 @@ from scipy import stats
 from sides import public_of, published, release_of, tireless
 
 import dpbandits as dpb
-from dpbandits import ApproxDP, ArgumentError, BudgetExhausted, LinUCBSDP
+from dpbandits import ApproxDP, ArgumentError, BudgetExhausted
+from dpbandits.algorithms import LinUCBSDP
 from dpbandits.algorithms.hidden.state import FACTS
 from dpbandits.environments import AnchoredContexts
 from dpbandits.privacy.continual import mechanism_from_python
@@ -90,7 +91,7 @@ def test_a_server_learns_from_batches_alone():
 
 @pytest.mark.parametrize(
     ("kind", "own"),
-    [(LinUCBSDP, {}), (LinUCBSDP, {"bounds": "published"}), (dpb.LinearIMEDSDP, {})],
+    [(LinUCBSDP, {}), (LinUCBSDP, {"bounds": "published"}), (dpb.algorithms.LinearIMEDSDP, {})],
     ids=["exact", "published", "imed"],
 )
 def test_a_server_stands_where_a_loop_stands_with_the_same_sums(kind, own):
@@ -350,7 +351,7 @@ def test_sums_have_least_regret_and_reports_most():
     world, finals = AnchoredContexts.random(20, 3, seed=2), {}
     options = {"budget": ApproxDP(1.0, 1e-2), "horizon": 4000}
     policies = {
-        "central": dpb.LinUCBJDP(20, 3, batch=20, **options),
+        "central": dpb.algorithms.LinUCBJDP(20, 3, batch=20, **options),
         "modular": LinUCBSDP(20, 3, **options),
         "reports": LinUCBSDP(20, 3, protocol="reports", **options),
     }

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 from sides import public_of
 
-from dpbandits import ZCDP, ApproxDP, ArgumentError, LinUCBJDP
+from dpbandits import ZCDP, ApproxDP, ArgumentError
+from dpbandits.algorithms import LinUCBJDP
 from dpbandits.algorithms.maths.confidence import wishart_image_norm, wishart_norm
 from dpbandits.papers.shuffle import WishartLinUCBJDP
 

@@ -13,10 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import dpbandits as dpb
-from dpbandits import ZCDP, AdaCUCB, AdaPUCB, Adversary, ArgumentError, PureDP, audit
-from dpbandits.auditing import ANYBODY, Plant, canaries
+from dpbandits import ZCDP, ArgumentError, PureDP, audit
+from dpbandits.auditing import ANYBODY, Adversary, Plant, canaries
 from dpbandits.cli import app
 from dpbandits.kernel import kernel
+from dpbandits.papers.concentrated import AdaCUCB, AdaPUCB
 from dpbandits.papers.dgs import LinUCBDGS
 from dpbandits.papers.others import DPSE, DPTS
 from dpbandits.policies import Kernels
@@ -24,7 +25,7 @@ from dpbandits.policies import Kernels
 PLANTED = ["half", "redrawn", "repeated", "timed"]
 
 
-def laplace(runs: int = 1000, **options) -> dpb.Audit:
+def laplace(runs: int = 1000, **options) -> dpb.auditing.Audit:
     return audit(AdaPUCB(2, budget=PureDP(1.0)), runs=runs, n_jobs=1, **options)
 
 
@@ -33,7 +34,7 @@ def laplace(runs: int = 1000, **options) -> dpb.Audit:
 def test_white_box_audits_reach_nine_tenths_of_what_is_possible(horizon: int, levels: int):
     policy = DPTS(1, horizon=horizon, counter="tree", budget=PureDP(1.0))
     found = audit(policy, n_jobs=1, seed=3)
-    best = dpb.best_possible([1.0 / levels] * levels)
+    best = dpb.auditing.best_possible([1.0 / levels] * levels)
     assert found.possible == pytest.approx(best, rel=0.03)
     assert 0.9 * best < found.measured < 1.0
 
@@ -120,7 +121,7 @@ def test_no_noise_is_refuted_by_everything_that_sees_releases():
 @pytest.mark.long
 def test_bits_of_simulated_noise_leak_and_are_not_counted():
     # In world 0 all sums are 0, and floats of noise alone are finer than those of noise and a number.
-    policy = dpb.PrivateLinUCB(2, 2, horizon=63, counter="tree", budget=PureDP(0.2))
+    policy = dpb.algorithms.PrivateLinUCB(2, 2, horizon=63, counter="tree", budget=PureDP(0.2))
     found = audit(policy, runs=1000, n_jobs=1)
     assert not found.refuted
     rows = found.scores.set_index("score")
@@ -131,7 +132,7 @@ def test_bits_of_simulated_noise_leak_and_are_not_counted():
 
 @pytest.mark.long
 def test_secure_noise_is_audited_and_its_bits_betray_nothing():
-    policy = dpb.AdaCOFUL(2, 2, horizon=16, growth=0.5, counter="tree", budget=ZCDP(0.5))
+    policy = dpb.algorithms.AdaCOFUL(2, 2, horizon=16, growth=0.5, counter="tree", budget=ZCDP(0.5))
     shape = {"noise": "secure", "alpha": 1e-7, "n_jobs": 1}  # there is no seed
     found = audit(policy, runs=500, horizon=20, **shape)
     assert found.scores["counted"].all()
@@ -168,9 +169,9 @@ def test_an_adversary_may_answer_by_what_was_played():
 def test_canaries_fit_what_a_policy_sees(echo: bool):
     policies = [
         AdaCUCB(2, budget=ZCDP(0.5)),
-        dpb.PrivateLinUCB(2, 3, horizon=15, budget=ZCDP(0.5)),
-        dpb.EXP4(2, 3, horizon=64, batch=4, budget=ZCDP(0.5)),
-        dpb.LinUCBJDP(2, 3, horizon=16, batch=2, budget=ZCDP(0.5)),
+        dpb.algorithms.PrivateLinUCB(2, 3, horizon=15, budget=ZCDP(0.5)),
+        dpb.algorithms.EXP4(2, 3, horizon=64, batch=4, budget=ZCDP(0.5)),
+        dpb.algorithms.LinUCBJDP(2, 3, horizon=16, batch=2, budget=ZCDP(0.5)),
     ]
     assert [len(list(canaries(policy, echo=echo))) for policy in policies] == [1, 1, 1, 3]
 
@@ -181,7 +182,7 @@ def test_decisions_of_the_canary_are_hidden_where_arms_are_private():
     # and no release comes within the horizon.
     from dpbandits.auditing.playing import Play
 
-    policy = dpb.LinUCBJDP(2, 2, horizon=64, batch=16, budget=ZCDP(0.5))
+    policy = dpb.algorithms.LinUCBJDP(2, 2, horizon=64, batch=16, budget=ZCDP(0.5))
     adversary = next(canaries(policy, position=3))
     seen = Play(policy, adversary, 8).batch(0, 50)
     assert (seen.arms[:, 3] == -1).all()
@@ -250,7 +251,7 @@ def test_wrong_arguments_are_refused(arguments, complaint):
 @pytest.mark.parametrize(
     ("policy", "complaint"),
     [
-        (lambda: dpb.UCB1(2), "nothing is claimed"),
+        (lambda: dpb.algorithms.UCB1(2), "nothing is claimed"),
         (lambda: "AdaPUCB", "must be a policy"),
         (lambda: AdaPUCB(2, budget=PureDP(1.0), clip=False), "must clip"),
     ],

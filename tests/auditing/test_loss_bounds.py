@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, norm
 
-from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP, best_possible
+from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP
+from dpbandits.auditing import best_possible
 from dpbandits.auditing.bounds import (
     EPSILON,
     MU,

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from numba.core import event
 
-from dpbandits import ZCDP, AdaCUCB
+from dpbandits import ZCDP
 from dpbandits.cli.first_run import _compile_backwards, compiling_ahead
 from dpbandits.environments import Bernoulli
+from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.studies.cells import Cell
 
 

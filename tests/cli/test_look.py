@@ -18,7 +18,7 @@ def call(*arguments):
 
 def test_inspect_shows_promise_spending_and_estimates(tmp_path, monkeypatch):
     monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
-    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), max_rounds=1, seed=1)
+    policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(0.5), max_rounds=1, seed=1)
     for visit in range(50):
         if visit == 40:
             path = policy.save(tmp_path / "trial.dpb")
@@ -76,7 +76,7 @@ policies = [{kind = "AdaCUCB"}]
 # Compiling nothing, it leaves nothing new.
 SERVES = """
 import dpbandits as dpb
-policy = dpb.AdaCUCB(5, budget=dpb.ZCDP(0.1), patience=2)
+policy = dpb.papers.concentrated.AdaCUCB(5, budget=dpb.ZCDP(0.1), patience=2)
 for _ in range(100):
     policy.update(1.0, policy.pull())
 """

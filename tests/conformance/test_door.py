@@ -162,14 +162,14 @@ def test_words_and_edges_of_linear_policies_are_checked(case: Case):
 
 
 def test_a_running_sum_needs_a_horizon_unless_its_counter_does_not():
-    for cls in (dpbandits.PrivateLinUCB, dpbandits.LinearThompson):
+    for cls in (dpbandits.algorithms.PrivateLinUCB, dpbandits.algorithms.LinearThompson):
         for counter in (None, "tree", "toeplitz", "buffered", "honaker", "independent"):
             with pytest.raises(ArgumentError, match=r"^horizon must be .* got None"):
                 cls(3, 2, budget=PureDP(1.0), counter=counter)
         assert cls(3, 2, budget=PureDP(1.0), counter="hybrid").planned_rounds is None
         assert cls(3, 2, budget=None).planned_rounds is None
     for counter in ("toeplitz", "buffered"):  # their noise is Gaussian
-        for cls in (dpbandits.PrivateLinUCB, dpbandits.AdaCOFUL):
+        for cls in (dpbandits.algorithms.PrivateLinUCB, dpbandits.algorithms.AdaCOFUL):
             with pytest.raises(
                 ArgumentError, match=r"^counter must be one of .* with Laplace noise"
             ):
@@ -177,7 +177,7 @@ def test_a_running_sum_needs_a_horizon_unless_its_counter_does_not():
     with pytest.raises(
         ArgumentError, match=r"^variant must not be the published one for a PureDP budget"
     ):
-        dpbandits.AdaCOFUL(3, 2, budget=PureDP(1.0), horizon=100, variant="published")
+        dpbandits.algorithms.AdaCOFUL(3, 2, budget=PureDP(1.0), horizon=100, variant="published")
 
 
 @over(FIRST_OF_CLASS)

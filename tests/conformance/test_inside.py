@@ -8,19 +8,10 @@ import numpy as np
 import pytest
 from suite import FIRST_OF_CLASS, OF_KINDS, Case, over
 
-from dpbandits import (
-    DPIMED,
-    LDPIMED,
-    LDPUCB,
-    ZCDP,
-    AdaCUCB,
-    AdaPUCB,
-    MergedIMED,
-    MergedTopTwo,
-    PureDP,
-    SequentialHalving,
-)
-from dpbandits.papers.others import DPTS, AdaPTT, LazyDPTS
+from dpbandits import ZCDP, PureDP
+from dpbandits.algorithms import LDPIMED, LDPUCB, MergedIMED, MergedTopTwo, SequentialHalving
+from dpbandits.papers.concentrated import AdaCUCB, AdaPUCB
+from dpbandits.papers.others import DPIMED, DPTS, AdaPTT, LazyDPTS
 from dpbandits.testing.walk import Walk, frozen
 
 

@@ -45,12 +45,14 @@ ODD: list[Any] = [
 ]
 ZCDP = dpb.ZCDP(0.5)
 POLICIES: dict[str, Callable[[], Policy]] = {
-    "named": lambda: dpb.MergedIMED(3, budget=ZCDP, seed=1, arm_names=["a", "b", "c"]),
-    "returning": lambda: dpb.MergedIMED(3, budget=ZCDP, seed=1, max_rounds=2),
-    "public": lambda: dpb.LinUCB(3, 2, seed=1),
-    "advised": lambda: dpb.EXP4(2, 3, budget=ZCDP, horizon=9, seed=1),
-    "private": lambda: dpb.LinUCBJDP(3, 2, budget=ZCDP, horizon=100, seed=1),
-    "server": lambda: dpb.LinUCBLDP(3, 2, budget=ZCDP, horizon=100, seed=1, reports=True),
+    "named": lambda: dpb.algorithms.MergedIMED(3, budget=ZCDP, seed=1, arm_names=["a", "b", "c"]),
+    "returning": lambda: dpb.algorithms.MergedIMED(3, budget=ZCDP, seed=1, max_rounds=2),
+    "public": lambda: dpb.algorithms.LinUCB(3, 2, seed=1),
+    "advised": lambda: dpb.algorithms.EXP4(2, 3, budget=ZCDP, horizon=9, seed=1),
+    "private": lambda: dpb.algorithms.LinUCBJDP(3, 2, budget=ZCDP, horizon=100, seed=1),
+    "server": lambda: dpb.algorithms.LinUCBLDP(
+        3, 2, budget=ZCDP, horizon=100, seed=1, reports=True
+    ),
 }
 SHOWN = {"public": np.eye(3)[:, :2], "advised": np.full((3, 2), 0.5), "private": np.eye(3)[:, :2]}
 # What is not for users, or takes anything: state for drivers, sentences.
@@ -89,7 +91,9 @@ def test_odd_arguments_of_policies_are_named_and_change_nothing(kind, tmp_path, 
 
 
 def test_there_are_methods_to_try():
-    assert {"pull", "update", "save", "learn_from"} <= {name for name, _ in methods(dpb.UCB1(2))}
+    assert {"pull", "update", "save", "learn_from"} <= {
+        name for name, _ in methods(dpb.algorithms.UCB1(2))
+    }
 
 
 def test_odd_arguments_of_environments_are_named(tmp_path, monkeypatch):
@@ -127,14 +131,14 @@ def test_odd_arguments_of_environments_are_named(tmp_path, monkeypatch):
 
 def test_what_is_no_place_is_no_store():
     for call, odd in itertools.product(
-        (dpb.load, dpb.inspect, FileStore, dpb.Chooser.from_json), ODD
+        (dpb.load, dpb.inspect, FileStore, dpb.policies.Chooser.from_json), ODD
     ):
         with pytest.raises(dpb.ArgumentError):
             call(odd)
 
 
 def test_many_available_arms_are_refused_at_once():
-    policy = dpb.MergedIMED(2, budget=ZCDP, seed=1)
+    policy = dpb.algorithms.MergedIMED(2, budget=ZCDP, seed=1)
     for many in (range(10**9), itertools.count(), itertools.repeat(0)):
         begun = time.perf_counter()
         with pytest.raises(dpb.ArgumentError, match="available must hold at most 2 arms"):
@@ -143,7 +147,7 @@ def test_many_available_arms_are_refused_at_once():
 
 
 def test_releases_that_no_worker_makes_are_refused():
-    one, other = (dpb.MergedIMED(2, budget=ZCDP, seed=seed) for seed in (1, 2))
+    one, other = (dpb.algorithms.MergedIMED(2, budget=ZCDP, seed=seed) for seed in (1, 2))
     for _ in range(6):
         one.update(1.0, one.pull())
     release = one.releases()[0]

@@ -58,7 +58,7 @@ def test_the_comparison_of_laws_has_power():
     # A sum that misses the first of its rounds loses 2 % of the reward: the size of error that the
     # test above must see.
     options = {"horizon": 4000, "runs": 400, "record": [4000]}
-    policy = dpbandits.AdaCUCB(3, budget=dpbandits.ZCDP(0.5))
+    policy = dpbandits.papers.concentrated.AdaCUCB(3, budget=dpbandits.ZCDP(0.5))
     right = simulate(policy, Bernoulli([0.8, 0.5, 0.2]), seed=1, **options).runs["reward"]
     wrong = simulate(
         policy, Bernoulli([0.784, 0.49, 0.196]), seed=2, round_by_round=True, **options

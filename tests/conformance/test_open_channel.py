@@ -59,7 +59,7 @@ def test_regret_has_the_law_of_the_textbook(case: Case):
 def test_the_comparison_has_power():
     # A nearly right alternative for AdaC-UCB at rho = 0.05: half the budget.
     runs = simulate(
-        dpbandits.AdaCUCB(3, budget=ZCDP(0.05)),
+        dpbandits.papers.concentrated.AdaCUCB(3, budget=ZCDP(0.05)),
         Bernoulli(MEANS),
         horizon=20_000,
         runs=1600,

@@ -132,7 +132,7 @@ def test_a_record_with_its_features_moves_the_sums_by_at_most_the_bound(
 
 
 def test_sums_of_two_sensitivities_or_one_of_them_are_not_the_joint_one():
-    policy = dpbandits.LinUCBJDP(3, 2, budget=dpbandits.ZCDP(0.5), horizon=100)
+    policy = dpbandits.algorithms.LinUCBJDP(3, 2, budget=dpbandits.ZCDP(0.5), horizon=100)
     moved = {
         cosine: float(
             np.linalg.norm(
@@ -149,7 +149,7 @@ def test_sums_of_two_sensitivities_or_one_of_them_are_not_the_joint_one():
 
 @pytest.mark.parametrize("grid", [2.0**-4, 2.0**-20])
 def test_rounding_every_coordinate_of_a_record_is_within_the_bound(grid: float):
-    policy = dpbandits.LinUCBJDP(
+    policy = dpbandits.algorithms.LinUCBJDP(
         3, 2, budget=dpbandits.ZCDP(0.5), horizon=100, noise="secure", grid=grid
     )
     rng, most = np.random.default_rng(3), 0.0
@@ -249,7 +249,7 @@ def test_the_worst_case_attains_its_bound(case: Case):
 
 def test_a_bound_that_misses_the_mixture_is_caught():
     # The nearly right alternative: the longest advice, not divided by the probability of the arm.
-    policy = dpbandits.EXP4(3, 4, budget=dpbandits.ZCDP(0.5), horizon=2000, batch=4)
+    policy = dpbandits.algorithms.EXP4(3, 4, budget=dpbandits.ZCDP(0.5), horizon=2000, batch=4)
 
     def sensitivity(params, public, norm):
         return params.width * 2.0
@@ -301,7 +301,7 @@ def _keeps_everything(params, raw, public, memo, statistic):
 
 
 def test_a_sum_that_is_not_forgotten_is_caught():
-    policy = dpbandits.AdaCUCB(3, budget=dpbandits.ZCDP(0.5))
+    policy = dpbandits.papers.concentrated.AdaCUCB(3, budget=dpbandits.ZCDP(0.5))
     planted = replace(policy.kernels, summarise=_keeps_everything)
     moved = movements(
         policy, seed=1, noise=1.0, where=0.0, values=[0, GRID], new=None, kernels=planted
@@ -314,7 +314,7 @@ def _twice(params, raw, arm, x, reward, n):
 
 
 def test_a_record_that_counts_twice_is_caught():
-    policy = dpbandits.AdaCUCB(3, budget=dpbandits.ZCDP(0.5))
+    policy = dpbandits.papers.concentrated.AdaCUCB(3, budget=dpbandits.ZCDP(0.5))
     planted = replace(policy.kernels, accumulate=_twice)
     moved = movements(
         policy, seed=1, noise=1.0, where=0.5, values=[0, GRID], new=None, kernels=planted

@@ -87,7 +87,7 @@ def test_a_kernel_that_reads_old_scratch_is_noticed():
 
 
 def test_a_choice_that_changes_the_public_side_is_noticed():
-    policy = dpbandits.AdaCUCB(3, budget=None)
+    policy = dpbandits.papers.concentrated.AdaCUCB(3, budget=None)
 
     def choose(params, public, contexts, rng):
         public.clock[0] += 1

@@ -211,7 +211,7 @@ def test_the_contributed_algorithm_counts_rounds_as_the_guide_says(contributed):
 
 
 def test_the_contributed_learner_learns_behind_the_conversion(contributed):
-    policy = dpbandits.BatchConversion(3, learner="greedy", budget=dpbandits.PureDP(1.0))
+    policy = dpbandits.algorithms.BatchConversion(3, learner="greedy", budget=dpbandits.PureDP(1.0))
     world = environments.Bernoulli([0.9, 0.5, 0.1])
     runs = dpbandits.simulate(policy, world, horizon=5000, runs=20).runs
     assert runs["spent"].to_numpy() == pytest.approx(1.0)

@@ -11,8 +11,10 @@ import pytest
 from scipy import stats
 from sklearn import datasets
 
-from dpbandits import EXP4, ArgumentError, ExpertConversion, MissingExtra, simulate
+from dpbandits import ArgumentError, simulate
+from dpbandits.algorithms import EXP4, ExpertConversion
 from dpbandits.environments import AdviceTable, Advised, Bernoulli, RewardTable, SwitchingBest
+from dpbandits.errors import MissingExtra
 from dpbandits.papers.adversarial import ClassifierAdvice, classifier_advice
 
 ALPHA = 1e-4

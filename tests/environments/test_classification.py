@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbandits import ArgumentError, MissingExtra
+from dpbandits import ArgumentError
 from dpbandits.environments import Classification, classification
+from dpbandits.errors import MissingExtra
 
 ALPHA = 1e-4
 

@@ -13,9 +13,11 @@ from scipy import stats
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dpbandits import ZCDP, AdaCUCB, LinearThompson, replay, simulate
+from dpbandits import ZCDP, replay, simulate
+from dpbandits.algorithms import LinearThompson
 from dpbandits.environments import DoctorBandit, DoctorContexts, DoctorReplay, actg175
 from dpbandits.environments.datasets.doctor import COVARIATES, TREATMENTS, compact
+from dpbandits.papers.concentrated import AdaCUCB
 
 RATES = [0.436, 0.653, 0.555, 0.556]
 

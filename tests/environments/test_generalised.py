@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dpbandits import ArgumentError, LinUCB, simulate
+from dpbandits import ArgumentError, simulate
+from dpbandits.algorithms import LinUCB
 from dpbandits.environments import CovariateArms, GLMContexts
 from dpbandits.glm import links, register_link
 

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dpbandits import ArgumentError, LinUCB, simulate
+from dpbandits import ArgumentError, simulate
+from dpbandits.algorithms import LinUCB
 from dpbandits.environments import HardArms, HardContexts, HardLinear
 from dpbandits.environments.simulated.hard import gap_of_coins
 from dpbandits.theory.lower import coins_minimax, hidden_signs, two_coins

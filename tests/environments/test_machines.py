@@ -50,13 +50,13 @@ found = []
 for features._DENSE in (10**9, 0):
     rows = features.principal_features(features.tfidf(words), 20)
     world = Recommendations(rows, rng.integers(0, 50, 400), rng.integers(0, 2000, 400))
-    found.append((world, rows, dpb.LinUCB(25, 20)))
+    found.append((world, rows, dpb.algorithms.LinUCB(25, 20)))
 world = classification("breast_cancer", components=5)
-found.append((world, world.state.rows, dpb.LinUCB(2, 12)))
+found.append((world, world.state.rows, dpb.algorithms.LinUCB(2, 12)))
 world = DoctorContexts()
-found.append((world, world.parameter, dpb.LinUCB(4, 10, models="disjoint")))
+found.append((world, world.parameter, dpb.algorithms.LinUCB(4, 10, models="disjoint")))
 world = classifier_advice("digits", 8)
-found.append((world, world.state.advice, dpb.EXP4(10, 8, budget=None, horizon=300)))
+found.append((world, world.state.advice, dpb.algorithms.EXP4(10, 8, budget=None, horizon=300)))
 json.dump({
     "kernels": [blas.get("architecture") for blas in threadpool_info()],
     "raw": hashlib.sha256(raw.tobytes()).hexdigest(),

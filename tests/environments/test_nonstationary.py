@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dpbandits import EXP3, ArgumentError, simulate
+from dpbandits import ArgumentError, simulate
+from dpbandits.algorithms import EXP3
 from dpbandits.environments import (
     LateTurn,
     Piecewise,

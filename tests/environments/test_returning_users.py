@@ -135,7 +135,9 @@ WORLD = ReturningUsers(2, 2, users=60, visits=5, gap=12, seed=9)
 
 def joint(**options):
     given = {"budget": dpb.ZCDP(0.5), "horizon": 500, "batch": 10, "max_rounds": 5}
-    return dpb.LinUCBJDP(2, 2, models="disjoint", reward_range=(-1, 1), **(given | options))
+    return dpb.algorithms.LinUCBJDP(
+        2, 2, models="disjoint", reward_range=(-1, 1), **(given | options)
+    )
 
 
 @pytest.mark.long
@@ -162,7 +164,7 @@ def test_the_loop_records_what_a_policy_would_that_is_told_who_comes(play):
         ),
         (lambda: joint(batch=13), "may cover 13 rounds, and some user comes again after 12"),
         (
-            lambda: dpb.AdaCOFULJDP(
+            lambda: dpb.algorithms.AdaCOFULJDP(
                 2, 2, budget=dpb.ZCDP(0.5), horizon=500, max_rounds=5, reward_range=(-1, 1)
             ),
             "at most once in a release",
@@ -218,7 +220,9 @@ batch = 12
 def test_models_of_arms_learn_what_states_mean():
     world = ReturningUsers(2, 2, users=300, visits=10, seed=1)
     policies = [
-        dpb.LinUCBJDP(2, 2, budget=None, horizon=3000, models=models, reward_range=(-1, 1))
+        dpb.algorithms.LinUCBJDP(
+            2, 2, budget=None, horizon=3000, models=models, reward_range=(-1, 1)
+        )
         for models in ("disjoint", "shared")
     ]
     runs = dpb.simulate(policies, world, horizon=3000, runs=3, seed=1).runs

@@ -7,7 +7,8 @@ import csv
 import numpy as np
 import pytest
 
-from dpbandits import ArgumentError, LinUCB, simulate
+from dpbandits import ArgumentError, simulate
+from dpbandits.algorithms import LinUCB
 from dpbandits.environments import warfarin
 from dpbandits.environments.datasets.warfarin import _COLUMNS, _SNP
 from dpbandits.studies import load_study

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from dpbandits import LDPIMED, ArgumentError, PureDP
+from dpbandits import ArgumentError, PureDP
+from dpbandits.algorithms import LDPIMED
 from dpbandits.finite import EXAMPLES, FinitePolicy, views
 
 VIEWS = {

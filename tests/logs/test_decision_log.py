@@ -18,16 +18,10 @@ import pytest
 from pyarrow import parquet
 
 import dpbandits as dpb
-from dpbandits import (
-    ZCDP,
-    ArgumentError,
-    DecisionLog,
-    LinearIMED,
-    MergedIMED,
-    fit_logs,
-    read_logs,
-)
+from dpbandits import ZCDP, ArgumentError, DecisionLog, fit_logs
+from dpbandits.algorithms import LinearIMED, MergedIMED
 from dpbandits.errors import UpdateError
+from dpbandits.logs import read_logs
 from dpbandits.logs.folders import COLUMNS
 
 
@@ -66,7 +60,7 @@ def test_logs_hold_no_more_than_they_were_made_for(tmp_path):
     log = DecisionLog(tmp_path, policy)
     with pytest.raises(ArgumentError, match="reward must not be given"):
         log.write(policy.pull(), reward=1.0)
-    hidden = dpb.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=100)
+    hidden = dpb.algorithms.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=100)
     with pytest.raises(ArgumentError, match="features must be False"):
         DecisionLog(tmp_path, hidden, features=True)
     log.flush()
@@ -74,7 +68,7 @@ def test_logs_hold_no_more_than_they_were_made_for(tmp_path):
 
 
 def test_a_decision_log_of_two_writers_is_read_back(tmp_path):
-    policy, world = dpb.LinUCB(3, 2), np.random.default_rng(1)
+    policy, world = dpb.algorithms.LinUCB(3, 2), np.random.default_rng(1)
     logs = [dpb.DecisionLog(tmp_path, policy, rewards=True, features=True, rows=7) for _ in "ab"]
     for i in range(60):
         shown = world.uniform(-0.5, 0.5, (3, 2))
@@ -86,7 +80,7 @@ def test_a_decision_log_of_two_writers_is_read_back(tmp_path):
     (tmp_path / ".decisions-draft.parquet").write_bytes(b"left by a crash")
     frame = pd.read_parquet(tmp_path)
     assert sorted(frame["number"]) == list(range(60))
-    assert fit_logs(dpb.LinUCB(3, 2), frame, features="features").used.sum() == 60
+    assert fit_logs(dpb.algorithms.LinUCB(3, 2), frame, features="features").used.sum() == 60
 
 
 # One row for each decision -----------------------------------------------------------------------
@@ -131,7 +125,7 @@ def test_the_last_reward_of_a_decision_counts(tmp_path):
 
 def test_a_folder_is_one_table_whatever_its_logs_were_made_for(tmp_path):
     plain = MergedIMED(2, budget=None)
-    linear = dpb.LinUCB(3, 2)
+    linear = dpb.algorithms.LinUCB(3, 2)
     shown = np.full((3, 2), 0.5)
     for policy, options, given in (
         (plain, {}, {}),
@@ -249,7 +243,7 @@ def test_what_a_file_could_not_hold_is_refused_at_once(tmp_path):
 
 
 def test_advice_and_single_vectors_are_written_as_pull_takes_them(tmp_path):
-    advised = dpb.EXP4(3, 2, budget=None, horizon=10)
+    advised = dpb.algorithms.EXP4(3, 2, budget=None, horizon=10)
     one = LinearIMED(3, 2, budget=None, horizon=9, models="disjoint")
     for policy, shown in ((advised, np.full((2, 3), 1 / 3)), (one, np.array([0.5, 0.25]))):
         with DecisionLog(tmp_path / type(policy).__name__, policy, features=True) as log:
@@ -372,7 +366,7 @@ def run(script: str, folder) -> subprocess.CompletedProcess[str]:
 def test_rows_are_written_when_a_process_ends_in_order(tmp_path, end):
     ended = run(
         f"""
-        policy = dpb.MergedIMED(2, budget=None)
+        policy = dpb.algorithms.MergedIMED(2, budget=None)
         log = dpb.DecisionLog(folder, policy, rewards=True)
         for _ in range(3):
             log.write(policy.pull())
@@ -404,7 +398,7 @@ def test_rows_are_written_when_a_log_is_no_longer_used(tmp_path):
 def test_a_fork_writes_its_own_rows_and_leaves_its_parents_to_the_parent(tmp_path, fork):
     ended = run(
         f"""
-        policy = dpb.MergedIMED(2, budget=None)
+        policy = dpb.algorithms.MergedIMED(2, budget=None)
         log = dpb.DecisionLog(folder, policy)
         log.write(policy.pull())
 
@@ -430,7 +424,7 @@ def test_a_signal_that_ends_the_process_loses_nothing(tmp_path):
     ended = run(
         """
         import signal
-        policy = dpb.MergedIMED(2, budget=None)
+        policy = dpb.algorithms.MergedIMED(2, budget=None)
         log = dpb.DecisionLog(folder, policy, rows=3)
         for _ in range(10):
             log.write(policy.pull())
@@ -455,7 +449,7 @@ def test_a_signal_that_ends_the_process_loses_nothing(tmp_path):
 def test_a_fork_completes_what_its_parent_has_decided(tmp_path):
     ended = run(
         """
-        policy = dpb.MergedIMED(2, budget=None)
+        policy = dpb.algorithms.MergedIMED(2, budget=None)
         log = dpb.DecisionLog(folder, policy, rewards=True)
         first = policy.pull()
         log.write(first)

@@ -10,15 +10,8 @@ import pyarrow as pa
 import pytest
 
 import dpbandits as dpb
-from dpbandits import (
-    ZCDP,
-    ArgumentError,
-    LinearIMED,
-    MergedIMED,
-    PrivateLinUCB,
-    PureDP,
-    fit_logs,
-)
+from dpbandits import ZCDP, ArgumentError, PureDP, fit_logs
+from dpbandits.algorithms import LinearIMED, MergedIMED, PrivateLinUCB
 from dpbandits.papers.others import DPSE
 from dpbandits.policies import registered
 
@@ -44,7 +37,9 @@ def used_first(log, used) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("private", [True, False])
-@pytest.mark.parametrize("cls", [MergedIMED, dpb.MergedThompson, dpb.DiscountedIMED])
+@pytest.mark.parametrize(
+    "cls", [MergedIMED, dpb.algorithms.MergedThompson, dpb.algorithms.DiscountedIMED]
+)
 def test_each_record_enters_one_sum_once(cls, private):
     log = a_log(3000)
     policy = cls(3, budget=None, seed=1)
@@ -53,7 +48,7 @@ def test_each_record_enters_one_sum_once(cls, private):
     assert fitted.used.sum() > 1500
     public = policy.session.state.public
     released = public.pulls
-    if cls is not dpb.DiscountedIMED:
+    if cls is not dpb.algorithms.DiscountedIMED:
         for a, rewards in enumerate(used_first(log, released)):
             assert public.estimate[a] == pytest.approx(rewards.mean())
     assert policy.rounds == (fitted.used.sum() if private else 0)
@@ -63,19 +58,21 @@ def test_each_record_enters_one_sum_once(cls, private):
 
 
 @pytest.mark.parametrize("private", [True, False])
-@pytest.mark.parametrize("cls", [LinearIMED, PrivateLinUCB, dpb.LinUCB, dpb.RSOFUL])
+@pytest.mark.parametrize(
+    "cls", [LinearIMED, PrivateLinUCB, dpb.algorithms.LinUCB, dpb.algorithms.RSOFUL]
+)
 def test_a_linear_model_regresses_on_the_arms_of_the_log(cls, private):
     rng, n, theta = np.random.default_rng(3), 400, np.array([0.6, -0.3])
     contexts = rng.uniform(-0.7, 0.7, (n, 3, 2))
     arms = np.where(rng.random(n) < 0.8, 2, rng.integers(0, 3, n))  # by no estimate
     x = contexts[np.arange(n), arms]
     rewards = x @ theta + rng.uniform(-0.1, 0.1, n)
-    options = {} if cls in (dpb.LinUCB, dpb.RSOFUL) else {"budget": None}
+    options = {} if cls in (dpb.algorithms.LinUCB, dpb.algorithms.RSOFUL) else {"budget": None}
     if cls is PrivateLinUCB or cls is LinearIMED:
         options["horizon"] = 1000
     policy = cls(3, 2, reward_range=(-1.0, 1.0), **options)
     fit_logs(policy, {"arm": arms, "reward": rewards}, private=private, features=contexts)
-    if cls is not dpb.RSOFUL:  # which releases seldom
+    if cls is not dpb.algorithms.RSOFUL:  # which releases seldom
         ridge = np.linalg.solve(np.eye(2) * policy.params.ridge + x.T @ x, x.T @ rewards)
         assert believed(policy, 2) == pytest.approx(ridge, abs=1e-9)
     assert believed(policy, 2) == pytest.approx(theta, abs=0.15)
@@ -213,9 +210,17 @@ def test_propensities_take_out_whom_an_arm_was_given_to():
 @pytest.mark.parametrize(
     ("make", "options", "told"),
     [
-        (lambda: dpb.EXP3(3, budget=None, horizon=10), {}, "policy must be one for finite arms"),
+        (
+            lambda: dpb.algorithms.EXP3(3, budget=None, horizon=10),
+            {},
+            "policy must be one for finite arms",
+        ),
         (lambda: DPSE(3, budget=None, horizon=10), {}, "policy must be one for finite arms"),
-        (lambda: dpb.LDPUCB(3, budget=PureDP(1.0), reports=True), {}, "policy must take rewards"),
+        (
+            lambda: dpb.algorithms.LDPUCB(3, budget=PureDP(1.0), reports=True),
+            {},
+            "policy must take rewards",
+        ),
         (lambda: MergedIMED(3, budget=None, max_rounds=3), {}, "policy must not count"),
         (lambda: MergedIMED(3, budget=None), {"arm": "what"}, "frame must have a column 'what'"),
         (
@@ -294,8 +299,12 @@ def test_a_log_with_a_bad_row_is_refused_before_anything_is_learned():
         (MergedIMED(3, budget=ZCDP(1.0), seed=1), {"reward": [[0.5, 0.5]] * 120}, {}),
         (MergedIMED(3, budget=ZCDP(1.0), seed=1), {"p": [0.5] * 60}, {"propensity": "p"}),
         (MergedIMED(3, budget=None, clip=False), {"reward": [0.5] * 119 + [1e200]}, {}),
-        (dpb.LinUCB(3, 2), {}, {"features": shown[:, :2]}),
-        (dpb.LinUCBJDP(3, 2, horizon=200, batch=20, budget=None), {}, {"features": shown[..., :1]}),
+        (dpb.algorithms.LinUCB(3, 2), {}, {"features": shown[:, :2]}),
+        (
+            dpb.algorithms.LinUCBJDP(3, 2, horizon=200, batch=20, budget=None),
+            {},
+            {"features": shown[..., :1]},
+        ),
     ]
     retired = MergedIMED(3, budget=ZCDP(1.0), seed=1)
     retired.retire(2)

@@ -10,7 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dpbandits import ZCDP, ArgumentError, DecisionLog, MergedIMED, fit_logs, read_logs
+from dpbandits import ZCDP, ArgumentError, DecisionLog, fit_logs
+from dpbandits.algorithms import MergedIMED
+from dpbandits.logs import read_logs
 
 N = 40
 ARMS = np.arange(N) % 2

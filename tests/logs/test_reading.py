@@ -15,7 +15,9 @@ import pyarrow as pa
 import pytest
 
 import dpbandits as dpb
-from dpbandits import ZCDP, ArgumentError, DecisionLog, LinearIMED, MergedIMED, fit_logs, read_logs
+from dpbandits import ZCDP, ArgumentError, DecisionLog, fit_logs
+from dpbandits.algorithms import LinearIMED, MergedIMED
+from dpbandits.logs import read_logs
 from dpbandits.papers.others import DPTS
 
 N = 40
@@ -256,7 +258,11 @@ def test_rewards_that_are_not_clipped_are_bounded():
 
 @pytest.mark.parametrize("private", [True, False])
 def test_a_log_may_have_no_records(private):
-    for policy in (fresh(), dpb.UCB1(2), dpb.DiscountedIMED(2, budget=None, rounds_per_change=9)):
+    for policy in (
+        fresh(),
+        dpb.algorithms.UCB1(2),
+        dpb.algorithms.DiscountedIMED(2, budget=None, rounds_per_change=9),
+    ):
         fitted = fit_logs(policy, {"arm": [], "reward": []}, private=private)
         assert (fitted.used.tolist(), fitted.left.tolist()) == ([0, 0], [0, 0])
         assert policy.ledger.releases == 0
@@ -269,8 +275,8 @@ def test_a_log_may_have_no_records(private):
     "make",
     [
         lambda h: LinearIMED(2, 1, budget=ZCDP(1.0), horizon=h, models="disjoint", seed=1),
-        lambda h: dpb.RSLinearIMED(2, 1, budget=ZCDP(1.0), horizon=h, seed=1),
-        lambda h: dpb.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=h, batch=7, seed=1),
+        lambda h: dpb.algorithms.RSLinearIMED(2, 1, budget=ZCDP(1.0), horizon=h, seed=1),
+        lambda h: dpb.algorithms.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=h, batch=7, seed=1),
         lambda h: DPTS(2, budget=dpb.PureDP(1.0), horizon=h, seed=1),
     ],
 )
@@ -300,7 +306,7 @@ def ragged(n=60, seed=1):
 
 def test_candidate_sets_of_several_sizes_are_written_read_and_learned_from(tmp_path):
     rows, _, rewards = ragged()
-    policy = dpb.RSLinearIMED(5, 2, budget=ZCDP(1.0), horizon=100, seed=1)
+    policy = dpb.algorithms.RSLinearIMED(5, 2, budget=ZCDP(1.0), horizon=100, seed=1)
     arms = []
     with DecisionLog(tmp_path, policy, rewards=True, features=True, rows=9) as log:
         for one, reward in zip(rows, rewards, strict=True):
@@ -320,7 +326,7 @@ def test_candidate_sets_of_several_sizes_are_written_read_and_learned_from(tmp_p
     ]
     fits = []
     for given, features in ways:
-        new = dpb.RSLinearIMED(5, 2, budget=ZCDP(1.0), horizon=100, seed=1)
+        new = dpb.algorithms.RSLinearIMED(5, 2, budget=ZCDP(1.0), horizon=100, seed=1)
         assert fit_logs(new, given, features=features).used.sum() == 60
         fits.append([side.tolist() for side in new.session.state.public])
     assert all(one == fits[0] for one in fits)
@@ -383,7 +389,7 @@ def test_vectors_of_people_are_read_alike_wherever_they_stand(tmp_path):
 )
 def test_features_are_refused_with_their_row(change, told):
     rows, arms, rewards = ragged()
-    policy = dpb.RSLinearIMED(5, 2, budget=ZCDP(1.0), horizon=100, seed=1)
+    policy = dpb.algorithms.RSLinearIMED(5, 2, budget=ZCDP(1.0), horizon=100, seed=1)
     with pytest.raises(ArgumentError, match=rf"^features .*{told}") as error:
         fit_logs(policy, {"arm": arms, "reward": rewards}, features=change(rows))
     assert "777" not in str(error.value)
@@ -393,7 +399,7 @@ def test_features_are_refused_with_their_row(change, told):
 def test_the_arm_that_was_played_must_be_among_the_candidates():
     rows, arms, rewards = ragged()
     arms[9] = len(rows[9])
-    policy = dpb.RSLinearIMED(6, 2, budget=ZCDP(1.0), horizon=100, seed=1)
+    policy = dpb.algorithms.RSLinearIMED(6, 2, budget=ZCDP(1.0), horizon=100, seed=1)
     with pytest.raises(ArgumentError, match=r"features must have a row for the arm .* in row 9"):
         fit_logs(policy, {"arm": arms, "reward": rewards}, features=rows)
 
@@ -410,7 +416,9 @@ def test_a_number_that_is_missing_among_public_features_is_refused(features):
         fit_logs(policy, log, features=features)
 
 
-@pytest.mark.parametrize("cls", [dpb.LinUCBJDP, dpb.LinUCBLDP])  # the latter learns at once
+@pytest.mark.parametrize(
+    "cls", [dpb.algorithms.LinUCBJDP, dpb.algorithms.LinUCBLDP]
+)  # the latter learns at once
 def test_private_features_that_are_no_numbers_count_as_zero_and_are_counted_once(cls):
     """An error would tell of one person's features."""
     shown = np.full((N, 2, 1), 0.5)
@@ -424,7 +432,7 @@ def test_private_features_that_are_no_numbers_count_as_zero_and_are_counted_once
     assert fits[0] == fits[1] == fits[2]
 
 
-@pytest.mark.parametrize("cls", [dpb.LinUCBJDP, dpb.LinUCBLDP])
+@pytest.mark.parametrize("cls", [dpb.algorithms.LinUCBJDP, dpb.algorithms.LinUCBLDP])
 @pytest.mark.parametrize("private", [True, False])
 def test_one_person_whose_private_features_are_none_counts_as_zeros(cls, private):
     """So does one whose candidates leave out the arm that was played: how many is private."""
@@ -449,7 +457,7 @@ def test_one_person_whose_private_features_are_none_counts_as_zeros(cls, private
 
 @pytest.mark.parametrize(("share", "told"), [(0.09, False), (0.11, True)])
 def test_the_operator_hears_of_contexts_that_were_replaced(share, told, caplog):
-    policy = dpb.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=100, seed=1)
+    policy = dpb.algorithms.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=100, seed=1)
     rows = [None if i < 100 * share else np.full((2, 1), 0.5) for i in range(100)]
     fit_logs(policy, {"arm": [0, 1] * 50, "reward": [0.5] * 100}, features=rows)
     assert policy.diagnostics.blanked == math.ceil(100 * share)
@@ -458,7 +466,7 @@ def test_the_operator_hears_of_contexts_that_were_replaced(share, told, caplog):
 
 def test_private_features_of_another_shape_in_every_row_are_refused():
     for odd in (None, np.ones((2, 3)), [[SECRET]]):
-        policy = dpb.LinUCBJDP(2, 2, budget=ZCDP(1.0), horizon=100, seed=1)
+        policy = dpb.algorithms.LinUCBJDP(2, 2, budget=ZCDP(1.0), horizon=100, seed=1)
         with pytest.raises(ArgumentError, match=r"^features .* row 0"):
             fit_logs(policy, {"arm": ARMS, "reward": [0.5] * N}, features=[odd] * N)
         assert policy.ledger.spent() is None
@@ -561,6 +569,6 @@ def test_one_private_vector_of_any_kind_counts_as_zeros_and_is_counted(row):
     frame = pd.DataFrame({"arm": ARMS, "reward": 0.5, "x": column})
     for features in ("x", column.tolist()):
         options = {"budget": ZCDP(1.0), "models": "disjoint", "horizon": 100, "seed": 1}
-        policy = dpb.LinearIMEDJDP(2, 2, **options)
+        policy = dpb.algorithms.LinearIMEDJDP(2, 2, **options)
         assert fit_logs(policy, frame, features=features).used.sum() == N
         assert policy.diagnostics.blanked == 1

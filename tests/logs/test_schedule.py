@@ -38,14 +38,16 @@ def noted(batches, seen):
 
 
 CASES = {  # of each kind of length: own rounds, decay, the leader's, variances, one round
-    "MergedIMED": lambda: dpb.MergedIMED(7, budget=ZCDP(0.5), seed=1),
-    "MergedThompson": lambda: dpb.MergedThompson(7, budget=ZCDP(0.5), seed=1),
-    "DiscountedIMED": lambda: dpb.DiscountedIMED(7, budget=ZCDP(0.5), seed=1, rounds_per_change=99),
-    "AdaCUCB": lambda: dpb.AdaCUCB(7, budget=ZCDP(0.5), seed=1),
-    "MergedLinearIMED": lambda: dpb.MergedLinearIMED(
+    "MergedIMED": lambda: dpb.algorithms.MergedIMED(7, budget=ZCDP(0.5), seed=1),
+    "MergedThompson": lambda: dpb.algorithms.MergedThompson(7, budget=ZCDP(0.5), seed=1),
+    "DiscountedIMED": lambda: dpb.algorithms.DiscountedIMED(
+        7, budget=ZCDP(0.5), seed=1, rounds_per_change=99
+    ),
+    "AdaCUCB": lambda: dpb.papers.concentrated.AdaCUCB(7, budget=ZCDP(0.5), seed=1),
+    "MergedLinearIMED": lambda: dpb.algorithms.MergedLinearIMED(
         np.random.default_rng(1).normal(size=(7, 3)) / 3, budget=ZCDP(0.5), seed=1
     ),
-    "UCB1": lambda: dpb.UCB1(7),
+    "UCB1": lambda: dpb.algorithms.UCB1(7),
     "LazyDPTS": lambda: LazyDPTS(7, budget=PureDP(0.5), seed=1),
 }
 

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dpbandits import EXP3, ArgumentError
+from dpbandits import ArgumentError
+from dpbandits.algorithms import EXP3
 from dpbandits.algorithms.adversarial.conversion import MEMO
 from dpbandits.algorithms.adversarial.learners import learn_exp3
 from dpbandits.environments import LateTurn, RewardTable

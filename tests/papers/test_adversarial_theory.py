@@ -7,19 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from dpbandits import (
+from dpbandits import ApproxDP, PureDP, simulate
+from dpbandits.algorithms import (
     EXP3,
     EXP4,
     FTPL,
     HTINF,
-    ApproxDP,
     BatchConversion,
     BatchedEXP4,
     ExpertConversion,
     FrozenEXP4,
     LocalEXP4,
-    PureDP,
-    simulate,
 )
 from dpbandits.algorithms.exp4.tuning import COMPOSED, theorem_6, theorem_8
 from dpbandits.environments import Advised, LateTurn, SwitchingBest

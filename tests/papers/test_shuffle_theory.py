@@ -8,16 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from dpbandits import (
-    LDPSGD,
-    ApproxDP,
-    LinearIMEDJDP,
-    LinUCBJDP,
-    LinUCBLDP,
-    LinUCBSDP,
-    PureDP,
-    simulate,
-)
+from dpbandits import ApproxDP, PureDP, simulate
+from dpbandits.algorithms import LDPSGD, LinearIMEDJDP, LinUCBJDP, LinUCBLDP, LinUCBSDP
 from dpbandits.algorithms.hidden.state import FACTS
 from dpbandits.environments import AnchoredContexts
 from dpbandits.papers.shuffle import WishartLinUCBJDP, theory

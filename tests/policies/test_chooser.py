@@ -61,7 +61,7 @@ def test_it_says_nothing_about_records(name: str):
 
 
 def test_it_is_of_one_moment():
-    policy = dpb.LinUCBLDP(2, 2, budget=dpb.ZCDP(0.5), horizon=50, seed=1)
+    policy = dpb.algorithms.LinUCBLDP(2, 2, budget=dpb.ZCDP(0.5), horizon=50, seed=1)
     chooser = policy.chooser()
     before = chooser.to_json()
     for _ in range(5):
@@ -73,7 +73,7 @@ def test_it_is_of_one_moment():
 
 
 def test_its_random_numbers_are_its_own():
-    policy = dpb.LinearThompson(5, 3, budget=dpb.ZCDP(0.5), horizon=50, seed=1)
+    policy = dpb.algorithms.LinearThompson(5, 3, budget=dpb.ZCDP(0.5), horizon=50, seed=1)
     contexts, chooser = np.random.default_rng(1).normal(size=(5, 3)), policy.chooser()
     before = str(policy.session.state.choice_rng.bit_generator.state)
     assert len({chooser.choose(contexts) for _ in range(200)}) > 1
@@ -83,11 +83,13 @@ def test_its_random_numbers_are_its_own():
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"class": "Nobody", "arguments": {}}'])
 def test_other_texts_are_refused(text: str):
     with pytest.raises(dpb.ArgumentError, match=r"^text must be a chooser"):
-        dpb.Chooser.from_json(text)
+        dpb.policies.Chooser.from_json(text)
 
 
 def test_arrays_of_another_size_are_refused():
-    data = json.loads(dpb.LinUCBLDP(2, 2, budget=dpb.ZCDP(0.5), horizon=50).chooser().to_json())
+    data = json.loads(
+        dpb.algorithms.LinUCBLDP(2, 2, budget=dpb.ZCDP(0.5), horizon=50).chooser().to_json()
+    )
     data["public"]["public.estimate"] = [1.0, 2.0, 3.0]
     with pytest.raises(dpb.ArgumentError, match=r"^text must be a chooser"):
-        dpb.Chooser.from_json(json.dumps(data))
+        dpb.policies.Chooser.from_json(json.dumps(data))

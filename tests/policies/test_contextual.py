@@ -36,11 +36,15 @@ def wall_of(policy):
 
 
 def at_once(**options):
-    return dpb.PrivateLinUCB(3, 2, **({"budget": SILENT, "horizon": 500, "seed": 1} | options))
+    return dpb.algorithms.PrivateLinUCB(
+        3, 2, **({"budget": SILENT, "horizon": 500, "seed": 1} | options)
+    )
 
 
 def episodic(**options):
-    return dpb.AdaCOFUL(3, 2, **({"budget": SILENT, "horizon": 500, "seed": 1} | options))
+    return dpb.algorithms.AdaCOFUL(
+        3, 2, **({"budget": SILENT, "horizon": 500, "seed": 1} | options)
+    )
 
 
 def copied(side):
@@ -255,7 +259,7 @@ def test_a_saved_file_holds_no_noise_of_a_secure_policy(tmp_path):
 def test_open_running_sums_do_not_care_about_the_noise_source():
     pytest.importorskip("opendp")
     plain, exact = (
-        Diary(dpb.LinUCB(3, 2, **options)).play(30)
+        Diary(dpb.algorithms.LinUCB(3, 2, **options)).play(30)
         for options in ({"seed": 1}, {"noise": "secure"})
     )
     assert public_of(exact.policy).estimate == pytest.approx(
@@ -295,7 +299,7 @@ def test_the_sensitivity_knows_of_rounding_before_the_grid(d):
     options = {"horizon": 8, "noise": "secure", "grid": 2.0**-10, "reward_range": (1000.0, 1001.0)}
     pytest.importorskip("opendp")
     for budget, root in ((dpb.PureDP(1.0), np.sqrt(d)), (dpb.ZCDP(1.0), 1.0)):
-        policy = dpb.PrivateLinUCB(2, d, budget=budget, **options)
+        policy = dpb.algorithms.PrivateLinUCB(2, d, budget=budget, **options)
         ideal = root + (d if isinstance(budget, dpb.PureDP) else np.sqrt(d)) * 2.0**-10
         assert (
             ideal + root * 1001.0 * 2.0**-52
@@ -313,7 +317,7 @@ def test_noise_that_is_too_wide_for_the_grid_is_refused_at_once():
 
 @pytest.mark.parametrize("counter", ["tree", "honaker", "hybrid", "independent"])
 def test_the_noise_scale_is_that_of_every_variable_that_a_release_combines(counter):
-    policy = dpb.PrivateLinUCB(
+    policy = dpb.algorithms.PrivateLinUCB(
         2, 2, budget=dpb.ZCDP(0.5), horizon=None if counter == "hybrid" else 20, counter=counter
     )
     mechanism, movement = policy.statistic.counter, policy.statistic.max_sensitivity
@@ -327,7 +331,7 @@ def test_the_noise_scale_is_that_of_every_variable_that_a_release_combines(count
 
 
 def test_the_estimate_is_a_copy_of_the_ridge_estimate_of_what_was_released():
-    policy, rng = dpb.LinUCB(3, 2, ridge=0.5), np.random.default_rng(4)
+    policy, rng = dpb.algorithms.LinUCB(3, 2, ridge=0.5), np.random.default_rng(4)
     precision, moment = 0.5 * np.eye(2), np.zeros(2)
     assert policy.estimates.coefficients.tolist() == [0.0, 0.0]
     for _ in range(30):
@@ -357,4 +361,4 @@ def test_the_estimate_changes_with_releases_only():
 
 
 def test_policies_without_a_linear_model_have_no_estimate():
-    assert not hasattr(dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5)), "estimate")
+    assert not hasattr(dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(0.5)), "estimate")

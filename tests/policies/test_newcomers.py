@@ -87,12 +87,14 @@ def test_too_many_by_position_are_told_which_go_by_name(cls):
 
 
 def test_names_of_arms_do_not_count_them_and_say_so():
-    message = told(lambda: dpb.MergedIMED(budget=BUDGET, arm_names=["a", "b"]), TypeError)
+    message = told(
+        lambda: dpb.algorithms.MergedIMED(budget=BUDGET, arm_names=["a", "b"]), TypeError
+    )
     assert message == "MergedIMED needs n_arms: n_arms=2"
 
 
 def test_an_error_within_a_constructor_stays_what_it_is():
-    class Broken(dpb.UCB1):
+    class Broken(dpb.algorithms.UCB1):
         def __init__(self, n_arms: int) -> None:
             super().__init__(n_arms)
             raise TypeError("something within")
@@ -103,7 +105,7 @@ def test_an_error_within_a_constructor_stays_what_it_is():
 
 
 def test_a_constructor_that_takes_anything_is_left_alone():
-    class Wide(dpb.UCB1):
+    class Wide(dpb.algorithms.UCB1):
         def __init__(self, *args: object, **options: object) -> None:
             super().__init__(3, **options)
 
@@ -142,7 +144,7 @@ def test_a_name_like_no_other_gets_no_guess():
     assert not hasattr(dpb, "_MergedImed")
 
 
-@pytest.mark.parametrize("given", [dpb.MergedIMED, [dpb.MergedIMED]])
+@pytest.mark.parametrize("given", [dpb.algorithms.MergedIMED, [dpb.algorithms.MergedIMED]])
 def test_a_class_in_the_place_of_a_policy_is_told_to_be_one(given):
     message = told(lambda: dpb.simulate(given, Bernoulli([0.1, 0.2]), horizon=10), ValueError)
     assert "the class MergedIMED: make a policy of it, MergedIMED(...)" in message
@@ -157,7 +159,7 @@ def test_a_name_in_the_place_of_policies_is_quoted_in_full():
 
 @pytest.fixture
 def policy() -> Policy:
-    return dpb.MergedIMED(2, budget=BUDGET, seed=1)
+    return dpb.algorithms.MergedIMED(2, budget=BUDGET, seed=1)
 
 
 def test_an_arm_in_pull_is_told_that_the_policy_chooses(policy):

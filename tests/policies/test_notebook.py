@@ -35,7 +35,7 @@ class Balanced(HTMLParser):
 
 
 def played(**options):
-    policy = dpb.MergedIMED(30, budget=dpb.ZCDP(0.5), seed=1, **options)
+    policy = dpb.algorithms.MergedIMED(30, budget=dpb.ZCDP(0.5), seed=1, **options)
     for _ in range(400):
         decision = policy.pull()
         policy.update(float(decision.arm == 2), decision)
@@ -60,7 +60,7 @@ def test_policies_guarantees_ledgers_and_what_is_inside_are_tables():
 
 
 def test_a_policy_without_privacy_says_so():
-    policy = dpb.MergedIMED(2, budget=None)
+    policy = dpb.algorithms.MergedIMED(2, budget=None)
     assert "nothing" in Balanced(policy._repr_html_()).text
     assert "No guarantee" in policy.guarantee._repr_html_()
     refuted = LinUCBDGS(2, 3, budget=dpb.PureDP(1.0), horizon=9, sensitivity="tight")
@@ -73,7 +73,10 @@ def test_words_stand_to_the_left_and_numbers_to_the_right():
 
 
 def test_results_are_tables_and_figures_show_themselves():
-    policies = [dpb.MergedIMED(2, budget=dpb.ZCDP(0.5), name=NASTY), dpb.UCB1(2)]
+    policies = [
+        dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(0.5), name=NASTY),
+        dpb.algorithms.UCB1(2),
+    ]
     result = dpb.simulate(policies, Bernoulli([0.9, 0.1]), horizon=1000, runs=3)
     page = Balanced(result._repr_html_())
     last = result.summary().groupby("policy").tail(1)
@@ -91,7 +94,7 @@ def test_without_rows_there_is_no_table():
 
 @pytest.mark.parametrize("rounds", [0, 1])
 def test_few_rounds_are_no_special_case(rounds):
-    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), seed=1)
+    policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(0.5), seed=1)
     for _ in range(rounds):
         policy.update(1.0, policy.pull())
     for look in (policy, policy.ledger, policy.estimates):

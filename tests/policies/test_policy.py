@@ -16,8 +16,10 @@ from dpbandits.papers.others import DPSE, LazyDPTS
 from dpbandits.policies import registered
 
 
-def adac(**options) -> dpb.AdaCUCB:
-    return dpb.AdaCUCB(3, budget=options.pop("budget", dpb.ZCDP(0.5)), seed=1, **options)
+def adac(**options) -> dpb.papers.concentrated.AdaCUCB:
+    return dpb.papers.concentrated.AdaCUCB(
+        3, budget=options.pop("budget", dpb.ZCDP(0.5)), seed=1, **options
+    )
 
 
 # Decisions -----------------------------------------------------------------------------------
@@ -39,7 +41,7 @@ def test_decisions_are_numbered_and_cannot_grow_fields():
 
 def test_propensity_is_one_where_the_choice_is_certain_and_none_where_unknown():
     assert adac().pull().propensity == 1.0
-    sampling = dpb.ThompsonSampling(2, seed=1)
+    sampling = dpb.algorithms.ThompsonSampling(2, seed=1)
     assert sampling.pull().propensity is None
     # Lazy-DP-TS plays arms without a release first, with certainty; afterwards it samples.
     lazy = LazyDPTS(2, budget=dpb.PureDP(1.0), seed=1)
@@ -65,10 +67,12 @@ def test_propensity_is_one_where_the_choice_is_certain_and_none_where_unknown():
             default_reward=0.5,
             choices_public=True,
         ),
-        dpb.AdaCUCB(2, budget=dpb.ApproxDP(1.0, 1e-6), calibration="paper", clip=False, seed=1),
+        dpb.papers.concentrated.AdaCUCB(
+            2, budget=dpb.ApproxDP(1.0, 1e-6), calibration="paper", clip=False, seed=1
+        ),
         DPSE(4, horizon=1000, budget=None, failure_probability=0.1, seed=2),
-        dpb.LDPUCB(2, budget=dpb.RDP(4.0, 1.0), patience=3, seed=3),
-        dpb.KLUCB(2, c=3.0),
+        dpb.algorithms.LDPUCB(2, budget=dpb.RDP(4.0, 1.0), patience=3, seed=3),
+        dpb.algorithms.KLUCB(2, c=3.0),
     ],
     ids=repr,
 )
@@ -99,13 +103,16 @@ def test_a_name_is_the_label_and_no_part_of_the_random_numbers():
     assert named.stream_key == plain.stream_key
     assert named.arguments == plain.arguments
     assert "name='größer & besser'" in repr(named)
-    assert eval(repr(named), {"AdaCUCB": dpb.AdaCUCB, "ZCDP": dpb.ZCDP}).config == named.config
+    assert (
+        eval(repr(named), {"AdaCUCB": dpb.papers.concentrated.AdaCUCB, "ZCDP": dpb.ZCDP}).config
+        == named.config
+    )
     assert adac(name="x" * 60).name == "x" * 60
 
 
 def test_one_seed_gives_one_history_and_another_seed_another():
     def releases(seed: int) -> bytes:
-        policy = dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), seed=seed)
+        policy = dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(0.5), seed=seed)
         for _ in range(50):
             policy.update(1.0, policy.pull())
         return policy.session.state.public.estimate.tobytes()
@@ -115,7 +122,7 @@ def test_one_seed_gives_one_history_and_another_seed_another():
 
 def test_the_guarantee_says_what_the_options_undo():
     assert adac().guarantee.holds == dpb.ZCDP(0.5)
-    void = dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), clip=False).guarantee
+    void = dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(0.5), clip=False).guarantee
     assert void.holds is None
     assert "void" in str(void)
     assert "publicly known" in str(adac(choices_public=True).guarantee) or "public when" in str(
@@ -174,13 +181,13 @@ def test_naming_the_recommended_arm_is_no_deviation():
 def test_policies_that_learn_at_once_credit_a_public_deviation_to_the_arm_played(
     choices_public: bool, means: list[float]
 ):
-    policy = dpb.UCB1(3, choices_public=choices_public, default_reward=0.25)
+    policy = dpb.algorithms.UCB1(3, choices_public=choices_public, default_reward=0.25)
     assert policy.update(0.75, policy.pull(), arm=2) is True
     assert policy.session.state.public.mean.tolist() == means
 
 
 def test_rewards_may_come_as_numpy_numbers():
-    policy = dpb.UCB1(2)
+    policy = dpb.algorithms.UCB1(2)
     for reward in (np.float32(0.5), np.int64(1), np.bool_(True), 1, True, np.array(0.5)):
         assert policy.update(reward, policy.pull()) is True
     assert policy.rounds == 6
@@ -197,7 +204,9 @@ def test_unclipped_rewards_stay_as_they_are():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: adac(patience=None), lambda: dpb.UCB1(3, seed=1)], ids=["episodes", "at once"]
+    "make",
+    [lambda: adac(patience=None), lambda: dpb.algorithms.UCB1(3, seed=1)],
+    ids=["episodes", "at once"],
 )
 def test_threads_lose_no_round(make):
     policy, errors = make(), []
@@ -232,7 +241,7 @@ def test_threads_lose_no_round(make):
     ids=str,
 )
 def test_what_is_spent_is_what_the_guarantee_says(budget, calibration, noise):
-    policy = dpb.AdaCUCB(2, budget=budget, calibration=calibration, noise=noise)
+    policy = dpb.papers.concentrated.AdaCUCB(2, budget=budget, calibration=calibration, noise=noise)
     policy.pull()
     policy.update(1.0)
     policy.pull()
@@ -260,7 +269,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 
 def test_what_was_configured_cannot_be_changed():
-    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0))
+    policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0))
     for name in ("reward_range", "budget", "clip", "patience", "channel", "params"):
         with pytest.raises(AttributeError, match=name):
             setattr(policy, name, getattr(policy, name))
@@ -279,20 +288,20 @@ def test_a_ledger_grows_with_its_policy():
 def test_extreme_budgets_and_ranges_are_refused_at_the_door():
     for budget in (dpb.ZCDP(5e-324), dpb.ZCDP(1e308), dpb.ApproxDP(1e-300, 1e-300)):
         with pytest.raises(dpb.ArgumentError, match="budget must be less extreme"):
-            dpb.AdaCUCB(2, budget=budget)
+            dpb.papers.concentrated.AdaCUCB(2, budget=budget)
     for width in (1e200, 1e-200):
         with pytest.raises(dpb.ArgumentError, match="reward_range must be between"):
-            dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), reward_range=(0.0, width))
+            dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), reward_range=(0.0, width))
 
 
 def test_a_public_deviation_assumes_that_answering_times_say_nothing():
     assert "arrives carries no private information" in str(
-        dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), choices_public=True).guarantee
+        dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), choices_public=True).guarantee
     )
 
 
 def test_the_ledger_of_a_void_policy_exports_no_private_event():
-    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), clip=False, seed=1)
+    policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), clip=False, seed=1)
     for _ in range(4):
         policy.pull()
         policy.update(1.0)
@@ -307,7 +316,7 @@ def test_a_policy_is_not_copied(duplicate):
     with pytest.raises(
         TypeError, match=r"raw data would be released twice: use save\(\) and load\(\)"
     ):
-        duplicate(dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5)))
+        duplicate(dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(0.5)))
 
 
 def test_sums_that_would_lose_their_last_digits_are_refused():
@@ -315,8 +324,10 @@ def test_sums_that_would_lose_their_last_digits_are_refused():
         dpb.ArgumentError,
         match=r"^reward_range must lie no farther from zero than 1e\+06 times its width",
     ):
-        dpb.AdaCUCB(2, budget=None, reward_range=(1e7, 1e7 + 1.0))
-    assert dpb.AdaCUCB(2, budget=None, reward_range=(9e5, 9e5 + 1.0)).reward_range == (
+        dpb.papers.concentrated.AdaCUCB(2, budget=None, reward_range=(1e7, 1e7 + 1.0))
+    assert dpb.papers.concentrated.AdaCUCB(
+        2, budget=None, reward_range=(9e5, 9e5 + 1.0)
+    ).reward_range == (
         9e5,
         9e5 + 1.0,
     )
@@ -331,7 +342,7 @@ def test_what_promises_nothing_is_not_recommended_with_other_noise():
 
 
 def test_no_repr_shows_what_was_answered():
-    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), seed=1)
+    policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), seed=1)
     for _ in range(4):
         policy.update(0.123456789, policy.pull())
     session = policy.session

@@ -86,7 +86,7 @@ def test_every_card_has_the_numbers_of_budget_and_ledger(name):
 
 def test_nothing_raw_is_on_a_card():
     def told(reward):
-        policy = dpb.MergedIMED(2, budget=dpb.ZCDP(1e-9), first=40, seed=1)
+        policy = dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(1e-9), first=40, seed=1)
         for _ in range(79):  # one release, and a sum that waits
             policy.update(reward, policy.pull())
         card = policy.card_page()
@@ -98,23 +98,27 @@ def test_nothing_raw_is_on_a_card():
 
 def test_what_was_not_asked_for_is_told():
     asked = dpb.ApproxDP(10.0, 0.1)
-    card = dpb.AdaCUCB(2, budget=asked, calibration="paper", seed=1).card_page()
+    card = dpb.papers.concentrated.AdaCUCB(2, budget=asked, calibration="paper", seed=1).card_page()
     assert card.holds.delta > asked.delta == card.claimed.delta
     assert f"of which {card.holds.shown()} holds" in section(card, "Three").rows[0][0]
-    loose = dpb.AdaCUCB(2, budget=asked, clip=False, seed=1).card_page()
+    loose = dpb.papers.concentrated.AdaCUCB(2, budget=asked, clip=False, seed=1).card_page()
     assert loose.holds is None
     assert rows(loose)["rewards"].startswith("not clipped")
-    waits = dpb.AdaCUCB(2, budget=asked, patience=None, max_rounds=3, seed=1).card_page()
+    waits = dpb.papers.concentrated.AdaCUCB(
+        2, budget=asked, patience=None, max_rounds=3, seed=1
+    ).card_page()
     assert "which shows when" in rows(waits)["when releases are made"]
     assert "3 recorded rounds" in rows(waits)["people who come back"]
     assert not any("comes back" in point for point in section(waits, "What is not").points)
-    reports = dpb.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, noise="secure").card_page()
+    reports = dpb.algorithms.LDPUCB(
+        2, budget=dpb.PureDP(1.0), reports=True, noise="secure"
+    ).card_page()
     assert "devices" in rows(reports)["noise"]
     assert any("Silence" in point for point in section(reports, "What is not").points)
 
 
 def test_before_any_release_nothing_is_spent():
-    card = dpb.MergedIMED(2, budget=dpb.PureDP(1.0), seed=1).card_page()
+    card = dpb.algorithms.MergedIMED(2, budget=dpb.PureDP(1.0), seed=1).card_page()
     assert card.derived is None
     assert section(card, "Three").rows[0][1] == "nothing of 1-DP, in 0 releases"
     assert section(card, "Ledger").points == ["Nothing has been released yet."]
@@ -124,20 +128,22 @@ def test_words_are_true_of_the_policy():
     def said(policy):
         return policy.card_page().markdown()
 
-    reports = said(dpb.LDPIMED(2, budget=dpb.PureDP(1.0), reports=True, seed=1))
+    reports = said(dpb.algorithms.LDPIMED(2, budget=dpb.PureDP(1.0), reports=True, seed=1))
     assert "on people's devices, before noise is added and anything sent" in reports
     assert "counts as 0, with noise like that of any report" in reports
     assert "private side" not in reports
     # Without a budget releases are true sums, which decide.
-    assert "no argument through which" not in said(dpb.UCB1(2, budget=None))
-    assert "Simulated noise hides nothing" in said(dpb.AdaPUCB(2, budget=dpb.PureDP(1.0), seed=1))
+    assert "no argument through which" not in said(dpb.algorithms.UCB1(2, budget=None))
+    assert "Simulated noise hides nothing" in said(
+        dpb.papers.concentrated.AdaPUCB(2, budget=dpb.PureDP(1.0), seed=1)
+    )
     # Rounded up, whatever its size.
-    large = said(dpb.AdaCUCB(2, budget=dpb.RDP(1.0001, 0.5), seed=1))
+    large = said(dpb.papers.concentrated.AdaCUCB(2, budget=dpb.RDP(1.0001, 0.5), seed=1))
     assert "(138146, 1e-06)-DP" in large
 
 
 def test_an_audit_stands_beside_the_claim():
-    policy = dpb.MergedIMED(2, budget=dpb.PureDP(1.0), seed=1, name=NASTY)
+    policy = dpb.algorithms.MergedIMED(2, budget=dpb.PureDP(1.0), seed=1, name=NASTY)
     card = policy.card_page(SimpleNamespace(sentence=f"at least 0.4-DP {NASTY} | [a](b)"))
     assert section(card, "Three").rows[0][2].startswith("at least 0.4-DP")
     assert NASTY not in card.html()
@@ -145,7 +151,7 @@ def test_an_audit_stands_beside_the_claim():
 
 
 def test_a_saved_policy_has_a_card(tmp_path):
-    policy = dpb.MergedIMED(2, budget=dpb.ZCDP(0.5), seed=1)
+    policy = dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(0.5), seed=1)
     play(policy, 20)
     path = policy.save(tmp_path / "trial.dpb")
     play(policy, 20)

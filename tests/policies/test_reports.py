@@ -18,7 +18,7 @@ SILENCES = {
 
 def ldp(**options):
     options = {"budget": dpb.PureDP(1.0), "reports": True, "default_reward": DEFAULT} | options
-    return dpb.LDPUCB(2, **options)
+    return dpb.algorithms.LDPUCB(2, **options)
 
 
 def entered(policy, silence, count):
@@ -69,7 +69,7 @@ def test_without_noise_or_reports_it_is_the_default():
 def test_reports_that_are_late_or_missing_at_the_end_of_an_episode_are_randomised():
     def released(seed, **options):
         options = {"budget": dpb.PureDP(1.0), "reports": True} | options
-        policy = dpb.LocalEXP4(3, 4, horizon=2000, seed=seed, **options)
+        policy = dpb.algorithms.LocalEXP4(3, 4, horizon=2000, seed=seed, **options)
         while policy.ledger.releases == 0:
             policy.pull(ADVICE)  # nobody answers
         return policy.session.state.wall.release.tolist()

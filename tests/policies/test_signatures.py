@@ -38,7 +38,7 @@ def test_the_type_of_the_budget_is_what_the_card_says(name):
 
 
 def test_a_class_of_ones_own_has_its_own_signature():
-    class Fixed(dpb.AdaCUCB):
+    class Fixed(dpb.papers.concentrated.AdaCUCB):
         def __init__(self, arms: int) -> None:
             super().__init__(arms, budget=None)
 
@@ -46,29 +46,29 @@ def test_a_class_of_ones_own_has_its_own_signature():
 
 
 def test_help_shows_the_shared_options():
-    shown = pydoc.plain(pydoc.render_doc(dpb.AdaCUCB))
+    shown = pydoc.plain(pydoc.render_doc(dpb.papers.concentrated.AdaCUCB))
     assert "noise: Literal['simulation', 'secure'] = 'simulation'" in shown
 
 
 MISTAKES = """
 import dpbandits as dpb
 import numpy as np
-dpb.AdaCUCB(3, budget=dpb.ZCDP(1.0), noise="secured")
-dpb.DPKLUCB(3, budget=dpb.ZCDP(1.0))
-dpb.LinearIMED(3, 2, budget=dpb.ZCDP(1.0), horizon=10).pull()
-dpb.EXP4(3, 4, horizon=100, budget=dpb.ZCDP(1.0)).pull()
-dpb.LinUCBJDP(3, 2, horizon=10, budget=dpb.ZCDP(1.0)).pull()
-dpb.UCB1(3, budget=dpb.ZCDP(1.0))
-dpb.MergedIMED(3, budget=None, patients=2)
+dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(1.0), noise="secured")
+dpb.papers.others.DPKLUCB(3, budget=dpb.ZCDP(1.0))
+dpb.algorithms.LinearIMED(3, 2, budget=dpb.ZCDP(1.0), horizon=10).pull()
+dpb.algorithms.EXP4(3, 4, horizon=100, budget=dpb.ZCDP(1.0)).pull()
+dpb.algorithms.LinUCBJDP(3, 2, horizon=10, budget=dpb.ZCDP(1.0)).pull()
+dpb.algorithms.UCB1(3, budget=dpb.ZCDP(1.0))
+dpb.algorithms.MergedIMED(3, budget=None, patients=2)
 """
 
 CORRECT = """
 import dpbandits as dpb
 import numpy as np
-arm: int = dpb.AdaCUCB(3, budget=dpb.ZCDP(1.0), noise="secure", patience=None).pull().arm
-dpb.LinearIMED(3, 2, budget=dpb.PureDP(1.0), horizon=10).pull(np.zeros((3, 2)))
-dpb.LinUCBJDP(3, 2, horizon=10, budget=None).pull([[0.0, 0.0]] * 3, user=None)
-leader: int | None = dpb.UCB1(3).estimates.leader
+arm: int = dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(1.0), noise="secure", patience=None).pull().arm
+dpb.algorithms.LinearIMED(3, 2, budget=dpb.PureDP(1.0), horizon=10).pull(np.zeros((3, 2)))
+dpb.algorithms.LinUCBJDP(3, 2, horizon=10, budget=None).pull([[0.0, 0.0]] * 3, user=None)
+leader: int | None = dpb.algorithms.UCB1(3).estimates.leader
 """
 
 

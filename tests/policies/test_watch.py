@@ -20,7 +20,9 @@ def log(caplog):
 
 
 def test_answers_outside_of_the_range_are_told_once(log):
-    policy = dpb.MergedIMED(2, budget=dpb.ZCDP(0.5), reward_range=(0, 5), name="50% of all", seed=1)
+    policy = dpb.algorithms.MergedIMED(
+        2, budget=dpb.ZCDP(0.5), reward_range=(0, 5), name="50% of all", seed=1
+    )
     for _ in range(49):
         policy.update(7.0, policy.pull())
         policy.update(5.0, policy.pull())
@@ -33,7 +35,7 @@ def test_answers_outside_of_the_range_are_told_once(log):
 
 
 def test_late_answers_are_told_once_they_are_many_and_a_tenth(log):
-    policy = dpb.MergedIMED(2, budget=dpb.ZCDP(0.5), seed=1)
+    policy = dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(0.5), seed=1)
     for _ in range(520):
         policy.update(1.0, policy.pull())
     first = policy.pull()
@@ -52,7 +54,7 @@ def test_late_answers_are_told_once_they_are_many_and_a_tenth(log):
 
 
 def test_answers_to_rounds_that_are_not_recorded_are_counted_and_not_told(log):
-    policy = dpb.MergedIMED(2, budget=dpb.ZCDP(0.5), max_rounds=1, seed=1)
+    policy = dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(0.5), max_rounds=1, seed=1)
     learned = [policy.update(1.0, policy.pull(user=i % 10)) for i in range(300)]
     told = policy.diagnostics
     assert (told.dropped, told.late) == (300 - sum(learned), 0)
@@ -61,7 +63,7 @@ def test_answers_to_rounds_that_are_not_recorded_are_counted_and_not_told(log):
 
 
 def test_missing_answers_are_told_once_with_their_share(log):
-    policy = dpb.MergedIMED(2, budget=dpb.ZCDP(0.5), seed=1)
+    policy = dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(0.5), seed=1)
     for _ in range(49):
         policy.update(math.nan, policy.pull())
     assert log.records == []
@@ -75,7 +77,9 @@ def test_missing_answers_are_told_once_with_their_share(log):
 
 
 def test_public_features_beyond_the_bound_are_counted_and_warned_of_once():
-    policy = dpb.LinearIMED(2, 3, budget=dpb.ZCDP(0.5), horizon=100, models="disjoint", seed=1)
+    policy = dpb.algorithms.LinearIMED(
+        2, 3, budget=dpb.ZCDP(0.5), horizon=100, models="disjoint", seed=1
+    )
     with pytest.warns(
         dpb.ClippingWarning, match=r"feature vectors longer than context_bound=1 .*2 so far"
     ) as told:
@@ -91,14 +95,14 @@ def test_public_features_beyond_the_bound_are_counted_and_warned_of_once():
 
 
 def test_only_rows_that_are_longer_count():
-    policy = dpb.LinUCB(3, 2, context_bound=5.0)
+    policy = dpb.algorithms.LinUCB(3, 2, context_bound=5.0)
     with pytest.warns(dpb.ClippingWarning, match="1 so far"):
         policy.pull([[3.0, 4.0], [3.0, 4.1], [0.0, 0.0]])
     assert policy.diagnostics.scaled == 1
 
 
 def test_private_features_beyond_the_bound_are_for_the_operator_alone(log):
-    policy = dpb.LinUCBJDP(2, 2, budget=dpb.ZCDP(0.5), horizon=1000, seed=1)
+    policy = dpb.algorithms.LinUCBJDP(2, 2, budget=dpb.ZCDP(0.5), horizon=1000, seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(24):
@@ -114,7 +118,7 @@ def test_private_features_beyond_the_bound_are_for_the_operator_alone(log):
 
 
 def test_counts_survive_a_save_and_older_saves_have_none(tmp_path):
-    policy = dpb.LinUCB(2, 2, seed=1)
+    policy = dpb.algorithms.LinUCB(2, 2, seed=1)
     with pytest.warns(dpb.ClippingWarning):
         policy.pull([[3.0, 4.0], [0.0, 1.0]])
     numbers, arrays = policy.session.rounds.saved()
@@ -126,7 +130,7 @@ def test_counts_survive_a_save_and_older_saves_have_none(tmp_path):
 
 
 def test_simulations_are_silent(log):
-    policy = dpb.MergedIMED(2, budget=dpb.ZCDP(0.5))
+    policy = dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(0.5))
     with pytest.warns(dpb.ClippingWarning):
         dpb.simulate(policy, Gaussian([5.0, -5.0]), horizon=1000, runs=2)
     assert log.records == []
@@ -134,7 +138,7 @@ def test_simulations_are_silent(log):
 
 def test_it_can_be_switched_off(log):
     logging.getLogger("dpbandits").setLevel(logging.ERROR)  # which the fixture takes back
-    policy = dpb.MergedIMED(2, budget=dpb.ZCDP(0.5), seed=1)
+    policy = dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(0.5), seed=1)
     for _ in range(60):
         policy.update(7.0, policy.pull())
     assert log.records == []

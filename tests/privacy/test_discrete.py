@@ -230,7 +230,7 @@ def test_simulated_laplace_integers_have_the_exact_law(scale):
 
 @pytest.mark.parametrize("budget", [dpb.ApproxDP(1.0, 1e-3), dpb.ZCDP(0.5)])
 def test_what_a_simulation_adds_is_the_noise_of_the_secure_policy(budget):
-    policy = dpb.AdaCUCB(2, budget=budget, noise="secure", grid=0.5)
+    policy = dpb.papers.concentrated.AdaCUCB(2, budget=budget, noise="secure", grid=0.5)
     wall, drawn = policy.new_state().wall, np.empty(40_000)
     release, rng = mechanism_from_python(wall.running.kind), np.random.default_rng(3)
     sides = (wall.running, wall.family, wall.multiplier, np.zeros(drawn.size), drawn)
@@ -247,15 +247,15 @@ def test_what_a_simulation_adds_is_the_noise_of_the_secure_policy(budget):
 
 def test_running_sums_are_simulated_in_the_steps_of_their_rows():
     shape = {"horizon": 50, "budget": dpb.ApproxDP(1.0, 1e-3), "counter": "toeplitz"}
-    safe = dpb.LinUCBJDP(2, 2, noise="secure", grid=0.25, batch=10, **shape)
+    safe = dpb.algorithms.LinUCBJDP(2, 2, noise="secure", grid=0.25, batch=10, **shape)
     assert safe.new_state().wall.running.grid == 0.25 / 2**10
-    assert dpb.LinUCBJDP(2, 2, batch=10, **shape).new_state().wall.running.grid == 0.0
+    assert dpb.algorithms.LinUCBJDP(2, 2, batch=10, **shape).new_state().wall.running.grid == 0.0
 
 
 def test_rewards_are_rounded_in_simulations_on_coarse_grids():
     world = NormalArms([0.3, 0.6], std=0.2)
     policies = [
-        dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise=noise, grid=0.25)
+        dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise=noise, grid=0.25)
         for noise in ("secure", "simulation")
     ]
     found = dpb.simulate(policies, world, horizon=200, runs=2, seed=1)
@@ -265,7 +265,7 @@ def test_rewards_are_rounded_in_simulations_on_coarse_grids():
 
 
 def test_late_answers_are_simulated_with_that_noise_and_on_that_grid():
-    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise="secure", grid=0.25)
+    policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise="secure", grid=0.25)
     played = policy.simulated(None, np.random.default_rng(4))
     for _ in range(60):
         played.update(0.3, played.pull())
@@ -317,7 +317,7 @@ def test_older_noise_is_charged_for_what_it_hides(grid, tmp_path, monkeypatch):
     """With published constants its multiplier is that of today, and less was drawn for it."""
     monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "claims"))
     kind = {"budget": dpb.ApproxDP(5.0, 0.01), "calibration": "paper", "noise": "secure"}
-    policy = dpb.AdaCUCB(2, grid=grid, **kind)
+    policy = dpb.papers.concentrated.AdaCUCB(2, grid=grid, **kind)
     for _ in range(30):
         policy.update(1.0, policy.pull())
     path = Path(policy.save(tmp_path / "now"))
@@ -360,7 +360,7 @@ def test_the_longest_step_of_narrow_noise_is_no_shorter_than_any(s):
 
 
 def test_a_simulation_of_a_secure_policy_says_so_and_is_not_saved(tmp_path):
-    policy = dpb.MergedIMED(2, budget=dpb.ZCDP(0.5), noise="secure")
+    policy = dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(0.5), noise="secure")
     twin = policy.simulated(None, np.random.default_rng(1))
     assert twin.guarantee.simulated
     assert "SIMULATION" in str(twin.guarantee)
@@ -385,13 +385,13 @@ def test_older_noise_is_remembered_and_charged_once(tmp_path, monkeypatch):
 def test_a_default_grid_that_is_too_coarse_for_features_is_refused():
     made = {"budget": dpb.ZCDP(0.5), "noise": "secure"}
     with pytest.raises(dpb.ArgumentError, match="reward_range must be narrower"):
-        dpb.LDPSGD(2, 3, reward_range=(0.0, 1e9), **made)
+        dpb.algorithms.LDPSGD(2, 3, reward_range=(0.0, 1e9), **made)
 
 
 def test_a_default_grid_follows_features_as_well():
     made = {"budget": dpb.ZCDP(0.5), "noise": "secure"}
-    assert dpb.LDPSGD(2, 3, reward_range=(0.0, 1e6), **made).grid == 2.0**-12
-    assert dpb.LDPSGD(2, 3, **made).grid == 2.0**-20
+    assert dpb.algorithms.LDPSGD(2, 3, reward_range=(0.0, 1e6), **made).grid == 2.0**-12
+    assert dpb.algorithms.LDPSGD(2, 3, **made).grid == 2.0**-20
     joint = {**made, "horizon": 100}
-    assert dpb.LinUCBJDP(2, 3, context_bound=0.5, **joint).grid == 2.0**-22
-    assert dpb.LinUCBJDP(2, 3, **joint).grid == 2.0**-20
+    assert dpb.algorithms.LinUCBJDP(2, 3, context_bound=0.5, **joint).grid == 2.0**-22
+    assert dpb.algorithms.LinUCBJDP(2, 3, **joint).grid == 2.0**-20

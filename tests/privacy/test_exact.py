@@ -289,10 +289,12 @@ def test_reports_lie_on_the_grid_around_the_reward():
 def test_devices_need_no_opendp(monkeypatch):
     secure._opendp.cache_clear()
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    server = dpb.LinUCBLDP(2, 2, budget=dpb.ZCDP(0.5), horizon=10, reports=True, noise="secure")
+    server = dpb.algorithms.LinUCBLDP(
+        2, 2, budget=dpb.ZCDP(0.5), horizon=10, reports=True, noise="secure"
+    )
     assert server.receive(server.device().report(1.0))
-    policy = dpb.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, noise="secure")
+    policy = dpb.algorithms.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, noise="secure")
     policy.pull()
     assert policy.update(policy.randomiser()(1.0))
-    with pytest.raises(dpb.MissingExtra):
-        dpb.LDPUCB(2, budget=dpb.PureDP(1.0), noise="secure")
+    with pytest.raises(dpb.errors.MissingExtra):
+        dpb.algorithms.LDPUCB(2, budget=dpb.PureDP(1.0), noise="secure")

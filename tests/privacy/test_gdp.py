@@ -114,7 +114,8 @@ def test_every_policy_with_gaussian_noise_takes_it(name):
 
 def test_it_plays_like_zcdp_with_noise_of_the_same_size():
     one, other = (
-        dpb.MergedIMED(3, budget=budget, seed=4) for budget in (dpb.GDP(1.0), dpb.ZCDP(0.5))
+        dpb.algorithms.MergedIMED(3, budget=budget, seed=4)
+        for budget in (dpb.GDP(1.0), dpb.ZCDP(0.5))
     )
     for t in range(300):
         assert one.pull().arm == other.pull().arm
@@ -123,7 +124,7 @@ def test_it_plays_like_zcdp_with_noise_of_the_same_size():
 
 
 def test_rounds_of_a_user_cost_the_root_of_their_number():
-    policy = dpb.MergedIMED(3, budget=dpb.GDP(1.0), max_rounds=4, seed=1)
+    policy = dpb.algorithms.MergedIMED(3, budget=dpb.GDP(1.0), max_rounds=4, seed=1)
     assert policy.channel.multiplier == 2.0
     assert policy.meter.growth == 2.0
     for t in range(200):
@@ -132,7 +133,7 @@ def test_rounds_of_a_user_cost_the_root_of_their_number():
 
 
 def test_secure_noise_keeps_it_and_it_survives_a_save(tmp_path):
-    policy = dpb.MergedIMED(2, budget=dpb.GDP(0.8), noise="secure")
+    policy = dpb.algorithms.MergedIMED(2, budget=dpb.GDP(0.8), noise="secure")
     for _ in range(40):
         policy.pull()
         policy.update(0.5)
@@ -160,9 +161,9 @@ def test_estimators_sums_and_channels_take_it():
     "refusing",
     [
         lambda: PrivateGLM("logistic", budget=dpb.GDP(1.0), method="objective"),
-        lambda: dpb.MergedIMEDSDP(3, budget=dpb.GDP(1.0)),
-        lambda: dpb.LinUCBSDP(3, 2, budget=dpb.GDP(1.0), horizon=10),
-        lambda: dpb.DPKLUCB(3, budget=dpb.GDP(1.0)),
+        lambda: dpb.algorithms.MergedIMEDSDP(3, budget=dpb.GDP(1.0)),
+        lambda: dpb.algorithms.LinUCBSDP(3, 2, budget=dpb.GDP(1.0), horizon=10),
+        lambda: dpb.papers.others.DPKLUCB(3, budget=dpb.GDP(1.0)),
         lambda: BitSum.calibrated(dpb.GDP(1.0), batch=20, dimension=2, bound=1.0),
         lambda: LaplaceShares.calibrated(dpb.GDP(1.0), batch=20, dimension=1, bound=1.0),
     ],
@@ -181,15 +182,17 @@ def test_mu_is_a_positive_number(mu):
 @pytest.mark.parametrize("mu", [1e-160, 1e-110, 1e110, 1e160])
 def test_extreme_budgets_are_refused_by_name(mu):
     with pytest.raises(dpb.ArgumentError, match="budget must be less extreme"):
-        dpb.MergedIMED(3, budget=dpb.GDP(mu))
+        dpb.algorithms.MergedIMED(3, budget=dpb.GDP(mu))
 
 
 def test_an_audit_knows_its_claim_and_stays_below():
     assert claim_of(dpb.GDP(0.7), gaussian=True)[0] == pytest.approx(0.7)
-    found = dpb.audit(dpb.MergedIMED(2, budget=dpb.GDP(1.0)), runs=1000, n_jobs=1, seed=1)
+    found = dpb.audit(
+        dpb.algorithms.MergedIMED(2, budget=dpb.GDP(1.0)), runs=1000, n_jobs=1, seed=1
+    )
     assert found.measured <= found.claimed == pytest.approx(1.0)
     assert found.measured > 0.6
     half = dpb.audit(
-        dpb.MergedIMED(2, budget=dpb.GDP(1.0)), plant="half", runs=1000, n_jobs=1, seed=1
+        dpb.algorithms.MergedIMED(2, budget=dpb.GDP(1.0)), plant="half", runs=1000, n_jobs=1, seed=1
     )
     assert half.refuted

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpbandits as dpb
-from dpbandits import MergedIMED
+from dpbandits.algorithms import MergedIMED
 from dpbandits.glm import LocalGLM, PrivateGLM
 from dpbandits.privacy import ContinualSum, Independent, Laplace
 from dpbandits.privacy.grids import default_grid, finest_grid
@@ -122,7 +122,7 @@ def test_a_million_far_rewards_add_up_exactly():
 )
 def test_records_with_features_add_up_exactly_for_any_bound(bound, reward_range):
     """Squares of features are in the same sums as rewards."""
-    policy = dpb.LinUCBJDP(
+    policy = dpb.algorithms.LinUCBJDP(
         2,
         3,
         budget=BUDGETS[0],
@@ -142,7 +142,7 @@ def test_records_with_features_add_up_exactly_for_any_bound(bound, reward_range)
 
 def test_sums_that_could_be_inexact_are_refused_before_any_record():
     with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
-        dpb.LinUCBJDP(
+        dpb.algorithms.LinUCBJDP(
             2,
             3,
             budget=BUDGETS[0],

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from dpbandits import AdaCUCB
+from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Guarantee, PureDP, accounting
 
 BUDGETS = [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5), RDP(4.0, 1.0), None]

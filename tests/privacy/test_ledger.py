@@ -312,7 +312,7 @@ def test_laplace_lines_in_gaussian_currency_are_safe():
 
 
 def test_a_huge_epsilon_is_exported_as_no_privacy():
-    policy = dpb.PrivateLinUCB(2, 2, budget=dpb.PureDP(1000.0), horizon=8, seed=1)
+    policy = dpb.algorithms.PrivateLinUCB(2, 2, budget=dpb.PureDP(1000.0), horizon=8, seed=1)
     policy.pull(np.eye(2))
     policy.update(1.0)
     (event,) = policy.ledger.to_dp_event().events

@@ -14,8 +14,9 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 from typer.testing import CliRunner
 
-from dpbandits import RDP, ZCDP, AdaCUCB, ApproxDP, PureDP
+from dpbandits import RDP, ZCDP, ApproxDP, PureDP
 from dpbandits.cli import app
+from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.privacy.meaning import Meaning, one_in, percent_up
 
 ROOT = Path(__file__).parents[2]

@@ -53,7 +53,7 @@ TWIN = dpb.PureDP(math.log(2.0))
 
 
 def played(budget, rounds=200):
-    policy = dpb.MergedIMED(3, budget=budget, seed=4)
+    policy = dpb.algorithms.MergedIMED(3, budget=budget, seed=4)
     arms = []
     for t in range(rounds):
         arms.append(policy.pull().arm)
@@ -67,7 +67,7 @@ def test_policies_play_as_its_currency_says(registered):
     assert (mine.ledger.spent(), mine.effective_budget) == (Bits(1.0), Bits(1.0))
     assert "1-bit DP of 1-bit DP" in mine.card_page().markdown()
     assert "| as (epsilon, delta) | (0.693148, 1e-06)-DP |" in mine.card_page().markdown()
-    assert Bits(1.0) in dpb.MergedIMED.example_budgets()
+    assert Bits(1.0) in dpb.algorithms.MergedIMED.example_budgets()
 
 
 def test_it_is_saved(registered, tmp_path):
@@ -79,7 +79,7 @@ def test_it_is_saved(registered, tmp_path):
 
 def test_algorithms_without_its_noise_refuse_it_by_name(registered):
     with pytest.raises(dpb.ArgumentError, match=r"^budget must be None or .* got Bits\(bits=1.0\)"):
-        dpb.AdaCUCB(3, budget=Bits(1.0))
+        dpb.papers.concentrated.AdaCUCB(3, budget=Bits(1.0))
     with pytest.raises(dpb.ArgumentError, match=r"^budget must be .* got Bits\(bits=1.0\)"):
         Gaussian.calibrated(Bits(1.0))
     with pytest.raises(dpb.ArgumentError, match="Laplace noise"):
@@ -155,7 +155,7 @@ def test_a_notion_says_how_it_is_kept():
 @pytest.mark.parametrize(
     "taking",
     [
-        lambda budget: dpb.MergedIMED(3, budget=budget),
+        lambda budget: dpb.algorithms.MergedIMED(3, budget=budget),
         lambda budget: ContinualSum(SqrtToeplitz(8), budget, sensitivity=1.0),
         lambda budget: Gaussian.calibrated(budget),
         Meter.of,

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbandits import LDPUCB, ZCDP, ArgumentError, LocalEXP4, PureDP
+from dpbandits import ZCDP, ArgumentError, PureDP
+from dpbandits.algorithms import LDPUCB, LocalEXP4
 from dpbandits.privacy import Hemisphere, Laplace
 from dpbandits.privacy.randomiser import Randomiser
 

@@ -229,7 +229,7 @@ def mechanism_of(policy, monkeypatch):
 
 @given(rho=st.floats(1e-6, 1e3), reward_range=RANGES, power=st.integers(-24, -3))
 def test_gaussian_noise_is_never_smaller_than_claimed(rho, reward_range, power):
-    policy = dpb.AdaCUCB(
+    policy = dpb.papers.concentrated.AdaCUCB(
         2, budget=dpb.ZCDP(rho), reward_range=reward_range, noise="secure", grid=2.0**power
     )
     with pytest.MonkeyPatch.context() as patch:
@@ -262,9 +262,9 @@ def test_laplace_noise_is_never_smaller_than_claimed(epsilon, reward_range, powe
 def test_an_epsilon_delta_budget_costs_no_more_noise_than_in_simulations(delta):
     """From 64 steps in a standard deviation on at most 2 %; it is 13 millionths at 62."""
     budget = dpb.ApproxDP(1.0, delta)
-    simulated = dpb.AdaCUCB(2, budget=budget)
+    simulated = dpb.papers.concentrated.AdaCUCB(2, budget=budget)
     for grid in (None, 2.0**-12, 2.0**-6):
-        safe = dpb.AdaCUCB(2, budget=budget, noise="secure", grid=grid)
+        safe = dpb.papers.concentrated.AdaCUCB(2, budget=budget, noise="secure", grid=grid)
         assert safe.meter == simulated.meter
         assert safe.channel == simulated.channel
         width = secure.in_steps(safe.channel.family, safe.channel.scale(1.0), safe.grid)
@@ -277,12 +277,12 @@ def test_an_epsilon_delta_budget_costs_no_more_noise_than_in_simulations(delta):
 
 def test_there_is_no_seed():
     with pytest.raises(dpb.ArgumentError, match="seed must be None"):
-        dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure", seed=1)
+        dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure", seed=1)
 
 
 def test_there_is_no_secure_noise_without_clipping():
     with pytest.raises(dpb.ArgumentError, match="clip must be True"):
-        dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure", clip=False)
+        dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure", clip=False)
 
 
 def test_there_is_no_generator_for_noise():
@@ -294,8 +294,8 @@ def test_there_is_no_generator_for_noise():
 def test_without_opendp_the_way_to_install_it_is_named(monkeypatch):
     secure._opendp.cache_clear()
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(dpb.MissingExtra, match=r"pip install 'dpbandits\[secure\]'"):
-        dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure")
+    with pytest.raises(dpb.errors.MissingExtra, match=r"pip install 'dpbandits\[secure\]'"):
+        dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure")
 
 
 # End to end ----------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def test_without_opendp_the_way_to_install_it_is_named(monkeypatch):
 
 @pytest.mark.parametrize("reward_range", [(0.0, 1.0), (0.1, 0.7), (-5.0, 3.3)])
 def test_a_policy_releases_on_the_grid_once_per_episode(reward_range, monkeypatch):
-    policy = dpb.AdaCUCB(
+    policy = dpb.papers.concentrated.AdaCUCB(
         3, budget=dpb.ZCDP(0.5), reward_range=reward_range, noise="secure", grid=2.0**-8, patience=2
     )
     released = []
@@ -327,7 +327,10 @@ def test_a_policy_releases_on_the_grid_once_per_episode(reward_range, monkeypatc
 
 
 def test_an_open_channel_plays_as_in_simulation():
-    policies = [dpb.AdaCUCB(3, budget=None, noise=noise) for noise in ("simulation", "secure")]
+    policies = [
+        dpb.papers.concentrated.AdaCUCB(3, budget=None, noise=noise)
+        for noise in ("simulation", "secure")
+    ]
     rewards = np.random.default_rng(1).integers(0, 2, size=(300, 3)).astype(float)
     arms = [[play(policy, row) for row in rewards] for policy in policies]
     assert arms[0] == arms[1]
@@ -346,7 +349,7 @@ def play_on(policy, rounds):
 
 
 def test_a_release_over_more_records_than_sum_exactly_is_refused_and_the_policy_serves_on():
-    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise="secure")
+    policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise="secure")
     policy.session.gate.most_records = 2
     with pytest.raises(dpb.ArgumentError, match="grid must be coarser than"):
         play_on(policy, 50)
@@ -358,7 +361,7 @@ def test_a_release_over_more_records_than_sum_exactly_is_refused_and_the_policy_
 
 
 def test_the_guarantee_speaks_of_timing_and_not_of_simulation():
-    guarantee = dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise="secure").guarantee
+    guarantee = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise="secure").guarantee
     assert "timing" in str(guarantee)
     assert "SIMULATION" not in str(guarantee)
     assert guarantee.simulated is False
@@ -399,7 +402,11 @@ def test_a_forked_process_does_not_give_out_its_parents_noise():
 
 
 @pytest.mark.parametrize(
-    ("kind", "budget"), [(dpb.AdaPUCB, dpb.PureDP(1e-14)), (dpb.AdaCUCB, dpb.ZCDP(1e-40))]
+    ("kind", "budget"),
+    [
+        (dpb.papers.concentrated.AdaPUCB, dpb.PureDP(1e-14)),
+        (dpb.papers.concentrated.AdaCUCB, dpb.ZCDP(1e-40)),
+    ],
 )
 def test_noise_that_would_end_at_64_bits_is_refused(kind, budget):
     # OpenDP's integers saturate: noise of +-2^63, nearly always, would show the sum.

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpbandits import RDP, ZCDP, AdaCUCB, ApproxDP, PureDP
+from dpbandits import RDP, ZCDP, ApproxDP, PureDP
+from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.privacy.channels import GAUSSIAN, LAPLACE
 from dpbandits.privacy.ledger import WHOLE, Ledger, Meter, empty_arrays, write
 from dpbandits.validation import downward, upward

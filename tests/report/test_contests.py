@@ -10,14 +10,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpbandits import ZCDP, AdaCUCB, MergedTopTwo, PureDP, Result, SequentialHalving, simulate
+from dpbandits import ZCDP, PureDP, simulate
+from dpbandits.algorithms import MergedTopTwo, SequentialHalving
 from dpbandits.environments import Bernoulli
+from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.report.contests import (
     findings_in_regret,
     findings_in_searches,
     findings_on_promises,
 )
 from dpbandits.report.summaries import environment_summaries
+from dpbandits.simulation import Result
 from dpbandits.simulation.settings import policy_styles
 
 RUNS, HORIZON = 40, 20

@@ -17,19 +17,10 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from dpbandits import (
-    RDP,
-    ZCDP,
-    AdaCUCB,
-    ApproxDP,
-    MergedTopTwo,
-    PureDP,
-    ReplayResult,
-    Result,
-    SequentialHalving,
-    simulate,
-)
+from dpbandits import RDP, ZCDP, ApproxDP, PureDP, simulate
+from dpbandits.algorithms import MergedTopTwo, SequentialHalving
 from dpbandits.environments import Bernoulli, Gaussian, RewardTable
+from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.plotting.curves import regret_curves
 from dpbandits.plotting.drawing import NARROW, WIDE, png
 from dpbandits.plotting.labels import budget_label
@@ -43,6 +34,7 @@ from dpbandits.report.exhibits import Exhibit, Panel, Series
 from dpbandits.report.findings import findings_in_people, meaning
 from dpbandits.report.searches import searches_in_words, searches_of
 from dpbandits.report.summaries import environment_summaries
+from dpbandits.simulation import ReplayResult, Result
 from dpbandits.simulation.settings import PolicySetting, keyed, policy_styles
 
 MEANS = np.array([0.436, 0.653, 0.555, 0.556])

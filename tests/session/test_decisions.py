@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandits import ArgumentError, MergedIMED
+from dpbandits import ArgumentError
+from dpbandits.algorithms import MergedIMED
 from dpbandits.session import Decision
 
 NAMES = ["control", "blue", "green"]

@@ -10,12 +10,22 @@ import pytest
 import dpbandits as dpb
 from dpbandits.policies import Policy
 
-CLASSES = [dpb.MergedIMED, dpb.MergedKLUCB, dpb.AdaCUCB, dpb.AdaPUCB, dpb.AdaPKLUCB]
+CLASSES = [
+    dpb.algorithms.MergedIMED,
+    dpb.algorithms.MergedKLUCB,
+    dpb.papers.concentrated.AdaCUCB,
+    dpb.papers.concentrated.AdaPUCB,
+    dpb.papers.concentrated.AdaPKLUCB,
+]
 MEANS = np.array([0.2, 0.5, 0.8])
 
 
-def make(cls: type[Policy] = dpb.MergedIMED, seed: int = 1, **options: object) -> Policy:
-    budget = dpb.PureDP(1.0) if cls in (dpb.AdaPUCB, dpb.AdaPKLUCB) else dpb.ZCDP(0.5)
+def make(cls: type[Policy] = dpb.algorithms.MergedIMED, seed: int = 1, **options: object) -> Policy:
+    budget = (
+        dpb.PureDP(1.0)
+        if cls in (dpb.papers.concentrated.AdaPUCB, dpb.papers.concentrated.AdaPKLUCB)
+        else dpb.ZCDP(0.5)
+    )
     return cls(3, **({"budget": budget, "seed": seed} | options))
 
 
@@ -32,7 +42,7 @@ def test_who_takes_all_of_anothers_releases_knows_what_it_knows(cls):
     one, other = played(make(cls), 200), make(cls, seed=2)
     one.finish()
     for release in one.releases():
-        assert other.learn_from(dpb.Release(*json.loads(json.dumps(release))))
+        assert other.learn_from(dpb.policies.Release(*json.loads(json.dumps(release))))
     assert len(one.releases()) == one.ledger.releases >= 8
     known, learned = (policy.session.state.public for policy in (one, other))
     for name in known._fields:
@@ -143,10 +153,14 @@ def test_what_is_no_release_is_refused_and_changes_nothing(change):
 
 def test_other_policies_and_other_terms_are_refused():
     release = played(make(), 30).releases()[0]
-    for other in (make(budget=dpb.ZCDP(0.4)), make(alpha=0.5), make(dpb.AdaCUCB)):
+    for other in (
+        make(budget=dpb.ZCDP(0.4)),
+        make(alpha=0.5),
+        make(dpb.papers.concentrated.AdaCUCB),
+    ):
         with pytest.raises(dpb.ArgumentError, match=r"same class, arguments and budget|one of"):
             other.learn_from(release)
-    alone = dpb.HTINF(3, budget=dpb.PureDP(1.0), seed=1)
+    alone = dpb.algorithms.HTINF(3, budget=dpb.PureDP(1.0), seed=1)
     assert played(alone, 20).releases() == []
     with pytest.raises(dpb.ArgumentError, match="learns from its own"):
         alone.learn_from(release)

@@ -22,12 +22,19 @@ def make(cls: type[Policy], budget: Any = None, **options: Any) -> Policy:
     return cls(3, budget=budget, **given)
 
 
-CLASSES = [dpb.AdaCUCB, dpb.MergedIMED, dpb.MergedThompson, LazyDPTS, AdaPTT, dpb.HTINF]
+CLASSES = [
+    dpb.papers.concentrated.AdaCUCB,
+    dpb.algorithms.MergedIMED,
+    dpb.algorithms.MergedThompson,
+    LazyDPTS,
+    AdaPTT,
+    dpb.algorithms.HTINF,
+]
 
 
 def example(cls: type[Policy], **options: Any) -> Policy:
     own = {"failure_probability": 1e-9} if cls is AdaPTT else {}
-    own |= {"batch": 3} if cls is dpb.HTINF else {}
+    own |= {"batch": 3} if cls is dpb.algorithms.HTINF else {}
     return make(cls, **own, **options)
 
 
@@ -97,7 +104,7 @@ ADVICE = np.random.default_rng(9).dirichlet(np.ones(2), (6, 2))
 def forced(policy: Policy, arms: tuple[int, ...], late: int) -> float:
     """Play these arms, with answers so many pulls late; the probability of doing so."""
     gate, chance = policy.session.gate, 1.0
-    advised = isinstance(policy, dpb.BatchedEXP4)
+    advised = isinstance(policy, dpb.algorithms.BatchedEXP4)
 
     def decide(params: Any, public: Any, shown: Any, _: Any) -> tuple[int, float, int]:
         arm = arms[policy.session.rounds.pulls]
@@ -124,8 +131,12 @@ def forced(policy: Policy, arms: tuple[int, ...], late: int) -> float:
 def test_estimated_losses_are_unbiased_however_late(kind: str, late: int):
     def fresh() -> Policy:
         if kind == "EXP3":
-            return dpb.EXP3(2, horizon=T, budget=None, batch=1, rate=0.7, mixing=0.2, patience=late)
-        return dpb.BatchedEXP4(2, 2, horizon=T, budget=None, batch=1, rate=0.7, patience=late)
+            return dpb.algorithms.EXP3(
+                2, horizon=T, budget=None, batch=1, rate=0.7, mixing=0.2, patience=late
+            )
+        return dpb.algorithms.BatchedEXP4(
+            2, 2, horizon=T, budget=None, batch=1, rate=0.7, patience=late
+        )
 
     mean = 0.0
     for arms in product(range(2), repeat=T):
@@ -149,7 +160,7 @@ def in_flight(policy: Policy) -> Policy:
 
 
 def test_what_is_in_flight_is_saved(tmp_path):
-    policies = [in_flight(make(dpb.MergedIMED, dpb.ZCDP(0.5))) for _ in range(2)]
+    policies = [in_flight(make(dpb.algorithms.MergedIMED, dpb.ZCDP(0.5))) for _ in range(2)]
     policies[0] = dpb.load(policies[0].save(tmp_path / "a"))
     for policy in policies:
         asked = [policy.pull() for _ in range(3)]
@@ -163,7 +174,7 @@ def test_what_is_in_flight_is_saved(tmp_path):
 
 
 def test_after_a_crash_flights_are_released_with_defaults_and_cover_no_round_twice(tmp_path):
-    policy = in_flight(make(dpb.MergedIMED, dpb.ZCDP(0.5)))
+    policy = in_flight(make(dpb.algorithms.MergedIMED, dpb.ZCDP(0.5)))
     path = policy.save(tmp_path / "a")
     answered = [policy.pull() for _ in range(3)]
     while policy.ledger.releases == 0:
@@ -185,7 +196,9 @@ def test_after_a_crash_flights_are_released_with_defaults_and_cover_no_round_twi
 
 
 def test_a_search_that_is_over_releases_nothing_that_was_in_flight():
-    search = dpb.MergedTopTwo(2, failure_probability=0.1, budget=None, patience=40, seed=1)
+    search = dpb.algorithms.MergedTopTwo(
+        2, failure_probability=0.1, budget=None, patience=40, seed=1
+    )
     waiting: list[Any] = []
     while not search.stopped:
         waiting.append(search.pull())
@@ -202,7 +215,7 @@ def test_a_search_that_is_over_releases_nothing_that_was_in_flight():
 
 
 def test_a_deviation_after_the_end_of_an_episode_counts_as_the_default():
-    policy = make(dpb.AdaCUCB, choices_public=True)
+    policy = make(dpb.papers.concentrated.AdaCUCB, choices_public=True)
     first = policy.pull()
     policy.pull()
     assert policy.update(1.0, first, arm=2)
@@ -215,8 +228,14 @@ def test_a_deviation_after_the_end_of_an_episode_counts_as_the_default():
 def test_what_is_awaited_changes_no_estimate(forget: bool):
     """Every reward is 5.5: so is what is released, whatever else is in flight."""
     for policy in (
-        make(dpb.MergedIMED, patience=50, reward_range=(5.0, 6.0), default_reward=5.5),
-        make(dpb.AdaCUCB, patience=50, reward_range=(5.0, 6.0), default_reward=5.5, forget=forget),
+        make(dpb.algorithms.MergedIMED, patience=50, reward_range=(5.0, 6.0), default_reward=5.5),
+        make(
+            dpb.papers.concentrated.AdaCUCB,
+            patience=50,
+            reward_range=(5.0, 6.0),
+            default_reward=5.5,
+            forget=forget,
+        ),
         make(LazyDPTS, patience=50, reward_range=(5.0, 6.0), default_reward=5.5),
     ):
         policy.update(5.5, policy.pull())
@@ -229,7 +248,15 @@ def test_what_is_awaited_changes_no_estimate(forget: bool):
         assert policy.ledger.releases >= 8
 
 
-@pytest.mark.parametrize("cls", [dpb.AdaCUCB, dpb.AdaPUCB, dpb.MergedIMED, LazyDPTS])
+@pytest.mark.parametrize(
+    "cls",
+    [
+        dpb.papers.concentrated.AdaCUCB,
+        dpb.papers.concentrated.AdaPUCB,
+        dpb.algorithms.MergedIMED,
+        LazyDPTS,
+    ],
+)
 def test_where_rewards_lie_decides_nothing(cls: type[Policy]):
     def arms(low: float) -> list[int]:
         policy = make(cls, patience=3, reward_range=(low, low + 1.0), default_reward=low)
@@ -249,7 +276,7 @@ def test_a_choice_that_stands_is_weighed_by_the_probability_of_its_draw():
     """A round is taken back, and a batch released, before the choice is played again."""
     options = {"rate": 0.7, "mixing": 0.2, "patience": 1, "choices_public": True}
     for seed in range(20):
-        policy = dpb.EXP3(2, horizon=9, budget=None, batch=1, seed=seed, **options)
+        policy = dpb.algorithms.EXP3(2, horizon=9, budget=None, batch=1, seed=seed, **options)
         policy.update(0.0, policy.pull())
         second = policy.pull()
         policy.update(1.0, second, arm=1 - second.arm)  # taken back: the choice stands
@@ -263,7 +290,7 @@ def test_a_choice_that_stands_is_weighed_by_the_probability_of_its_draw():
 def test_a_deviation_in_turn_can_be_saved(tmp_path):
     shown = np.random.default_rng(1).uniform(-0.5, 0.5, (3, 2))
     options = {"horizon": 100, "patience": 3, "choices_public": True, "seed": 1}
-    policy = dpb.PrivateLinUCB(3, 2, budget=dpb.ZCDP(0.5), **options)
+    policy = dpb.algorithms.PrivateLinUCB(3, 2, budget=dpb.ZCDP(0.5), **options)
     first = policy.pull(shown)
     policy.pull(shown)
     policy.update(1.0, first, arm=(first.arm + 1) % 3)
@@ -273,7 +300,7 @@ def test_a_deviation_in_turn_can_be_saved(tmp_path):
 
 
 def test_answers_that_a_crash_has_lost_are_dropped_and_stay_so(tmp_path):
-    policy = in_flight(make(dpb.MergedIMED, dpb.ZCDP(0.5)))
+    policy = in_flight(make(dpb.algorithms.MergedIMED, dpb.ZCDP(0.5)))
     old = policy.pull().token
     path = policy.save(tmp_path / "a")
     while policy.ledger.releases == 0:
@@ -286,7 +313,7 @@ def test_answers_that_a_crash_has_lost_are_dropped_and_stay_so(tmp_path):
 
 
 def test_finish_releases_all_that_is_over():
-    policy = in_flight(make(dpb.AdaCUCB))
+    policy = in_flight(make(dpb.papers.concentrated.AdaCUCB))
     assert policy.finish()
     assert policy.ledger.releases >= 3
     assert not policy.session.rounds.flights

@@ -17,7 +17,7 @@ NAMES = ["a", "b", "c"]
 
 
 def imed(**options):
-    return dpb.MergedIMED(3, budget=None, seed=1, **options)
+    return dpb.algorithms.MergedIMED(3, budget=None, seed=1, **options)
 
 
 def play(policy, rounds, means, available=None, seed=1):
@@ -33,7 +33,7 @@ def play(policy, rounds, means, available=None, seed=1):
 
 
 def test_names_are_told_and_understood_everywhere(tmp_path):
-    policy = dpb.UCB1(3, arm_names=NAMES, choices_public=True)
+    policy = dpb.algorithms.UCB1(3, arm_names=NAMES, choices_public=True)
     decision = policy.pull(available=["b", 2])
     assert (decision.arm, decision.name) == (1, "b")
     policy.update(1.0, decision, arm="c")
@@ -101,7 +101,7 @@ def test_an_arm_has_to_be_left():
 
 def grown(arm=2, **options):
     """A policy in mid-episode of its best arm, of which some rounds are left."""
-    policy = dpb.AdaCUCB(3, budget=None, seed=1, **options)
+    policy = dpb.papers.concentrated.AdaCUCB(3, budget=None, seed=1, **options)
     while policy.session.rounds.left < 6 or policy.session.rounds.current_choice.arm != arm:
         decision = policy.pull()
         policy.update(float(decision.arm == arm), decision)
@@ -187,7 +187,7 @@ def test_retired_arms_outlast_a_save_and_a_crash_takes_back_what_came_later(tmp_
 
 
 def test_a_crash_after_a_release_leaves_nothing_hanging(tmp_path):
-    policy = dpb.AdaCUCB(3, budget=dpb.ZCDP(1.0), seed=1, patience=2)
+    policy = dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(1.0), seed=1, patience=2)
     play(policy, 40, [0.1, 0.5, 0.9])
     arm = policy.session.rounds.current_choice.arm
     policy.save(tmp_path / "a")
@@ -202,7 +202,7 @@ def test_a_crash_after_a_release_leaves_nothing_hanging(tmp_path):
 
 
 def test_choosers_know_who_is_retired():
-    policy = dpb.LinUCBLDP(3, 2, budget=dpb.ApproxDP(5.0, 1e-5), horizon=100, seed=1)
+    policy = dpb.algorithms.LinUCBLDP(3, 2, budget=dpb.ApproxDP(5.0, 1e-5), horizon=100, seed=1)
     assert "retired" not in json.loads(policy.chooser().to_json())
     contexts = np.array([[0.9, 0.0], [0.5, 0.0], [0.1, 0.0]])
     best = policy.chooser().choose(contexts)
@@ -224,11 +224,11 @@ MEANS = [0.5, 0.9, 0.2, 0.7]
 @pytest.mark.parametrize(
     ("cls", "share"),
     [
-        (dpb.MergedIMED, 0.9),
-        pytest.param(dpb.MergedThompson, 0.9, marks=pytest.mark.long),
-        (dpb.HTINF, 0.75),
-        pytest.param(dpb.EXP3, 0.55, marks=pytest.mark.long),
-        pytest.param(dpb.FTPL, 0.75, marks=pytest.mark.long),
+        (dpb.algorithms.MergedIMED, 0.9),
+        pytest.param(dpb.algorithms.MergedThompson, 0.9, marks=pytest.mark.long),
+        (dpb.algorithms.HTINF, 0.75),
+        pytest.param(dpb.algorithms.EXP3, 0.55, marks=pytest.mark.long),
+        pytest.param(dpb.algorithms.FTPL, 0.75, marks=pytest.mark.long),
     ],
 )
 def test_the_best_open_arm_is_found_again_and_again(cls, share):
@@ -266,7 +266,7 @@ def test_estimates_of_open_arms_are_unbiased_by_enumeration(mask, probability):
     """Over all arms that may be drawn: an open arm gains its loss in expectation, and a closed one
     what the learner loses.
     """
-    losses, policy = np.array([0.3, -0.7, 2.0]), dpb.TsallisINF(3, seed=1)
+    losses, policy = np.array([0.3, -0.7, 2.0]), dpb.algorithms.TsallisINF(3, seed=1)
     params, is_open = policy.params, np.array(mask)
     weights = np.where(is_open, np.maximum(probability, 0.0 if is_open.all() else 1e-200), 0.0)
     drawn_with, gained = weights / weights.sum(), np.zeros(3)
@@ -301,7 +301,9 @@ def test_estimates_of_open_arms_are_unbiased_by_enumeration(mask, probability):
 # Candidates ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", [dpb.LinearIMED, dpb.LinearThompson, dpb.AdaCOFUL])
+@pytest.mark.parametrize(
+    "cls", [dpb.algorithms.LinearIMED, dpb.algorithms.LinearThompson, dpb.algorithms.AdaCOFUL]
+)
 def test_fewer_candidates_are_those_of_a_policy_with_fewer_arms(cls):
     """And closed arms are as if they had not been shown."""
     budget = dpb.ZCDP(0.5)
@@ -320,7 +322,7 @@ def test_fewer_candidates_are_those_of_a_policy_with_fewer_arms(cls):
 
 
 def test_an_arm_that_was_not_shown_cannot_have_been_done():
-    policy = dpb.LinUCB(4, 2, choices_public=True)
+    policy = dpb.algorithms.LinUCB(4, 2, choices_public=True)
     rows = np.array([[0.9, 0.0], [0.0, 0.5], [0.3, 0.3], [0.2, 0.1]])
     decision = policy.pull(rows[:2])
     with pytest.raises(ArgumentError, match="was shown"):
@@ -336,7 +338,7 @@ def test_an_arm_that_was_not_shown_cannot_have_been_done():
 
 
 def test_models_of_their_own_need_all_rows():
-    policy = dpb.LinUCB(3, 2, models="disjoint")
+    policy = dpb.algorithms.LinUCB(3, 2, models="disjoint")
     with pytest.raises(ArgumentError, match="must have shape"):
         policy.pull(np.eye(2))
     with pytest.raises(ArgumentError, match=r"^available must not"):
@@ -355,8 +357,8 @@ def test_models_of_their_own_need_all_rows():
     ],
 )
 def test_contexts_of_another_shape_are_named_by_it(contexts, got):
-    private = dpb.LinUCBJDP(3, 2, budget=dpb.ZCDP(0.5), horizon=100, seed=1)
-    for policy in (private, dpb.LinUCB(3, 2, seed=1)):
+    private = dpb.algorithms.LinUCBJDP(3, 2, budget=dpb.ZCDP(0.5), horizon=100, seed=1)
+    for policy in (private, dpb.algorithms.LinUCB(3, 2, seed=1)):
         with pytest.raises(ArgumentError, match=rf"^contexts must .*\(3, 2\).*{got}"):
             policy.pull(contexts)
 
@@ -364,15 +366,15 @@ def test_contexts_of_another_shape_are_named_by_it(contexts, got):
 @pytest.mark.parametrize("row", [None, "x", {"a": 1.0}, [0.5, [1.0]], [0.5, {}], [None, 1.0]])
 def test_one_private_vector_of_any_kind_counts_as_zeros_and_a_public_one_is_refused(row):
     rows = [[0.1, 0.2], row, [0.3, 0.4]]
-    private = dpb.LinUCBJDP(3, 2, budget=dpb.ZCDP(0.5), horizon=100, seed=1)
+    private = dpb.algorithms.LinUCBJDP(3, 2, budget=dpb.ZCDP(0.5), horizon=100, seed=1)
     assert private.pull(rows).arm in range(3)
     assert private.diagnostics.blanked == 1
     with pytest.raises(ArgumentError, match=r"^contexts must hold numbers .* in row 1, column"):
-        dpb.LinUCB(3, 2, seed=1).pull(rows)
+        dpb.algorithms.LinUCB(3, 2, seed=1).pull(rows)
 
 
 def test_a_name_is_no_arm_where_arms_have_none():
-    policy = dpb.UCB1(2, choices_public=True)
+    policy = dpb.algorithms.UCB1(2, choices_public=True)
     decision = policy.pull()
     with pytest.raises(ArgumentError, match=r"^arm must be a number, as arms have no names, got"):
         policy.update(1.0, decision, arm="drug")
@@ -382,7 +384,7 @@ def test_under_private_contexts_no_number_of_candidates_is_an_error():
     """It would shift the schedule for reasons that are a person's own."""
 
     def schedule(rows: list[int]) -> list[tuple[int, int]]:
-        policy = dpb.LinUCBJDP(3, 2, horizon=200, batch=10, budget=dpb.ZCDP(1.0), seed=1)
+        policy = dpb.algorithms.LinUCBJDP(3, 2, horizon=200, batch=10, budget=dpb.ZCDP(1.0), seed=1)
         policy.retire(0)
         seen = []
         for k in rows:
@@ -397,7 +399,7 @@ def test_under_private_contexts_no_number_of_candidates_is_an_error():
 
 
 def test_what_masks_assume_outlives_a_crash(tmp_path):
-    policy = dpb.MergedIMED(3, budget=dpb.ZCDP(0.5), seed=1)
+    policy = dpb.algorithms.MergedIMED(3, budget=dpb.ZCDP(0.5), seed=1)
     path = policy.save(tmp_path / "a")
     policy.update(0.5, policy.pull(available=[1, 2]))
     del policy
@@ -406,7 +408,7 @@ def test_what_masks_assume_outlives_a_crash(tmp_path):
 
 def test_a_batch_keeps_its_length_when_its_first_round_is_taken_back():
     options = {"half_life": 40.0, "longest": 500, "patience": 20, "choices_public": True}
-    policy = dpb.DiscountedIMED(3, budget=dpb.ZCDP(1.0), seed=1, **options)
+    policy = dpb.algorithms.DiscountedIMED(3, budget=dpb.ZCDP(1.0), seed=1, **options)
     rng = np.random.default_rng(1)
     for _ in range(1500):
         decision = policy.pull()
@@ -421,6 +423,6 @@ def test_a_batch_keeps_its_length_when_its_first_round_is_taken_back():
 
 def test_a_mapping_of_arms_is_no_list_of_those_that_are_open():
     """Its keys would all be, whatever stands beside them."""
-    policy = dpb.MergedIMED(2, budget=dpb.ZCDP(0.5), arm_names=["a", "b"], seed=1)
+    policy = dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(0.5), arm_names=["a", "b"], seed=1)
     with pytest.raises(dpb.ArgumentError, match="available must be a list of arms"):
         policy.pull(available={"a": False, "b": True})

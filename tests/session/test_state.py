@@ -7,10 +7,10 @@ import dpbandits as dpb
 from dpbandits.session.state import State, named_arrays
 
 MAKERS = [
-    lambda: dpb.MergedIMED(5, budget=dpb.ZCDP(0.5), seed=1),
-    lambda: dpb.PrivateLinUCB(4, 3, horizon=100, budget=dpb.ZCDP(0.5), seed=1),
-    lambda: dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), noise="secure"),
-    lambda: dpb.PrivateLinUCB(4, 3, horizon=100, budget=dpb.ZCDP(0.5), noise="secure"),
+    lambda: dpb.algorithms.MergedIMED(5, budget=dpb.ZCDP(0.5), seed=1),
+    lambda: dpb.algorithms.PrivateLinUCB(4, 3, horizon=100, budget=dpb.ZCDP(0.5), seed=1),
+    lambda: dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(0.5), noise="secure"),
+    lambda: dpb.algorithms.PrivateLinUCB(4, 3, horizon=100, budget=dpb.ZCDP(0.5), noise="secure"),
 ]
 
 
@@ -29,7 +29,7 @@ def test_arrays_are_of_the_types_that_init_gave_them(make):
 
 
 def test_columns_first_stay_columns_first():
-    state = dpb.UCB1(3).new_state()
+    state = dpb.algorithms.UCB1(3).new_state()
     columns = np.asfortranarray(np.arange(6.0).reshape(2, 3))
     packed = State(state.raw, columns, state.memo, state.wall).in_blocks().public
     assert packed.flags.f_contiguous

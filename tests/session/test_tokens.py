@@ -14,7 +14,9 @@ from dpbandits.stores import tokens
 
 
 def make(**options: object) -> Policy:
-    return dpb.MergedIMED(3, budget=dpb.ZCDP(0.5), **({"seed": 1, "patience": 4} | options))
+    return dpb.algorithms.MergedIMED(
+        3, budget=dpb.ZCDP(0.5), **({"seed": 1, "patience": 4} | options)
+    )
 
 
 def test_a_token_answers_as_its_decision_does():
@@ -106,7 +108,7 @@ def test_a_token_does_not_tell_the_arm():
     """Of one pull the tokens of two arms are as long, and say the same but for the signature."""
     arms, bodies = set(), set()
     for seed in range(8):
-        policy = dpb.EXP3(2, horizon=10, budget=None, seed=seed)
+        policy = dpb.algorithms.EXP3(2, horizon=10, budget=None, seed=seed)
         policy.session.life = policy.session.life._replace(name="0" * 32)
         decision = policy.pull()
         arms.add(decision.arm)

@@ -13,8 +13,10 @@ import dpbandits as dpb
 from dpbandits.environments import Bernoulli
 
 
-def ada(**options) -> dpb.AdaCUCB:
-    return dpb.AdaCUCB(3, **({"budget": dpb.ZCDP(0.6), "seed": 1, "max_rounds": 3} | options))
+def ada(**options) -> dpb.papers.concentrated.AdaCUCB:
+    return dpb.papers.concentrated.AdaCUCB(
+        3, **({"budget": dpb.ZCDP(0.6), "seed": 1, "max_rounds": 3} | options)
+    )
 
 
 def come(policy: dpb.Policy, *users) -> list[bool]:
@@ -46,7 +48,7 @@ def test_the_round_after_the_last_is_served_and_not_recorded():
 
 
 def test_names_of_different_kinds_are_different_people():
-    policy = dpb.LDPUCB(2, budget=dpb.PureDP(1.0), max_rounds=1, seed=1)
+    policy = dpb.algorithms.LDPUCB(2, budget=dpb.PureDP(1.0), max_rounds=1, seed=1)
     assert come(policy, 7, "7", np.int64(7), np.str_("7"), "") == [True, True, False, False, True]
     assert policy.session.rounds.users.recorded == {7: 1, "7": 1, "": 1}
 
@@ -62,7 +64,7 @@ def test_who_is_not_recorded_is_served_from_the_latest_release():
 
 
 def test_a_draw_for_who_is_not_recorded_is_her_own():
-    policy = dpb.HTINF(4, budget=dpb.PureDP(1.0), horizon=10_000, max_rounds=1, seed=1)
+    policy = dpb.algorithms.HTINF(4, budget=dpb.PureDP(1.0), horizon=10_000, max_rounds=1, seed=1)
     assert come(policy, "ann") == [True]
     while policy.session.rounds.left:
         come(policy, policy.session.rounds.pulls)
@@ -99,7 +101,7 @@ def test_what_is_spent_is_the_loss_of_who_came_most_often(budget, shares):
 
 
 def test_pure_budgets_are_divided_by_the_number_of_rounds():
-    policy = dpb.LDPUCB(3, budget=dpb.PureDP(0.9), max_rounds=3, seed=1)
+    policy = dpb.algorithms.LDPUCB(3, budget=dpb.PureDP(0.9), max_rounds=3, seed=1)
     assert policy.channel == dpb.privacy.Laplace(1 / 0.9 * 3)
     for number in (1, 2, 3):
         come(policy, "ann", f"other {number}")
@@ -118,7 +120,7 @@ def test_approximate_budgets_compose_by_gaussian_dp():
 
 @pytest.mark.parametrize("budget", [dpb.PureDP(0.9), dpb.ApproxDP(0.9, 1e-6)], ids=str)
 def test_the_exported_event_holds_all_rounds_of_a_user(budget):
-    policy = dpb.LDPUCB(3, budget=budget, max_rounds=3, seed=1)
+    policy = dpb.algorithms.LDPUCB(3, budget=budget, max_rounds=3, seed=1)
     for number in range(3):
         come(policy, "ann", number)
     event = policy.ledger.to_dp_event()
@@ -138,14 +140,15 @@ def test_published_constants_tell_what_holds_for_users_too():
 
 def test_more_rounds_than_releases_are_refused():
     with pytest.raises(dpb.ArgumentError, match=r"^max_rounds must be at most 10, .* got 11"):
-        dpb.PrivateLinUCB(3, 2, budget=dpb.ZCDP(0.5), horizon=10, max_rounds=11)
+        dpb.algorithms.PrivateLinUCB(3, 2, budget=dpb.ZCDP(0.5), horizon=10, max_rounds=11)
     with pytest.raises(dpb.ArgumentError, match=r"^budget must be less extreme"):
         ada(budget=dpb.ZCDP(1e-199), max_rounds=1000)
 
 
 def test_radii_follow_the_noise():
     one, user = (
-        dpb.PrivateLinUCB(3, 2, budget=dpb.ZCDP(0.5), horizon=100, max_rounds=m) for m in (None, 4)
+        dpb.algorithms.PrivateLinUCB(3, 2, budget=dpb.ZCDP(0.5), horizon=100, max_rounds=m)
+        for m in (None, 4)
     )
     growth = user.statistic.counter.growth(4)
     assert growth > 3.0  # nearly four, as consecutive columns have much in common
@@ -165,7 +168,7 @@ def test_who_enforces_the_number_of_rounds_is_said():
     assert "participation is public: that and when a person comes may tell" in central
     assert central.endswith("for all rounds of a user docs/privacy.md, People who come back.")
     assert "at most 1 round recorded" in str(ada(max_rounds=1).guarantee)
-    local = dpb.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, max_rounds=3).guarantee
+    local = dpb.algorithms.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, max_rounds=3).guarantee
     assert (local.trust_model, local.unit) == ("local", "user")
     assert "which her device has to enforce" in str(local)
     assert "protects nobody from the party that runs it" in str(local)
@@ -174,7 +177,8 @@ def test_who_enforces_the_number_of_rounds_is_said():
 
 def test_devices_add_the_noise_of_users():
     one, user = (
-        dpb.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, max_rounds=m, seed=1) for m in (None, 5)
+        dpb.algorithms.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, max_rounds=m, seed=1)
+        for m in (None, 5)
     )
     assert user.randomiser().channel.multiplier == 5 * one.randomiser().channel.multiplier
 

@@ -6,7 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from dpbandits import ZCDP, ArgumentError, SubmissionError
+from dpbandits import ZCDP, ArgumentError
+from dpbandits.errors import SubmissionError
 from dpbandits.shuffle import (
     Analyzer,
     BitSum,

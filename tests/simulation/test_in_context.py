@@ -62,11 +62,11 @@ class Fresh(ContextEnvironment):
 
 def policies(**options):
     return [
-        dpb.LinUCB(3, 2, **options),
-        dpb.RSOFUL(3, 2, **options),
-        dpb.PrivateLinUCB(3, 2, budget=dpb.ZCDP(1.0), horizon=2000, **options),
-        dpb.AdaCOFUL(3, 2, budget=dpb.ZCDP(1.0), horizon=2000, **options),
-        dpb.LinearThompson(3, 2, budget=dpb.PureDP(5.0), horizon=2000, **options),
+        dpb.algorithms.LinUCB(3, 2, **options),
+        dpb.algorithms.RSOFUL(3, 2, **options),
+        dpb.algorithms.PrivateLinUCB(3, 2, budget=dpb.ZCDP(1.0), horizon=2000, **options),
+        dpb.algorithms.AdaCOFUL(3, 2, budget=dpb.ZCDP(1.0), horizon=2000, **options),
+        dpb.algorithms.LinearThompson(3, 2, budget=dpb.PureDP(5.0), horizon=2000, **options),
     ]
 
 
@@ -103,9 +103,9 @@ def test_all_policies_meet_the_same_contexts_and_noise():
             self.n_arms = 1
 
     chosen = [
-        dpb.LinUCB(1, 2),
-        dpb.AdaCOFUL(1, 2, budget=dpb.ZCDP(0.1), horizon=800),
-        dpb.AdaCOFUL(1, 2, budget=None, horizon=900),
+        dpb.algorithms.LinUCB(1, 2),
+        dpb.algorithms.AdaCOFUL(1, 2, budget=dpb.ZCDP(0.1), horizon=800),
+        dpb.algorithms.AdaCOFUL(1, 2, budget=None, horizon=900),
     ]
     runs = (
         run(chosen, Single()).runs.pivot(index="run", columns="policy", values="reward").to_numpy()
@@ -117,7 +117,7 @@ def test_all_policies_meet_the_same_contexts_and_noise():
 @pytest.mark.long
 def test_a_policys_choices_do_not_change_later_contexts():
     """Regret at uniform play and at the best arm differ by what was lost in each round alone."""
-    both = run([dpb.LinUCB(3, 2), dpb.LinUCB(3, 2, radius_scale=0.0)]).runs
+    both = run([dpb.algorithms.LinUCB(3, 2), dpb.algorithms.LinUCB(3, 2, radius_scale=0.0)]).runs
     paired = both.pivot(index="run", columns="policy", values=["reward", "regret"])
     best = paired["reward"].to_numpy() + paired["regret"].to_numpy()
     # The sum of the best means and of the noise is the same for both, up to clipping of rewards at
@@ -137,9 +137,11 @@ def test_the_distance_is_that_of_the_estimate():
     assert (last < first).all()
     # nothing is known before the first change
     assert first[policies()[3].label] == pytest.approx(np.linalg.norm(THETA))
-    assert last[dpb.LinUCB(3, 2).label] < 0.1
+    assert last[dpb.algorithms.LinUCB(3, 2).label] < 0.1
     assert "distance" not in run(policies()[0], TABLE).frame
-    assert "distance" not in simulate(dpb.UCB1(2), Bernoulli([0.5, 0.4]), horizon=10).frame
+    assert (
+        "distance" not in simulate(dpb.algorithms.UCB1(2), Bernoulli([0.5, 0.4]), horizon=10).frame
+    )
 
 
 @pytest.mark.long
@@ -218,10 +220,14 @@ def test_contexts_beyond_the_bound_are_scaled(policy):
 def test_rewards_outside_the_range_are_clipped():
     contexts, rewards = np.ones((3, 1, 1)), np.array([[-5.0], [0.5], [7.0]])
     assert (
-        simulate(dpb.LinUCB(1, 1), ContextTable(contexts, rewards), horizon=3).runs["reward"].item()
+        simulate(dpb.algorithms.LinUCB(1, 1), ContextTable(contexts, rewards), horizon=3)
+        .runs["reward"]
+        .item()
         == 1.5
     )
-    loose = simulate(dpb.LinUCB(1, 1, clip=False), ContextTable(contexts, rewards), horizon=3)
+    loose = simulate(
+        dpb.algorithms.LinUCB(1, 1, clip=False), ContextTable(contexts, rewards), horizon=3
+    )
     assert loose.runs["reward"].item() == 2.5
 
 
@@ -229,7 +235,7 @@ def test_rewards_outside_the_range_are_clipped():
     ("chosen", "world", "message"),
     [
         (
-            dpb.UCB1(3),
+            dpb.algorithms.UCB1(3),
             TABLE,
             (
                 r"^policies must fit the environment: UCB1.* takes no contexts, and ContextTable.*"
@@ -237,22 +243,22 @@ def test_rewards_outside_the_range_are_clipped():
             ),
         ),
         (
-            dpb.LinUCB(3, 2),
+            dpb.algorithms.LinUCB(3, 2),
             Bernoulli([0.5, 0.4, 0.3]),
             (
                 r"^policies must fit the environment: Linear\(.* takes contexts, and Bernoulli.*"
                 r" shows no contexts"
             ),
         ),
-        (dpb.LinUCB(2, 2), TABLE, r"^n_arms of Linear\(.* must be 3"),
-        (dpb.LinUCB(3, 4), TABLE, r"^dimension of Linear\(.* must be 2"),
+        (dpb.algorithms.LinUCB(2, 2), TABLE, r"^n_arms of Linear\(.* must be 3"),
+        (dpb.algorithms.LinUCB(3, 4), TABLE, r"^dimension of Linear\(.* must be 2"),
         (
-            dpb.PrivateLinUCB(3, 2, budget=dpb.ZCDP(1.0), horizon=799),
+            dpb.algorithms.PrivateLinUCB(3, 2, budget=dpb.ZCDP(1.0), horizon=799),
             TABLE,
             r"^horizon must be at most 799, for which",
         ),
-        ([dpb.LinUCB(3, 2), dpb.UCB1(3)], TABLE, r"takes no contexts"),
-        (dpb.LinUCB(3, 2), "contexts", r"^environment must be"),
+        ([dpb.algorithms.LinUCB(3, 2), dpb.algorithms.UCB1(3)], TABLE, r"takes no contexts"),
+        (dpb.algorithms.LinUCB(3, 2), "contexts", r"^environment must be"),
     ],
 )
 def test_policies_and_environments_that_do_not_fit_are_refused(chosen, world, message):
@@ -279,7 +285,11 @@ def test_extreme_budgets_and_sizes_stay_finite(budget):
     ):
         x = np.random.default_rng(1).standard_normal((horizon, n_arms, dimension))
         table = ContextTable(x, np.full((horizon, n_arms), 0.5))
-        for make in (dpb.PrivateLinUCB, dpb.LinearThompson, dpb.AdaCOFUL):
+        for make in (
+            dpb.algorithms.PrivateLinUCB,
+            dpb.algorithms.LinearThompson,
+            dpb.algorithms.AdaCOFUL,
+        ):
             result = simulate(
                 make(n_arms, dimension, budget=budget, horizon=horizon),
                 table,

@@ -22,18 +22,25 @@ AT_ONCE = Delay("fixed", 0)
 @pytest.mark.parametrize(
     ("policy", "world"),
     [
-        (dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5)), ARMS),
-        (dpb.MergedThompson(3, budget=dpb.PureDP(1.0)), ARMS),
-        pytest.param(dpb.HTINF(3, budget=dpb.PureDP(0.3)), ARMS, marks=pytest.mark.long),
-        (dpb.LDPUCB(3, budget=dpb.PureDP(1.0)), ARMS),
-        (dpb.UCB1(3), ARMS),
+        (dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(0.5)), ARMS),
+        (dpb.algorithms.MergedThompson(3, budget=dpb.PureDP(1.0)), ARMS),
+        pytest.param(dpb.algorithms.HTINF(3, budget=dpb.PureDP(0.3)), ARMS, marks=pytest.mark.long),
+        (dpb.algorithms.LDPUCB(3, budget=dpb.PureDP(1.0)), ARMS),
+        (dpb.algorithms.UCB1(3), ARMS),
         (
-            dpb.LinUCBJDP(3, 2, horizon=300, batch=50, budget=dpb.ZCDP(1.0), reward_range=(-1, 1)),
+            dpb.algorithms.LinUCBJDP(
+                3, 2, horizon=300, batch=50, budget=dpb.ZCDP(1.0), reward_range=(-1, 1)
+            ),
             SHOWN,
         ),
-        (dpb.LinearIMED(3, 2, horizon=300, budget=dpb.ZCDP(1.0), reward_range=(-1, 1)), SHOWN),
+        (
+            dpb.algorithms.LinearIMED(
+                3, 2, horizon=300, budget=dpb.ZCDP(1.0), reward_range=(-1, 1)
+            ),
+            SHOWN,
+        ),
         pytest.param(
-            dpb.BatchedEXP4(3, 4, horizon=300, budget=dpb.ZCDP(1.0)),
+            dpb.algorithms.BatchedEXP4(3, 4, horizon=300, budget=dpb.ZCDP(1.0)),
             EXPERTS,
             marks=pytest.mark.long,
         ),
@@ -53,7 +60,17 @@ def test_without_delay_a_policy_plays_as_in_the_compiled_loop(policy, world):
         assert played.runs[column].tolist() == pytest.approx(compiled.runs[column].tolist())
 
 
-@pytest.mark.parametrize("cls", [dpb.MergedIMED, dpb.AdaPUCB, LazyDPTS, dpb.HTINF, DPTS, DPSE])
+@pytest.mark.parametrize(
+    "cls",
+    [
+        dpb.algorithms.MergedIMED,
+        dpb.papers.concentrated.AdaPUCB,
+        LazyDPTS,
+        dpb.algorithms.HTINF,
+        DPTS,
+        DPSE,
+    ],
+)
 def test_answers_within_the_patience_are_all_learned_from(cls, monkeypatch):
     made: list[dpb.Policy] = []
     original = cls.simulated
@@ -76,7 +93,7 @@ def test_answers_within_the_patience_are_all_learned_from(cls, monkeypatch):
 
 def test_late_answers_cost_little_and_too_little_patience_costs_much():
     def regret(patience: int, delay: Delay) -> float:
-        policy = dpb.MergedIMED(3, budget=dpb.ZCDP(1.0), patience=patience)
+        policy = dpb.algorithms.MergedIMED(3, budget=dpb.ZCDP(1.0), patience=patience)
         return dpb.simulate(
             policy, ARMS.delayed(delay), horizon=3000, runs=5, seed=2
         ).runs.regret.mean()

@@ -10,9 +10,10 @@ from scipy import stats
 from scipy.special import expit
 
 import dpbandits
-from dpbandits import ZCDP, AdaCUCB, ArgumentError, DPBanditsError, replay, simulate
+from dpbandits import ZCDP, ArgumentError, DPBanditsError, replay, simulate
 from dpbandits.environments import Bernoulli, DoctorReplay, GLMContexts, LoggedTrial
 from dpbandits.kernel import kernel
+from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.papers.others import LazyDPTS
 from dpbandits.policies import Card, Kernels, Policy
 from dpbandits.privacy.ledger import empty_arrays
@@ -132,12 +133,12 @@ WIDE = LoggedTrial(_RNG.integers(0, 3, 600), _RNG.uniform(-0.5, 1.5, 600))
 
 # Episodes, parts, drawn arms, and a release in every round.
 KINDS = [
-    (dpbandits.AdaCUCB, ZCDP(0.5)),
+    (dpbandits.papers.concentrated.AdaCUCB, ZCDP(0.5)),
     (LazyDPTS, dpbandits.PureDP(1.0)),
-    (dpbandits.HTINF, dpbandits.PureDP(0.5)),
-    (dpbandits.AdaPUCB, dpbandits.PureDP(1.0)),
-    (dpbandits.LDPUCB, ZCDP(0.5)),
-    (dpbandits.UCB1, None),
+    (dpbandits.algorithms.HTINF, dpbandits.PureDP(0.5)),
+    (dpbandits.papers.concentrated.AdaPUCB, dpbandits.PureDP(1.0)),
+    (dpbandits.algorithms.LDPUCB, ZCDP(0.5)),
+    (dpbandits.algorithms.UCB1, None),
 ]
 
 
@@ -273,7 +274,7 @@ def lin_ucb(log, order, scale=1.0, ridge=1.0, failure=0.001):
 @pytest.mark.long
 def test_contexts_lead_to_the_same_decisions_as_by_hand():
     log = contextual_log(400, np.random.default_rng(1))
-    policy = dpbandits.LinUCB(2, 2, models="disjoint", radius_scale=0.3)
+    policy = dpbandits.algorithms.LinUCB(2, 2, models="disjoint", radius_scale=0.3)
     runs = replay(policy, log, runs=2, seed=3).runs
     for run in range(2):
         order = stream(3, "environment", identity(log.stream_key), run).permutation(len(log))
@@ -287,7 +288,7 @@ def test_contexts_lead_to_the_same_decisions_as_by_hand():
 def test_a_learner_with_contexts_is_unbiased():
     """As ``test_a_learner_is_unbiased``; to play at random would have 30 successes, not 40."""
     policy, rng = (
-        dpbandits.LinUCB(2, 2, models="disjoint", radius_scale=0.3),
+        dpbandits.algorithms.LinUCB(2, 2, models="disjoint", radius_scale=0.3),
         np.random.default_rng(5),
     )
     replayed = [played(policy, contextual_log(240, rng), i, horizon=60) for i in range(1500)]
@@ -313,19 +314,19 @@ def test_long_contexts_are_scaled_to_the_bound():
     log = contextual_log(300, np.random.default_rng(2))
     short = LoggedTrial(log.arms, log.rewards, 0.5 * log.contexts * (1.0 - 1e-15))
     log.origin = short.origin = "one"
-    policy = dpbandits.LinUCB(2, 2, models="disjoint", context_bound=0.5)
+    policy = dpbandits.algorithms.LinUCB(2, 2, models="disjoint", context_bound=0.5)
     one, other = (replay(policy, given, runs=3, seed=1).runs for given in (log, short))
     assert one["rate"].equals(other["rate"])
-    loose = dpbandits.LinUCB(2, 2, models="disjoint")
+    loose = dpbandits.algorithms.LinUCB(2, 2, models="disjoint")
     assert not replay(loose, log, runs=3, seed=1).runs["rate"].equals(one["rate"])
 
 
 @pytest.mark.parametrize(
     "policy",
     [
-        dpbandits.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=300, models="disjoint"),
-        dpbandits.LinearThompson(2, 2, budget=ZCDP(1.0), horizon=300, models="disjoint"),
-        dpbandits.LinUCBLDP(2, 2, budget=ZCDP(1.0), horizon=300),
+        dpbandits.algorithms.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=300, models="disjoint"),
+        dpbandits.algorithms.LinearThompson(2, 2, budget=ZCDP(1.0), horizon=300, models="disjoint"),
+        dpbandits.algorithms.LinUCBLDP(2, 2, budget=ZCDP(1.0), horizon=300),
     ],
     ids=lambda policy: policy.preset,
 )
@@ -346,7 +347,7 @@ def test_policies_without_contexts_ignore_those_of_a_log(monkeypatch):
     with pytest.raises(
         ArgumentError, match=r"dimension 3, and the log has contexts of dimension 2"
     ):
-        replay(dpbandits.LinUCB(2, 3), log)
+        replay(dpbandits.algorithms.LinUCB(2, 3), log)
 
 
 POLICIES = [AdaCUCB(4, budget=ZCDP(0.5)), AdaCUCB(4, budget=None)]
@@ -462,8 +463,8 @@ def test_wrong_arguments_are_refused(arguments, message):
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        (dpbandits.LinUCB(3, 2), "contexts of dimension 2, and the log has none"),
-        (dpbandits.EXP4(3, 2, budget=None, horizon=9), "advice, and the log has none"),
+        (dpbandits.algorithms.LinUCB(3, 2), "contexts of dimension 2, and the log has none"),
+        (dpbandits.algorithms.EXP4(3, 2, budget=None, horizon=9), "advice, and the log has none"),
     ],
 )
 def test_policies_that_take_what_a_log_has_not_are_refused(policy, message):
@@ -485,4 +486,4 @@ def test_a_log_that_goes_beyond_the_range_is_warned_of():
         dpbandits.ClippingWarning,
         match=r"outside \[0, 1\] are clipped, and some of these data are",
     ):
-        replay(dpbandits.UCB1(2), log, runs=1)
+        replay(dpbandits.algorithms.UCB1(2), log, runs=1)

@@ -28,7 +28,7 @@ HALF = dpb.ZCDP(0.5)
 
 
 def ours(budget: Budget | None = HALF, **options) -> dpb.Policy:
-    return dpb.AdaCUCB(2, budget=budget, **options)
+    return dpb.papers.concentrated.AdaCUCB(2, budget=budget, **options)
 
 
 @pytest.mark.parametrize(("cls", "budget"), POLICIES)
@@ -59,7 +59,11 @@ def test_the_tables_join_to_the_settings():
         ours(dpb.ApproxDP(5.0, 0.01), clip=False, name="as published"),
     ]
     result = dpb.simulate(policies, WORLD, horizon=50, runs=2, record=3)
-    replayed = dpb.replay(dpb.AdaCUCB(4, budget=dpb.ZCDP(0.5), name="ours"), DoctorReplay(), runs=2)
+    replayed = dpb.replay(
+        dpb.papers.concentrated.AdaCUCB(4, budget=dpb.ZCDP(0.5), name="ours"),
+        DoctorReplay(),
+        runs=2,
+    )
     for found in (result.frame, result.runs, result.summary(), replayed.summary()):
         settings = (replayed if "rounds" in found else result).settings
         keys = found[["policy", "budget", "holds"]].drop_duplicates()
@@ -97,7 +101,7 @@ def test_results_of_other_versions_are_refused(tmp_path, damage):
     message = (
         "another version" if damage == "older" else "not a saved result: data must be a budget"
     )
-    with pytest.raises(dpb.StateFileError, match=message):
+    with pytest.raises(dpb.errors.StateFileError, match=message):
         Result.load(path)
 
 
@@ -122,18 +126,20 @@ def test_a_name_changes_no_number_and_stands_in_every_table():
 def test_one_name_is_for_one_policy_at_any_budgets():
     shared = [ours(name="ours"), ours(None, name="ours")]
     assert dpb.simulate(shared, WORLD, horizon=5).runs["policy"].tolist() == ["ours", "ours"]
-    for other in (dpb.UCB1(2, name="ours"), ours(None, forget=False, name="ours")):
+    for other in (dpb.algorithms.UCB1(2, name="ours"), ours(None, forget=False, name="ours")):
         with pytest.raises(dpb.ArgumentError, match="policies must not share a name, got 'ours'"):
             dpb.simulate([ours(name="ours"), other], WORLD, horizon=5)
     with pytest.raises(dpb.ArgumentError, match="must not share a name"):
-        dpb.simulate([dpb.UCB1(2), ours(name=dpb.UCB1(2).label)], WORLD, horizon=5)
+        dpb.simulate(
+            [dpb.algorithms.UCB1(2), ours(name=dpb.algorithms.UCB1(2).label)], WORLD, horizon=5
+        )
     with pytest.raises(dpb.ArgumentError, match="differ in more than seed and name"):
         dpb.simulate([ours(name="ours"), ours(name="again")], WORLD, horizon=5)
 
 
 def test_results_with_different_policies_of_one_name_are_not_combined():
     worlds = [WORLD, Bernoulli([0.5, 0.2])]
-    policies = [ours(None, name="ours"), dpb.UCB1(2, name="ours")]
+    policies = [ours(None, name="ours"), dpb.algorithms.UCB1(2, name="ours")]
     one, other = (
         dpb.simulate(policy, world, horizon=5)
         for policy, world in zip(policies, worlds, strict=True)
@@ -145,7 +151,7 @@ def test_results_with_different_policies_of_one_name_are_not_combined():
 @pytest.mark.long
 def test_policies_that_trust_nobody_or_promise_nothing_are_remarked_on():
     policies = [
-        dpb.LDPUCB(2, budget=dpb.PureDP(1.0), name="on the phone"),
+        dpb.algorithms.LDPUCB(2, budget=dpb.PureDP(1.0), name="on the phone"),
         ours(clip=False),
         ours(None, clip=False),
     ]

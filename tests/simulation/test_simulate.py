@@ -32,10 +32,10 @@ WORLD = Bernoulli([0.8, 0.5, 0.2])
 
 def policies() -> list[Policy]:
     return [
-        dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5)),
-        dpb.AdaCUCB(3, budget=None),
+        dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(0.5)),
+        dpb.papers.concentrated.AdaCUCB(3, budget=None),
         LazyDPTS(3, budget=dpb.PureDP(1.0)),
-        dpb.ThompsonSampling(3),
+        dpb.algorithms.ThompsonSampling(3),
     ]
 
 
@@ -76,7 +76,7 @@ WIDE = LinearArms([[1.0], [0.5]], [0.2], rewards="bounded")  # 1 or -1
 )
 @pytest.mark.long
 def test_a_range_that_could_fit_better_is_warned_of(world, options, what):
-    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), **options)
+    policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(0.5), **options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         simulate(policy, world, horizon=5)
@@ -88,7 +88,10 @@ def test_a_range_that_could_fit_better_is_warned_of(world, options, what):
 
 
 def test_several_budgets_and_runs_of_a_policy_are_warned_of_once():
-    policies = [dpb.AdaCUCB(2, budget=budget) for budget in (None, dpb.ZCDP(0.5), dpb.ZCDP(1.0))]
+    policies = [
+        dpb.papers.concentrated.AdaCUCB(2, budget=budget)
+        for budget in (None, dpb.ZCDP(0.5), dpb.ZCDP(1.0))
+    ]
     for policy in policies:  # compiling makes Python forget what it has warned of
         with pytest.warns(dpb.ClippingWarning):
             simulate(policy, WIDE, horizon=5)
@@ -128,7 +131,7 @@ def test_more_runs_begin_with_the_same_ones():
 
 
 def test_a_policys_own_seed_and_state_are_not_used():
-    used = dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), seed=99)
+    used = dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(0.5), seed=99)
     used.update(1.0, used.pull())
     same(run([used]), run(policies()[:1]))
     assert used.rounds == 1
@@ -187,11 +190,11 @@ def test_a_full_ledger_does_not_change_a_run(policy: Policy):
 
 
 def test_rewards_outside_the_range_are_clipped_one_by_one():
-    policy = dpb.AdaCUCB(1, budget=None)
+    policy = dpb.papers.concentrated.AdaCUCB(1, budget=None)
     result = simulate(policy, RewardTable([[-1.0], [3.0], [0.5], [0.5]]), horizon=4, seed=1)
     assert result.runs["reward"].item() == 2.0
     loose = simulate(
-        dpb.AdaCUCB(1, budget=None, clip=False),
+        dpb.papers.concentrated.AdaCUCB(1, budget=None, clip=False),
         RewardTable([[-1.0], [3.0], [0.5], [0.5]]),
         horizon=4,
         seed=1,
@@ -218,7 +221,7 @@ def test_recorded_rounds(record, rounds):
 
 def test_curves_are_the_regret_at_their_rounds():
     table = RewardTable(np.tile([1.0, 0.0], (50, 1)))
-    result = simulate(dpb.UCB1(2), table, horizon=50, record=range(1, 51), seed=1)
+    result = simulate(dpb.algorithms.UCB1(2), table, horizon=50, record=range(1, 51), seed=1)
     curve = result.frame["regret"].to_numpy()
     assert np.all(np.diff(curve) >= 0)
     assert curve[-1] == result.runs["regret"].item() == result.runs["pulls_1"].item()
@@ -227,7 +230,7 @@ def test_curves_are_the_regret_at_their_rounds():
 
 def test_marks_within_a_hold_split_its_regret():
     result = simulate(
-        dpb.AdaCUCB(2, budget=None),
+        dpb.papers.concentrated.AdaCUCB(2, budget=None),
         Bernoulli([0.5, 0.4]),
         horizon=500,
         record=range(1, 501),
@@ -280,19 +283,19 @@ def test_bad_arguments_are_named(options, message):
 
 def test_policies_that_do_not_fit_are_refused():
     with pytest.raises(dpb.ArgumentError, match="n_arms"):
-        run([dpb.UCB1(2)])
+        run([dpb.algorithms.UCB1(2)])
     with pytest.raises(dpb.ArgumentError, match="policies"):
-        run([dpb.UCB1(3, seed=1), dpb.UCB1(3, seed=2)])
+        run([dpb.algorithms.UCB1(3, seed=1), dpb.algorithms.UCB1(3, seed=2)])
     with pytest.raises(dpb.ArgumentError, match="policies"):
         run([])
     with pytest.raises(dpb.ArgumentError, match="policies"):
         run(["UCB1"])  # type: ignore[list-item]
     with pytest.raises(dpb.ArgumentError, match="horizon must be at most 5"):
-        simulate(dpb.UCB1(2), RewardTable(np.zeros((5, 2))), horizon=6)
+        simulate(dpb.algorithms.UCB1(2), RewardTable(np.zeros((5, 2))), horizon=6)
 
 
 def test_an_error_in_a_worker_is_not_lost():
-    policy = dpb.UCB1(3)
+    policy = dpb.algorithms.UCB1(3)
     vars(policy)["params"] = policy.params._replace(width=float("nan"))
     with pytest.raises(dpb.DPBanditsError, match="sensitivity"):
         run([policy], n_jobs=2)
@@ -319,7 +322,7 @@ def test_what_is_no_result_is_refused(tmp_path, damage: str):
         pd.DataFrame({"a": [1]}).to_parquet(path)
     else:
         path.write_text("" if damage == "empty" else "regret: low")
-    with pytest.raises(dpb.StateFileError, match="not a saved result"):
+    with pytest.raises(dpb.errors.StateFileError, match="not a saved result"):
         Result.load(path)
 
 
@@ -349,7 +352,9 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_runs_without_number_are_saved_in_little_room(tmp_path):
     """As JSON they were more than what readers of Parquet take for well-formed: 100 MB."""
-    result = dpb.simulate(dpb.UCB1(2), Bernoulli([0.9, 0.1]), horizon=2, runs=5_000, record=1)
+    result = dpb.simulate(
+        dpb.algorithms.UCB1(2), Bernoulli([0.9, 0.1]), horizon=2, runs=5_000, record=1
+    )
     path = result.save(tmp_path / "result.parquet")
     assert path.stat().st_size < 50 * len(result.runs)
     assert Result.load(path).runs.equals(result.runs)
@@ -378,13 +383,17 @@ def test_the_band_covers_as_often_as_it_says():
 
 def test_unbounded_rewards_need_no_closed_form():
     result = simulate(
-        dpb.AdaCUCB(2, budget=None, clip=False), Gaussian([1.0, 0.0]), horizon=500, runs=5, seed=1
+        dpb.papers.concentrated.AdaCUCB(2, budget=None, clip=False),
+        Gaussian([1.0, 0.0]),
+        horizon=500,
+        runs=5,
+        seed=1,
     )
     assert result.runs["regret"].mean() < 250
 
 
 def test_a_simulation_of_a_secure_policy_says_that_it_protects_nobody():
-    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure")
+    policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure")
     assert "SIMULATION" not in str(policy.guarantee)
     result = simulate(policy, Bernoulli([0.9, 0.1]), horizon=10, runs=1)
     (setting,) = result.settings.values()

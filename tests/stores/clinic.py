@@ -54,7 +54,9 @@ def noise_of(cls, budget):
 
 
 def ada(**options):
-    return dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), **({"seed": 11, "patience": 3} | options))
+    return dpb.papers.concentrated.AdaCUCB(
+        3, budget=dpb.ZCDP(0.5), **({"seed": 11, "patience": 3} | options)
+    )
 
 
 def pull(policy):
@@ -118,15 +120,19 @@ def lost_rounds_count_as_default(policy):
     if isinstance(policy, LinUCBDGS):
         return raw.total == pytest.approx(public.precision @ public.estimate)
     # which divide a loss by the probability of its arm
-    if isinstance(policy, dpb.EXP4 | dpb.BatchedEXP4 | dpb.FrozenEXP4):
+    if isinstance(
+        policy, dpb.algorithms.EXP4 | dpb.algorithms.BatchedEXP4 | dpb.algorithms.FrozenEXP4
+    ):
         loss, expected = policy.reward_range[1] - policy.default_reward, np.zeros(raw.total.size)
         for arm, one in booked.items():
-            if isinstance(policy, dpb.FrozenEXP4):  # one sum per arm, all of whose weights agree
+            if isinstance(
+                policy, dpb.algorithms.FrozenEXP4
+            ):  # one sum per arm, all of whose weights agree
                 expected[arm] += loss * one.weights[0]
             else:
                 expected += loss * one.weights
         return raw.total == pytest.approx(expected)
-    if isinstance(policy, dpb.AdaCOFUL):
+    if isinstance(policy, dpb.algorithms.AdaCOFUL):
         weights = sum((one.weights for one in booked.values()), np.zeros(policy.dimension))
         return raw.total == pytest.approx(weights * policy.default_reward)
     lost = sum(one.rounds for one in booked.values())

@@ -26,7 +26,9 @@ def coming(first: int, *users: tuple[User, int]) -> Announcement:
     return Announcement(Line(first, first + 4, WHOLE, GAUSSIAN, 1.0, 2.0, 3), list(users))
 
 
-def played_until(policy: dpb.AdaCUCB, releases: int) -> dpb.AdaCUCB:
+def played_until(
+    policy: dpb.papers.concentrated.AdaCUCB, releases: int
+) -> dpb.papers.concentrated.AdaCUCB:
     while policy.ledger.releases < releases:
         policy.update(1.0, policy.pull())
     return policy
@@ -154,13 +156,13 @@ class StoreConformance(ABC):
 
     # With a policy ------------------------------------------------------------------------------
 
-    def policy(self, folder: Path) -> dpb.AdaCUCB:
-        policy = played_until(dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), seed=1), 5)
+    def policy(self, folder: Path) -> dpb.papers.concentrated.AdaCUCB:
+        policy = played_until(dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(0.5), seed=1), 5)
         policy.save(self.open(folder))
         return policy
 
     def test_a_policy_goes_on_where_it_was_saved(self, tmp_path):
-        twin = played_until(dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), seed=1), 5)
+        twin = played_until(dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(0.5), seed=1), 5)
         self.policy(tmp_path)
         loaded = dpb.load(self.open(tmp_path))
         for policy in (loaded, twin):

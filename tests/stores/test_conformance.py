@@ -39,6 +39,6 @@ class TestSQLiteStore(StoreConformance):
 
 
 def test_a_store_that_is_none_is_refused():
-    for action in (dpb.AdaCUCB(2, budget=None).save, dpb.load):
+    for action in (dpb.papers.concentrated.AdaCUCB(2, budget=None).save, dpb.load):
         with pytest.raises(dpb.ArgumentError, match="path must name a file"):
             action(object())

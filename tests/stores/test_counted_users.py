@@ -20,12 +20,14 @@ class Crash(BaseException):
 
 
 def episodic(**options):
-    return dpb.AdaCUCB(3, **{"budget": dpb.ZCDP(0.5), "seed": 1, "max_rounds": MOST} | options)
+    return dpb.papers.concentrated.AdaCUCB(
+        3, **{"budget": dpb.ZCDP(0.5), "seed": 1, "max_rounds": MOST} | options
+    )
 
 
 def at_once(**options):
     given = {"budget": dpb.ZCDP(0.5), "horizon": 500, "seed": 1, "max_rounds": MOST} | options
-    return dpb.PrivateLinUCB(3, 2, **given)
+    return dpb.algorithms.PrivateLinUCB(3, 2, **given)
 
 
 MADE = pytest.mark.parametrize("make", [episodic, at_once])
@@ -33,7 +35,11 @@ MADE = pytest.mark.parametrize("make", [episodic, at_once])
 
 def pull(policy, user):
     number = policy.session.rounds.pulls
-    contexts = CONTEXTS[number % len(CONTEXTS)] if isinstance(policy, dpb.PrivateLinUCB) else None
+    contexts = (
+        CONTEXTS[number % len(CONTEXTS)]
+        if isinstance(policy, dpb.algorithms.PrivateLinUCB)
+        else None
+    )
     return policy.pull(contexts, user=user)
 
 

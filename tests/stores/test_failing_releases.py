@@ -10,10 +10,10 @@ from dpbandits.protocol import own_alone
 from dpbandits.session.rounds import Rounds
 from dpbandits.stores import FileStore, Life
 
-BUDGETLESS = pytest.param(lambda **options: dpb.UCB1(3, **options), id="ucb1")
+BUDGETLESS = pytest.param(lambda **options: dpb.algorithms.UCB1(3, **options), id="ucb1")
 WITH_BUDGET = [
     pytest.param(ada, id="ada"),
-    pytest.param(lambda **o: dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **o), id="ldp"),
+    pytest.param(lambda **o: dpb.algorithms.LDPUCB(3, budget=dpb.PureDP(1.0), **o), id="ldp"),
 ]
 BOTH_SOURCES = pytest.mark.parametrize("noise", ["simulation", "secure"])
 AFTER = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -122,9 +122,9 @@ WITHOUT_CARE = pytest.mark.parametrize(
     "make",
     [
         ada,
-        lambda **o: dpb.MergedIMED(3, budget=dpb.PureDP(1.0), seed=1, **o),
-        lambda **o: dpb.MergedIMED(200, budget=dpb.PureDP(1.0), seed=1, **o),
-        lambda **o: dpb.HTINF(3, budget=dpb.PureDP(1.0), seed=1, **o),
+        lambda **o: dpb.algorithms.MergedIMED(3, budget=dpb.PureDP(1.0), seed=1, **o),
+        lambda **o: dpb.algorithms.MergedIMED(200, budget=dpb.PureDP(1.0), seed=1, **o),
+        lambda **o: dpb.algorithms.HTINF(3, budget=dpb.PureDP(1.0), seed=1, **o),
     ],
     ids=["ada", "merged", "many arms", "every round"],
 )

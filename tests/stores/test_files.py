@@ -205,7 +205,11 @@ def test_a_new_save_starts_a_new_journal(tmp_path):
 def test_nothing_is_journalled_without_a_save_or_a_budget(tmp_path):
     unsaved = Clinic(ada()).play(100).policy
     assert unsaved.session.gate.store is None
-    path = Clinic(dpb.AdaCUCB(3, budget=None, seed=1)).play(10).policy.save(tmp_path / "a")
+    path = (
+        Clinic(dpb.papers.concentrated.AdaCUCB(3, budget=None, seed=1))
+        .play(10)
+        .policy.save(tmp_path / "a")
+    )
     Clinic(dpb.load(path)).play(100)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "state"]
 
@@ -220,7 +224,7 @@ def test_a_journal_cut_anywhere_counts_every_whole_announcement(tmp_path):
         journal(path).write_bytes(content[:cut])
         announced = sum(b'"begin"' in line for line in content[:cut].split(b"\n")[:-1])
         if b"\n" not in content[:cut]:  # its first line says whose it is
-            with pytest.raises(dpb.StateFileError, match="is missing"):
+            with pytest.raises(dpb.errors.StateFileError, match="is missing"):
                 dpb.load(path, simulation=True)
             continue
         assert dpb.load(path, simulation=True).ledger.releases == before + announced
@@ -247,10 +251,10 @@ def test_a_damaged_or_missing_journal_is_refused(tmp_path):
         flipped = bytearray(content)
         flipped[place] ^= 4
         journal(path).write_bytes(flipped)
-        with pytest.raises(dpb.StateFileError, match="damaged in line"):
+        with pytest.raises(dpb.errors.StateFileError, match="damaged in line"):
             dpb.load(path)
     journal(path).unlink()
-    with pytest.raises(dpb.StateFileError, match=r"\.journal is missing"):
+    with pytest.raises(dpb.errors.StateFileError, match=r"\.journal is missing"):
         dpb.load(path)
     assert not claims(tmp_path)
     journal(path).write_bytes(content)
@@ -339,7 +343,7 @@ def test_a_path_has_to_name_a_file(path):
 
 
 def test_a_folder_is_no_saved_policy(tmp_path):
-    with pytest.raises(dpb.StateFileError, match="is a folder"):
+    with pytest.raises(dpb.errors.StateFileError, match="is a folder"):
         dpb.load(tmp_path)
     with pytest.raises(OSError, match="directory"):
         ada().save(tmp_path)
@@ -351,7 +355,8 @@ def test_a_state_folder_that_cannot_be_used_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "file" / "state"))
     for action in (lambda: ada().save(tmp_path / "b"), lambda: dpb.load(path)):
         with pytest.raises(
-            dpb.StateFileError, match=r"file.state.claims cannot be used.*set DPBANDITS_STATE_DIR"
+            dpb.errors.StateFileError,
+            match=r"file.state.claims cannot be used.*set DPBANDITS_STATE_DIR",
         ):
             action()
     assert not (tmp_path / "b").exists()

@@ -19,7 +19,7 @@ def everything_below(folder):
 
 def secure(**options):
     pytest.importorskip("opendp")
-    return dpb.MergedIMED(3, budget=dpb.PureDP(0.5), noise="secure", **options)
+    return dpb.algorithms.MergedIMED(3, budget=dpb.PureDP(0.5), noise="secure", **options)
 
 
 @pytest.mark.parametrize("make", [ada, secure])
@@ -89,7 +89,7 @@ def test_users_of_announced_releases_count(tmp_path):
 
 
 def test_private_contexts_show_no_counts_by_arm(tmp_path):
-    policy = dpb.LinUCBJDP(3, 2, horizon=1000, batch=5, budget=dpb.ZCDP(0.5), seed=1)
+    policy = dpb.algorithms.LinUCBJDP(3, 2, horizon=1000, batch=5, budget=dpb.ZCDP(0.5), seed=1)
     rng = np.random.default_rng(2)
     for _ in range(23):
         policy.update(1.0, policy.pull(rng.uniform(-0.5, 0.5, (3, 2))))
@@ -127,7 +127,7 @@ def test_a_save_between_two_looks_is_noticed(tmp_path, monkeypatch):
     seen = dpb.inspect(path)
     assert seen.ledger.frame.equals(clinic.policy.ledger.frame)
     times = iter(range(10**6))
-    with pytest.raises(dpb.StateFileError, match="more often than it can be read"):
+    with pytest.raises(dpb.errors.StateFileError, match="more often than it can be read"):
         dpb.inspect(path)
 
 
@@ -135,11 +135,11 @@ def test_what_is_no_saved_policy_is_refused(tmp_path):
     path = Clinic(ada()).play(30).policy.save(tmp_path / "a")
     header, arrays = decode(path.read_bytes(), path)
     path.write_bytes(encode({**header, "class": "Nobody"}, arrays))
-    with pytest.raises(dpb.StateFileError, match="does not hold a policy of this version"):
+    with pytest.raises(dpb.errors.StateFileError, match="does not hold a policy of this version"):
         dpb.inspect(path)
     path.write_bytes(encode(header, {**arrays, "public.pulls": np.zeros(2, np.int64)}))
-    with pytest.raises(dpb.StateFileError, match=r"public\.pulls"):
+    with pytest.raises(dpb.errors.StateFileError, match=r"public\.pulls"):
         dpb.inspect(path)
     path.write_bytes(b"something else")
-    with pytest.raises(dpb.StateFileError, match="damaged"):
+    with pytest.raises(dpb.errors.StateFileError, match="damaged"):
         dpb.inspect(path)

@@ -31,11 +31,11 @@ UNWARNED = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def ldp(**options):
-    return dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **({"seed": 1} | options))
+    return dpb.algorithms.LDPUCB(3, budget=dpb.PureDP(1.0), **({"seed": 1} | options))
 
 
 def ada_pucb(**options):
-    return dpb.AdaPUCB(3, budget=dpb.PureDP(100.0), seed=3, **options)
+    return dpb.papers.concentrated.AdaPUCB(3, budget=dpb.PureDP(100.0), seed=3, **options)
 
 
 def dpse(**options):
@@ -242,7 +242,7 @@ def answer_until(policy, rounds):
 
 
 def test_lost_reports_count_as_randomised_defaults(tmp_path):
-    policy = dpb.LocalEXP4(
+    policy = dpb.algorithms.LocalEXP4(
         3, 4, horizon=2000, budget=dpb.PureDP(1.0), reports=True, seed=5, patience=0
     )
     clinic = Clinic(policy).play(40)

@@ -34,10 +34,10 @@ def test_every_truncation_is_refused_and_nothing_is_claimed(tmp_path):
     content = path.read_bytes()
     for length in range(0, len(content), 97):
         path.write_bytes(content[:length])
-        with pytest.raises(dpb.StateFileError, match="checksum"):
+        with pytest.raises(dpb.errors.StateFileError, match="checksum"):
             dpb.load(path)
     path.write_bytes(content + b"\n")
-    with pytest.raises(dpb.StateFileError):
+    with pytest.raises(dpb.errors.StateFileError):
         dpb.load(path)
     assert not claims(tmp_path)
     path.write_bytes(content)
@@ -52,7 +52,7 @@ def test_every_flipped_bit_is_refused(tmp_path):
         flipped = bytearray(content)
         flipped[place] ^= 1 << rng.integers(8)
         path.write_bytes(flipped)
-        with pytest.raises(dpb.StateFileError):
+        with pytest.raises(dpb.errors.StateFileError):
             dpb.load(path)
     assert not claims(tmp_path)
 
@@ -84,7 +84,7 @@ def test_every_flipped_bit_is_refused(tmp_path):
 def test_a_file_with_a_fitting_checksum_and_a_wrong_header_is_refused(change, complaint, tmp_path):
     path = ada().save(tmp_path / "a")
     rewritten(path, change)
-    with pytest.raises(dpb.StateFileError, match=complaint):
+    with pytest.raises(dpb.errors.StateFileError, match=complaint):
         dpb.load(path)
     assert not claims(tmp_path)
 
@@ -95,7 +95,7 @@ def test_arrays_of_another_policy_are_refused(name, tmp_path):
     header, arrays = decode(path.read_bytes(), path)
     arrays[name] = np.zeros(7)
     path.write_bytes(encode(header, arrays))
-    with pytest.raises(dpb.StateFileError, match="does not hold a policy"):
+    with pytest.raises(dpb.errors.StateFileError, match="does not hold a policy"):
         dpb.load(path)
     assert not claims(tmp_path)
 
@@ -105,10 +105,10 @@ def test_foreign_files_are_refused_and_nothing_is_executed(tmp_path):
     buffer = io.BytesIO()
     np.savez(buffer, header=np.array([{"format": "dpbandits-state"}], dtype=object))
     signed(path, buffer.getvalue())
-    with pytest.raises(dpb.StateFileError, match="no saved policy"):
+    with pytest.raises(dpb.errors.StateFileError, match="no saved policy"):
         dpb.load(path)
     signed(path, b"not even an archive")
-    with pytest.raises(dpb.StateFileError, match="no saved policy"):
+    with pytest.raises(dpb.errors.StateFileError, match="no saved policy"):
         dpb.load(path)
     with pytest.raises(FileNotFoundError):
         dpb.load(tmp_path / "nothing")

@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandits import ZCDP, AdaCUCB, ReplayResult, Result, replay
+from dpbandits import ZCDP, replay
 from dpbandits.environments import Bernoulli, DoctorReplay
 from dpbandits.errors import ArgumentError, StateFileError
+from dpbandits.papers.concentrated import AdaCUCB
+from dpbandits.simulation import ReplayResult, Result
 from dpbandits.studies import cells
 from dpbandits.studies.cells import Cell, Results, compute, folder_for, kept, stages
 

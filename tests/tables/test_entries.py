@@ -246,7 +246,7 @@ def test_a_table_of_arrow_is_named_by_its_columns_and_never_by_their_cells():
         lambda: array("contexts", given, PUBLIC, "n, d"),
         lambda: refuse("contexts", given, PUBLIC),
         lambda: table("contexts", given, PUBLIC),
-        lambda: dpb.LinUCB(2, 2).pull(given),
+        lambda: dpb.algorithms.LinUCB(2, 2).pull(given),
     ):
         with pytest.raises(ArgumentError, match=r"got nothing in row 1 of column 'x'$") as error:
             read()

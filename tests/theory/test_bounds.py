@@ -7,18 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dpbandits import (
-    LDPIMED,
-    ZCDP,
-    AdaCOFUL,
-    AdaCUCB,
-    AdaPKLUCB,
-    ApproxDP,
-    ArgumentError,
-    MergedIMED,
-    PureDP,
-    simulate,
-)
+from dpbandits import ZCDP, ApproxDP, ArgumentError, PureDP, simulate
+from dpbandits.algorithms import LDPIMED, AdaCOFUL, MergedIMED
 from dpbandits.environments import (
     Bernoulli,
     BoundedGaussian,
@@ -28,7 +18,7 @@ from dpbandits.environments import (
     LinearArms,
     SwitchingBest,
 )
-from dpbandits.papers.concentrated import AdaCGOPE
+from dpbandits.papers.concentrated import AdaCGOPE, AdaCUCB, AdaPKLUCB
 from dpbandits.papers.concentrated.theory import adac_ucb, gope
 from dpbandits.papers.dgs import LinUCBDGS
 from dpbandits.papers.others import DPSE, DPSEBAI, AdaPTT

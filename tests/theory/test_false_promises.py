@@ -6,19 +6,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpbandits import (
-    EXP3,
-    FTPL,
-    ZCDP,
-    AdaCOFUL,
-    AdaCUCB,
-    AdaPUCB,
-    ApproxDP,
-    FrozenEXP4,
-    LinUCBSDP,
-    PureDP,
-    simulate,
-)
+from dpbandits import ZCDP, ApproxDP, PureDP, simulate
+from dpbandits.algorithms import EXP3, FTPL, AdaCOFUL, FrozenEXP4, LinUCBSDP
 from dpbandits.cli import app
 from dpbandits.environments import (
     Advised,
@@ -31,7 +20,7 @@ from dpbandits.environments import (
     Piecewise,
 )
 from dpbandits.errors import ArgumentError
-from dpbandits.papers.concentrated import GOPE, AdaCGOPE
+from dpbandits.papers.concentrated import GOPE, AdaCGOPE, AdaCUCB, AdaPUCB
 from dpbandits.papers.concentrated.theory import adac_gope
 from dpbandits.theory import World, promises
 from dpbandits.theory.lower import hidden_signs

@@ -7,9 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from dpbandits import ZCDP, AdaCOFUL, AdaCUCB, AdaPKLUCB, AdaPUCB, MergedIMED, PureDP, simulate
+from dpbandits import ZCDP, PureDP, simulate
+from dpbandits.algorithms import AdaCOFUL, MergedIMED
 from dpbandits.environments import Bernoulli, HardArms, HardContexts, HardLinear, LinearArms
-from dpbandits.papers.concentrated import GOPE, AdaCGOPE
+from dpbandits.papers.concentrated import GOPE, AdaCGOPE, AdaCUCB, AdaPKLUCB, AdaPUCB
 from dpbandits.papers.others import DPSE, DPSEBAI
 from dpbandits.theory import promises
 from dpbandits.theory.lower import hidden_signs, two_coins

@@ -90,7 +90,8 @@ def audit(
             reach that could tell of her.
 
     Example:
-        >>> from dpbandits import AdaPUCB, PureDP
+        >>> from dpbandits import PureDP
+        >>> from dpbandits.papers.concentrated import AdaPUCB
         >>> found = audit(AdaPUCB(2, budget=PureDP(1.0)), runs=2000)
         >>> found.verdict, 0.7 < found.measured < 1.0
         ('not refuted', True)

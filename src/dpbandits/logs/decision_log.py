@@ -60,7 +60,9 @@ class DecisionLog:
 
     Example:
         >>> import tempfile
-        >>> from dpbandits import ZCDP, MergedIMED, read_logs
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> from dpbandits.logs import read_logs
         >>> policy, folder = MergedIMED(2, budget=ZCDP(0.5), seed=1), tempfile.mkdtemp()
         >>> with DecisionLog(folder, policy, rewards=True) as log:
         ...     for _ in range(3):

@@ -122,7 +122,8 @@ def fit_logs(
             learned, and nothing spent.
 
     Example:
-        >>> from dpbandits import ZCDP, MergedIMED
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
         >>> policy = MergedIMED(2, budget=ZCDP(0.5), seed=1)
         >>> log = {"arm": [0, 1] * 50, "reward": [0.0, 1.0] * 50}
         >>> fit_logs(policy, log).used.tolist()

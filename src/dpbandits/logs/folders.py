@@ -81,7 +81,8 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
 
     Example:
         >>> import tempfile
-        >>> from dpbandits import ZCDP, DecisionLog, MergedIMED
+        >>> from dpbandits import ZCDP, DecisionLog
+        >>> from dpbandits.algorithms import MergedIMED
         >>> policy, folder = MergedIMED(2, budget=ZCDP(0.5), seed=1), tempfile.mkdtemp()
         >>> log = DecisionLog(folder, policy, rewards=True)
         >>> decision = policy.pull()

@@ -41,7 +41,7 @@ class Candidate:
     def title(self) -> str:
         """How it is written in tables.
 
-        >>> from dpbandits import EXP3
+        >>> from dpbandits.algorithms import EXP3
         >>> Candidate(EXP3, {"batch": 5}).title
         'EXP3(batch=5)'
         """

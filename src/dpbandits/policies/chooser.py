@@ -28,7 +28,8 @@ class Chooser:
         kernels: the functions of the policy.
 
     Example:
-        >>> from dpbandits import AdaCUCB, ZCDP
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.papers.concentrated import AdaCUCB
         >>> chooser = AdaCUCB(3, budget=ZCDP(1.0)).chooser()
         >>> Chooser.from_json(chooser.to_json()).choose()
         0

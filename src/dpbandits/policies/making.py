@@ -43,7 +43,7 @@ class PolicyClass(ABCMeta):
 def misfit(cls: Any, args: Sequence[Any], given: Mapping[str, Any]) -> str | None:
     """Why ``cls(*args, **given)`` does not fit its signature; None where it does.
 
-    >>> from dpbandits import UCB1
+    >>> from dpbandits.algorithms import UCB1
     >>> misfit(UCB1, (), {"n_arm": 3})
     'UCB1 takes no argument n_arm; did you mean n_arms?'
     """

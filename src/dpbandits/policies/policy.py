@@ -294,7 +294,8 @@ class Policy(Configured, metaclass=PolicyClass):
                 some of its arms: ``available`` is refused then, too.  Searches for the best arm
                 compare all of them.
 
-        >>> from dpbandits import MergedIMED, ZCDP
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
         >>> policy = MergedIMED(3, budget=ZCDP(1.0), arm_names=["a", "b", "c"], seed=1)
         >>> policy.retire("a")
         >>> policy.pull().name
@@ -350,7 +351,8 @@ class Policy(Configured, metaclass=PolicyClass):
             ArgumentError: it is no release, or of a policy of another class, budget or other
                 arguments; or the algorithm learns from its own releases alone.
 
-        >>> from dpbandits import MergedIMED, ZCDP
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
         >>> one, other = (MergedIMED(2, budget=ZCDP(1.0), seed=seed) for seed in (1, 2))
         >>> for _ in range(20):
         ...     decision = one.pull()
@@ -435,7 +437,8 @@ class Policy(Configured, metaclass=PolicyClass):
         Returns:
             Whether there was such an episode.
 
-        >>> from dpbandits import SequentialHalving, ZCDP
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import SequentialHalving
         >>> search = SequentialHalving(2, horizon=10, budget=ZCDP(1.0), seed=1)
         >>> for _ in range(10):
         ...     decision = search.pull()
@@ -492,7 +495,8 @@ class Policy(Configured, metaclass=PolicyClass):
         Raises:
             ArgumentError: ``audit`` has no ``sentence``.
 
-        >>> from dpbandits import MergedIMED, ZCDP
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
         >>> MergedIMED(2, budget=ZCDP(1.0), seed=1).card_page().claimed
         ZCDP(rho=1.0)
         """
@@ -754,7 +758,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
     Example:
         >>> import tempfile, dpbandits as dpb
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), seed=1)
+        ...     policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), seed=1)
         ...     dpb.load(policy.save(folder + "/trial.dpb"), simulation=True)
         AdaCUCB(n_arms=2, beta=1.0, forget=True, budget=ZCDP(rho=1.0), seed=1)
     """

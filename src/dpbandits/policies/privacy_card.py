@@ -148,7 +148,8 @@ def as_approx(
     keeps, too (``privacy.discrete``), but for that of earlier versions; None where nothing holds,
     or the budget has an epsilon of DP itself.
 
-    >>> from dpbandits import AdaCUCB, ZCDP
+    >>> from dpbandits import ZCDP
+    >>> from dpbandits.papers.concentrated import AdaCUCB
     >>> round(as_approx(AdaCUCB(2, budget=ZCDP(0.02))).epsilon, 4)
     0.8341
     """

@@ -114,7 +114,8 @@ class Decision(_Sealed):
         """A short signed string that ``update`` takes in the place of this decision, for 30 days:
         for links and forms, since it does not tell the arm, and cannot be forged.
 
-        >>> from dpbandits import MergedIMED, ZCDP
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
         >>> policy = MergedIMED(3, budget=ZCDP(1.0), seed=1)
         >>> token = policy.pull().token
         >>> len(token), policy.update(1.0, token)

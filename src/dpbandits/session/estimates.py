@@ -64,7 +64,8 @@ class Estimates:
         names: what arms are called; None where they have no names.
 
     Example:
-        >>> from dpbandits import MergedIMED, ZCDP
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
         >>> policy = MergedIMED(2, budget=ZCDP(1.0), seed=1)
         >>> policy.estimates
         <Estimates of 2 arms after 0 releases>
@@ -199,7 +200,8 @@ class Diagnostics:
         pending: recorded rounds whose answer may still come.
 
     Example:
-        >>> from dpbandits import MergedIMED, ZCDP
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
         >>> policy = MergedIMED(2, budget=ZCDP(1.0), seed=1)
         >>> policy.update(7.0, policy.pull())
         True

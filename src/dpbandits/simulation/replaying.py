@@ -308,7 +308,8 @@ def replay(
         contextual-bandit-based news article recommendation algorithms, WSDM.
 
     Example:
-        >>> from dpbandits import ZCDP, AdaCUCB
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.papers.concentrated import AdaCUCB
         >>> from dpbandits.environments import DoctorReplay
         >>> result = replay(AdaCUCB(4, budget=ZCDP(1.0)), DoctorReplay(), runs=3)
         >>> bool(result.runs["rounds"].between(450, 620).all())

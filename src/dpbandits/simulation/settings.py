@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..plotting.labels import NO_GUARANTEE, budget_label
 from ..plotting.styles import PlotStyle, PolicyFacts, plot_styles
-from ..policies import Policy
+from ..policies import Part, Policy
 from ..privacy.budgets import Budget, Currency
 from ..privacy.guarantees import Guarantee
 from .clipping import clipping_range
@@ -80,7 +80,11 @@ class PolicySetting:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON data."""
-        return {**vars(self), "guarantee": self.guarantee.to_dict()}
+        own = {
+            name: value.to_dict() if isinstance(value, Part) else value
+            for name, value in self.arguments.items()
+        }
+        return {**vars(self), "arguments": own, "guarantee": self.guarantee.to_dict()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PolicySetting:
@@ -128,5 +132,7 @@ def _with_tuples(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_with_tuples, value))
     if isinstance(value, dict):
+        if "kind" in value:
+            return Part.from_dict(value)
         return {name: _with_tuples(part) for name, part in value.items()}
     return value

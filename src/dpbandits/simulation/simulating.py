@@ -89,7 +89,8 @@ def simulate(
             hold them, or at least their means.
 
     Example:
-        >>> from dpbandits import ZCDP, AdaCUCB
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.papers.concentrated import AdaCUCB
         >>> from dpbandits.environments import Bernoulli
         >>> policy, world = AdaCUCB(2, budget=ZCDP(1.0)), Bernoulli([0.9, 0.1])
         >>> result = simulate(policy, world, horizon=1000, runs=3, seed=7)

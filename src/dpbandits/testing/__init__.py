@@ -45,7 +45,7 @@ def check_policy(
     Raises:
         AssertionError: the policy breaks a rule, which the message names, with the kernel.
 
-    >>> from dpbandits import UCB1
+    >>> from dpbandits.algorithms import UCB1
     >>> "saved policies go on" in check_policy(UCB1)
     True
     """

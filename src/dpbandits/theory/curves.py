@@ -34,7 +34,8 @@ def bound_curves(
         it holds), ``kind`` and ``of``.  Bounds that say nothing there are left out.
 
     Example:
-        >>> from dpbandits import ZCDP, AdaCUCB
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.papers.concentrated import AdaCUCB
         >>> from dpbandits.environments import Bernoulli
         >>> policy = AdaCUCB(2, budget=ZCDP(0.1), beta=3.5)
         >>> table = bound_curves(policy, Bernoulli([0.9, 0.5]), [100, 1000])

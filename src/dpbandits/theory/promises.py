@@ -147,7 +147,8 @@ def promises(
         ArgumentError: gaps are not those of the policy's arms, or horizons not numbers of rounds.
 
     Example:
-        >>> from dpbandits import ZCDP, AdaCUCB
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.papers.concentrated import AdaCUCB
         >>> policy = AdaCUCB(3, budget=ZCDP(0.1), beta=3.5)
         >>> one = promises(policy, [0.0, 0.2, 0.4], [10_000])[0]
         >>> one.bound.source, one.values.round().tolist()

@@ -250,7 +250,7 @@ class LinearPolicy(ContextualPolicy):
     def regret_guarantee(self) -> str:
         """What is proved of regret, which is another matter than privacy.
 
-        >>> from dpbandits import LinUCB
+        >>> from dpbandits.algorithms import LinUCB
         >>> print(LinUCB(2, 3, radius_scale=0.1).regret_guarantee)
         none: the confidence radius is not one that is proved to hold, and regret is measured only
         """
