@@ -75,7 +75,7 @@ class Part:
         return f"{type(self).__name__}({own})"
 
 
-def part(name: str, value: Any, kinds: tuple[type[P], ...]) -> P:
+def part(name: str, value: Any, kinds: tuple[type[Part], ...]) -> Any:
     """``value`` as one of the given kinds of parts.
 
     Args:
@@ -92,8 +92,7 @@ def part(name: str, value: Any, kinds: tuple[type[P], ...]) -> P:
     fitting = {key: kind for key, kind in _KINDS.items() if issubclass(kind, kinds)}
     if isinstance(written, Mapping) and written.get("kind") in fitting:
         own = dict(written)
-        made: P = _made(fitting[own.pop("kind")], own)
-        return made
+        return _made(fitting[own.pop("kind")], own)
     listed = ", ".join(f"{kind}()" for kind in fitting)
     raise ArgumentError(f"{name} must be one of {listed}, got {shown(value)}", name)
 
