@@ -178,6 +178,7 @@ def choose_divergent(
     for m in range(params.n_models):
         rounds += public.clock[CLOCK.rounds, m]
     arm = least_divergent_at_once(
+        params,
         contexts,
         public.estimate,
         public.inverse,
@@ -186,12 +187,6 @@ def choose_divergent(
         facts[FACTS.gap],
         facts[FACTS.spread],
         float(rounds),
-        params.horizon,
-        params.share,
-        params.margin,
-        params.subgaussian,
-        params.middle,
-        params.half,
     )
     return arm, 1.0
 

@@ -177,6 +177,7 @@ def choose_divergent(
     """The arm of least index, see ``exploration``."""
     facts, d = public.facts, params.dimension
     arm = least_divergent_at_once(
+        params,
         contexts,
         public.estimate,
         public.inverse.reshape((1, d, d)),
@@ -185,12 +186,6 @@ def choose_divergent(
         facts[FACTS.noise : FACTS.noise + 1],
         facts[FACTS.spread : FACTS.spread + 1],
         float(public.clock[CLOCK.rounds]),
-        params.horizon,
-        params.share,
-        params.margin,
-        params.subgaussian,
-        params.middle,
-        params.half,
     )
     return arm, 1.0
 
