@@ -7,6 +7,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 import dpbandits
+import dpbandits.parts
 
 # Rooms that users do not call.
 INNER = {"cli", "html", "plotting", "report", "validation", "calls", "session", "protocol", "rooms"}
@@ -31,6 +32,8 @@ def rooms() -> Iterator[tuple[str, str, list[str]]]:
             yield from map(paper, module.__all__)
             continue
         names = [f"{module.__name__}.{name}" for name in public_names(module)]
+        if info.name == "policies":  # parts have a page of their own
+            names = [n for n in names if n.rpartition(".")[2] not in dpbandits.parts.__all__]
         if info.name == "algorithms":
             for family in sorted({family_of(name) for name in names}):
                 yield f"Policies: {family}", "", [n for n in names if family_of(n) == family]

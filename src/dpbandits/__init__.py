@@ -61,6 +61,7 @@ from .algorithms import (
     ThompsonSampling,
     TsallisINF,
 )
+from .door import bandit
 from .errors import (
     ArgumentError,
     BudgetExhausted,
@@ -177,6 +178,7 @@ __all__ = [
     "TsallisINF",
     "UpdateError",
     "audit",
+    "bandit",
     "best_possible",
     "environments",
     "fit_logs",
@@ -207,7 +209,7 @@ def __getattr__(name: str) -> Any:
     if name in _AUDITING:
         return getattr(import_module(".auditing", __name__), name)
     if (cls := _of_a_paper(name)) is not None:
-        return moved(__name__, home_of(cls).split(".")[2], name)
+        return moved(__name__, {name: f"{home_of(cls).split('.')[2]}.{name}"}, away=3)(name)
     hint = "" if name.startswith("_") else close_name(name, __all__)
     meant = f"; {hint}" if hint.startswith("did") else ""  # and not all names that there are
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")

@@ -13,13 +13,24 @@ def papers(part: str = "") -> Any:
     return import_module(f"dpbandits.papers.{part}".rstrip("."))
 
 
-def moved(asked: str, room: str, name: str, was: str | None = None) -> Any:
-    """What a paper's room has now, for whoever asks the module ``asked`` for it; ``was`` is its
-    name there, if that was another.
+def moved(package: str, homes: Mapping[str, str], away: int = 2) -> Callable[[str], Any]:
+    """A package's ``__getattr__`` for what it once had, and a paper's room has now.
+
+    Args:
+        package: its full name.
+        homes: former names, and where each is now, as "dgs.theory".
+        away: how many calls up who asked is, to whom the warning is shown.
     """
-    message = f"{asked}.{was or name} is deprecated: take dpbandits.papers.{room}.{name}"
-    warnings.warn(message, DeprecationWarning, stacklevel=3)
-    return getattr(papers(room), name)
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        message = f"{package}.{name} is deprecated: take dpbandits.papers.{homes[name]}"
+        warnings.warn(message, DeprecationWarning, stacklevel=away)
+        room, _, within = homes[name].partition(".")
+        return getattr(papers(room), within)
+
+    return get
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

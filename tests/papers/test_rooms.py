@@ -59,8 +59,9 @@ def test_every_room_has_what_it_names():
 def test_former_names_of_policies_say_where_they_are(name: str):
     cls = OF_PAPERS[name]
     room = cls.__module__.split(".")[2]
-    with pytest.deprecated_call(match=rf"dpbandits\.papers\.{room}\.{name}$"):
+    with pytest.deprecated_call(match=rf"dpbandits\.papers\.{room}\.{name}$") as told:
         assert getattr(dpb, name) is cls is find(name)
+    assert told[0].filename == __file__  # where whoever asked will look
 
 
 @pytest.mark.parametrize(

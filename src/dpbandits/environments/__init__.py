@@ -1,7 +1,5 @@
 """Environments: what answers a pull, simulated or replayed from data."""
 
-from typing import Any
-
 from ..rooms import moved
 from .base import (
     AdviceEnvironment,
@@ -82,9 +80,7 @@ __all__ = [
     "movielens",
     "warfarin",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("ClassifierAdvice", "classifier_advice"):
-        return moved(__name__, "adversarial", name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = moved(
+    __name__,
+    {name: f"adversarial.{name}" for name in ("ClassifierAdvice", "classifier_advice")},
+)

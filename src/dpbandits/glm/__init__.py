@@ -1,7 +1,5 @@
 """Generalised linear models: links, and private estimation without a bandit."""
 
-from typing import Any
-
 from ..rooms import moved
 from .central import PrivateGLM
 from .links import Conditioning, Link, link_of, register_link
@@ -19,9 +17,4 @@ __all__ = [
     "link_of",
     "register_link",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "InformationWeightedGLM":
-        return moved(__name__, "glm", name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = moved(__name__, {"InformationWeightedGLM": "glm.InformationWeightedGLM"})

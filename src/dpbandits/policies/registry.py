@@ -108,7 +108,7 @@ def find(name: str) -> Any:
     return known[name]
 
 
-copyreg.pickle(Preset, lambda one: (find, (one.name,)))  # type: ignore[arg-type, return-value]
+copyreg.pickle(Preset, lambda one: (find, (one.name,)))
 
 
 def home_of(policy: Any) -> str:

@@ -1,7 +1,5 @@
 """What theory promises: published and own bounds as functions, and which of them a policy has."""
 
-from typing import Any
-
 from ..rooms import moved, papers
 from . import lower, searches
 from .bounds import BOUNDS, Bound, bound
@@ -28,8 +26,7 @@ __all__ = [
 
 papers("theories")  # whose bounds and promises enter the tables above
 
-
-def __getattr__(name: str) -> Any:
-    if name in ("adversarial", "concentrated", "dynamic", "shuffle"):
-        return moved(__name__, "dgs" if name == "dynamic" else name, "theory", was=name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_ROOMS = ("adversarial", "concentrated", "shuffle")
+__getattr__ = moved(
+    __name__, {"dynamic": "dgs.theory", **{name: f"{name}.theory" for name in _ROOMS}}
+)

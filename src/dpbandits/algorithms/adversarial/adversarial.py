@@ -49,8 +49,8 @@ class Adversarial(LearningPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
-            None for the learner without privacy.
+        budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise); None
+            for the learner without privacy.
         learner: ``HTINF()``, ``EXP3()``, ``FTPL()``, or one of your own, see ``Learner``;
             ``TsallisINF()`` and ``EXP3IX()`` without a budget.
         horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
@@ -95,27 +95,28 @@ class Adversarial(LearningPolicy):
         )
 
 
+def _about(title: str, source: str, corollary: int) -> dict[str, Any]:
+    return {"title": title, "source": f"{source}; {PAPER}, Theorem 1 and Corollary {corollary}"}
+
+
 EXP3 = preset(
     "EXP3",
     Adversarial,
     "n_arms horizon batch rate mixing",
-    "``Adversarial`` with ``learner=EXP3(rate, mixing)``: exponential weights, mixed with uniform"
-    " play.",
-    about={
-        "title": "EXP3 on noisy batch losses",
-        "source": f"Auer et al. (2002), EXP3; {PAPER}, Theorem 1 and Corollary 1",
-    },
+    """Exponential weights, mixed with uniform play, on noisy batch losses.""",
+    about=_about("EXP3 on noisy batch losses", "Auer et al. (2002), EXP3", 1),
     learner=like(learners.EXP3, "rate", "mixing"),
 )
 HTINF = preset(
     "HTINF",
     Adversarial,
     "n_arms horizon batch sigma alpha",
-    "``Adversarial`` with ``learner=HTINF(sigma, alpha)``: the regularised leader, with skipping.",
-    about={
-        "title": "Tsallis-entropy leader with skipping on noisy batch losses",
-        "source": f"Huang, Dai & Huang (2022), HTINF; {PAPER}, Theorem 1 and Corollary 2",
-    },
+    """The regularised leader with skipping, on noisy batch losses: the default.""",
+    about=_about(
+        "Tsallis-entropy leader with skipping on noisy batch losses",
+        "Huang, Dai & Huang (2022), HTINF",
+        2,
+    ),
     # These two came later: where they are None, names of random streams have none of them.
     learner=like(learners.HTINF, "sigma", alpha=given("alpha", None, quiet=True)),
     horizon=given("horizon", None, quiet=True),
@@ -124,31 +125,32 @@ FTPL = preset(
     "FTPL",
     Adversarial,
     "n_arms horizon batch rate tries",
-    "``Adversarial`` with ``learner=FTPL(rate, tries)``: the perturbed leader.",
+    """The perturbed leader, on noisy batch losses.""",
     about={
-        "title": "perturbed leader on noisy batch losses",
-        "source": f"Neu & Bartók (2016), FTPL; {PAPER}, Theorem 1 and Corollary 3",
+        **_about("perturbed leader on noisy batch losses", "Neu & Bartók (2016), FTPL", 3),
         "errata": (ADVERSARIAL, ADVERSARIAL_THEOREMS),
     },
     learner=like(learners.FTPL, "rate", "tries"),
+)
+BY_NAME = like(
+    Registered,
+    *("rate", "mixing", "tries", "sigma"),
+    learner=given("learner", "htinf"),
+    alpha=given("alpha", None, quiet=True),
 )
 BatchConversion = preset(
     "BatchConversion",
     Adversarial,
     "n_arms learner horizon batch rate mixing tries sigma alpha",
-    "``Adversarial`` with a learner by its name: ``learner=Registered(name, ...)``.",
-    learner=like(
-        Registered,
-        *("rate", "mixing", "tries", "sigma"),
-        learner=given("learner", "htinf"),
-        alpha=given("alpha", None, quiet=True),
-    ),
+    """A learner by its name, on noisy batch losses.""",
+    learner=BY_NAME,
 )
+_OPEN = {"horizon": None, "batch": None, "budget": given("budget", None)}
 EXP3IX = preset(
     "EXP3IX",
     Adversarial,
     "n_arms budget",
-    "``Adversarial`` with ``learner=EXP3IX()``, without privacy: to measure its price in ``EXP3``.",
+    """EXP3-IX, without privacy: to measure the price of it in ``EXP3``.""",
     about={
         "title": "EXP3-IX, not private",
         "source": (
@@ -156,17 +158,14 @@ EXP3IX = preset(
             " non-stochastic bandits"
         ),
     },
-    learner=like(learners.EXP3IX),
-    horizon=None,
-    batch=None,
-    budget=given("budget", None),
+    learner=learners.EXP3IX(),
+    **_OPEN,
 )
 TsallisINF = preset(
     "TsallisINF",
     Adversarial,
     "n_arms budget",
-    "``Adversarial`` with ``learner=TsallisINF()``, without privacy: to measure its price in"
-    " ``HTINF``.",
+    """Tsallis-INF, without privacy: to measure the price of it in ``HTINF``.""",
     about={
         "title": "Tsallis-INF, not private",
         "source": (
@@ -174,8 +173,6 @@ TsallisINF = preset(
             " adversarial bandits"
         ),
     },
-    learner=like(learners.TsallisINF),
-    horizon=None,
-    batch=None,
-    budget=given("budget", None),
+    learner=learners.TsallisINF(),
+    **_OPEN,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from ...errors import ArgumentError
 from ...validation import choice
@@ -65,9 +66,8 @@ class Registered(Learner):
         super().__post_init__()
 
     @property
-    def kind(self) -> type[Learner]:
-        found: type[Learner] = vars(self)["_kind"]
-        return found
+    def kind(self) -> Any:
+        return vars(self)["_kind"]
 
 
 def _fields(kind: type[Learner]) -> list[str]:

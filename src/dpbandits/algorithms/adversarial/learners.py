@@ -358,8 +358,9 @@ class EXP3(Learner):
     @staticmethod
     def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
         """See ``exp3_tuning``."""
-        tuned_for = max(params.batches, 1)
-        return float(exp3_regret(batches, params.n_arms, *tuning, params.noise, moment, tuned_for))
+        most, (rate, mixing) = max(params.batches, 1), tuning
+        value = exp3_regret(batches, params.n_arms, rate, mixing, params.noise, moment, most)
+        return float(value)
 
 
 @dataclass(frozen=True, repr=False)
@@ -425,8 +426,9 @@ class FTPL(Learner):
     @staticmethod
     def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
         """See ``ftpl_tuning``."""
-        tuned_for = max(params.batches, 1)
-        return float(ftpl_regret(batches, params.n_arms, *tuning, params.noise, moment, tuned_for))
+        most, (rate, tries) = max(params.batches, 1), tuning
+        value = ftpl_regret(batches, params.n_arms, rate, tries, params.noise, moment, most)
+        return float(value)
 
 
 @dataclass(frozen=True, repr=False)

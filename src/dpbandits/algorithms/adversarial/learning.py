@@ -117,7 +117,7 @@ class Learner(Part, base=True):
         self._set(**{name: _CHECKS[name](value) for name, value in self.constants.items()})
 
     @property
-    def kind(self) -> type[Learner]:
+    def kind(self) -> Any:
         """The class whose kernels play."""
         return type(self)
 

@@ -12,8 +12,7 @@ from typing import Any, Unpack
 from ...policies import Card, Composition, Options, composed, given, like, part, preset
 from ...privacy.budgets import Budget
 from ...validation import flag, integer, real
-from ..adversarial.adversarial import OPEN, PAPER, PRIVATE, optional
-from ..adversarial.any_learner import Registered
+from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE, optional
 from ..adversarial.experts import over_experts
 from ..adversarial.learning import Learner, LearningPolicy
 from ..bases.advice import AdvicePolicy
@@ -75,8 +74,8 @@ class Experts(AdvicePolicy, LearningPolicy):
     Args:
         n_arms: number of arms, K.
         n_experts: number of experts, N.
-        budget: ``ZCDP`` or ``ApproxDP``; ``PureDP``, too, for ``FrozenEXP4`` and for learners whose
-            arms are the experts; None for no privacy.
+        budget: of any notion but ``PureDP``, which ``FrozenEXP4`` and learners whose arms are the
+            experts take, too; for ``BatchedEXP4`` ``ZCDP`` or ``ApproxDP``; None for no privacy.
         learner: ``EXP4()``, ``FrozenEXP4()`` or ``BatchedEXP4()``, which weigh all experts.  Or
             one that ``Adversarial`` takes, such as ``HTINF()``: then one expert is followed for a
             batch, as an arm is there (Theorem 4).
@@ -117,7 +116,7 @@ class Experts(AdvicePolicy, LearningPolicy):
         batch: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        chosen = part("learner", learner, (*_CARDS, Learner))
+        chosen: Any = part("learner", learner, (*_CARDS, Learner))
         if isinstance(chosen, Mixture):
             integer("horizon", horizon, 1, _MOST_ROUNDS)
             if batch is not None:
@@ -141,8 +140,8 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
     Args:
         n_arms: number of arms, K.
         n_experts: number of experts, N.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
-            None for EXP4 without privacy.
+        budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise); None
+            for EXP4 without privacy.
         horizon: rounds to tune for, which are no limit.
         rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
         mixing: gamma in [0, 1]; likewise.
@@ -194,13 +193,12 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
         return values.LocalEXP4(self.config["rate"], self.config["mixing"])
 
 
-_EXP4_ORDER = "n_arms n_experts horizon batch rate mixing"
+_ORDER = "n_arms n_experts horizon batch rate mixing"
 EXP4 = preset(
     "EXP4",
     Experts,
-    _EXP4_ORDER,
-    "``Experts`` with ``learner=EXP4(rate, mixing)``: a sum per expert, with the sensitivity of the"
-    " batch.",
+    _ORDER,
+    """Exponential weights on experts, with the sensitivity of the batch: the default.""",
     learner=like(values.EXP4, "rate", "mixing"),
     horizon=given("horizon"),
 )
@@ -208,16 +206,15 @@ BatchedEXP4 = preset(
     "BatchedEXP4",
     Experts,
     "n_arms n_experts variant horizon batch rate mixing",
-    "``Experts`` with ``learner=BatchedEXP4(rate, mixing, variant)``: Laplace noise, as published.",
+    """Exponential weights on experts, with Laplace noise as published.""",
     learner=like(values.BatchedEXP4, "rate", "mixing", "variant"),
     horizon=given("horizon"),
 )
 FrozenEXP4 = preset(
     "FrozenEXP4",
     Experts,
-    _EXP4_ORDER,
-    "``Experts`` with ``learner=FrozenEXP4(rate, mixing)``: a sum per arm, advice that stands for a"
-    " batch.",
+    _ORDER,
+    """Exponential weights on experts whose advice stands for a batch.""",
     learner=like(values.FrozenEXP4, "rate", "mixing"),
     horizon=given("horizon"),
 )
@@ -225,19 +222,13 @@ LocalEXP4 = preset(
     "LocalEXP4",
     ExpertsLocal,
     "n_arms n_experts horizon rate mixing reports",
-    "``ExpertsLocal``: a reward per release, randomised before anyone sees it.",
+    """Exponential weights on experts, from randomised rewards.""",
 )
 ExpertConversion = preset(
     "ExpertConversion",
     Experts,
     "n_arms n_experts learner horizon batch rate mixing tries sigma alpha",
-    "``Experts`` with a bandit learner by its name, ``learner=Registered(name, ...)``, whose arms"
-    " are the experts.",
+    """A learner by its name, whose arms are the experts.""",
     example={"n_arms": 3, "n_experts": 4},
-    learner=like(
-        Registered,
-        *("rate", "mixing", "tries", "sigma"),
-        learner=given("learner", "htinf"),
-        alpha=given("alpha", None, quiet=True),
-    ),
+    learner=BY_NAME,
 )

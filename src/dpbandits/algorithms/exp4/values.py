@@ -26,6 +26,7 @@ released.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -35,7 +36,6 @@ from ...privacy.budgets import ApproxDP
 from ...privacy.channels import Gaussian
 from ...protocol import Kernels
 from ...validation import choice, real
-from ..adversarial.learning import LearningPolicy
 from .tuning import (
     COMPOSED,
     LARGEST_MIXING,
@@ -67,6 +67,7 @@ class Mixture(Part, base=True):
     """
 
     what: ClassVar[str] = "learner"
+    regret: ClassVar[Callable[..., Any]] = staticmethod(exp4_regret)
 
     rate: float | None = None
     mixing: float | None = None
@@ -82,7 +83,7 @@ class Mixture(Part, base=True):
         """How it plays."""
         return PER_EXPERT
 
-    def tuning(self, policy: LearningPolicy) -> Tuning:
+    def tuning(self, policy: Any) -> Tuning:
         """The constants that are given, others of least bound, and the bound of them all."""
         found = self._found(policy)
         rate = found.rate if self.rate is None else self.rate
@@ -90,14 +91,15 @@ class Mixture(Part, base=True):
         batch = policy.config.get("batch") or found.batch
         if (batch, rate, mixing) == found[:3]:
             return found
-        return Tuning(batch, rate, mixing, self._bound(policy, batch, rate, mixing))
+        given = self._arguments(policy, batch, rate, mixing)
+        return Tuning(batch, rate, mixing, float(self.regret(policy.tuned_for, **given)))
 
-    def params(self, policy: LearningPolicy) -> EXP4Params:
+    def params(self, policy: Any) -> EXP4Params:
         """The numbers it learns with."""
         (lo, hi), tuning, slack = policy.reward_range, self.tuning(policy), self._slack(policy)
         return EXP4Params(
             n_arms=policy.n_arms,
-            n_experts=policy.config["n_experts"],
+            n_experts=policy.n_experts,
             batch=tuning.batch,
             rate=tuning.rate,
             mixing=tuning.mixing,
@@ -108,7 +110,7 @@ class Mixture(Part, base=True):
             grid=policy.grid if slack else 0.0,
         )
 
-    def statistic(self, policy: LearningPolicy) -> Statistic:
+    def statistic(self, policy: Any) -> Statistic:
         """Sums of losses that are divided by Q."""
         (lo, hi), size = policy.reward_range, self._size(policy)
         # No arm is drawn with less; without uniform play, nothing is known.
@@ -121,58 +123,51 @@ class Mixture(Part, base=True):
             max_weight=2.0 / least,
         )
 
-    def regret_bound(self, policy: LearningPolicy) -> float:
+    def regret_bound(self, policy: Any) -> float:
         """Of the tuning; rounding to a grid comes on top."""
-        return self.tuning(policy).bound + self._rounding(policy) * policy.config["horizon"]
+        return self.tuning(policy).bound + self._rounding(policy) * policy.tuned_for
 
-    def bound_arguments(self, policy: LearningPolicy) -> dict[str, Any]:
-        """Those of ``exp4_regret``."""
-        own = {"noise": self._noise(policy), "batch": policy.batch}
-        return {**self._common_arguments(policy), **own}
+    def bound_arguments(self, policy: Any) -> dict[str, Any]:
+        """Those of the regret bound, but for the horizon."""
+        params, tuned_for = policy.params, policy.tuned_for
+        own = self._arguments(policy, params.batch, params.rate, params.mixing)
+        return {**own, "tuned_for": tuned_for, "rounding": self._rounding(policy)}
 
-    def _common_arguments(self, policy: LearningPolicy) -> dict[str, Any]:
-        tuned = {"rate": policy.params.rate, "mixing": policy.params.mixing}
-        sizes = {"n_arms": policy.n_arms, "n_experts": policy.config["n_experts"]}
-        tuned_for = policy.tuned_for
-        return {**sizes, "tuned_for": tuned_for, **tuned, "rounding": self._rounding(policy)}
+    def _arguments(self, policy: Any, batch: int, rate: float, mixing: float) -> dict[str, Any]:
+        sizes = {"n_arms": policy.n_arms, "n_experts": policy.n_experts}
+        tuned = {"batch": batch, "rate": rate, "mixing": mixing}
+        return {**sizes, "noise": self._noise(policy), **tuned}
 
-    def _found(self, policy: LearningPolicy) -> Tuning:
+    def _found(self, policy: Any) -> Tuning:
         """The tuning of least regret bound."""
-        config = policy.config
-        sizes = policy.n_arms, config["n_experts"], config["horizon"]
-        return tune(*sizes, self._noise(policy), config["batch"])
+        sizes = policy.n_arms, policy.n_experts, policy.tuned_for
+        return tune(*sizes, self._noise(policy), policy.config["batch"])
 
-    def _bound(self, policy: LearningPolicy, batch: int, rate: float, mixing: float) -> float:
-        """On the regret of a given tuning."""
-        sizes = policy.config["horizon"], policy.n_arms, policy.config["n_experts"]
-        return float(exp4_regret(*sizes, self._noise(policy), batch, rate, mixing))
-
-    def _noise(self, policy: LearningPolicy) -> Noise:
+    def _noise(self, policy: Any) -> Any:
         """The noise on an expert's mean loss, at gamma = 1 and tau = 1, where records move the
         statistic farthest.
         """
-        scale = policy.channel.multiplier * self._reach(policy)
-        n, horizon = policy.config["n_experts"], policy.config["horizon"]
+        scale, horizon = policy.channel.multiplier * self._reach(policy), policy.tuned_for
         if isinstance(policy.channel, Gaussian):
-            return Noise(scale, 1.0, math.sqrt(2.0 * math.log(n * horizon * horizon)))
-        draws = float(self._size(policy)) * horizon
-        return Noise(scale, 2.0, math.log(draws * horizon))
+            draws = policy.n_experts * horizon * horizon
+            return Noise(scale, 1.0, math.sqrt(2.0 * math.log(draws)))
+        return Noise(scale, 2.0, math.log(float(self._size(policy)) * horizon * horizon))
 
-    def _size(self, policy: LearningPolicy) -> int:
+    def _size(self, policy: Any) -> int:
         """Of the statistic: a number for every expert."""
-        return int(policy.config["n_experts"])
+        return int(policy.n_experts)
 
-    def _reach(self, policy: LearningPolicy) -> float:
+    def _reach(self, policy: Any) -> float:
         """The most that a loss can move the statistic at gamma = 1: sqrt(N) K in the L2 norm."""
-        return math.sqrt(policy.config["n_experts"]) * policy.n_arms
+        return math.sqrt(policy.n_experts) * policy.n_arms
 
-    def _slack(self, policy: LearningPolicy) -> float:
+    def _slack(self, policy: Any) -> float:
         """By how much rounding to the grid moves the statistic further: half a step for either of
         two neighbours, in every coordinate.
         """
         return policy.grid * math.sqrt(self._size(policy))
 
-    def _rounding(self, policy: LearningPolicy) -> float:
+    def _rounding(self, policy: Any) -> float:
         """What a round loses because rewards are rounded to the grid of secure noise."""
         lo, hi = policy.reward_range
         return (2.0 if self._slack(policy) else 1.0) * policy.grid / (hi - lo)
@@ -233,7 +228,7 @@ class BatchedEXP4(Mixture):
     def kernels(self) -> Kernels:
         return PER_EXPERT_BY_REACH if self.variant == "improved" else PER_EXPERT_AT_WORST
 
-    def statistic(self, policy: LearningPolicy) -> Statistic:
+    def statistic(self, policy: Any) -> Statistic:
         worst = super().statistic(policy)
         if self.variant == "published":
             return worst
@@ -242,10 +237,10 @@ class BatchedEXP4(Mixture):
                 "noise must be 'simulation' for variant='improved', whose statistic is on no grid",
                 "noise",
             )
-        n = policy.config["n_experts"]
+        n = policy.n_experts
         return replace(worst, max_sensitivity=math.sqrt(n) * ROUNDED_UP, memo=n)
 
-    def _found(self, policy: LearningPolicy) -> Tuning:
+    def _found(self, policy: Any) -> Tuning:
         if policy.calibration != "paper" or not isinstance(policy.budget, ApproxDP):
             return super()._found(policy)
         epsilon, log = policy.budget.epsilon, -math.log(policy.budget.delta)
@@ -255,8 +250,8 @@ class BatchedEXP4(Mixture):
                 f" with calibration='paper', got {policy.budget!r}",
                 "budget",
             )
-        improved, horizon = self.variant == "improved", policy.config["horizon"]
-        sizes = policy.n_arms, policy.config["n_experts"]
+        improved, horizon = self.variant == "improved", policy.tuned_for
+        sizes = policy.n_arms, policy.n_experts
         found = published(*sizes, horizon, epsilon, log, improved=improved)
         if found.mixing > LARGEST_MIXING and self.mixing is None:
             least = least_horizon(*sizes, epsilon, log, improved=improved)
@@ -292,32 +287,34 @@ class FrozenEXP4(Mixture):
     def kernels(self) -> Kernels:
         return PER_ARM
 
-    def statistic(self, policy: LearningPolicy) -> Statistic:
-        return replace(super().statistic(policy), memo=policy.n_arms * policy.config["n_experts"])
+    def statistic(self, policy: Any) -> Statistic:
+        return replace(super().statistic(policy), memo=policy.n_arms * policy.n_experts)
 
-    def _size(self, policy: LearningPolicy) -> int:
+    def _size(self, policy: Any) -> int:
         return policy.n_arms
 
-    def _reach(self, policy: LearningPolicy) -> float:
+    def _reach(self, policy: Any) -> float:
         return float(policy.n_arms)
 
 
 class LocalEXP4(Mixture, base=True):
     """EXP4 on rewards that come randomised, one by one: what ``ExpertsLocal`` computes."""
 
-    def statistic(self, policy: LearningPolicy) -> Statistic:
-        return Statistic.of_rewards(policy.reward_range, memo=policy.config["n_experts"])
+    regret: ClassVar[Callable[..., Any]] = staticmethod(local_exp4_regret)
 
-    def bound_arguments(self, policy: LearningPolicy) -> dict[str, Any]:
-        """Those of ``local_exp4_regret``."""
-        return {**self._common_arguments(policy), "noise": self._on_losses(policy)}
+    def statistic(self, policy: Any) -> Statistic:
+        return Statistic.of_rewards(policy.reward_range, memo=policy.n_experts)
 
-    def _found(self, policy: LearningPolicy) -> Tuning:
+    def _arguments(self, policy: Any, batch: int, rate: float, mixing: float) -> dict[str, Any]:
+        given = super()._arguments(policy, batch, rate, mixing)
+        return {name: one for name, one in given.items() if name != "batch"}
+
+    def _found(self, policy: Any) -> Tuning:
         """eta and gamma as for EXP3 with as many arms, with ln N in the place of ln K; or those of
         Theorem 5.
         """
-        n, horizon = policy.config["n_experts"], policy.config["horizon"]
-        k, t, s = float(policy.n_arms), float(horizon), self._on_losses(policy)
+        n, horizon = policy.n_experts, policy.tuned_for
+        k, t, s = float(policy.n_arms), float(horizon), self._noise(policy)
         if policy.calibration == "paper":
             return theorem_5(policy.n_arms, n, horizon, s)
         log, few = math.log(k * t), math.log(max(n, 2))
@@ -330,15 +327,10 @@ class LocalEXP4(Mixture, base=True):
             few / rate + 2.0 * rate * k * t * (1.0 + 2.0 * s * s) + mixing * t + 1.0,
         )
 
-    def _bound(self, policy: LearningPolicy, batch: int, rate: float, mixing: float) -> float:
-        sizes = policy.config["horizon"], policy.n_arms, policy.config["n_experts"]
-        return float(local_exp4_regret(*sizes, self._on_losses(policy), rate, mixing))
-
-    def _slack(self, policy: LearningPolicy) -> float:
+    def _slack(self, policy: Any) -> float:
         return 0.0
 
-    @staticmethod
-    def _on_losses(policy: LearningPolicy) -> float:
+    def _noise(self, policy: Any) -> float:
         """The scale of the noise on a loss in [0, 1]."""
         lo, hi = policy.reward_range
-        return policy.channel.scale(hi - lo) / (hi - lo)
+        return float(policy.channel.scale(hi - lo) / (hi - lo))

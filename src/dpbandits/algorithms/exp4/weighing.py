@@ -44,26 +44,11 @@ class EXP4Public(NamedTuple):
     losses: np.ndarray  # (N,) estimated cumulative losses of the experts, less the smallest of them
     probability: np.ndarray  # (N,) P, which stands for a batch
     reach: np.ndarray  # (N,) largest x / Q(a) of the running batch, by expert
-    facts: np.ndarray  # (1,)
-    clock: np.ndarray  # (1,) int64
+    facts: np.ndarray  # (1,) largest |x|_2 / Q(a) of the running batch
+    clock: np.ndarray  # (1,) int64: its booked rounds
     frozen: np.ndarray  # (K, N) the advice that stands, and
     mixture: np.ndarray  # (K,) Q from it; (0, 0) and (0,) where nothing is frozen
     scratch: np.ndarray  # (K,)
-
-
-class Facts(NamedTuple):
-    """Slots of ``EXP4Public.facts``."""
-
-    longest: int = 0  # largest |x|_2 / Q(a) of the running batch
-
-
-class Clock(NamedTuple):
-    """Slots of ``EXP4Public.clock``."""
-
-    done: int = 0  # rounds booked in the running batch
-
-
-FACTS, CLOCK = Facts(), Clock()
 
 
 def empty(params: EXP4Params, size: int, *, frozen: bool = False) -> tuple[EXP4Raw, EXP4Public]:
@@ -96,7 +81,7 @@ def choose_mixed(
 
 @kernel
 def release_due(params: EXP4Params, public: EXP4Public) -> bool:
-    return public.clock[CLOCK.done] >= params.batch
+    return public.clock[0] >= params.batch
 
 
 @kernel
@@ -104,7 +89,7 @@ def record_reach(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n:
     """Count the round, and see how far a record of it moves the statistic; a round that is taken
     back leaves a bound behind.
     """
-    public.clock[CLOCK.done] += n
+    public.clock[0] += n
     probability = mixed(public.probability, params.mixing, params.n_arms, x)
     squared = 0.0
     for j in range(x.size):
@@ -113,7 +98,7 @@ def record_reach(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n:
         weight = max(x[j] / probability, _LIGHTEST) if x[j] > 0.0 else 0.0
         squared += weight * weight
         public.reach[j] = max(public.reach[j], weight)
-    public.facts[FACTS.longest] = max(public.facts[FACTS.longest], np.sqrt(squared))
+    public.facts[0] = max(public.facts[0], np.sqrt(squared))
 
 
 @kernel
@@ -141,7 +126,7 @@ def accumulate_weighed(
 
 @kernel
 def sensitivity_realised(params: EXP4Params, public: EXP4Public, norm: int) -> float:
-    return params.width * public.facts[FACTS.longest] * ROUNDED_UP + params.slack
+    return params.width * public.facts[0] * ROUNDED_UP + params.slack
 
 
 @kernel
@@ -152,8 +137,8 @@ def sensitivity_worst(params: EXP4Params, public: EXP4Public, norm: int) -> floa
 @kernel
 def close(params: EXP4Params, public: EXP4Public, memo: Vector) -> None:
     """Begin to count and measure anew."""
-    public.clock[CLOCK.done] = 0
-    public.facts[FACTS.longest] = 0.0
+    public.clock[0] = 0
+    public.facts[0] = 0.0
     for j in range(public.reach.size):
         public.reach[j] = 0.0
 
@@ -248,7 +233,7 @@ def prepare_frozen(
     params: EXP4Params, public: EXP4Public, contexts: Matrix, rng: Generator
 ) -> None:
     """At the start of a batch, keep the advice."""
-    if public.clock[CLOCK.done] == 0:
+    if public.clock[0] == 0:
         for a in range(contexts.shape[0]):
             for j in range(contexts.shape[1]):
                 public.frozen[a, j] = contexts[a, j]
@@ -271,9 +256,9 @@ def choose_frozen(
 
 @kernel
 def record_frozen(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n: int) -> None:
-    public.clock[CLOCK.done] += n
+    public.clock[0] += n
     facts = public.facts
-    facts[FACTS.longest] = max(facts[FACTS.longest], 1.0 / public.mixture[arm])
+    facts[0] = max(facts[0], 1.0 / public.mixture[arm])
 
 
 @kernel
@@ -335,7 +320,7 @@ def _one_number(params: EXP4Params) -> tuple[EXP4Raw, EXP4Public]:
 @kernel
 def record_weights(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n: int) -> None:
     """Keep what the loss of this round, the only one of its batch, will be multiplied by."""
-    public.clock[CLOCK.done] += n
+    public.clock[0] += n
     probability = mixed(public.probability, params.mixing, params.n_arms, x)
     for j in range(x.size):
         public.reach[j] = x[j] / probability

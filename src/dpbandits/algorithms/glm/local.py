@@ -155,6 +155,7 @@ class HiddenGLMLocal(LocalPolicy):
             some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> import numpy as np
         >>> server = HiddenGLMLocal(2, 3, budget=PureDP(1.0), reports=True, seed=1)
         >>> device = server.device()
@@ -341,6 +342,7 @@ class LDPGLOC(LocalPolicy):
             some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> server = LDPGLOC(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()

@@ -196,6 +196,7 @@ class HiddenLinearLocal(LocalPolicy):
     sensitivity and budget.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> server = HiddenLinearLocal(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()

@@ -37,7 +37,7 @@ class BestArm(Policy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         failure_probability: of recommending another than the best arm.
         horizon: rounds at hand; afterwards the arm that is left is served, and nothing is learned.
             The last phase is released at the next ``pull``, or by ``finish`` where nobody comes.
@@ -81,7 +81,7 @@ class BestArm(Policy):
                 "failure_probability",
             )
         fitting = Halving() if failure_probability is None else TopTwo()
-        chosen = part("rule", fitting if rule is None else rule, (TopTwo, Halving))
+        chosen: Any = part("rule", fitting if rule is None else rule, (TopTwo, Halving))
         if isinstance(chosen, Halving):
             _refuse("failure_probability", failure_probability, chosen)
             horizon = integer("horizon", horizon, 1)
@@ -111,7 +111,7 @@ class BestArm(Policy):
         return rule.estimates(params, public)
 
 
-def _refuse(name: str, value: Any, rule: TopTwo | Halving) -> None:
+def _refuse(name: str, value: Any, rule: Any) -> None:
     if value is not None:
         raise ArgumentError(f"{name} must be None for rule={rule!r}, got {value!r}", name)
 
@@ -120,7 +120,7 @@ MergedTopTwo = preset(
     "MergedTopTwo",
     BestArm,
     "n_arms failure_probability growth first",
-    "``BestArm`` at a confidence, with ``rule=TopTwo(growth, first)``.",
+    """The best arm at a confidence, by Top Two on merged noisy sums.""",
     rule=like(TopTwo, "growth", "first"),
     failure_probability=given("failure_probability"),
     horizon=None,
@@ -129,9 +129,9 @@ SequentialHalving = preset(
     "SequentialHalving",
     BestArm,
     "n_arms horizon",
-    "``BestArm`` with a number of rounds: ``rule=Halving()``.",
+    """The best arm with a number of rounds, by sequential halving.""",
     example={"n_arms": 3, "horizon": 1000},
-    rule=like(Halving),
+    rule=Halving(),
     failure_probability=None,
     horizon=given("horizon"),
 )

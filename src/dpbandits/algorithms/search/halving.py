@@ -124,33 +124,6 @@ def recommend(params: HalvingParams, public: HalvingPublic) -> int:
     return arm
 
 
-CARD = Card(
-    title="Sequential halving on noisy sums",
-    source=(
-        "Karnin, Koren & Somekh (2013), Almost Optimal Exploration in Multi-Armed Bandits;"
-        " merged noisy sums: this package"
-    ),
-    proof=(
-        "dpbandits.algorithms.search.halving; parallel composition as in Azize & Basu (2024),"
-        " Theorem 12, and in pure DP their Appendix D"
-    ),
-    noise=("Laplace", "Gaussian"),
-)
-KERNELS = Kernels(
-    init=init,
-    choose=choose,
-    hold_rounds=hold_rounds,
-    record_pull=record_pull,
-    accumulate=accumulate_by_arm,
-    release_due=release_due,
-    sensitivity=sensitivity,
-    summarise=summarise,
-    publish=publish,
-    stop=stop,
-    recommend=recommend,
-)
-
-
 @dataclass(frozen=True, repr=False)
 class Halving(Part):
     """Sequential halving: every arm that is left is played equally often; then the worse half is
@@ -165,8 +138,31 @@ class Halving(Part):
 
     what: ClassVar[str] = "rule"
 
-    kernels: ClassVar[Kernels] = KERNELS
-    card: ClassVar[Card] = CARD
+    kernels: ClassVar[Kernels] = Kernels(
+        init=init,
+        choose=choose,
+        hold_rounds=hold_rounds,
+        record_pull=record_pull,
+        accumulate=accumulate_by_arm,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        summarise=summarise,
+        publish=publish,
+        stop=stop,
+        recommend=recommend,
+    )
+    card: ClassVar[Card] = Card(
+        title="Sequential halving on noisy sums",
+        source=(
+            "Karnin, Koren & Somekh (2013), Almost Optimal Exploration in Multi-Armed Bandits;"
+            " merged noisy sums: this package"
+        ),
+        proof=(
+            "dpbandits.algorithms.search.halving; parallel composition as in Azize & Basu (2024),"
+            " Theorem 12, and in pure DP their Appendix D"
+        ),
+        noise=("Laplace", "Gaussian"),
+    )
 
     def params(self, policy: Policy) -> HalvingParams:
         """The numbers it searches with."""

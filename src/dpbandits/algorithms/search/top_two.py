@@ -205,33 +205,6 @@ def recommend(params: TopTwoParams, public: TopTwoPublic) -> int:
     return public.plan[PLAN.leader]
 
 
-CARD = Card(
-    title="Top Two on merged noisy sums",
-    source=(
-        "Jourdan et al. (2022), Top Two Algorithms Revisited;"
-        " merged batches and the stopping rule: this package; parallel composition as in Azize"
-        " & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
-    ),
-    proof=PROOF,
-    noise=("Laplace", "Gaussian"),
-)
-KERNELS = Kernels(
-    init=init,
-    choose=choose,
-    hold_rounds=hold_rounds,
-    record_pull=record_pull_of(hold_rounds),
-    accumulate=accumulate,
-    release_due=release_due,
-    sensitivity=sensitivity,
-    close=close,
-    summarise=summarise,
-    publish=publish,
-    stop=stop,
-    recommend=recommend,
-    skips_closed=True,
-)
-
-
 @dataclass(frozen=True, repr=False)
 class TopTwo(Part):
     """Top Two on all noisy sums that were released of an arm: the leader and its closest challenger
@@ -249,8 +222,31 @@ class TopTwo(Part):
 
     what: ClassVar[str] = "rule"
 
-    kernels: ClassVar[Kernels] = KERNELS
-    card: ClassVar[Card] = CARD
+    kernels: ClassVar[Kernels] = Kernels(
+        init=init,
+        choose=choose,
+        hold_rounds=hold_rounds,
+        record_pull=record_pull_of(hold_rounds),
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        close=close,
+        summarise=summarise,
+        publish=publish,
+        stop=stop,
+        recommend=recommend,
+        skips_closed=True,
+    )
+    card: ClassVar[Card] = Card(
+        title="Top Two on merged noisy sums",
+        source=(
+            "Jourdan et al. (2022), Top Two Algorithms Revisited;"
+            " merged batches and the stopping rule: this package; parallel composition as in Azize"
+            " & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
+        ),
+        proof=PROOF,
+        noise=("Laplace", "Gaussian"),
+    )
     estimates: ClassVar[Callable[[Any, Any], ArmEstimates]] = staticmethod(merged_estimates)
 
     growth: float = 0.5

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...report.claims import Claim, Expectation
-from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import Ratio, curve, largest, measured, ratio
+from ...report.exhibits import Exhibit, Panel
+from ...report.intervals import Ratio, largest, measured, ratio
 from ...studies.cells import Results
 from ...studies.plans import Findings, Size, cells_of, spoken
 from .expert_settings import DELTA, IMPROVED, KINDS, PERIOD, Advice, moving
@@ -91,11 +91,7 @@ class Experts:
             for setting in sweep.settings(name)
         }
         settings |= {self._usual(name, self.small): COMPARED for name in ("LocalEXP4", *SUMMING)}
-        cells = [
-            cell
-            for setting, stage in settings.items()
-            for cell in self.probe.cells([setting], stage)
-        ]
+        cells = self.probe.cells(settings)
         cells += cells_of(
             "moving/{}".format,
             COMPARED,
@@ -120,13 +116,10 @@ class Experts:
         )
 
     def _notes(self) -> list[str]:
-        gaps = ", ".join(
-            f"{gap:g}{' (changing)' if changes else ''}" for gap, changes in self.probe.family
-        )
         return [
             (
                 "Expert advice: worst regret is the largest mean over instances with two arms, one"
-                f" better by a gap of {gaps}, against the best of N constant experts."
+                f" better by a gap of {self.probe.gaps}, against the best of N constant experts."
                 f" ExpertConversion and LocalEXP4 have ε-DP, the others (ε, {DELTA:g})-DP, which is"
                 " weaker: where the first two are ahead, they are so with the stronger guarantee."
                 " Slopes of bounds are those of what the policies state (or Theorem 8, which is"
@@ -249,13 +242,7 @@ class Experts:
                 for epsilon in self.epsilons
             ),
             *(
-                pair(
-                    IMPROVED,
-                    "BatchedEXP4",
-                    epsilon,
-                    ", the published variant",
-                    NO_WORSE,
-                )
+                pair(IMPROVED, "BatchedEXP4", epsilon, ", the published variant", NO_WORSE)
                 for epsilon in self.epsilons
             ),
             *(
@@ -335,13 +322,16 @@ class Experts:
     def _ratios(self, results: Results) -> Exhibit:
         pairs = [("EXP4", "BatchedEXP4"), (IMPROVED, "BatchedEXP4")]
         pairs += [("FrozenEXP4", "EXP4"), ("LocalEXP4", "BatchedEXP4")]
-        lines = []
-        for first, second in pairs:
-            columns = self.probe.columns(results, [*self._budgets(first), *self._budgets(second)])
-            found = curve(columns, self.probe.worst_ratios)
-            lines.append(
-                Series(f"{first} over {second}", np.array(self.epsilons), *found, marks=True)
+        lines = [
+            self.probe.ratio_series(
+                f"{first} over {second}",
+                self.epsilons,
+                results,
+                self._budgets(first),
+                self._budgets(second),
             )
+            for first, second in pairs
+        ]
         return Exhibit(
             "figure-experts-ratios",
             "Expert advice: what better noise saves",

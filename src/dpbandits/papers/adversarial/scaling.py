@@ -11,7 +11,7 @@ import numpy as np
 from ...plotting.numbers import percent
 from ...report.claims import VERDICT_CONFIDENCE, Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import Ratio, curve, measured
+from ...report.intervals import Ratio, measured
 from ...studies.cells import Results
 from ...studies.plans import Findings, Size, spoken
 from .section import PAPER, SLACK, Section, horizon_of, runs_of
@@ -90,19 +90,11 @@ class Scaling:
         }
         settings |= {setting: PUBLISHED for name in LEARNERS for setting in self._published(name)}
         settings |= {setting: UNBATCHED for name in LEARNERS for setting in self._pairs(name)[1]}
-        cells = [
-            cell
-            for setting, stage in settings.items()
-            for cell in self.probe.cells([setting], stage)
-        ]
-        kinds = ", ".join(
-            f"{gap:g}{' (changing)' if changes else ''}" for gap, changes in self.probe.family
-        )
         notes = [
             (
                 "Worst regret is the largest mean over instances with rewards 0 or 1: one arm is"
-                f" better than the others by a gap of {kinds}; where it is changing, another arm is"
-                " from a quarter of the rounds on. The true worst case may be worse."
+                f" better than the others by a gap of {self.probe.gaps}; where it is changing,"
+                " another arm is from a quarter of the rounds on. The true worst case may be worse."
             ),
             (
                 "Bounds are proved with constants so large (36, 208 and 32) that at these sizes"
@@ -111,7 +103,7 @@ class Scaling:
                 " slope on the same points counts as within it."
             ),
         ]
-        return Section(cells, self._assess, notes)
+        return Section(self.probe.cells(settings), self._assess, notes)
 
     def _published(self, name: str) -> list[Setting]:
         return [setting._replace(calibration="paper") for setting in self.sweeps[0].settings(name)]
@@ -208,11 +200,10 @@ class Scaling:
         )
 
     def _ratios(self, results: Results) -> Exhibit:
-        lines = []
-        for name in LEARNERS:
-            batched, every = self._pairs(name)
-            found = curve(self.probe.columns(results, [*batched, *every]), self.probe.worst_ratios)
-            lines.append(Series(name, np.array(self.strict), *found, marks=True))
+        lines = [
+            self.probe.ratio_series(name, self.strict, results, *self._pairs(name))
+            for name in LEARNERS
+        ]
         title = f"K = {USUAL_ARMS}, {spoken(self.shorter)} rounds"
         return Exhibit(
             "figure-unbatched",

@@ -37,20 +37,13 @@ def small_epsilon(size: Size) -> Section:
         for name in LEARNERS
     }
     every = {name: [one._replace(batch=1) for one in batched[name]] for name in ("EXP3", "HTINF")}
-    cells = [
-        cell
-        for of in (batched, every)
-        for settings in of.values()
-        for cell in probe.cells(settings, SMALL_EPSILON)
-    ]
+    settings = [one for of in (batched, every) for each in of.values() for one in each]
+    cells = probe.cells(dict.fromkeys(settings, SMALL_EPSILON))
     where = f"ε = 1/T^{POWER:g}, K = 2, T from {spoken(rounds[0])} to {spoken(rounds[-1])}"
     slope = probe.slope(rounds)
 
     def claim(
-        statement: str,
-        found: Estimate,
-        expected: Expectation,
-        over_random: Estimate | None = None,
+        statement: str, found: Estimate, expected: Expectation, over_random: Estimate | None = None
     ) -> Claim:
         return Claim(
             f"{statement} ({where}).",

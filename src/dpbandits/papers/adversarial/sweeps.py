@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from ...report.intervals import measured
 from ...studies.cells import Results
 from ...studies.plans import spoken
 from .section import SLACK
-from .worst_case import Playable, Probe, log_weights
-
-S = TypeVar("S", bound=Playable)
+from .worst_case import Probe, S, log_weights
 
 
 class Sweep(NamedTuple, Generic[S]):

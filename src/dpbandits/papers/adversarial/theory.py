@@ -19,6 +19,7 @@ import numpy as np
 
 from ...algorithms import (
     EXP3,
+    EXP4,
     FTPL,
     HTINF,
     Adversarial,
@@ -211,11 +212,9 @@ bound(
     source=f"{PAPER}, proof of Theorem 6, with the second moment of a batch's mean",
     assumes=f"{OBLIVIOUS}; of FrozenEXP4, against experts who keep to their advice for a batch",
 )(exp4_regret)
-bound(
-    "upper",
-    source=f"{PAPER}, proof of Theorem 5, with second moments",
-    assumes=OBLIVIOUS,
-)(local_exp4_regret)
+bound("upper", source=f"{PAPER}, proof of Theorem 5, with second moments", assumes=OBLIVIOUS)(
+    local_exp4_regret
+)
 
 
 @bound("upper", source=f"{PAPER}, Corollary 4", assumes=OBLIVIOUS)
@@ -515,41 +514,39 @@ def _gap(n_arms: int, horizon: int) -> float:
 # What policies are promised -------------------------------------------------------------------
 
 
-@promises_of(Adversarial)
+@promises_of(Adversarial, Experts)
 def _in_batches(policy: Adversarial | Experts, world: World) -> Iterator[Applied]:
-    given = policy.bound_arguments
-    learner_regret = np.vectorize(given["learner_regret"], otypes=[float])
-    yield batch_conversion, {**given, "learner_regret": learner_regret}
+    if isinstance(policy.config["learner"], Learner):
+        given = policy.bound_arguments
+        learner_regret = np.vectorize(given["learner_regret"], otypes=[float])
+        yield batch_conversion, {**given, "learner_regret": learner_regret}
 
 
-@promises_of(Adversarial)
+@promises_of(EXP3, HTINF, FTPL)
 def _as_published(policy: Adversarial, world: World) -> Iterator[Applied]:
-    """Corollaries 1 to 3, where learner, constants and batches are theirs."""
+    """Corollaries 1 to 3, where constants and batches are theirs."""
     params, budget = policy.params, policy.budget
-    if not params.published or not isinstance(budget, PureDP) or budget.epsilon > 1.0:
+    if not params.published:
         return
-    if not math.isnan(params.rate) or not math.isnan(params.mixing) or params.tries > 0:
+    if not isinstance(budget, PureDP):
+        return
+    given = not math.isnan(params.rate) or not math.isnan(params.mixing) or params.tries > 0
+    if given or budget.epsilon > 1.0:
         return
     if params.batch != math.ceil((1.0 - 1e-12) / budget.epsilon):
         return
     sizes = {"n_arms": policy.n_arms, "epsilon": budget.epsilon}
-    tuned = {**sizes, "tuned_for": policy.tuned_for}
-    if isinstance(policy, HTINF):
+    if policy.preset == "HTINF":
         if params.sigma == math.sqrt(6.0) and params.alpha == 2.0:
             yield htinf_conversion, sizes
-    elif policy.tuned_for is None:
-        return
-    elif isinstance(policy, EXP3):
-        yield exp3_conversion, tuned
-    elif isinstance(policy, FTPL):
-        yield ftpl_conversion, tuned
+    elif policy.tuned_for is not None:
+        corollary = exp3_conversion if policy.preset == "EXP3" else ftpl_conversion
+        yield corollary, {**sizes, "tuned_for": policy.tuned_for}
 
 
-@promises_of(Experts)
-def _advised(policy: Experts, world: World) -> Iterator[Applied]:
-    if isinstance(policy.config["learner"], Learner):
-        yield from _in_batches(policy, world)
-    elif not isinstance(policy, FrozenEXP4) or _is_kept_to(world, policy.batch):
+@promises_of(EXP4, BatchedEXP4, FrozenEXP4)
+def _mixture(policy: Experts, world: World) -> Iterator[Applied]:
+    if policy.preset != "FrozenEXP4" or _is_kept_to(world, policy.batch):
         yield exp4_regret, policy.bound_arguments
 
 
@@ -561,13 +558,11 @@ def _is_kept_to(world: World, batch: int) -> bool:
     return world.environment is None or batch == 1
 
 
-@promises_of(Experts)
+@promises_of(BatchedEXP4)
 def _composed_noise(policy: Experts, world: World) -> Iterator[Applied]:
     """Theorems 6 and 8, where noise and constants are theirs."""
-    budget, tuned_for = policy.budget, policy.tuned_for
-    if not isinstance(policy, BatchedEXP4) or policy.calibration != "paper":
-        return
-    if not isinstance(budget, ApproxDP):
+    budget, tuned_for = policy.budget, policy.config["horizon"]
+    if policy.calibration != "paper" or not isinstance(budget, ApproxDP):
         return
     sizes = {"n_arms": policy.n_arms, "n_experts": policy.n_experts}
     for theorem, function in ((theorem_6, batched_exp4), (theorem_8, improved_exp4)):
@@ -583,8 +578,8 @@ def _composed_noise(policy: Experts, world: World) -> Iterator[Applied]:
 def _local(policy: ExpertsLocal, world: World) -> Iterator[Applied]:
     """And Theorem 5, where its constants are used."""
     yield local_exp4_regret, policy.bound_arguments
-    budget, tuned_for = policy.budget, policy.tuned_for
-    if isinstance(budget, PureDP) and tuned_for is not None:
+    budget, tuned_for = policy.budget, policy.config["horizon"]
+    if isinstance(budget, PureDP):
         sizes = {"n_arms": policy.n_arms, "n_experts": policy.n_experts}
         if _is_run_with(policy, theorem_5(**sizes, horizon=tuned_for, noise=1.0 / budget.epsilon)):
             yield local_exp4, {**sizes, "epsilon": budget.epsilon, "tuned_for": tuned_for}

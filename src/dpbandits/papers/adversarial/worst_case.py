@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ...studies.cells import Cell, Results
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
 
-LEARNERS: dict[str, type[EXP3 | HTINF | FTPL]] = {"EXP3": EXP3, "HTINF": HTINF, "FTPL": FTPL}
+LEARNERS: dict[str, Any] = {"EXP3": EXP3, "HTINF": HTINF, "FTPL": FTPL}
 
 
 class Playable(Protocol):
@@ -41,6 +41,9 @@ class Playable(Protocol):
     def instance(self, gap: float, changes: bool) -> ArmsEnvironment | ContextEnvironment: ...
 
     def __iter__(self) -> Iterator[Any]: ...
+
+
+S = TypeVar("S", bound=Playable)
 
 
 class Setting(NamedTuple):
@@ -93,8 +96,15 @@ class Probe:
     runs: int
     seed: int
 
-    def cells(self, settings: Sequence[Playable], stage: str) -> list[Cell]:
-        """One per setting and instance."""
+    @property
+    def gaps(self) -> str:
+        """Those of the family, in words."""
+        return ", ".join(
+            f"{gap:g}{' (changing)' if changes else ''}" for gap, changes in self.family
+        )
+
+    def cells(self, stages: Mapping[S, str]) -> list[Cell]:
+        """One per setting and instance, for settings with what they are part of."""
         return [
             Cell(
                 key=self._key(setting, *kind),
@@ -106,7 +116,7 @@ class Probe:
                 seed=self.seed,
                 record=(setting.horizon,),
             )
-            for setting in settings
+            for setting, stage in stages.items()
             for kind in self.family
         ]
 
@@ -152,6 +162,18 @@ class Probe:
         """Worst regret at every x."""
         found = curve(self.columns(results, settings), self.worst)
         return Series(label, np.array(x, float), *found, marks=True, **looks)
+
+    def ratio_series(
+        self,
+        label: str,
+        x: Sequence[float],
+        results: Results,
+        first: Sequence[Playable],
+        second: Sequence[Playable],
+    ) -> Series:
+        """Worst regret of one policy over that of another at every x."""
+        found = curve(self.columns(results, [*first, *second]), self.worst_ratios)
+        return Series(label, np.array(x), *found, marks=True)
 
     def _key(self, setting: Playable, gap: float, changes: bool) -> str:
         return "/".join(map(str, (self.prefix, *setting, gap, "changes" if changes else "stays")))

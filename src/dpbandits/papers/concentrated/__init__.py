@@ -2,11 +2,9 @@
 from, their *When Privacy Meets Partial Information* (2022).
 
 Here are AdaC-UCB and AdaP-UCB (``episodes``), phased elimination on G-optimal designs (``gope``),
-what the papers prove (``theory``), and Figures 4 and 5 (``plan``).  AdaC-OFUL is in the core, from
-which this room takes it.
+what the papers prove (``theory``), and Figures 4 and 5 (``plan``).  AdaC-OFUL is in the core.
 """
 
-from ...algorithms import RSOFUL, AdaCOFUL
 from ...rooms import lazily
 from .episodes import AdaCUCB, AdaPKLUCB, AdaPKLUCBSDP, AdaPUCB, AdaPUCBSDP
 from .gope import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
@@ -14,9 +12,7 @@ from .gope import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 __all__ = [
     "DPDPE",
     "GOPE",
-    "RSOFUL",
     "AdaCGOPE",
-    "AdaCOFUL",
     "AdaCUCB",
     "AdaPKLUCB",
     "AdaPKLUCBSDP",

@@ -79,12 +79,7 @@ class Measured:
             source,
             reading,
             measured(
-                [
-                    private[..., -1],
-                    without[..., -1],
-                    private[..., early],
-                    without[..., early],
-                ],
+                [private[..., -1], without[..., -1], private[..., early], without[..., early]],
                 _fall,
             ),
             Expectation(high=0.0, strict=True),

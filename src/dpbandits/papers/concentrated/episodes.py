@@ -24,8 +24,27 @@ from ...algorithms.arms.memories import AGED
 from ...algorithms.bases.shuffled import shuffled_card
 from ...algorithms.maths.divergences import kl_upper_bound
 from ...kernel import Kernel, kernel
-from ...policies import given, like, preset
-from .errata import ADAC_UCB, ADAP_UCB
+from ...policies import Erratum, given, like, preset
+
+_ADAC_UCB = Erratum(
+    "AdaC-UCB",
+    (
+        "Noise is drawn once per released mean.",
+        "Eq. (14) writes the index as mean + noise + bonus, which invites drawing the noise"
+        " whenever the index is evaluated.",
+        "Section E of the appendix uses sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs"
+        " epsilon <= 1.",
+        "Some of the paper's experiments add N(0, 1) noise to rewards, which no sensitivity bound"
+        " covers.",
+    ),
+)
+_ADAP_UCB = Erratum(
+    "AdaP-UCB and AdaP-KLUCB",
+    (
+        "The parallel composition lemma prints an average over 1 / (j - i) rounds of an episode"
+        " from i to j; it has j - i + 1.",
+    ),
+)
 
 
 @kernel
@@ -101,7 +120,7 @@ AdaCUCB = preset(
         ),
         "proof": "",
         "noise": ("Gaussian",),
-        "errata": (ADAC_UCB,),
+        "errata": (_ADAC_UCB,),
     },
     index=like(UCB, alpha=given("beta", 1.0)),
     memory=given("forget", True, values={True: Forget(), False: Merge()}),
@@ -121,7 +140,7 @@ def _adap(name: str, index: type[AdaPIndex], title: str, doc: str) -> tuple[Any,
             "source": _ADAP_SOURCE,
             "proof": "",
             "noise": ("Laplace",),
-            "errata": (ADAP_UCB,),
+            "errata": (_ADAP_UCB,),
         },
         index=like(index, "alpha"),
         memory=Forget(),

@@ -84,8 +84,8 @@ def _minus(means: np.ndarray) -> np.ndarray:
 def _by_budget(
     one: Measured, label: str, columns: Sequence[list[np.ndarray]], statistic: Statistic
 ) -> Series:
-    found = np.array([measured(pair, statistic) for pair in columns])
-    return Series(label, np.array(one.budgets), *found.T, marks=True)
+    y, low, high = np.array([measured(pair, statistic) for pair in columns]).T
+    return Series(label, np.array(one.budgets), y, low, high, marks=True)
 
 
 def _price_over_time(one: Measured) -> Panel:

@@ -39,11 +39,10 @@ from ...algorithms.bases.sums import accumulate_by_arm
 from ...algorithms.maths.dense import dot
 from ...algorithms.maths.design import g_optimal, support_limit
 from ...kernel import Vector, kernel
-from ...policies import ArmEstimates, Card, Kernels, Options, Statistic, register
+from ...policies import ArmEstimates, Card, Erratum, Kernels, Options, Statistic, register
 from ...privacy.budgets import Budget
 from ...tables import features
 from ...validation import choice, real
-from .errata import ADAC_GOPE
 from .phases import (
     CHERNOFF,
     CLOCK,
@@ -62,6 +61,15 @@ from .phases import (
 
 _TOLERANCE = 1e-6  # of the designs
 _COARSE = 1.0
+_ERRATUM = Erratum(
+    "AdaC-GOPE",
+    (
+        "Line 12 under-noises an approximate design.",
+        "Here the norm is computed from the realised V.",
+        "The experiments' rewards have standard normal noise and are not clipped, where the proof"
+        " needs |r| <= 1.",
+    ),
+)
 
 
 class PhasedRaw(NamedTuple):
@@ -294,6 +302,7 @@ class AdaCGOPE(_Phased):
     ``MergedLinearIMED`` has far less regret with a few dozen.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> policy = AdaCGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1)
         >>> decision = policy.pull()
         >>> policy.update(1.0)
@@ -307,7 +316,7 @@ class AdaCGOPE(_Phased):
             " the sensitivity of the realised design"
         ),
         noise=("Gaussian",),
-        errata=(ADAC_GOPE,),
+        errata=(_ERRATUM,),
     )
 
     def __init__(
@@ -351,6 +360,7 @@ class AdaRGOPEVar(_Phased):
     When to choose: to reproduce the paper's Figure 5; otherwise ``AdaCGOPE``.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> AdaRGOPEVar([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
         0
     """
@@ -362,7 +372,7 @@ class AdaRGOPEVar(_Phased):
             " and H"
         ),
         noise=("Gaussian",),
-        errata=(ADAC_GOPE,),
+        errata=(_ERRATUM,),
     )
     _shape = SUMS
     _rule = PUBLISHED
@@ -390,6 +400,7 @@ class OutputGOPE(_Phased):
     no larger for an optimal design.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> OutputGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
         0
     """
@@ -401,7 +412,7 @@ class OutputGOPE(_Phased):
             " phase lengths are ours"
         ),
         noise=("Gaussian",),
-        errata=(ADAC_GOPE,),
+        errata=(_ERRATUM,),
     )
     _shape = OUTPUT
 
@@ -427,6 +438,7 @@ class HannaGOPE(_Phased):
     When to choose: pure differential privacy in linear bandits with fixed arms.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> HannaGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=PureDP(1.0), seed=1).pull().arm
         0
     """
@@ -464,6 +476,7 @@ class DPDPE(_Phased):
     When to choose: for comparison with ``AdaCGOPE``, which has shorter phases.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> DPDPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
         0
     """

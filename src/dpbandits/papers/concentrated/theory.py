@@ -88,12 +88,7 @@ def adac_ucb_minimax(horizon: Values, n_arms: int, rho: float, beta: float) -> V
     return 4.0 * np.sqrt(2.0 * beta * k * t * log) + 8.0 * k * np.sqrt(beta * log / rho) + rest
 
 
-@bound(
-    "upper",
-    source=f"{PAPER}, Table II",
-    constants="order",
-    assumes=_ARMS,
-)
+@bound("upper", source=f"{PAPER}, Table II", constants="order", assumes=_ARMS)
 def adap_ucb_converted(horizon: Values, gaps: Array, rho: float, beta: float) -> Values:
     """AdaP-UCB at epsilon = sqrt(2 rho): sum of 8 beta ln(T) / gap + 8 sqrt(beta / rho) ln(T).
 
@@ -428,12 +423,7 @@ def group_renyi(rho: float, changed: float, alpha: float) -> float:
     return rho * changed**2 * alpha if alpha >= 1.0 else np.inf
 
 
-@bound(
-    "upper",
-    "KL divergence between outputs",
-    source=f"{PAPER}, Theorem 6",
-    assumes="rho-zCDP",
-)
+@bound("upper", "KL divergence between outputs", source=f"{PAPER}, Theorem 6", assumes="rho-zCDP")
 def kl_transport(rho: float, mean_square: float) -> float:
     """Of data from two laws: rho times the mean of d_Ham(d, d')^2 under any coupling of them."""
     return rho * mean_square

@@ -13,7 +13,7 @@ from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import mean, measured, ratio
-from .comparisons import CODED, EPSILON, PAPER, PUBLISHED, World, arms_of, draws, tabulated
+from .comparisons import EPSILON, PAPER, PUBLISHED, SCALES, World, arms_of, draws, tabulated
 
 CHANGE_HORIZON = 500  # of the synthetic part
 STEP = 0.5  # by which a reward changes there
@@ -37,8 +37,7 @@ class Changes:
         self.places = (0, self.horizon // 5, 2 * self.horizon // 5)
         self.names = {
             "linucb": "LinUCB",
-            "dgs": "LinUCB-DGS",
-            "dgs-coded": "LinUCB-DGS as coded",
+            **{key: name for key, name, _ in SCALES.values()},
             "tree": "Private LinUCB",
         }
         counts = [self._counted(*drawn) for drawn in draws(worlds, tables)]
@@ -75,7 +74,7 @@ class Changes:
 
     def claims(self, reading: str) -> list[Claim]:
         """How sensitive the choice of arms is."""
-        key = {PUBLISHED: "dgs", CODED: "dgs-coded"}[reading]
+        key = SCALES[reading].key
         name, figure = self.names[key], "2 (b)" if self.synthetic else "2 (c)"
         source = f"{'' if reading == PUBLISHED else 'after '}{PAPER}, Figure {figure}"
         totals = {which: counts.mean(axis=-1) for which, counts in self.changed.items()}

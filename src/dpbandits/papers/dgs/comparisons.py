@@ -31,6 +31,20 @@ CODED = "With the noise of the authors' code"
 CLAIMED = "At the privacy that was claimed"
 EQUAL = "At equal real privacy"
 
+
+class Scale(NamedTuple):
+    """How LinUCB-DGS makes its noise."""
+
+    key: str
+    name: str
+    sensitivity: str
+
+
+SCALES = {
+    PUBLISHED: Scale("dgs", "LinUCB-DGS", "published"),
+    CODED: Scale("dgs-coded", "LinUCB-DGS as coded", "as_coded"),
+}
+
 # What the paper leaves open.  At equal privacy all play nearly greedily: with these budgets, radii
 # that cover everything only explore.
 _OPTIONS: dict[str, Any] = {"ridge": 0.1, "failure_probability": DELTA}
@@ -163,43 +177,28 @@ def _eigenvalue(features: np.ndarray) -> float:
     return float(f"{LinUCBDGS.estimate_eigenvalue(features):.6g}")
 
 
-def published(world: World) -> Comparison:
-    """At the published constants."""
+def as_read(reading: str, world: World) -> Comparison:
+    """With one of the ``SCALES`` of noise, at the budget that was asked for."""
+    key, name, sensitivity = SCALES[reading]
     policies = {
         "linucb": world.linucb(),
-        "dgs": world.dgs(EPSILON),
+        key: world.dgs(EPSILON, sensitivity),
         "tree": world.private(PureDP(EPSILON), "tree"),
     }
-    return Comparison(PUBLISHED, world, ("dgs", "LinUCB-DGS"), {"tree": "Private LinUCB"}, policies)
-
-
-def coded(world: World) -> Comparison:
-    """With the noise of the authors' code."""
-    policies = {
-        "linucb": world.linucb(),
-        "dgs-coded": world.dgs(EPSILON, "as_coded"),
-        "tree": world.private(PureDP(EPSILON), "tree"),
-    }
-    return Comparison(
-        CODED, world, ("dgs-coded", "LinUCB-DGS as coded"), {"tree": "Private LinUCB"}, policies
-    )
+    return Comparison(reading, world, (key, name), {"tree": "Private LinUCB"}, policies)
 
 
 def at_equal_privacy(worlds: Sequence[World]) -> list[list[Comparison]]:
     """Both of these against rivals that may spend what they really lose, in all instances."""
     return [
-        [_at_equal_privacy(world, key, sensitivity, name, loss) for world in worlds]
-        for key, sensitivity, name in (
-            ("dgs", "published", "LinUCB-DGS"),
-            ("dgs-coded", "as_coded", "LinUCB-DGS as coded"),
-        )
-        for loss in [real_loss(worlds, sensitivity)]
+        [_at_equal_privacy(world, scale, loss) for world in worlds]
+        for scale in SCALES.values()
+        for loss in [real_loss(worlds, scale.sensitivity)]
     ]
 
 
-def _at_equal_privacy(
-    world: World, key: str, sensitivity: str, name: str, loss: Loss
-) -> Comparison:
+def _at_equal_privacy(world: World, scale: Scale, loss: Loss) -> Comparison:
+    key, name, sensitivity = scale
     private = {
         "laplace": (loss.pure, "tree", "Private LinUCB, tree, Laplace"),
         "gaussian": (loss.concentrated, "tree", "Private LinUCB, tree, Gaussian"),

@@ -19,21 +19,19 @@ from ...studies.plans import Findings, Plan, Size, cells_of
 from .changes import Changes
 from .comparisons import (
     CLAIMED,
-    CODED,
     EPSILON,
     EQUAL,
     LOSS_RUNS,
     PAPER,
-    PUBLISHED,
     SCALE,
+    SCALES,
     Comparison,
     World,
+    as_read,
     at_claimed_privacy,
     at_equal_privacy,
-    coded,
     music,
     pools,
-    published,
 )
 from .regret_claims import Against, Measured, at, curves
 
@@ -115,8 +113,7 @@ def plan(size: Size) -> Plan:
 def _groups(learned: Sequence[World], protected: Sequence[World]) -> list[Group]:
     """All comparisons: with rewards as in the paper, and with such as can be protected."""
     return [
-        [published(world) for world in learned],
-        [coded(world) for world in learned],
+        *([as_read(reading, world) for world in learned] for reading in SCALES),
         *at_equal_privacy(protected),
         [at_claimed_privacy(world) for world in protected],
     ]
@@ -159,9 +156,7 @@ def _assess(
     listeners = [one for one in found if one.ratios]
     against = Against(places[0][0], epsilons, results)
     changes = [Changes(worlds, tables, NOISES) for worlds in places]
-    claims = [
-        claim for reading in (PUBLISHED, CODED) for claim in _read(reading, found, against, changes)
-    ]
+    claims = [claim for reading in SCALES for claim in _read(reading, found, against, changes)]
     claims += [
         claim
         for one in found

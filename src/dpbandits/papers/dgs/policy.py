@@ -28,12 +28,11 @@ import numpy as np
 from ...algorithms.bases.counter_choice import MOST_ROUNDS
 from ...algorithms.bases.linear import LinearOptions, LinearPolicy, accumulate, estimate
 from ...errors import ArgumentError
-from ...policies import Card, Kernels, register
+from ...policies import Card, Erratum, Kernels, register
 from ...privacy.budgets import ApproxDP, Budget, PureDP
 from ...privacy.channels import Calibration, Laplace, Open
 from ...privacy.continual import BinaryTree, Counter, HybridTree, Independent
 from ...validation import choice, flag, integer, real
-from .errata import DGS
 from .exact_loss import ExactLoss, feature_array, loss_of_tree, without_noise
 from .kernels import (
     DEGENERATE,
@@ -50,6 +49,20 @@ from .kernels import (
     restart,
     sensitivity,
     summarise,
+)
+
+_ERRATUM = Erratum(
+    "LinUCB-DGS",
+    (
+        "The theorem is false where its assumption holds.",
+        "A record is in all later nodes.",
+        "The tree's argument needs one record to be in log2(T) nodes.",
+        "The node sensitivity is another.",
+        "Differential privacy has to hold for every sequence of contexts, which are public and not"
+        " random in Definition 1.",
+        "Delta_t bounds an L2 norm; independent Laplace noise in every coordinate is charged by the"
+        " L1 norm, up to sqrt(d) times as large",
+    ),
 )
 
 _LARGEST = 2**27  # numbers in the inverses that ``exact_loss`` keeps
@@ -140,7 +153,7 @@ class LinUCBDGS(LinearPolicy):
         learns_at_once=True,
         randomised=True,
         refuted_because=VOID,
-        errata=(DGS,),
+        errata=(_ERRATUM,),
     )
     kernels = Kernels(
         init=init,

@@ -14,17 +14,7 @@ from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import curve, largest, mean, measured, ratio, ratios, steps
 from ...studies.cells import Results
 from ...studies.plans import spoken
-from .comparisons import (
-    CLAIMED,
-    CODED,
-    DELTA,
-    EPSILON,
-    EQUAL,
-    PAPER,
-    PUBLISHED,
-    Comparison,
-    World,
-)
+from .comparisons import CLAIMED, DELTA, EPSILON, EQUAL, PAPER, PUBLISHED, SCALES, Comparison, World
 
 RISE = 0.01
 
@@ -160,8 +150,8 @@ class Measured:
         for key in self.one.policies:
             values = self._over_random(key) if column == "reward" else self.curves(key, column)
             found = np.array([self.rounds, *curve([values], mean)])
-            shown = found[:, (self.rounds >= 10) & np.isfinite(found[1])]
-            lines.append(Series(names[key], *shown, dashed="linucb" in key))
+            x, y, low, high = found[:, (self.rounds >= 10) & np.isfinite(found[1])]
+            lines.append(Series(names[key], x, y, low, high, dashed="linucb" in key))
         return lines
 
     def _over_random(self, key: str) -> np.ndarray:
@@ -195,13 +185,9 @@ class Against:
 
     def claims(self, reading: str) -> list[Claim]:
         """That more privacy costs more."""
-        key, name = {PUBLISHED: ("dgs", "LinUCB-DGS"), CODED: ("dgs-coded", "LinUCB-DGS as coded")}[
-            reading
-        ]
-        finals, source = (
-            self.finals(key),
-            f"{'' if reading == PUBLISHED else 'after '}{PAPER}, Figure 2 (a)",
-        )
+        key, name, _ = SCALES[reading]
+        finals = self.finals(key)
+        source = f"{'' if reading == PUBLISHED else 'after '}{PAPER}, Figure 2 (a)"
         strict, loose = self.epsilons[0], self.epsilons[-1]
         return [
             Claim(
@@ -226,13 +212,10 @@ class Against:
     def exhibit(self) -> Exhibit:
         """Regret of all at every epsilon."""
         lines = []
-        for key, name in (
-            ("dgs", "LinUCB-DGS"),
-            ("dgs-coded", "LinUCB-DGS as coded"),
-            ("tree", "Private LinUCB"),
-        ):
-            found = np.array([measured([final], mean) for final in self.finals(key)])
-            lines.append(Series(name, np.array(self.epsilons), *found.T, marks=True))
+        named = {key: name for key, name, _ in SCALES.values()} | {"tree": "Private LinUCB"}
+        for key, name in named.items():
+            y, low, high = np.array([measured([final], mean) for final in self.finals(key)]).T
+            lines.append(Series(name, np.array(self.epsilons), y, low, high, marks=True))
         title = f"{self.world.title}, {spoken(self.world.horizon)} rounds"
         return Exhibit(
             "figure-2a",

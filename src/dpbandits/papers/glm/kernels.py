@@ -318,11 +318,7 @@ def _condition(root: Matrix, inverse_root: Matrix) -> float:
 def _solve(params: WeightedParams, public: WeightedPublic) -> None:
     """Move the estimate by A^1/2 H^-1 A^-1/2 y / W, and fill T."""
     d, work, turn = params.dimension, public.work, public.linear.inverse[0]
-    root, inverse_root, product = (
-        public.lens[_root(d)],
-        public.inverse_root,
-        work[WORK.product],
-    )
+    root, inverse_root, product = public.lens[_root(d)], public.inverse_root, work[WORK.product]
     _of_eigenvalues(work, -1.0, public.facts[OWN.ridge], work[WORK.turned])
     _multiply(inverse_root, work[WORK.turned], product)
     _multiply(product, root, turn)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
@@ -94,6 +94,7 @@ def plan(size: Size) -> Plan:
         *(_conditioned(decay, horizon) for decay in DECAYS),
         *(_misspecified(link, horizon) for link in LINKS),
     ]
+    people = (QUICK_PEOPLE, QUICK_REPEATS) if quick else (PEOPLE, REPEATS)
     seeds = [size.seed + 10**6 * i for i in range(count)]
     cells = [cell for setting in settings for cell in _cells(setting, seeds, horizon)]
     return Plan(
@@ -103,7 +104,7 @@ def plan(size: Size) -> Plan:
             " joint privacy falls as a run grows, and what local privacy costs beside it."
         ),
         cells=cells,
-        assess=partial(_assess, settings, horizon, _regressions(quick, size.seed)),
+        assess=partial(_assess, settings, horizon, people, size.seed),
         notes=[
             (
                 f"{ARMS} arms with fresh features, d = {DIMENSION}, |θ| = {NORM:g}, {count} random"
@@ -195,7 +196,7 @@ def _cells(setting: Setting, seeds: Sequence[int], horizon: int) -> list[Cell]:
 
 
 def _assess(
-    settings: Sequence[Setting], horizon: int, regressions: _Regressions, results: Results
+    settings: Sequence[Setting], horizon: int, people: tuple[int, int], seed: int, results: Results
 ) -> Findings:
     by_reading = {
         reading: [one for one in settings if one.reading == reading] for reading in READINGS
@@ -204,7 +205,7 @@ def _assess(
     claims += _local(by_reading[LOCAL], horizon, results)
     claims += _spectra(by_reading[CONDITIONED], horizon, results)
     claims += [claim for one in by_reading[MISSPECIFIED] for claim in _wrong(one, results)]
-    claims += _weighted(regressions)
+    claims += _weighted(*people, seed)
     exhibits = [
         figure(
             f"figure-{i}",
@@ -263,10 +264,7 @@ def _vanishing(setting: Setting, horizon: int, results: Results) -> list[Claim]:
             Expectation(high=0.0, strict=True),
             over_random=results.over_random(setting.key(name)),
         )
-        for name, words in (
-            (_PUBLIC, "private rewards"),
-            (_JOINT, "private rewards and features"),
-        )
+        for name, words in ((_PUBLIC, "private rewards"), (_JOINT, "private rewards and features"))
     ]
 
 
@@ -340,22 +338,8 @@ def _wrong(setting: Setting, results: Results) -> list[Claim]:
     ]
 
 
-class _Regressions(NamedTuple):
-    """What to compare, in each model of trust."""
-
-    people: int
-    repeats: int
-    seed: int
-
-
-def _regressions(quick: bool, seed: int) -> _Regressions:
-    size = (QUICK_PEOPLE, QUICK_REPEATS) if quick else (PEOPLE, REPEATS)
-    return _Regressions(*size, seed)
-
-
-def _weighted(regressions: _Regressions) -> list[Claim]:
+def _weighted(people: int, repeats: int, seed: int) -> list[Claim]:
     """Both with the best of as many settings, chosen by the true error."""
-    people, repeats, seed = regressions
     quantile = student.ppf(0.5 + VERDICT_CONFIDENCE / 2.0, repeats - 1)
     claims = []
     for trust_model in ("central", "local"):

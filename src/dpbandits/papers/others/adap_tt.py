@@ -48,12 +48,19 @@ from ...algorithms.bases.identification import price_of_batches
 from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise_arm
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
-from ...policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
+from ...policies import ArmEstimates, Card, Erratum, Kernels, Options, Policy, Statistic, register
 from ...privacy.budgets import PureDP
 from ...protocol import Contexts, Row
 from ...session.estimates import standard_error
 from ...validation import real
-from .errata import ADAP_TT
+
+_ERRATUM = Erratum(
+    "AdaP-TT",
+    (
+        "The threshold of experiments is no bound.",
+        "AdaPTT has a threshold that is proved",
+    ),
+)
 
 
 class AdaPTTParams(NamedTuple):
@@ -255,7 +262,7 @@ class AdaPTT(Policy):
         ),
         proof="dpbandits.papers.others.adap_tt; parallel composition as in Azize et al. (2023)",
         noise=("Laplace",),
-        errata=(ADAP_TT,),
+        errata=(_ERRATUM,),
     )
     kernels = Kernels(
         init=init,

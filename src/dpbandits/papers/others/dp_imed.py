@@ -31,9 +31,10 @@ from ...algorithms.arms.law import MERGED
 from ...algorithms.arms.memories import adding, keep
 from ...algorithms.maths.divergences import bernoulli_kl, kl_upper_bound
 from ...kernel import Kernel, kernel
-from ...policies import given, like, preset
+from ...policies import Erratum, given, like, preset
 from ...protocol import own_alone
-from .errata import DP_IMED
+
+_ERRATUM = Erratum("DP-KLUCB and DP-IMED", ("The noise of many sums is taken for that of one.",))
 
 
 @kernel
@@ -140,7 +141,7 @@ def _added(name: str, index: type[Index], what: str) -> Any:
             "title": f"{what} on noisy sums that are added up",
             "source": f"{DPIMEDIndex.source} (NeurIPS)",
             "noise": ("Laplace",),
-            "errata": (DP_IMED,),
+            "errata": (_ERRATUM,),
         },
         index=index(),
         memory=Add(),

@@ -32,10 +32,18 @@ from ...algorithms.bases.quotas import CLOCK, FOREVER, choose, hold_rounds, reco
 from ...algorithms.bases.shuffled import ShuffledPolicy, shuffled_card
 from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise
 from ...kernel import Vector, kernel
-from ...policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
+from ...policies import ArmEstimates, Card, Erratum, Kernels, Options, Policy, Statistic, register
 from ...privacy.budgets import PureDP
 from ...validation import integer, real
-from .errata import DP_SE
+
+_ERRATUM = Erratum(
+    "DP-SE",
+    (
+        "The noise must be independent for every arm.",
+        "One public implementation draws a single Laplace variable for the whole vector, which"
+        " cancels in every comparison of arms: it is not private.",
+    ),
+)
 
 
 class EliminationParams(NamedTuple):
@@ -193,7 +201,7 @@ class DPSE(_Elimination):
             " Appendix D"
         ),
         noise=("Laplace",),
-        errata=(DP_SE,),
+        errata=(_ERRATUM,),
     )
     kernels = Kernels(
         init=init,

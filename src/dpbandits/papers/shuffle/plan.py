@@ -169,17 +169,15 @@ def _published(dimension: int, budget: ApproxDP, horizon: int) -> Setting:
     """As in the theorems of the paper, and of those that it compares with."""
     shape = _shape(dimension, budget, horizon)
     paper = {**shape, "calibration": "paper"}
-    policies: dict[str, ContextualPolicy] = {
-        _OPEN: LinUCB(ARMS, dimension),
-        "jdp": LinUCBJDP(**paper, name=_named("jdp, published", dimension)),
-        "amp": LinUCBSDP(
-            **paper, batch=BATCH, protocol="reports", name=_named("amp, published", dimension)
-        ),
-        "vec": LinUCBSDP(
-            **paper, batch=BATCH, protocol="bits", name=_named("vec, published", dimension)
-        ),
-        "ldp": LinUCBLDP(**paper, name=_named("ldp, published", dimension)),
+    made: dict[str, Any] = {
+        "jdp": LinUCBJDP,
+        "amp": partial(LinUCBSDP, batch=BATCH, protocol="reports"),
+        "vec": partial(LinUCBSDP, batch=BATCH, protocol="bits"),
+        "ldp": LinUCBLDP,
     }
+    policies: dict[str, ContextualPolicy] = {_OPEN: LinUCB(ARMS, dimension)}
+    for key, make in made.items():
+        policies[key] = make(**paper, name=_named(f"{key}, published", dimension))
     pairs = [(_OPEN, "jdp"), ("jdp", "amp"), ("amp", "ldp"), ("jdp", "vec"), ("vec", "ldp")]
     return Setting(PUBLISHED, dimension, budget, policies, pairs)
 
