@@ -6,15 +6,13 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import ArgumentError, DPBanditsError
-from ..validation import close_name
 
 if TYPE_CHECKING:
-    from ..policies import Policy
     from ..privacy import Budget
 
 WRONG_INPUT, INTERRUPTED = 2, 130
@@ -70,14 +68,11 @@ def clear_errors(interrupted: str = "Interrupted: nothing was written.") -> Iter
         raise typer.Exit(INTERRUPTED) from None
 
 
-def policy_class(name: str) -> type[Policy]:
-    """The policy of that name."""
-    from ..policies import registered
+def policy_class(name: str) -> Any:
+    """The policy of that name: a class, or a preset, which is called alike."""
+    from ..policies import find
 
-    known = registered()
-    if name not in known:
-        raise ArgumentError(f"there is no policy {name!r}; {close_name(name, known)}")
-    return known[name]
+    return find(name)
 
 
 def budget_of(text: str) -> Budget:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from ..errors import ArgumentError
@@ -26,13 +27,18 @@ class Trust(StrEnum):
     local = "local"
 
 
-class Contexts(StrEnum):
-    """The values of ``--contexts``."""
+class Protects(StrEnum):
+    """The values of ``--protects``."""
 
-    none = "none"
-    fixed = "fixed"
-    public = "public"
-    private = "private"
+    rewards = "rewards"
+    both = "contexts and rewards"
+
+
+class Goal(StrEnum):
+    """The values of ``--goal``."""
+
+    regret = "regret"
+    best_arm = "best arm"
 
 
 def _numbers(text: str) -> list[float]:
@@ -70,23 +76,28 @@ def plan(
         ),
     ] = None,
     trust: Annotated[Trust | None, typer.Option(help="Who may see raw rewards.")] = None,
-    any_rewards: Annotated[
-        bool,
-        typer.Option("--any-rewards", help="Nobody promised that rewards follow a law."),
-    ] = False,
-    rounds_per_change: Annotated[
-        int | None,
-        typer.Option(min=1, help="The best arm may change, about once in so many rounds."),
-    ] = None,
-    contexts: Annotated[
-        Contexts | None, typer.Option(help="What is known before a choice, and who may see it.")
-    ] = None,
-    dimension: Annotated[
-        int | None, typer.Option(min=1, help="Of public or private contexts.")
+    protects: Annotated[
+        Protects | None, typer.Option(help="What of a person is private.", show_default=False)
     ] = None,
     features: Annotated[
-        Path | None,
-        typer.Option(help="Text table of fixed features of the arms: a row of numbers for each."),
+        str | None,
+        typer.Option(
+            help="How many numbers are known of each arm in every round; or a text table of"
+            " features that never change, a row of numbers for each arm."
+        ),
+    ] = None,
+    person: Annotated[
+        int | None, typer.Option(min=1, help="How many numbers are known of a person.")
+    ] = None,
+    link: Annotated[
+        str | None, typer.Option(help="Such as logistic: how mean rewards follow from features.")
+    ] = None,
+    drift: Annotated[
+        str | None,
+        typer.Option(
+            help="About every how many rounds the best arm may change; any where rewards follow no"
+            " law."
+        ),
     ] = None,
     separator: Separator = ",",
     decimal: Decimal = ".",
@@ -99,9 +110,9 @@ def plan(
             help="Experts keep to their advice for as many rounds as a batch has, or for ever.",
         ),
     ] = False,
-    best_arm: Annotated[
-        bool, typer.Option("--best-arm", help="Search for the best arm, and not for reward.")
-    ] = False,
+    goal: Annotated[
+        Goal | None, typer.Option(help="To lose little, or to find the best arm.")
+    ] = None,
     failure_probability: Annotated[
         float | None, typer.Option(help="Of a search; 0.05 by default.", show_default=False)
     ] = None,
@@ -123,17 +134,15 @@ def plan(
 
     Regret is measured where the means of arms are given, or their gaps, or a study.
     """
-    if any_rewards and rounds_per_change:
-        raise typer.BadParameter("--any-rewards and --rounds-per-change exclude each other")
     known = {
-        "trust_model": trust and trust.value,
-        "rewards": "any" if any_rewards else "changing" if rounds_per_change else None,
-        "rounds_per_change": rounds_per_change,
-        "contexts": contexts and contexts.value,
-        "dimension": dimension,
-        "n_experts": experts,
+        "trust": trust and trust.value,
+        "protects": protects and protects.value,
+        "person": person,
+        "experts": experts,
+        "link": link,
+        "goal": goal and goal.value,
+        "drift": int(drift) if drift and drift.isdecimal() else drift,
         "standing_advice": standing_advice or None,
-        "best_arm": best_arm or None,
         "failure_probability": failure_probability,
         "gaps": gaps,
     }
@@ -164,7 +173,7 @@ def plan(
 def _described(
     arms: int | None,
     means: list[float] | None,
-    features: Path | None,
+    features: str | None,
     marks: dict[str, Any],
     given: dict[str, Any],
 ) -> Setting:
@@ -173,8 +182,9 @@ def _described(
     from ..planning import Setting
 
     if features is not None:
-        given = {**given, "features": _read(features, marks), "contexts": "fixed"}
-    told = [len(given[name]) for name in ("gaps", "features") if name in given]
+        number = int(features) if features.isdecimal() else None
+        given = {**given, "features": number or _read(Path(features), marks)}
+    told = [len(given[name]) for name in ("gaps", "features") if np.ndim(given.get(name, 0))]
     told += [len(means)] if means else []
     counts = {count for count in (arms, *told) if count is not None}
     if len(counts) != 1:

@@ -16,9 +16,12 @@ open = true                     # and once without privacy
 kind = "Bernoulli"
 means = [0.6, 0.5]
 
-[[policies]]
-kind = "AdaCUCB"
-forget = false
+[bandit]                        # the default of the setting, in the words of ``bandit``
+trust = "central"
+
+[[policies]]                    # a policy of ``dpbandits list``, or a class with its parts
+kind = "Arms"
+index = {kind = "UCB", alpha = 1.5}
 budgets.zcdp = [0.5]            # instead of the study's
 """
 
@@ -30,19 +33,18 @@ import sys
 import tomllib
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from ..environments import ArmsEnvironment, ContextEnvironment, LoggedTrial
-from ..errors import BudgetWarning, StudyError
-from ..policies import Options, Policy, registered
+from ..errors import ArgumentError, BudgetWarning, StudyError
+from ..policies import DecisionProblem, Policy, find
 from ..privacy import Budget
 from ..privacy.budgets import examples
 from ..simulation.parallel import shared_name
-from ..validation import close_name
 from .building import Problems, build
 from .cautions import cautions
 from .schema import (
@@ -52,6 +54,7 @@ from .schema import (
     StudyForm,
     WorldEntry,
     form_problems,
+    without_name,
 )
 from .worlds import Worlds, read_worlds
 
@@ -60,6 +63,7 @@ DEMO = Path(__file__).with_name("demo.toml")
 # A study sets the first three itself; noise is always simulated, from the study's seed.
 _NOT_IN_FILES = {"n_arms", "n_experts", "dimension", "budget", "seed", "noise", "grid"}
 _ANY_HORIZON = 1000
+_WORDS = {one.name for one in fields(DecisionProblem)} - {"arms"}
 
 M = TypeVar("M")
 
@@ -172,6 +176,9 @@ def _parse(
     before_policies: Callable[[], None] = lambda: None,
 ) -> Study:
     problems = Problems()
+    if isinstance(alone := data.get("bandit"), dict):  # which is one policy more
+        others = {name: value for name, value in data.items() if name != "bandit"}
+        data = {**others, "policies": [{"kind": "bandit", **alone}, *data.get("policies", [])]}
     try:
         form = StudyForm.model_validate(data)
     except ValidationError as error:
@@ -263,18 +270,16 @@ def _policies(
     horizon: int | None,
     problems: Problems,
 ) -> list[Policy]:
-    kinds = registered()
     seen: dict[str, str] = {}
     policies = []
     for place, entry in entries:
-        if entry.kind not in kinds:
-            problems.add(
-                f"{place}.kind",
-                f"there is no policy {entry.kind!r}; {close_name(entry.kind, kinds)}",
-            )
+        try:
+            cls, given = _asked(entry, worlds)
+        except ArgumentError as error:
+            name = error.argument or "kind"
+            problems.add(f"{place}.{name}", without_name(error) if error.argument else str(error))
             continue
-        cls = kinds[entry.kind]
-        known, given = _policy_arguments(cls), entry.arguments
+        known = set(inspect.signature(cls).parameters) - _NOT_IN_FILES
         for name in sorted(given.keys() & (_NOT_IN_FILES | (_of_budgets() - known))):
             problems.add(f"{place}.{name}", _elsewhere(name, cls))
             del given[name]
@@ -305,6 +310,32 @@ def _policies(
     return policies
 
 
+def _asked(entry: PolicyEntry, worlds: Worlds) -> tuple[Any, dict[str, Any]]:
+    """The policy of an entry, and its arguments; ``kind = "bandit"`` is the default of a setting,
+    in the words of ``bandit``, of which the environments say some.
+
+    Raises:
+        ArgumentError: there is no such policy, or a word is wrong.
+    """
+    given = entry.arguments
+    if entry.kind != "bandit":
+        return find(entry.kind), given
+    words = {name: given.pop(name) for name in _WORDS & given.keys()}
+    seen = {} if "person" in words else worlds.words
+    problem = DecisionProblem(worlds.n_arms, **{**seen, **words})
+    found = problem.the_default()
+    cls = found.policy_class
+    taken = inspect.signature(cls).parameters
+    told = {
+        name: one
+        for name, one in problem.given.items()
+        if name in taken and name not in _NOT_IN_FILES | {"arms"}
+    }
+    if "answers_within" in given:
+        told["patience"] = given.pop("answers_within")
+    return cls, {**found.arguments, **told, **given}
+
+
 def _elsewhere(name: str, cls: type[Policy]) -> str:
     """Where that stands which is no argument of a policy in a file."""
     if name not in _of_budgets():
@@ -320,18 +351,6 @@ def _elsewhere(name: str, cls: type[Policy]) -> str:
 def _of_budgets() -> set[str]:
     """What belongs to a budget, and not to a policy."""
     return {"budget"} | {name for budget in examples() for name in vars(budget)}
-
-
-def _policy_arguments(cls: type[Policy]) -> set[str]:
-    """The names of what a class takes: its own, and those of its ``options``, such as
-    ``LinearOptions``.
-    """
-    own = inspect.signature(cls).parameters
-    shared = get_args(get_type_hints(cls.__init__).get("options"))
-    options = shared[0] if shared else Options
-    return (
-        {name for name in own if name != "options"} | set(get_type_hints(options))
-    ) - _NOT_IN_FILES
 
 
 def _budgets_for(

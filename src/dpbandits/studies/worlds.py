@@ -86,6 +86,15 @@ class Worlds:
         )
         return found[0] if alike else None
 
+    @property
+    def words(self) -> dict[str, Any]:
+        """What the environments say of a setting, in the words of ``bandit``."""
+        if self.features is not None:
+            return {"features": self.features}
+        shown = what_is_shown(self.simulated[0]) if self.simulated else ""
+        name = {"advice": "experts", "contexts": "features"}.get(shown)
+        return {} if name is None else {name: self.dimension}
+
     def arguments_for(self, cls: type[Policy]) -> dict[str, Any]:
         """What a policy of the class is built with in these environments."""
         known = inspect.signature(cls).parameters
