@@ -51,9 +51,9 @@ from ..bases.schedules import next_release
 from ..bases.sums import summarise
 from ..maths.ridge import (
     dot,
-    draw_parameter,
     least_divergent_at_once,
     most_optimistic_at_once,
+    prepare_draw,
 )
 from .regression import regress, regress_all
 from .state import CLOCK, FACTS, Params, Public, Raw, statistic_size
@@ -198,7 +198,7 @@ def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator
         believed = public.estimate[block_of(m, params.dimension)]
         factor, inverse, sample = public.factor[m], public.inverse[m], public.sample[m]
         spread = params.radius_scale * public.facts[FACTS.spread, m]
-        draw_parameter(believed, factor, inverse, scatter, spread, sample, noise, rng)
+        prepare_draw(believed, factor, inverse, scatter, spread, sample, noise, rng)
 
 
 @kernel

@@ -365,7 +365,7 @@ def least_divergent_at_once(
 
 
 @kernel
-def draw_parameter(
+def prepare_draw(
     estimate: Vector,
     factor: Matrix,
     inverse: Matrix,
