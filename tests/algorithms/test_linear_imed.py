@@ -22,6 +22,7 @@ from sides import public_of, release_of
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, PureDP
 from dpbandits.algorithms import LinearIMED, LinearIMEDJDP, MergedLinearIMED
+from dpbandits.algorithms.linear.state import LinearParams
 from dpbandits.algorithms.maths.ridge import inverse_norm_bound, least_divergent_at_once
 from dpbandits.environments import Bernoulli, GaussianContexts, LinearArms, PoolContexts
 from dpbandits.papers.concentrated import AdaCGOPE, HannaGOPE
@@ -77,8 +78,10 @@ def test_the_least_index_is_found(k, d, models):
         paying = max(min(rounds, (horizon - rounds) / 10), 1)
         index = lack**2 / (2 * w2) - np.log(np.maximum(w2 / q, scatter[own] ** 2 / paying))
         index += np.where(lack > 0, margin, 0)
-        given = (x, theta.ravel(), inverse, longest, scatter, noise, spread, rounds, horizon)
-        given += (share, margin, math.sqrt(s2), middle, half)
+        params = LinearParams(*[0] * 5, math.sqrt(s2), *[0] * 3)._replace(
+            horizon=horizon, share=share, margin=margin, middle=middle, half=half
+        )
+        given = (params, x, theta.ravel(), inverse, longest, scatter, noise, spread, rounds)
         arm = least_divergent_at_once(*given)
         assert index[arm] <= index.min() + 1e-9 * abs(index.min())
         played.add(arm)

@@ -150,7 +150,7 @@ DOOR = "rooms.py"  # alone knows where papers are
 ROOMS = {path.name for path in (SOURCE / "papers").iterdir() if path.is_dir()}
 SIMULATED = ("papers/glm/designs.py",)  # people who do not exist, as in environments
 # What families of algorithms share, each to be used by those to its right and by families.
-SHARED_BY_FAMILIES = ("maths", "bases")
+SHARED_BY_FAMILIES = ("maths", "exploration", "bases")
 GENERALISED = {
     "exp4": ("adversarial",),
     "glm": ("hidden",),

@@ -6,10 +6,38 @@ With the estimate, V and the noise of a release, ``x`` the features of an arm:
 * ``Optimism``: the arm of highest <x, estimate> + radius |x|_{V^-1}, plus what the noise may amount
   to.
 * ``Sampling``: the best arm for one draw from N(estimate, s^2 V^-1 + v^2 V^-2).
-* ``Divergence``: the arm of least D^2 / (2 w^2) - ln(w^2 / s^2) + ln margin.
+* ``Divergence``: the arm of least D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, see below.
 
-They work on what was released, hence on public quantities: privacy is that of the class, whichever
-it explores by.  Arguments that are None are the class's own best constants.
+They look at what was released, and at the features that the person shows whom they choose for:
+privacy is that of the class, whichever it explores by.  Arguments that are None are the class's own
+best constants.
+
+**Divergence** is IMED (Honda & Takemura 2015; for linear models Bian & Tan 2024): w^2 = alpha s_x^2
+|x|^2_{V^-1}, s_x is the scatter of rewards, and D what <x, estimate> lacks to the best, for which
+the margin is left out.  An arm is tried as often as it takes to say that it is worse, about as
+surely as the best one is known, and only if its variance is more than ``margin`` times that of the
+best.  w is the error that rewards make in one direction, and no bound for all at once: exploration
+ends by itself where contexts are diverse enough to teach everything, and goes on, logarithmically,
+where they are not.  Bian & Tan have a confidence radius, of order sqrt(d ln T), in place of s_x.
+There is no regret theorem: alpha = 1 is the law of normal rewards, and the constants were chosen by
+measurement (``docs/contexts/exploration.md``).  What noise does to D and w is said by classes.
+
+*Rounds that pay.*  s_x^2 / w^2 is a number of rounds, how well an arm is known.  No arm counts as
+known by more than n / alpha of them, with n = min(t, (T - t) / 10) after t rounds of a horizon of
+T, or t without one.  Without that, features of nothing at all would be known for ever, and all
+others be tried for as long.  What is learned of another arm pays in the T - t rounds that remain,
+however well the best one is known, as for a Gittins index (Lattimore 2016, Regret Analysis of the
+Finite-Horizon Gittins Index Strategy for Multi-Armed Bandits).  T is an argument, and t and V are
+public.  Where contexts are few this is a fifth to a third less regret, with shorter tails, because
+alpha may be larger; where a gap is so small that T D^2 / s^2 is below a hundred or so, some runs
+never find out.
+
+*Scatter.*  Rewards in [lo, hi] whose mean is m have a variance of at most (hi - m) (m - lo) (Bhatia
+& Davis 2000), with m in the middle (hi - lo)^2 / 4.  s_x^2 is the largest for means within two
+standard deviations of <x, estimate>, those of rewards, for which s counts, and of the noise; or
+s^2, if that is less.  An arm that happens to look extreme need not be so, hence these two.  The
+regression weighs all rewards alike, and what it errs by along x comes mostly from rewards of
+features like x, which have about that scatter; that this is so is no theorem.
 """
 
 from __future__ import annotations

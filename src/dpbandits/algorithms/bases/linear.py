@@ -152,7 +152,6 @@ class LinearPolicy(ContextualPolicy):
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}  # with their defaults
     _covers: ClassVar[bool] = False  # whether its radius, as it is by default, is proved to hold
-    _searches: ClassVar[bool] = False  # whether ``choose`` has a place for ``most_optimistic``
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         own = taken(options, self._options)
@@ -239,6 +238,11 @@ class LinearPolicy(ContextualPolicy):
         return plan.noise_std(self.channel, self.statistic.max_sensitivity)
 
     # What follows -----------------------------------------------------------------------------
+
+    @property
+    def _searches(self) -> bool:
+        """Whether ``choose`` has a place for ``most_optimistic``."""
+        return False
 
     @property
     def driven(self) -> Kernels:

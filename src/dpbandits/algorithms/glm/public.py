@@ -40,7 +40,7 @@ from ...policies import (
     like,
     preset,
 )
-from ...policies.parts import Part, part
+from ...policies.parts import part
 from ...privacy.budgets import Budget
 from ...validation import choice, integer, real
 from ..bases.contextual import within_bound
@@ -325,9 +325,10 @@ class GLM(LinearPolicy):
     _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": RADIUS["parameter_bound"]}
 
     @classmethod
-    def composition(cls, *, explore: Part, link: str = "logistic", **_: Any) -> Composition:
+    def composition(cls, *, explore: Any, link: str = "logistic", **_: Any) -> Composition:
         """Kernels and card of a combination."""
-        return _composed(type(explore), link_of(link))
+        kind: Any = type(explore)
+        return _composed(kind, link_of(link))
 
     def __init__(
         self,
@@ -344,18 +345,18 @@ class GLM(LinearPolicy):
         models: str = "shared",
         **options: Unpack[LinkOptions],
     ) -> None:
-        explore = resolved(part("explore", explore, (Optimism, Sampling)), "GLM")
+        how: Any = part("explore", explore, (Optimism, Sampling))
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
-            "explore": explore,
+            "explore": resolved(how, "GLM"),
             **running_sum(integer("horizon", horizon, 1, MOST_ROUNDS), counter),
             "models": choice("models", models, ("shared", "disjoint")),
             "link": link,
             "batch": integer("batch", batch, 1, MOST_ROUNDS),
             "growth": real("growth", growth, 0.01, 1e6),
         }
-        composition = self.composition(explore=explore, link=link)
+        composition = self.composition(explore=how, link=link)
         super().__init__(own, budget=budget, composition=composition, **options)
 
     @property

@@ -53,7 +53,7 @@ from ..maths.ridge import (
     dot,
     least_divergent_at_once,
     most_optimistic_at_once,
-    turn_draw,
+    prepare_draw,
 )
 from .regression import regress, regress_all
 from .state import CLOCK, FACTS, Params, Public, Raw, statistic_size
@@ -195,12 +195,10 @@ def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator
     """``prepare``: every theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
     noise, scatter = public.sample[params.n_models], params.radius_scale * params.subgaussian
     for m in range(params.n_models):
-        sample, block = public.sample[m], block_of(m, params.dimension)
+        believed = public.estimate[block_of(m, params.dimension)]
+        factor, inverse, sample = public.factor[m], public.inverse[m], public.sample[m]
         spread = params.radius_scale * public.facts[FACTS.spread, m]
-        for i in range(sample.size):
-            sample[i] = scatter * rng.standard_normal()
-            noise[i] = spread * rng.standard_normal()
-        turn_draw(public.estimate[block], public.factor[m], public.inverse[m], sample, noise)
+        prepare_draw(believed, factor, inverse, scatter, spread, sample, noise, rng)
 
 
 @kernel
@@ -244,6 +242,7 @@ def choose_divergent(
         return choose_sampled(params, public, contexts, rng)
     facts = public.facts
     arm = least_divergent_at_once(
+        params,
         contexts,
         public.estimate,
         public.inverse,
@@ -252,12 +251,6 @@ def choose_divergent(
         facts[FACTS.gap],
         facts[FACTS.bias],
         float(public.clock[CLOCK.rounds]),
-        params.horizon,
-        params.share,
-        params.margin,
-        params.subgaussian,
-        params.middle,
-        params.half,
     )
     return arm, 1.0
 

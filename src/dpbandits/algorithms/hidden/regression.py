@@ -25,7 +25,7 @@ lambda + k.  So of every x, |x|_{V^-1} stays below sqrt(1 + s) |x|_{V'^-1} where
 whatever the noise.  That det V' <= (1 + s) det V
 (Abbasi-Yadkori et al., Section 5.1) says so only where V' >= V, which noise breaks.
 
-**IMED** (``linucb.imed``) plays arg min of D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, without
+**IMED** (``exploration``) plays arg min of D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, without
 margin for the best, with D what <x, theta^> lacks to it, s_x the scatter of rewards with such a
 mean, and for w^2 what is to be explored of the variance of its error, alpha times
 

@@ -40,11 +40,11 @@ from ..maths.dense import factorise, invert
 from ..maths.ridge import (
     add_observation,
     dot,
-    draw_parameter,
     inverse_norm_bound,
     least_divergent_at_once,
     most_optimistic_at_once,
     multiply,
+    prepare_draw,
     smallest_eigenvalue,
     update_factor,
 )
@@ -162,7 +162,7 @@ def choose_sampled(
             believed = public.estimate[block_of(a, params.dimension)]
             factor, inverse = public.factor[a], public.inverse[a]
             scatter, spread = facts[FACTS.radius, a], facts[FACTS.spread, a]
-            draw_parameter(believed, factor, inverse, scatter, spread, sample, noise, rng)
+            prepare_draw(believed, factor, inverse, scatter, spread, sample, noise, rng)
         index = dot(contexts[a], sample)
         if index > best:
             best, arm = index, a
@@ -178,6 +178,7 @@ def choose_divergent(
     for m in range(params.n_models):
         rounds += public.clock[CLOCK.rounds, m]
     arm = least_divergent_at_once(
+        params,
         contexts,
         public.estimate,
         public.inverse,
@@ -186,12 +187,6 @@ def choose_divergent(
         facts[FACTS.gap],
         facts[FACTS.spread],
         float(rounds),
-        params.horizon,
-        params.share,
-        params.margin,
-        params.subgaussian,
-        params.middle,
-        params.half,
     )
     return arm, 1.0
 

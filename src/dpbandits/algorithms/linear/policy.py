@@ -139,7 +139,7 @@ class Linear(LinearPolicy):
 
     @classmethod
     def composition(
-        cls, *, explore: Part, updates: Part, models: str = "shared", **_: Any
+        cls, *, explore: Any, updates: Any, models: str = "shared", **_: Any
     ) -> Composition:
         """Kernels and card of a combination.
 
@@ -152,7 +152,8 @@ class Linear(LinearPolicy):
                 " 'disjoint'; updates=EveryAnswer() has both",
                 "models",
             )
-        return _composed(type(updates), type(explore), models)
+        kinds: Any = type(updates), type(explore)
+        return _composed(*kinds, models)
 
     def __init__(
         self,
@@ -167,28 +168,24 @@ class Linear(LinearPolicy):
         counter: str | None = None,
         **options: Unpack[ModelOptions],
     ) -> None:
-        updates = part("updates", updates, (EveryAnswer, Switching))
-        explore = part("explore", explore, EXPLORATIONS)
-        pair = f"{type(explore).__name__} with {type(updates).__name__}()"
-        explore = resolved(explore, pair, **_CONSTANTS[type(updates), type(explore)])
-        if isinstance(updates, Switching):
-            if updates.growth is None:
-                updates = Switching(0.4 if isinstance(explore, Divergence) else 1.0)
+        when: Any = part("updates", updates, (EveryAnswer, Switching))
+        how: Any = part("explore", explore, EXPLORATIONS)
+        pair = f"{type(how).__name__} with {type(when).__name__}()"
+        how = resolved(how, pair, **_CONSTANTS[type(when), type(how)])
+        if isinstance(when, Switching):
+            if when.growth is None:
+                when = Switching(0.4 if isinstance(how, Divergence) else 1.0)
             _refuse_unplanned(horizon, counter, budget)
-        if isinstance(explore, Optimism) and explore.radius == "published":
-            _refuse_unpublished(updates, counter, budget)
-        parts = {
-            "explore": explore,
-            "updates": updates,
+        if isinstance(how, Optimism) and how.radius == "published":
+            _refuse_unpublished(when, counter, budget)
+        parts: dict[str, Any] = {
+            "explore": how,
+            "updates": when,
             "models": choice("models", models, ("shared", "disjoint")),
         }
+        arms = {"n_arms": n_arms, "dimension": dimension}
         super().__init__(
-            {
-                "n_arms": n_arms,
-                "dimension": dimension,
-                **parts,
-                **running_sum(horizon, counter),
-            },
+            {**arms, **parts, **running_sum(horizon, counter)},
             budget=budget,
             composition=self.composition(**parts),
             **options,

@@ -13,6 +13,7 @@ _MODEL = "ridge subgaussian context_bound"
 _RADIUS = "parameter_bound failure_probability radius_scale"
 _MODELS = given("models", "shared", quiet=True)
 _OPEN = given("budget", None, values={None: None})
+_NOT_PRIVATE = {"noise": (), "trust_model": "none"}
 _COUNTERS = "; continual sums: dpbandits.privacy.continual"
 _BIAN_TAN = (
     "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for Linear"
@@ -21,6 +22,11 @@ _BIAN_TAN = (
 _OFUL = (
     "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic Bandits,"
 )
+
+
+def _published(source: str, **more: Any) -> dict[str, Any]:
+    """What is said of a preset: who published it, and has the proof."""
+    return {"source": source, "proof": "", **more}
 
 
 def _optimism(**radius: Any) -> Any:
@@ -36,13 +42,7 @@ LinUCB = preset(
 
     ``Linear`` with ``Optimism()`` and ``EveryAnswer()``; the private relative is ``PrivateLinUCB``.
     """,
-    about={
-        "title": "LinUCB, not private",
-        "source": f"{_OFUL} Theorem 2",
-        "proof": "",
-        "noise": (),
-        "trust_model": "none",
-    },
+    about=_published(f"{_OFUL} Theorem 2", title="LinUCB, not private", **_NOT_PRIVATE),
     example={"n_arms": 3, "dimension": 2},
     explore=_optimism(radius="safe"),
     updates=EveryAnswer(),
@@ -62,14 +62,11 @@ PrivateLinUCB = preset(
 
     ``Linear`` with ``Optimism()`` and ``EveryAnswer()``.
     """,
-    about={
-        "source": (
-            "Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via Differential"
-            f" Privacy{_COUNTERS}"
-        ),
-        "proof": "",
-        "errata": (LINPRIV,),
-    },
+    about=_published(
+        "Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via Differential Privacy"
+        f"{_COUNTERS}",
+        errata=(LINPRIV,),
+    ),
     explore=_optimism(
         radius=given("radius", "safe", values={"safe": "safe", "heuristic": "heuristic"})
     ),
@@ -86,14 +83,11 @@ LinearThompson = preset(
 
     ``Linear`` with ``Sampling()`` and ``EveryAnswer()``.
     """,
-    about={
-        "title": "linear Thompson sampling on a continual sum",
-        "source": (
-            "Agrawal & Goyal (2013), Thompson Sampling for Contextual Bandits with Linear Payoffs"
-            f"{_COUNTERS}"
-        ),
-        "proof": "",
-    },
+    about=_published(
+        "Agrawal & Goyal (2013), Thompson Sampling for Contextual Bandits with Linear Payoffs"
+        f"{_COUNTERS}",
+        title="linear Thompson sampling on a continual sum",
+    ),
     explore=like(Sampling, "inflation"),
     updates=EveryAnswer(),
     models=_MODELS,
@@ -107,7 +101,7 @@ LinearIMED = preset(
 
     ``Linear`` with ``Divergence()`` and ``EveryAnswer()``.
     """,
-    about={"source": f"{_BIAN_TAN}{_COUNTERS}", "proof": ""},
+    about=_published(f"{_BIAN_TAN}{_COUNTERS}"),
     explore=like(Divergence, alpha=given("alpha", 1.5), margin=given("margin", 2.0)),
     updates=EveryAnswer(),
     models=_MODELS,
@@ -121,13 +115,9 @@ RSOFUL = preset(
 
     ``Linear`` with ``Optimism()`` and ``Switching()``; the private relative is ``AdaCOFUL``.
     """,
-    about={
-        "title": "Rarely switching OFUL, not private",
-        "source": f"{_OFUL} Section 5.1",
-        "proof": "",
-        "noise": (),
-        "trust_model": "none",
-    },
+    about=_published(
+        f"{_OFUL} Section 5.1", title="Rarely switching OFUL, not private", **_NOT_PRIVATE
+    ),
     example={"n_arms": 3, "dimension": 2},
     explore=_optimism(radius="safe"),
     updates=like(Switching, growth=given("growth", 1.0)),
@@ -145,15 +135,12 @@ AdaCOFUL = preset(
     correlated noise and a radius that is proved to hold, "heuristic" one that claims no coverage,
     and "published" that of Appendix F, with independent noise in every episode.
     """,
-    about={
-        "title": "Rarely switching OFUL on noisy sums",
-        "source": (
-            "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3;"
-            " counters: dpbandits.privacy.continual"
-        ),
-        "proof": "",
-        "errata": (ADAC_OFUL,),
-    },
+    about=_published(
+        "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3; counters:"
+        " dpbandits.privacy.continual",
+        title="Rarely switching OFUL on noisy sums",
+        errata=(ADAC_OFUL,),
+    ),
     explore=_optimism(
         radius=given(
             "variant",
@@ -176,13 +163,10 @@ RSLinearIMED = preset(
 
     ``Linear`` with ``Divergence()`` and ``Switching()``.
     """,
-    about={
-        "source": (
-            f"{_BIAN_TAN}; releases: Azize & Basu (2024), Concentrated Differential Privacy for"
-            " Bandits, Theorem 3; counters: dpbandits.privacy.continual"
-        ),
-        "proof": "",
-    },
+    about=_published(
+        f"{_BIAN_TAN}; releases: Azize & Basu (2024), Concentrated Differential Privacy for"
+        " Bandits, Theorem 3; counters: dpbandits.privacy.continual"
+    ),
     explore=like(
         Divergence,
         alpha=given("alpha", 1.8),

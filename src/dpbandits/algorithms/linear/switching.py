@@ -56,10 +56,10 @@ from ..maths.dense import factorise, invert
 from ..maths.ridge import (
     add_observation,
     dot,
-    draw_parameter,
     inverse_norm_bound,
     least_divergent_at_once,
     multiply,
+    prepare_draw,
     smallest_eigenvalue,
 )
 from .state import LinearParams, LinearRaw, radius_of
@@ -159,7 +159,7 @@ def choose_sampled(
     """The best arm for one draw from N(estimate, s^2 V^-1 + v^2 V^-2), V of the last change."""
     sample, noise = public.scratch[0, : params.dimension], public.scratch[1, : params.dimension]
     scatter, spread = public.facts[FACTS.radius], params.radius_scale * params.spread
-    draw_parameter(
+    prepare_draw(
         public.estimate, public.factor, public.standing, scatter, spread, sample, noise, rng
     )
     best, arm = -np.inf, 0
@@ -177,6 +177,7 @@ def choose_divergent(
     """The arm of least index, see ``exploration``."""
     facts, d = public.facts, params.dimension
     arm = least_divergent_at_once(
+        params,
         contexts,
         public.estimate,
         public.inverse.reshape((1, d, d)),
@@ -185,12 +186,6 @@ def choose_divergent(
         facts[FACTS.noise : FACTS.noise + 1],
         facts[FACTS.spread : FACTS.spread + 1],
         float(public.clock[CLOCK.rounds]),
-        params.horizon,
-        params.share,
-        params.margin,
-        params.subgaussian,
-        params.middle,
-        params.half,
     )
     return arm, 1.0
 

@@ -6,6 +6,8 @@ with V = F F^T.  Nothing here allocates, and ``work`` arrays hold nothing betwee
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...kernel import Generator, Kernel, Matrices, Matrix, Vector, inlined, kernel, outlined
@@ -297,6 +299,7 @@ def largest_variance(mean: float, deviation: float, middle: float, half: float) 
 
 @outlined
 def least_divergent_at_once(
+    params: Any,
     contexts: Matrix,
     estimates: Vector,
     inverses: Matrices,
@@ -305,12 +308,6 @@ def least_divergent_at_once(
     noises: Vector,
     spreads: Vector,
     rounds: float,
-    horizon: float,
-    share: float,
-    margin: float,
-    subgaussian: float,
-    middle: float,
-    half: float,
 ) -> int:
     """arg min over arms of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / n), plus ``margin`` but for
     the best mean; of equals the first.  n = min(rounds, (horizon - rounds) / 10), at least 1: see
@@ -319,11 +316,13 @@ def least_divergent_at_once(
     w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r^2 = q |x|^2_{V^-1} and n^2 = noise
     |V^-1 x|^2; q is the variance of rewards in units of subgaussian^2, at most 1, that
     ``largest_variance`` allows; and D = 0 for the best mean, else what <x, estimate> lacks to it
-    and spread |V^-1 x|.  The rest is as in ``most_optimistic_at_once``.
+    and spread |V^-1 x|.  ``params`` has the numbers without an arm; the rest is as in
+    ``most_optimistic_at_once``.
     """
     n_arms, d = contexts.shape
-    best, unit = -np.inf, subgaussian * subgaussian
-    paying = max(min(rounds, _PAYING * (horizon - rounds)), 1.0)
+    share, middle, half = params.share, params.middle, params.half
+    best, unit = -np.inf, params.subgaussian * params.subgaussian
+    paying = max(min(rounds, _PAYING * (params.horizon - rounds)), 1.0)
     for a in range(n_arms):
         m = a if scatters.size > 1 else 0
         best = max(best, dot(contexts[a], estimates[m * d : (m + 1) * d]))
@@ -353,7 +352,7 @@ def least_divergent_at_once(
             length += turned * turned
         behind = 0.0
         if lack > 0.0:
-            lack, behind = lack + spread * np.sqrt(length), margin
+            lack, behind = lack + spread * np.sqrt(length), params.margin
         form = max(form, _SMALLEST)
         error = np.sqrt(unit * form + max(unit * noise, spread * spread) * length)
         ratio = min(largest_variance(mean, error, middle, half) / unit, 1.0)
@@ -366,19 +365,7 @@ def least_divergent_at_once(
 
 
 @kernel
-def turn_draw(
-    estimate: Vector, factor: Matrix, inverse: Matrix, sample: Vector, noise: Vector
-) -> None:
-    """Turn ``sample`` from N(0, s^2 I), with ``noise`` from N(0, v^2 I), into a draw from
-    N(estimate, s^2 V^-1 + v^2 V^-2).
-    """
-    solve_upper(factor, sample, sample.size)
-    for i in range(sample.size):
-        sample[i] += estimate[i] + dot(inverse[i], noise)
-
-
-@kernel
-def draw_parameter(
+def prepare_draw(
     estimate: Vector,
     factor: Matrix,
     inverse: Matrix,
@@ -394,4 +381,6 @@ def draw_parameter(
     for i in range(sample.size):
         sample[i] = scatter * rng.standard_normal()
         noise[i] = spread * rng.standard_normal()
-    turn_draw(estimate, factor, inverse, sample, noise)
+    solve_upper(factor, sample, sample.size)
+    for i in range(sample.size):
+        sample[i] += estimate[i] + dot(inverse[i], noise)

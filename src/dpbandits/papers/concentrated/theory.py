@@ -45,7 +45,7 @@ from typing import Any
 
 import numpy as np
 
-from ...algorithms import AdaCOFUL
+from ...algorithms import AdaCOFUL, Linear
 from ...privacy import Laplace
 from ...theory.bounds import Array, Values, bound, positive, valid
 from ...theory.promises import Applied, World, promises_of
@@ -389,7 +389,7 @@ def private_contexts(horizon: Values, rho: float) -> Values:
 
 
 @promises_of(AdaCOFUL)
-def _adac_oful(policy: AdaCOFUL, world: World) -> Iterator[Applied]:
+def _adac_oful(policy: Linear, world: World) -> Iterator[Applied]:
     if isinstance(policy.channel, Laplace):
         return  # Theorem 5 has normal noise, and no rho is that of other noise
     d = policy.params.dimension

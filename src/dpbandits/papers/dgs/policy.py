@@ -168,7 +168,6 @@ class LinUCBDGS(LinearPolicy):
         estimate=estimate,
         restart=restart,
     )
-    _searches = True
 
     def __init__(
         self,
@@ -405,6 +404,10 @@ class LinUCBDGS(LinearPolicy):
                 "sensitivity",
             )
         return -math.log(delta)
+
+    @property
+    def _searches(self) -> bool:
+        return True
 
     def _params(self) -> LinUCBDGSParams:
         lo, hi = self.reward_range
