@@ -151,10 +151,6 @@ def publish(params: StepwiseParams, public: StepwisePublic, memo: Vector, releas
     public.clock[CLOCK.fresh] = 0
 
 
-def _of(terms: Kernel, index: Kernel) -> Kernels:
-    return _kernels(bind(choose_highest, terms=terms, index=index))
-
-
 def _kernels(choose: Kernel) -> Kernels:
     return Kernels(
         init=init,
@@ -231,7 +227,7 @@ class LDPUCB(_Stepwise, LocalPolicy):
         trust_model="local",
         learns_at_once=True,
     )
-    kernels = _of(local_terms, local_index)
+    kernels = _kernels(bind(choose_highest, terms=local_terms, index=local_index))
 
     def __init__(
         self,
@@ -271,7 +267,7 @@ class UCB1(_Stepwise):
         trust_model="none",
         learns_at_once=True,
     )
-    kernels = _of(ucb_terms, ucb_index)
+    kernels = _kernels(bind(choose_highest, terms=ucb_terms, index=ucb_index))
 
     def __init__(
         self, n_arms: int, *, alpha: float = 2.0, budget: None = None, **options: Unpack[Options]
@@ -308,7 +304,7 @@ class KLUCB(_Stepwise):
         trust_model="none",
         learns_at_once=True,
     )
-    kernels = _of(kl_terms, kl_index)
+    kernels = _kernels(bind(choose_highest, terms=kl_terms, index=kl_index))
 
     def __init__(
         self, n_arms: int, *, c: float = 0.0, budget: None = None, **options: Unpack[Options]

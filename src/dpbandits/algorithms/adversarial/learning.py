@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,6 +23,11 @@ _CHECKS: dict[str, Callable[[Any], float]] = {
     "sigma": lambda sigma: real("sigma", sigma, 1e-9, 1e100),
     "alpha": lambda alpha: real("alpha", alpha, 1.01, 2.0),
 }
+
+
+def checked(constants: Mapping[str, Any]) -> dict[str, float]:
+    """Tuning constants that are given, as they are kept."""
+    return {name: _CHECKS[name](value) for name, value in constants.items() if value is not None}
 
 
 class LearningPolicy(Policy):
@@ -114,7 +119,7 @@ class Learner(Part, base=True):
         return math.inf
 
     def __post_init__(self) -> None:
-        self._set(**{name: _CHECKS[name](value) for name, value in self.constants.items()})
+        self._set(**checked(self.constants))
 
     @property
     def kind(self) -> Any:

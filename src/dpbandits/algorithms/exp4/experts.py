@@ -11,10 +11,10 @@ from typing import Any, Unpack
 
 from ...policies import Card, Composition, Options, composed, given, like, part, preset
 from ...privacy.budgets import Budget
-from ...validation import flag, integer, real
+from ...validation import flag, integer
 from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE, optional
 from ..adversarial.experts import over_experts
-from ..adversarial.learning import Learner, LearningPolicy
+from ..adversarial.learning import Learner, LearningPolicy, checked
 from ..bases.advice import AdvicePolicy
 from ..bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
 from ..bases.local import LocalPolicy
@@ -117,10 +117,9 @@ class Experts(AdvicePolicy, LearningPolicy):
         **options: Unpack[Options],
     ) -> None:
         chosen: Any = part("learner", learner, (*_CARDS, Learner))
-        if isinstance(chosen, Mixture):
+        if isinstance(chosen, Mixture):  # which is tuned to a horizon
             integer("horizon", horizon, 1, _MOST_ROUNDS)
-            if batch is not None:
-                integer("batch", batch, 1, _MOST_ROUNDS)
+            integer("batch", 1 if batch is None else batch, 1, _MOST_ROUNDS)
         times = {"horizon": optional("horizon", horizon), "batch": optional("batch", batch)}
         super().__init__(
             {"n_arms": n_arms, "n_experts": n_experts, "learner": chosen, **times},
@@ -182,8 +181,7 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
             "n_arms": n_arms,
             "n_experts": n_experts,
             "horizon": integer("horizon", horizon, 1, _MOST_ROUNDS),
-            "rate": rate if rate is None else real("rate", rate, 0.0, strict=True),
-            "mixing": mixing if mixing is None else real("mixing", mixing, 0.0, 1.0),
+            **{"rate": None, "mixing": None, **checked({"rate": rate, "mixing": mixing})},
             "reports": flag("reports", reports),
         }
         super().__init__(own, budget=budget, composition=self.composition(), **options)

@@ -36,6 +36,7 @@ from ...privacy.budgets import ApproxDP
 from ...privacy.channels import Gaussian
 from ...protocol import Kernels
 from ...validation import choice, real
+from ..adversarial.learning import checked
 from .tuning import (
     COMPOSED,
     LARGEST_MIXING,
@@ -73,10 +74,7 @@ class Mixture(Part, base=True):
     mixing: float | None = None
 
     def __post_init__(self) -> None:
-        if self.rate is not None:
-            self._set(rate=real("rate", self.rate, 0.0, strict=True))
-        if self.mixing is not None:
-            self._set(mixing=real("mixing", self.mixing, 0.0, 1.0))
+        self._set(**checked({"rate": self.rate, "mixing": self.mixing}))
 
     @property
     def kernels(self) -> Kernels:
