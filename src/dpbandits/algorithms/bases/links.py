@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from ...errors import ArgumentError
 from ...glm.links import Conditioning, Link
@@ -47,7 +48,7 @@ class Linked:
         return self.link.conditioning(reach)
 
     @property
-    def slopes(self) -> dict[str, float]:
+    def slopes(self) -> dict[str, Any]:
         """What kernels know of them."""
         found = self.conditioning
         return {

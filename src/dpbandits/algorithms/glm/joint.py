@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Unpack
 from ...glm.links import Link, link_of
 from ...glm.replacement import replacement_sensitivity
 from ...policies import Card, Statistic, composed, like, preset
+from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import Budget
 from ...privacy.vector_channels import CHANNEL_GAUSSIAN
@@ -123,9 +124,10 @@ class HiddenGLM(HiddenPolicy):
     _constants: ClassVar[dict[str, Any]] = {}
 
     @classmethod
-    def composition(cls, *, explore: Any, link: str = "logistic", **_: Any) -> Composition:
+    def composition(cls, *, explore: Part, link: str = "logistic", **_: Any) -> Composition:
         """What follows from the way to explore, and from the link."""
-        return _composition(type(explore), link_of(link))
+        kind: Any = type(explore)  # which mypy does not take for a key
+        return _composition(kind, link_of(link))
 
     def __init__(
         self,

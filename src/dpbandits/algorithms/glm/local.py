@@ -168,7 +168,7 @@ class HiddenGLMLocal(LocalPolicy):
     """
 
     learns_off_policy = False
-    _counter = None
+    _counter: Any = None  # every report is released by itself
     _device = ScoringDevice
     _options: ClassVar[dict[str, Any]] = {"context_bound": 1.0, "parameter_bound": 1.0}
 

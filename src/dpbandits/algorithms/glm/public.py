@@ -326,7 +326,8 @@ class GLM(LinearPolicy):
     @classmethod
     def composition(cls, *, explore: Part, link: str = "logistic", **_: Any) -> Composition:
         """Kernels and card of a combination."""
-        return _composed(type(explore), link_of(link))
+        kind: Any = type(explore)  # which mypy does not take for a key
+        return _composed(kind, link_of(link))
 
     def __init__(
         self,
@@ -343,7 +344,8 @@ class GLM(LinearPolicy):
         models: str = "shared",
         **options: Unpack[LinkOptions],
     ) -> None:
-        explore = resolved(part("explore", explore, (Optimism, Sampling)), "GLM")
+        way: Any = part("explore", explore, (Optimism, Sampling))
+        explore = resolved(way, "GLM")
         own = {
             "n_arms": n_arms,
             "dimension": dimension,

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...policies import Card, composed, given, like, preset
+from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
@@ -208,9 +209,10 @@ class HiddenLinearLocal(LocalPolicy):
     _covers = True
 
     @classmethod
-    def composition(cls, *, explore: Any, reports: bool = False, **_: Any) -> Composition:
+    def composition(cls, *, explore: Part, reports: bool = False, **_: Any) -> Composition:
         """What follows from the way to explore, and from what arrives."""
-        return _composition(type(explore), reports=reports)
+        kind: Any = type(explore)  # which mypy does not take for a key
+        return _composition(kind, reports=reports)
 
     def __init__(
         self,
