@@ -58,6 +58,7 @@ from .algorithms import (
     ThompsonSampling,
     TsallisINF,
 )
+from .door import bandit
 from .errors import (
     ArgumentError,
     BudgetExhausted,
@@ -171,6 +172,7 @@ __all__ = [
     "TsallisINF",
     "UpdateError",
     "audit",
+    "bandit",
     "best_possible",
     "environments",
     "fit_logs",

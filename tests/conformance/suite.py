@@ -22,7 +22,7 @@ import dpbandits  # noqa: F401  (registers the algorithms)
 from dpbandits.algorithms import Linear
 from dpbandits.parts import Sampling, Switching
 from dpbandits.policies import Policy, Preset, like, registered
-from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, Channel, Open, PureDP
+from dpbandits.privacy import GDP, RDP, ZCDP, ApproxDP, Budget, Channel, Open, PureDP
 from dpbandits.privacy.channels import noise_for
 
 # Constructor arguments that make a small instance release sooner than its example.
@@ -246,7 +246,7 @@ def gaussian_mu_of(budget: Budget) -> float:
         return float(np.sqrt(2 * budget.rho))
     if isinstance(budget, RDP):
         return float(np.sqrt(2 * budget.epsilon / budget.alpha))
-    assert isinstance(budget, ApproxDP)
+    assert isinstance(budget, ApproxDP | GDP)
     return budget.mu
 
 

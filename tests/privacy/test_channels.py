@@ -10,8 +10,21 @@ from dp_accounting import gaussian_mechanism, rdp
 from scipy import stats
 
 from dpbandits.errors import ArgumentError
-from dpbandits.privacy import RDP, ZCDP, ApproxDP, Gaussian, Laplace, Open, PureDP, accounting
-from dpbandits.privacy.channels import add_noise_from_python, unit_cost
+from dpbandits.privacy import (
+    RDP,
+    ZCDP,
+    ApproxDP,
+    Certified,
+    Gaussian,
+    Hemisphere,
+    Laplace,
+    LaplaceVector,
+    Open,
+    PureDP,
+    accounting,
+)
+from dpbandits.privacy.budgets import examples
+from dpbandits.privacy.channels import FAMILIES, add_noise_from_python, noise_for, unit_cost
 
 # With 40,000 draws the Kolmogorov-Smirnov test at this level finds a scale that is 5 % off: the
 # distance is then 0.012 (normal) or 0.009 (Laplace), with a critical value of 2.2 / sqrt(n) =
@@ -120,6 +133,53 @@ def test_calibration_spends_each_budget_exactly():
     assert Gaussian.calibrated(ApproxDP(1.0, 1e-6)).cost("gdp") == pytest.approx(
         4.22468**-2, rel=1e-5
     )
+
+
+NUMBERS = (1e-9, 1e-3, 0.01, 0.1, 0.37, 0.5, 1.0, 2.0, 3.3, 8.0, 60.0)
+MULTIPLIERS = [
+    (Laplace, PureDP, lambda epsilon: 1.0 / epsilon),
+    (Hemisphere, PureDP, lambda epsilon: 1.0 / epsilon),
+    (Gaussian, ZCDP, lambda rho: math.sqrt(0.5 / rho)),
+    (LaplaceVector, ZCDP, lambda rho: math.sqrt(0.5 / rho)),
+]
+OF_ORDERS = [(Gaussian, RDP, lambda alpha, epsilon: math.sqrt(0.5 * alpha / epsilon))]
+OF_DELTAS = [
+    (Gaussian, ApproxDP, lambda *budget: 1.0 / ApproxDP(*budget).mu),
+    (Certified, ApproxDP, lambda *budget: 1.0 / ApproxDP(*budget).mu),
+    (LaplaceVector, ApproxDP, lambda *budget: math.sqrt(0.5 / ApproxDP(*budget).rho)),
+]
+
+
+def test_calibration_is_that_of_each_notion_to_the_last_bit():
+    """Seeded numbers of policies hang on every bit of it."""
+    cases = [(*one, (number,)) for one in MULTIPLIERS for number in NUMBERS]
+    cases += [(*one, (order, x)) for one in OF_ORDERS for order in (1.5, 4.0) for x in NUMBERS]
+    cases += [(*one, (x, delta)) for one in OF_DELTAS for x in NUMBERS for delta in (0.1, 1e-6)]
+    for kind, notion, multiplier, numbers in cases:
+        assert kind.calibrated(notion(*numbers)).multiplier == multiplier(*numbers)
+
+
+@pytest.mark.parametrize("kind", FAMILIES.values())
+@pytest.mark.parametrize("budget", examples(), ids=str)
+def test_what_is_calibrated_costs_the_budget(kind, budget):
+    if kind.takes(budget):
+        currency, amount = budget.kept_in(gaussian=kind.keeps_gdp)
+        cost = kind.calibrated(budget).cost(currency, budget.order)
+        assert cost == pytest.approx(amount, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("notion", "noise", "best"),
+    [
+        (PureDP, ("Gaussian", "Laplace"), Laplace),
+        (PureDP, ("Gaussian", "hemisphere"), Hemisphere),
+        (ApproxDP, ("certified", "Laplace", "Laplace vector", "Gaussian"), Gaussian),
+        (ApproxDP, ("certified", "Laplace vector"), LaplaceVector),
+        (RDP, ("Laplace vector", "Laplace"), None),
+    ],
+)
+def test_a_notion_takes_the_noise_that_suits_it_best(notion, noise, best):
+    assert noise_for(notion, noise) is best
 
 
 @pytest.mark.parametrize("kind", [Gaussian, Laplace])

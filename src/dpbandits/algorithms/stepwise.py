@@ -212,6 +212,7 @@ class LDPUCB(_Stepwise, LocalPolicy):
     above the central model's.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> policy = LDPUCB(3, budget=PureDP(1.0), reports=True, seed=1)
         >>> randomise = policy.randomiser()  # pickle it, and send it to the devices
         >>> policy.pull().arm

@@ -141,7 +141,7 @@ def list_policies(
     console.print(table)
     console.print("\n* by default, for")
     for one in DEFAULTS:
-        console.print(f"  {one.setting}, {one.trust_model} trust: {one.call}", highlight=False)
+        console.print(f"  {one.setting}, {one.trust} trust: {one.call}", highlight=False)
 
 
 app.command()(explain)
@@ -344,7 +344,7 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
         "view": card.view if private else None,
         "source": card.source,
         "default_for": [
-            f"{one.setting}, {one.trust_model} trust" for one in DEFAULTS if one.policy == name
+            f"{one.setting}, {one.trust} trust" for one in DEFAULTS if one.policy == name
         ],
     }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..algorithms import Adversarial, FrozenEXP4
 from ..policies import Policy, registered
-from ..policies.defaults import written
+from ..policies.problem import written
 from ..privacy.budgets import Budget
 from ..protocol import no_arm
 from ..simulation.simulating import what_is_taken
@@ -66,7 +66,7 @@ def candidates(setting: Setting, budget: Budget | None) -> tuple[list[Candidate]
     What the default of the setting is told of batches, all are told.
 
     >>> from dpbandits import ZCDP
-    >>> fitting, left_out = candidates(Setting(3, trust_model="local"), ZCDP(1.0))
+    >>> fitting, left_out = candidates(Setting(3, trust="local"), ZCDP(1.0))
     >>> [one.title for one in fitting], left_out["MergedIMED"]
     (['LDPIMED', 'LDPUCB'], 'whoever runs it sees raw rewards')
     """
@@ -115,7 +115,7 @@ def misfit(cls: Any, setting: Setting, budget: Budget | None) -> str | None:
 
 def unsuited(cls: Any, setting: Setting) -> str | None:
     """Why policies of a class are not for such rewards; None where they are."""
-    if setting.n_experts is not None:
+    if setting.experts is not None:
         stands = cls is not FrozenEXP4 or setting.standing_advice
         return None if stands else "its bound holds for advice that stands for a batch"
     any_rewards = getattr(cls, "policy_class", cls) is Adversarial
@@ -131,7 +131,7 @@ def unsuited(cls: Any, setting: Setting) -> str | None:
 
 
 def _of_trust(cls: Any, setting: Setting) -> str | None:
-    trust, asked = cls.card.trust_model, setting.trust_model
+    trust, asked = cls.card.trust_model, setting.trust
     if trust in ("none", asked):
         return None
     if asked == "central":

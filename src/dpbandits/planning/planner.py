@@ -74,7 +74,7 @@ def plan(
     Example:
         >>> from dpbandits import PureDP
         >>> from dpbandits.environments import Bernoulli
-        >>> setting = Setting.of(Bernoulli([0.2, 0.8]), trust_model="local")
+        >>> setting = Setting.of(Bernoulli([0.2, 0.8]), trust="local")
         >>> found = plan(setting, 1000, PureDP(1.0), runs=5)
         >>> found.best, type(found.policy(seed=1)).__name__
         ('LDPIMED', 'LDPIMED')

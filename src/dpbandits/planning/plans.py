@@ -349,13 +349,13 @@ class Plan:
                 if meet > self.horizon
                 else f"In the worst case bounds leave room for free privacy from round {meet:,} on."
             )
-        if self.setting.n_experts and not (self.table["promise"] < self.horizon).any():
+        if self.setting.experts and not (self.table["promise"] < self.horizon).any():
             yield "No bound is below the horizon: none says more than the range of rewards does."
 
     def _crossover(self) -> int | None:
         """From which round on privacy can be free on the worst of such arms; None if not known."""
         known = self.setting
-        central = known.shows == "no contexts" and known.trust_model == "central"
+        central = known.shows == "no contexts" and known.trust == "central"
         plain = known.contexts == "none" and known.rewards == "law" and known.n_arms > 1
         if known.best_arm or not (central and plain and isinstance(self.budget, Minimax)):
             return None

@@ -85,11 +85,11 @@ def why_not_exploring(setting: Setting, reward_range: tuple[float, float]) -> st
     world = setting.simulated
     if setting.contexts in ("public", "private"):
         return "the best arm is another one in every round"
-    if setting.n_experts is not None:
+    if setting.experts is not None:
         return "what counts is the best expert, not the best arm"
     if setting.rewards != "law":
         return "the best arm may change"
-    if setting.trust_model == "shuffle":
+    if setting.trust == "shuffle":
         return "its noise would be that of a protocol of its own"
     if world is not None and world.delay is not None:
         return "answers are late"
@@ -146,7 +146,7 @@ def yardsticks(
     random = regret_at_random(world, horizon, runs=runs, seed=seed)
     if why_not is not None or not isinstance(world, ArmsEnvironment):
         return Yardsticks(random, None, why_not)
-    asked: dict[str, Any] = {"trust_model": setting.trust_model, "reward_range": reward_range}
+    asked: dict[str, Any] = {"trust_model": setting.trust, "reward_range": reward_range}
     return Yardsticks(random, exploring(world, horizon, budget, seed=seed, **asked), None)
 
 
@@ -208,6 +208,7 @@ def exploring(
 
     Example:
         >>> from dpbandits.environments import Bernoulli
+        >>> from dpbandits import PureDP
         >>> found = exploring(Bernoulli([0.2, 0.8]), 1000, PureDP(1.0))
         >>> 5 < found.length < 50, 5.0 < found.cost.mean < 20.0
         (True, True)

@@ -3,11 +3,11 @@
 from ..protocol import Card, Erratum, Kernels, Statistic
 from ..session import ArmEstimates, Decision, Diagnostics, Estimates, Options, Release
 from .chooser import Chooser
-from .defaults import DEFAULTS, Default, default_for
 from .parts import Part, part
 from .policy import Policy, load
 from .presets import Composition, Preset, given, like
 from .privacy_card import PrivacyCard
+from .problem import DEFAULTS, DecisionProblem, Default, default_for
 from .registry import composed, find, preset, register, registered
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Chooser",
     "Composition",
     "Decision",
+    "DecisionProblem",
     "Default",
     "Diagnostics",
     "Erratum",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..html import Html, glance, items, page, tag
-from ..privacy.budgets import Budget
+from ..privacy.budgets import ApproxDP, Budget
 from ..privacy.channels import CERTIFIED, GAUSSIAN, HEMISPHERE, OPEN
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
@@ -143,10 +143,10 @@ def spent(promise: Guarantee, ledger: Ledger) -> str:
 
 def as_approx(
     policy: Configured, delta: float = DELTA, *, older_noise: bool = False
-) -> Budget | None:
+) -> ApproxDP | None:
     """What holds as (epsilon, delta)-DP, with the exact curve of Gaussian noise, which secure noise
-    keeps, too (``privacy.discrete``), but for that of earlier versions; a budget that has an
-    epsilon of DP as it is.
+    keeps, too (``privacy.discrete``), but for that of earlier versions; None where nothing holds,
+    or the budget has an epsilon of DP itself.
 
     >>> from dpbandits import AdaCUCB, ZCDP
     >>> round(as_approx(AdaCUCB(2, budget=ZCDP(0.02))).epsilon, 4)
@@ -154,7 +154,7 @@ def as_approx(
     """
     holds = policy.effective_budget
     if holds is None or holds.is_epsilon:
-        return holds
+        return None
     exact = policy.channel.family == GAUSSIAN and not older_noise
     return holds.to_approx(delta, gaussian=exact)
 
@@ -185,7 +185,7 @@ def _promised(policy: Configured, now: Standing) -> Iterator[list[str]]:
         f"{promise.holds.shown()}, {promise.view} view, {promise.trust_model} trust",
     ]
     found = as_approx(policy, older_noise=now.older_noise)
-    if found != promise.holds:
+    if found is not None:
         yield ["as (epsilon, delta)", f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"]
     yield ["in other words", promise.means]
 

@@ -221,13 +221,15 @@ def read_budget(key: str, value: Any) -> Budget:
     """
     if key not in NOTIONS:
         raise ArgumentError(f"budget must be in a notion of {', '.join(NOTIONS)}, got {key!r}")
-    names = [field.name for field in fields(NOTIONS[key])]  # type: ignore[arg-type]
+    kind: Any = NOTIONS[key]
+    names = [field.name for field in fields(kind)]
     if len(names) == 1:
-        return NOTIONS[key](value)
+        value = [value]
     if not isinstance(value, list) or len(value) != len(names):
-        kind = "a pair" if len(names) == 2 else "a list"
-        raise ArgumentError(f"must be {kind} [{', '.join(names)}], got {value!r}")
-    return NOTIONS[key](*value)
+        what = "a pair" if len(names) == 2 else "a list"
+        raise ArgumentError(f"must be {what} [{', '.join(names)}], got {value!r}")
+    budget: Budget = kind(*value)
+    return budget
 
 
 @notion

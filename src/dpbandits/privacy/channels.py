@@ -274,6 +274,7 @@ class LaplaceVector(Channel):
     ``calibration="paper"`` uses 3 sqrt(ln(1 / delta)) / epsilon, which is advanced composition over
     the coordinates (Faster Rates for Private Adversarial Bandits, Algorithm 2).
 
+    >>> from dpbandits import ZCDP
     >>> round(LaplaceVector.calibrated(ZCDP(0.5)).multiplier, 5)
     1.0
     """

@@ -55,6 +55,7 @@ class Meaning:
         belief: to what a belief of 1/2 in the true value can rise, at most.
         exception: the probability of all outcomes in which it may rise farther; 0 for none.
 
+    >>> from dpbandits import ZCDP
     >>> found = Meaning.of(ZCDP(0.1))
     >>> round(found.guess, 4), round(found.belief, 4), found.exception
     (0.6109, 0.9206, 1e-06)
@@ -67,11 +68,12 @@ class Meaning:
     @staticmethod
     def of(budget: Budget | None) -> Meaning:
         """The meaning of a budget; of None everything may be learned."""
-        return _meaning(budget)
+        return _meaning(None if budget is None else checked_budget(budget))
 
     def sentence(self, protects: str = "data", unit: str = "person") -> str:
         """Both numbers in words, rounded up.
 
+        >>> from dpbandits import PureDP
         >>> for part in Meaning.of(PureDP(1.0)).sentence().split(", "):
         ...     print(part)
         Suppose an adversary knows everything except the data of one person
@@ -125,7 +127,7 @@ def one_in(probability: float) -> str:
 def _meaning(budget: Budget | None) -> Meaning:
     if budget is None:
         return Meaning(1.0, 1.0, 0.0)
-    loss, exception = checked_budget(budget).loss(RARE)
+    loss, exception = budget.loss(RARE)
     guess = min(1.0, 0.5 * (1.0 + budget.variation()) * _UP)
     return Meaning(guess, min(1.0, _odds(loss) * _UP), exception)
 

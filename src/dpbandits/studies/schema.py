@@ -113,7 +113,7 @@ class StudyForm(_Form):
     bounds: bool = False
     environments: Annotated[list[WorldEntry], Field(min_length=1)]
     policies: Annotated[list[PolicyEntry], Field(min_length=1)]
-    budgets: Budgets = Budgets()
+    budgets: Budgets = Budgets.model_validate({})
 
 
 def place_of(loc: Iterable[int | str]) -> str:

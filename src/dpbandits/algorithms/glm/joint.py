@@ -110,6 +110,7 @@ class HiddenGLM(HiddenPolicy):
 
     Example:
         >>> import numpy as np
+        >>> from dpbandits import ZCDP
         >>> policy = HiddenGLM(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
         >>> policy.update(1.0)

@@ -155,7 +155,9 @@ class HiddenGLMLocal(LocalPolicy):
             some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> import numpy as np
+        >>> from dpbandits import PureDP
         >>> server = HiddenGLMLocal(2, 3, budget=PureDP(1.0), reports=True, seed=1)
         >>> device = server.device()
         >>> device.choose(np.eye(3)[:2])
@@ -341,7 +343,9 @@ class LDPGLOC(LocalPolicy):
             some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
+        >>> from dpbandits import ZCDP
         >>> server = LDPGLOC(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()
         >>> device.choose(np.eye(3)[:2]) in (0, 1)

@@ -313,6 +313,7 @@ class GLM(LinearPolicy):
 
     Example:
         >>> import numpy as np
+        >>> from dpbandits import ZCDP
         >>> policy = GLM(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
         >>> policy.update(1.0)

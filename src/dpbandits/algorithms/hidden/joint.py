@@ -116,6 +116,7 @@ class HiddenLinear(HiddenPolicy):
 
     Example:
         >>> import numpy as np
+        >>> from dpbandits import ZCDP
         >>> policy = HiddenLinear(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
         >>> policy.update(1.0)

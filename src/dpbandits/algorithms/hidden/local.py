@@ -197,7 +197,9 @@ class HiddenLinearLocal(LocalPolicy):
     sensitivity and budget.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
+        >>> from dpbandits import ZCDP
         >>> server = HiddenLinearLocal(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()
         >>> device.choose(np.eye(3)[:2]) in (0, 1)

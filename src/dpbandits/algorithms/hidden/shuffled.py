@@ -158,6 +158,7 @@ class HiddenLinearShuffled(HiddenPolicy):
 
     Example:
         >>> import numpy as np
+        >>> from dpbandits import ApproxDP
         >>> options = {"horizon": 3000, "batch": 3, "messages": True, "noise": "simulation"}
         >>> server = HiddenLinearShuffled(2, 3, budget=ApproxDP(1.0, 1e-4), **options, seed=1)
         >>> shuffler = server.shuffler()

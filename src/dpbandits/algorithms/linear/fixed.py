@@ -276,6 +276,7 @@ class FixedLinear(FixedFeaturesPolicy):
     releases, and no horizon.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> arms = [[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]
         >>> policy = FixedLinear(arms, budget=ZCDP(0.5), seed=1)
         >>> decision = policy.pull()

@@ -294,6 +294,7 @@ class AdaCGOPE(_Phased):
     ``MergedLinearIMED`` has far less regret with a few dozen.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> policy = AdaCGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1)
         >>> decision = policy.pull()
         >>> policy.update(1.0)
@@ -351,6 +352,7 @@ class AdaRGOPEVar(_Phased):
     When to choose: to reproduce the paper's Figure 5; otherwise ``AdaCGOPE``.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> AdaRGOPEVar([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
         0
     """
@@ -390,6 +392,7 @@ class OutputGOPE(_Phased):
     no larger for an optimal design.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> OutputGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
         0
     """
@@ -427,6 +430,7 @@ class HannaGOPE(_Phased):
     When to choose: pure differential privacy in linear bandits with fixed arms.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> HannaGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=PureDP(1.0), seed=1).pull().arm
         0
     """
@@ -464,6 +468,7 @@ class DPDPE(_Phased):
     When to choose: for comparison with ``AdaCGOPE``, which has shorter phases.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> DPDPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
         0
     """

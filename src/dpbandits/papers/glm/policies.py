@@ -136,6 +136,7 @@ class WeightedGLMJDP(HiddenPolicy):
             some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> policy = WeightedGLMJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
@@ -226,6 +227,7 @@ class WeightedGLMLDP(LocalPolicy):
         ArgumentError: as for ``WeightedGLMJDP``.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> server = WeightedGLMLDP(
         ...     2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1

@@ -115,6 +115,7 @@ class DPTS(Policy):
     ``LazyDPTS`` has less.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> policy = DPTS(3, budget=PureDP(1.0), horizon=1000, seed=1)
         >>> policy.pull().arm, policy.update(1.0)
         (0, True)

@@ -171,11 +171,11 @@ def _assess(played: Sequence[Contest], size: Size, results: Results) -> Findings
     # on others.
     counted = {
         contest.title: found[contest.title]
-        if contest.default.random
+        if contest.default.rewards == "law"
         else {who: _worst(own) for who, own in found[contest.title].items()}
         for contest in played
     }
-    lawful = [contest for contest in played if contest.default.random]
+    lawful = [contest for contest in played if contest.default.rewards == "law"]
     ranked = [contest for contest in lawful if len(contest.entrants) > 1]
     claims = [claim for one in played for claim in _unbeaten(one, counted[one.title])]
     claims += _tails(lawful, found)
@@ -218,7 +218,7 @@ def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
     excused = [other for other in regrets if strict and other not in keeping]
     where = (
         f"nowhere worse than {CLOSE:g} times the best"
-        if contest.default.random
+        if contest.default.rewards == "law"
         else f"at its worst no worse than {CLOSE:g} times the best of all"
     )
     pairs = [
@@ -311,7 +311,7 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
     central = {
         _asked(contest): regrets[contest.title][contest.champion.title]
         for contest in played
-        if contest.default.trust_model == "central"
+        if contest.default.trust == "central"
     }
     rows = []
     for contest in played:
@@ -322,7 +322,7 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
         free = {
             one.name: results.final(_open_key(contest, one)).ravel() for one in contest.instances
         }
-        lawful = contest.default.random
+        lawful = contest.default.rewards == "law"
         rows.append(
             {
                 "setting": contest.setting,
@@ -354,7 +354,7 @@ def _yardstick(contest: Contest) -> str | None:
     """Whose median run says what a lost one is; None where rewards follow no law, where promises
     are about means.
     """
-    return contest.champion.title if contest.default.random else None
+    return contest.champion.title if contest.default.rewards == "law" else None
 
 
 def _asked(contest: Contest) -> tuple[str, str, Budget]:

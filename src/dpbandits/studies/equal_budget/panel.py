@@ -26,7 +26,7 @@ from ...environments import (
 from ...planning.candidates import Candidate, misfit, unsuited
 from ...planning.setting import Setting
 from ...policies import Default, Policy, default_for, registered
-from ...policies.defaults import written
+from ...policies.problem import written
 from ...privacy import ZCDP, ApproxDP, Budget, PureDP
 
 STRICT, LOOSE = 0.1414, 1.4142  # pure budgets that imply 0.01-zCDP and 1-zCDP
@@ -259,16 +259,18 @@ class Contest:
         return [
             Entrant(cls, {**self._told(cls), **given})
             for name, cls in registered().items()
-            if cls.card.trust_model == setting.trust_model
+            if cls.card.trust_model == setting.trust
             and not misfit(cls, setting, self.budget)
-            and not (self.default.random and unsuited(cls, setting))
+            and not (self.default.rewards == "law" and unsuited(cls, setting))
             for given in _VARIANTS.get(name, ({},))
         ]
 
     @property
     def _described(self) -> Setting:
         world = self.instances[0].world(self.instances[0].horizon)
-        known = {"trust_model": self.default.trust_model, "contexts": self.default.contexts}
+        known: dict[str, Any] = {"trust": self.default.trust}
+        if self.default.contexts == "private":
+            known["protects"] = "contexts and rewards"
         return Setting.of(world, **known)
 
     def _told(self, cls: type[Policy]) -> dict[str, Any]:
@@ -280,7 +282,7 @@ class Contest:
 
 def setting_of(default: Default, family: str = "") -> str:
     """A setting in words."""
-    return f"{family} {default.setting}, {default.trust_model} trust".lstrip()
+    return f"{family} {default.setting}, {default.trust} trust".lstrip()
 
 
 def champion_of(default: Default) -> Entrant:
@@ -290,17 +292,18 @@ def champion_of(default: Default) -> Entrant:
 
 def contests(quick: bool) -> list[Contest]:
     """All of them; the small version has the loose budgets only."""
-    joint = default_for(contexts="private")
-    mixed = default_for(contexts="private", trust_model="shuffle")
-    alone = default_for(contexts="private", trust_model="local")
+    hidden: dict[str, Any] = {"features": 1, "protects": "contexts and rewards"}
+    joint, mixed, alone = (
+        default_for(trust=trust, **hidden) for trust in ("central", "shuffle", "local")
+    )
     families = (("diverse", DIVERSE), ("few", FEW))
     settings: list[tuple[Default, Sequence[Budget], Sequence[tuple[str, Sequence[Instance]]]]] = [
         (default_for(), CENTRAL, [("", PANEL)]),
-        (default_for(random=False), CENTRAL, [("", CHANGING)]),
-        (default_for(trust_model="shuffle"), SHUFFLED, [("", PANEL)]),
-        (default_for(trust_model="local"), LOCAL, [("", PANEL)]),
-        (default_for(contexts="fixed"), LINEAR, [("", FEATURES)]),
-        (default_for(contexts="public"), LINEAR, families),
+        (default_for(drift="any"), CENTRAL, [("", CHANGING)]),
+        (default_for(trust="shuffle"), SHUFFLED, [("", PANEL)]),
+        (default_for(trust="local"), LOCAL, [("", PANEL)]),
+        (default_for(features=np.eye(2)), LINEAR, [("", FEATURES)]),
+        (default_for(features=1), LINEAR, families),
         (joint, (*LINEAR, MIXED), families),
         (mixed, (MIXED,), families),
         (alone, LINEAR[1:], families),

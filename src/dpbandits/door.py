@@ -1,0 +1,224 @@
+"""The front door: a private bandit by what one knows of the decision."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from .errors import ArgumentError
+from .policies import Policy
+from .policies.making import unknown_argument
+from .policies.problem import DecisionProblem, Default, build
+from .privacy.budgets import NOTIONS, Budget, examples, read_budget
+from .validation import integer, shown
+
+if TYPE_CHECKING:
+    from .algorithms import (
+        ArmsShuffled,
+        BestArm,
+        HiddenGLMLocal,
+        HiddenLinearLocal,
+        HiddenLinearShuffled,
+    )
+    from .algorithms.bases import LocalPolicy
+
+_ASK: Any = object()
+_BOTH = Literal["contexts and rewards"]
+
+
+@overload
+def bandit(
+    arms: int | Sequence[str] = ..., budget: Any = ..., *, goal: Literal["best arm"], **words: Any
+) -> BestArm: ...
+@overload
+def bandit(
+    arms: int | Sequence[str] = ...,
+    budget: Any = ...,
+    *,
+    trust: Literal["shuffle"],
+    protects: _BOTH,
+    **words: Any,
+) -> HiddenLinearShuffled: ...
+@overload
+def bandit(
+    arms: int | Sequence[str] = ..., budget: Any = ..., *, trust: Literal["shuffle"], **words: Any
+) -> ArmsShuffled: ...
+@overload
+def bandit(
+    arms: int | Sequence[str] = ...,
+    budget: Any = ...,
+    *,
+    trust: Literal["local"],
+    protects: _BOTH,
+    **words: Any,
+) -> HiddenLinearLocal | HiddenGLMLocal: ...
+@overload
+def bandit(
+    arms: int | Sequence[str] = ..., budget: Any = ..., *, trust: Literal["local"], **words: Any
+) -> LocalPolicy: ...
+@overload
+def bandit(arms: int | Sequence[str] = ..., budget: Any = ..., **words: Any) -> Policy: ...
+
+
+def bandit(
+    arms: int | Sequence[str] = _ASK,
+    budget: Budget | Mapping[str, Any] | None = _ASK,
+    *,
+    features: Any = None,
+    person: int | None = None,
+    experts: int | None = None,
+    link: str | None = None,
+    protects: str = "rewards",
+    trust: str = "central",
+    horizon: int | None = None,
+    max_rounds: int | None = None,
+    answers_within: int | None = 0,
+    goal: str = "regret",
+    drift: int | str | None = None,
+    **options: Any,
+) -> Any:
+    """A private bandit: the default policy for what is to be decided.
+
+    Args:
+        arms: how many, or what they are called.
+        budget: how much anyone may learn of one person: ``PureDP(1.0)``, ``ZCDP(0.5)``,
+            ``ApproxDP(1.0, 1e-6)`` and so on, or as files have it, ``{"zcdp": 0.5}``; None for no
+            privacy.
+        features: a matrix of shape (K, d), a row for each arm, that never changes; or how many
+            numbers are known of each arm in every round.
+        person: how many numbers are known of a person: one vector for all arms, each of which has a
+            model of its own.
+        experts: how many give advice before each choice.
+        link: how mean rewards follow from features: "logistic", "probit", "identity", or one of
+            ``dpbandits.glm.register_link``; by default they are linear.
+        protects: "rewards"; or "contexts and rewards" where features are private, too.
+        trust: who may see raw data: "central", whoever runs this; "shuffle" or "local", nobody.
+        horizon: how many people there are at most.  Without, a policy that needs none is taken; for
+            ``goal="best arm"`` the search then goes on until it is sure.
+        max_rounds: of one person who comes back; None where everyone comes once.
+        answers_within: how many pulls later an answer may come; None waits for all.
+        goal: "regret", to lose little on the way; or "best arm", to find it.
+        drift: about every how many rounds the best arm may change; "any" where rewards follow no
+            law; None where they do.
+        **options: all else that policies take: ``seed``, ``noise``, ``reward_range`` and so on; see
+            ``Options``, and the class that is returned.
+
+    Returns:
+        An instance of the default class of the setting: ``Arms``, ``ArmsLocal``, ``ArmsShuffled``,
+        ``BestArm``, ``Adversarial``, ``Experts``, ``Linear``, ``FixedLinear``, ``GLM`` or one of
+        those that hide contexts.  Its ``repr`` is a call that makes it again; its card says what
+        was chosen; ``Setting(...).default`` says why.
+
+    Raises:
+        ArgumentError: a word is missing, out of range, or does not go with another.
+        TypeError: there is no such word or option.
+
+    Example:
+        >>> from dpbandits import ZCDP, bandit
+        >>> policy = bandit(["blue", "green"], budget=ZCDP(0.5), seed=1)
+        >>> decision = policy.pull()
+        >>> decision.name, policy.update(1.0, decision)
+        ('blue', True)
+    """
+    if arms is _ASK:
+        raise ArgumentError("arms must be given: how many, or a list of their names", "arms")
+    budget = _budget(budget, options)
+    problem = DecisionProblem(arms, features, person, experts, link, protects, trust, goal, drift)
+    found = problem.the_default()
+    cls = found.policy_class
+    if horizon is not None:
+        integer("horizon", horizon, 1)
+    if goal == "best arm" and horizon is not None and "failure_probability" not in options:
+        cls, found = _of_so_many_rounds()
+    _check_options(cls, options)
+    _check_fit(cls, problem, budget, horizon)
+    usual = {name: one for name, one in found.arguments.items() if name not in options}
+    settings = {"max_rounds": max_rounds, "patience": answers_within}
+    names = {} if problem.arm_names is None else {"arm_names": problem.arm_names}
+    given = {**problem.given, "horizon": horizon}
+    given = {name: one for name, one in given.items() if name not in usual and one is not None}
+    try:
+        return build(cls, given, budget=budget, **usual, **settings, **names, **options)
+    except ArgumentError as error:
+        raise _in_words_of_the_door(error) from None
+
+
+def _of_so_many_rounds() -> tuple[Any, Default]:
+    """The search for the best arm that has a number of rounds."""
+    from .policies import find
+
+    found = Default("search for the best arm", "central", "SequentialHalving", "", goal="best arm")
+    return find(found.policy), found
+
+
+def _budget(given: Any, options: Mapping[str, Any]) -> Budget | None:
+    """A budget, or what files have for one.
+
+    Raises:
+        ArgumentError: it is missing, or something else.
+    """
+    written = ", ".join(map(repr, examples()))
+    if given is _ASK:
+        for word in ("epsilon", "delta", "rho", "alpha", "mu"):
+            if word in options:
+                raise ArgumentError(
+                    f"{word} must stand in a budget, which says in which notion of privacy:"
+                    f" budget={written}",
+                    word,
+                )
+        raise ArgumentError(
+            f"budget must be given: {written}, or None for no privacy (docs/privacy/budgets.md)",
+            "budget",
+        )
+    if given is None or isinstance(given, Budget):
+        return given
+    if isinstance(given, Mapping) and len(given) == 1 and next(iter(given)) in NOTIONS:
+        ((key, numbers),) = given.items()
+        return read_budget(key, numbers)
+    said = "say in which notion of privacy" if isinstance(given, int | float) else "be a budget"
+    raise ArgumentError(
+        f"budget must {said}: {written}, or None for no privacy, got {shown(given)}", "budget"
+    )
+
+
+def _check_options(cls: Any, options: Mapping[str, Any]) -> None:
+    taken = inspect.signature(cls).parameters
+    words = inspect.signature(bandit).parameters
+    for name in options:
+        if name not in taken:
+            hint = unknown_argument(cls, name, [*words, *taken])
+            raise TypeError(f"bandit takes no argument {name} in this setting; {hint}")
+
+
+def _check_fit(
+    cls: Any, problem: DecisionProblem, budget: Budget | None, horizon: int | None
+) -> None:
+    """Refuse what the policy of the setting could not do, in words of the setting."""
+    where = f"for {problem.title}, {problem.trust} trust"
+    if budget is not None and not cls.card.takes(budget):
+        able = " or ".join(repr(one) for one in cls.example_budgets())
+        raise ArgumentError(f"budget must be like {able} {where}, got {budget!r}", "budget")
+    parameter = inspect.signature(cls).parameters.get("horizon")
+    needed = parameter is not None and parameter.default is parameter.empty
+    if needed and horizon is None:
+        raise ArgumentError(
+            f"horizon must be given {where}: how many people there are at most", "horizon"
+        )
+
+
+_SAID = {
+    "patience": "answers_within",
+    "n_arms": "arms",
+    "arm_names": "arms",
+    "rounds_per_change": "drift",
+    "n_experts": "experts",
+    "dimension": "features",
+}
+
+
+def _in_words_of_the_door(error: ArgumentError) -> ArgumentError:
+    name = error.argument
+    if name not in _SAID:
+        return error
+    return ArgumentError(str(error).replace(name, _SAID[name], 1), _SAID[name])

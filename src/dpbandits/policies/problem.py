@@ -1,0 +1,440 @@
+"""What is to be decided, in the words of the front door, and which policy is taken by default.
+
+The words are those of ``bandit``, ``Setting``, ``plan`` and study files.  ``dpbandits reproduce
+equal-budget`` measures the defaults against every other policy of their setting.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..privacy.budgets import Budget
+from ..session.arms import Arms
+from ..tables import features as feature_matrix
+from ..validation import choice, integer
+from .registry import find
+
+TRUST = ("central", "shuffle", "local")
+PROTECTS = ("rewards", "contexts and rewards")
+GOALS = ("regret", "best arm")
+Names = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Default:
+    """The policy that a setting takes by default.
+
+    Attributes:
+        setting: what is to be decided, in words.
+        trust: who may see raw rewards; see ``bandit``.
+        policy: its name.
+        why: why it is this one.
+        arguments: where they are not the usual ones.
+        contexts: what is known before a choice: "none"; "fixed", features of the arms that never
+            change; "public" contexts in every round; or "private" ones.
+        rewards: "law", where every arm has one; "changing", where it may change now and then; or
+            "any", where nobody promised that.
+        goal: see ``bandit``.
+        more: "experts", "link" or nothing.
+    """
+
+    setting: str
+    trust: str
+    policy: str
+    why: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    contexts: str = "none"
+    rewards: str = "law"
+    goal: str = "regret"
+    more: str = ""
+
+    @property
+    def central(self) -> Default:
+        """The default of the same setting under central trust."""
+        asked = (self.setting, "central")
+        return next(one for one in DEFAULTS if (one.setting, one.trust) == asked)
+
+    @property
+    def policy_class(self) -> Any:
+        """The policy: a class, or a preset, which is called alike."""
+        return find(self.policy)
+
+    @property
+    def call(self) -> str:
+        """How the policy is written, apart from arms and budget.
+
+        >>> default_for(features=3, protects="contexts and rewards", trust="local").call
+        'LinearIMEDLDP(batch=100)'
+        """
+        return written(self.policy, self.arguments)
+
+    def build(
+        self,
+        n_arms: int | None = None,
+        *,
+        budget: Budget | None,
+        horizon: int | None = None,
+        dimension: int | None = None,
+        features: Any = None,
+        n_experts: int | None = None,
+        **options: Any,
+    ) -> Any:
+        """The policy itself.
+
+        Args:
+            n_arms: number of arms; not needed with features.
+            budget: of the policy; None for no privacy.
+            horizon: number of rounds, for policies that take one.
+            dimension: of contexts.
+            features: of the arms, shape (K, d), where they are fixed.
+            n_experts: how many give advice.
+            **options: other arguments of the policy; see ``Options``.
+
+        Raises:
+            ArgumentError: the policy does not take such a budget, or needs what was not given.
+
+        >>> from dpbandits import ZCDP
+        >>> default_for().build(3, budget=ZCDP(1.0), seed=1).pull().arm
+        0
+        """
+        given = {"n_arms": n_arms, "dimension": dimension, "arms": features, "horizon": horizon}
+        given["n_experts"] = n_experts
+        return build(self.policy_class, given, budget=budget, **{**self.arguments, **options})
+
+
+def build(cls: Any, given: Mapping[str, Any], **options: Any) -> Any:
+    """A policy with what it takes of the things given, and all options."""
+    taken = inspect.signature(cls).parameters
+    return cls(**{name: value for name, value in given.items() if name in taken}, **options)
+
+
+def written(name: str, arguments: Mapping[str, Any]) -> str:
+    """A policy with those of its arguments that matter, as one calls it; the name alone without."""
+    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    return f"{name}({given})" if given else name
+
+
+_MEASURED = "It has the least regret of all that were measured at an equal budget."
+_PRIVATE = f"Features are private, hence it chooses without writing them anywhere. {_MEASURED}"
+_LINKED = "The link says how the mean reward follows from features. Regret was not compared."
+_EXPERTS = "Experts advise on every choice. No other way to follow them was measured to be better."
+_OWN = {"models": "disjoint"}
+
+DEFAULTS = (
+    Default("finite arms", "central", "MergedIMED", f"Rewards are random. {_MEASURED}"),
+    Default(
+        "finite arms",
+        "shuffle",
+        "MergedIMEDSDP",
+        "People add the noise of a batch together, which costs no more than central noise.",
+    ),
+    Default("finite arms", "local", "LDPIMED", f"Nobody sees a reward. {_MEASURED}"),
+    Default(
+        "finite arms, rewards that follow no law",
+        "central",
+        "HTINF",
+        "Its bound holds for any rewards. " + _MEASURED,
+        rewards="any",
+    ),
+    Default(
+        "finite arms, rewards that change",
+        "central",
+        "DiscountedIMED",
+        "Old sums fade, hence every arm is tried again. " + _MEASURED,
+        rewards="changing",
+    ),
+    Default(
+        "search for the best arm",
+        "central",
+        "MergedTopTwo",
+        "It stops as soon as releases prove the best arm, with the fewest rounds measured.",
+        {"failure_probability": 0.05},
+        goal="best arm",
+    ),
+    Default(
+        "fixed features",
+        "central",
+        "MergedLinearIMED",
+        f"It releases a few dozen sums in all. {_MEASURED}",
+        contexts="fixed",
+    ),
+    Default(
+        "public contexts",
+        "central",
+        "RSLinearIMED",
+        f"It releases when the features have taught something new. {_MEASURED}",
+        contexts="public",
+    ),
+    Default(
+        "private contexts",
+        "central",
+        "LinearIMEDJDP",
+        _PRIVATE,
+        {"batch": 50},
+        contexts="private",
+    ),
+    Default(
+        "private contexts",
+        "shuffle",
+        "LinearIMEDSDP",
+        _PRIVATE,
+        {"batch": 500},
+        contexts="private",
+    ),
+    Default(
+        "private contexts",
+        "local",
+        "LinearIMEDLDP",
+        _PRIVATE,
+        {"batch": 100},
+        contexts="private",
+    ),
+    Default(
+        "public contexts and a link",
+        "central",
+        "GLMThompson",
+        _LINKED,
+        contexts="public",
+        more="link",
+    ),
+    Default(
+        "private contexts and a link",
+        "central",
+        "GLMThompsonJDP",
+        _LINKED,
+        contexts="private",
+        more="link",
+    ),
+    Default(
+        "private contexts and a link",
+        "local",
+        "LDPSGD",
+        _LINKED,
+        contexts="private",
+        more="link",
+    ),
+    Default("expert advice", "central", "EXP4", _EXPERTS, more="experts"),
+    Default("expert advice", "local", "LocalEXP4", _EXPERTS, more="experts"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionProblem:
+    """What is to be decided, as far as its default depends on it.  See ``bandit`` for the words.
+
+    Raises:
+        ArgumentError: a word is out of range, or two do not go together.
+
+    >>> DecisionProblem(3, trust="local").default.policy
+    'LDPIMED'
+    """
+
+    arms: int | Names
+    features: Any = None
+    person: int | None = None
+    experts: int | None = None
+    link: str | None = None
+    protects: str = "rewards"
+    trust: str = "central"
+    goal: str = "regret"
+    drift: int | str | None = None
+
+    def __post_init__(self) -> None:
+        self._check_arms()
+        choice("trust", self.trust, TRUST)
+        choice("protects", self.protects, PROTECTS)
+        choice("goal", self.goal, GOALS)
+        for name in ("person", "experts"):
+            if (given := getattr(self, name)) is not None:
+                integer(name, given, 1)
+        if self.features is not None:
+            fixed = np.ndim(self.features) > 0
+            read = feature_matrix if fixed else integer
+            args = () if fixed else (1,)
+            self._set("features", read("features", self.features, *args))
+        if self.drift is not None and self.drift != "any":
+            if isinstance(self.drift, str | float):
+                raise ArgumentError(
+                    "drift must be about every how many rounds the best arm may change, 'any' where"
+                    f" rewards follow no law, or None, got {self.drift!r}",
+                    "drift",
+                )
+            integer("drift", self.drift, 1)
+        self._check_together()
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_arms(self) -> None:
+        if isinstance(self.arms, str):
+            raise ArgumentError(
+                f"arms must be a number, or a list of names, got {self.arms!r}", "arms"
+            )
+        if isinstance(self.arms, Sequence):
+            self._set("arms", tuple(self.arms))
+            try:
+                Arms(len(self.arms), self.arms)
+            except ArgumentError as error:
+                raise ArgumentError(str(error).replace("arm_names", "arms", 1), "arms") from None
+        else:
+            integer("arms", self.arms, 1, 10**6)
+
+    def _check_together(self) -> None:
+        fixed = self.contexts == "fixed"
+        if fixed and len(self.features) != self.n_arms:
+            raise ArgumentError(f"features must have {self.n_arms} rows, one per arm", "features")
+        if self.features is not None and self.person is not None:
+            raise ArgumentError(
+                "person must not be given with features: either each arm has a row of numbers, or a"
+                f" person has one vector, got {self.person}",
+                "person",
+            )
+        seen = self.features is not None or self.person is not None
+        if self.protects != "rewards" and (fixed or not seen):
+            raise ArgumentError(
+                "features must be how many numbers are known of each arm, or person how many of a"
+                " person, for protects='contexts and rewards'",
+                "features",
+            )
+        if self.link is not None and (fixed or not seen):
+            raise ArgumentError(
+                "link must be given with features or person, of which it is a function, got"
+                f" {self.link!r}",
+                "link",
+            )
+        for name, given in (
+            ("experts", self.experts is not None),
+            ("drift", self.drift is not None),
+            ("goal", self.goal != "regret"),
+        ):
+            others = [
+                other
+                for other, is_said in (
+                    ("features", self.features is not None),
+                    ("person", self.person is not None),
+                    ("experts", self.experts is not None and name != "experts"),
+                    ("goal", self.goal != "regret" and name == "drift"),
+                )
+                if is_said
+            ]
+            if given and others:
+                raise ArgumentError(
+                    f"{name} must not be given with {others[0]}: no policy here serves both, got"
+                    f" {getattr(self, name)!r}",
+                    name,
+                )
+
+    # What follows -----------------------------------------------------------------------------
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self.arms if isinstance(self.arms, int) else len(self.arms)
+
+    @property
+    def arm_names(self) -> Names | None:
+        """What they are called; None without names."""
+        return None if isinstance(self.arms, int) else self.arms
+
+    @property
+    def dimension(self) -> int | None:
+        """How many numbers are known of a person, or of each arm in a round."""
+        return self.person if self.contexts == "fixed" else self.features or self.person
+
+    @property
+    def contexts(self) -> str:
+        """As ``Default.contexts``."""
+        if self.features is None and self.person is None:
+            return "none"
+        if isinstance(self.features, np.ndarray):
+            return "fixed"
+        return "public" if self.protects == "rewards" else "private"
+
+    @property
+    def rewards(self) -> str:
+        """As ``Default.rewards``."""
+        return {None: "law", "any": "any"}.get(self.drift, "changing")  # type: ignore[arg-type]
+
+    @property
+    def default(self) -> Default | None:
+        """The default; None where there is none."""
+        found = [one for one in self._fitting if one.trust == self.trust]
+        if not found:
+            return None
+        one = found[0]
+        arguments = {**one.arguments, **self._told}
+        if arguments == one.arguments:
+            return one
+        own = {**vars(one), "arguments": arguments}
+        if self.person is not None and one.policy == "RSLinearIMED":  # which has one model alone
+            own["policy"] = "LinearIMED"
+        return Default(**own)
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        own: dict[str, Any] = _OWN if self.person is not None else {}
+        return {**own, **({"link": self.link} if self._bends else {})}
+
+    @property
+    def _bends(self) -> bool:
+        """Whether mean rewards are no linear function of features."""
+        return self.link not in (None, "identity")
+
+    @property
+    def _fitting(self) -> list[Default]:
+        """The defaults of the setting, whoever is trusted."""
+        more = "experts" if self.experts is not None else "link" if self._bends else ""
+        asked = (self.contexts, self.rewards, self.goal, more)
+        return [one for one in DEFAULTS if (one.contexts, one.rewards, one.goal, one.more) == asked]
+
+    @property
+    def title(self) -> str:
+        """What is to be decided, in words."""
+        return self._fitting[0].setting
+
+    def the_default(self) -> Default:
+        """The default.
+
+        Raises:
+            ArgumentError: there is none; the message says under whose trust there is one.
+        """
+        found = self.default
+        if found is not None:
+            return found
+        allowed = " or ".join(repr(one.trust) for one in self._fitting)
+        raise ArgumentError(
+            f"trust must be {allowed} for {self.title}, got {self.trust!r}", "trust"
+        )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What constructors of policies may ask for, but for rounds."""
+        fixed = self.contexts == "fixed"
+        drift = self.drift if isinstance(self.drift, int) else None
+        found = {
+            "n_arms": self.n_arms,
+            "dimension": self.dimension,
+            "n_experts": self.experts,
+            "arms": self.features if fixed else None,
+            "link": self.link,
+            "rounds_per_change": drift,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def default_for(arms: int | Names = 2, **words: Any) -> Default:
+    """What is taken in a setting, in the words of ``bandit``.
+
+    Raises:
+        ArgumentError: a word is out of range, or there is no policy for this.
+
+    >>> default_for().policy
+    'MergedIMED'
+    """
+    return DecisionProblem(arms, **words).the_default()
