@@ -108,9 +108,10 @@ class Preset:
             TypeError: an argument is missing, or there is no such argument.
             ArgumentError: an argument is out of its range.
         """
-        if wrong := misfit(self, args, own):
-            raise TypeError(wrong)
-        bound = self.__signature__.bind(*args, **own).arguments
+        try:
+            bound = self.__signature__.bind(*args, **own).arguments
+        except TypeError as error:
+            raise TypeError(misfit(self, args, own) or str(error)) from None
         whole = {**self._defaults, **bound}
         passed = {name: value for name, value in bound.items() if name not in self._placed}
         try:

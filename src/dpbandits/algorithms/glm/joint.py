@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, Unpack
 
 from ...glm.links import Link, link_of
@@ -187,6 +187,7 @@ class HiddenGLM(HiddenPolicy):
             found = max(found, apart)
         return min(found, whatever)
 
+    @cached_property
     def _memory(self) -> dict[str, int]:
         return self._schedule.memory(self.config["horizon"], self.dimension)
 
@@ -195,7 +196,7 @@ class HiddenGLM(HiddenPolicy):
         return replace(
             super()._statistic(),
             max_abs_contribution=bound * max(self._largest, math.sqrt(2.0) * steepest * bound),
-            max_records=self._memory()["capacity"],
+            max_records=self._memory["capacity"],
         )
 
     def _model(self) -> dict[str, Any]:
@@ -208,7 +209,7 @@ class HiddenGLM(HiddenPolicy):
         std = self.noise_scale if model.adds_up else self._noise_std  # of the first release
         return NewtonParams(
             **self._linked.slopes,
-            **self._memory(),
+            **self._memory,
             linear=model,
             n_arms=self.n_arms,
             dimension=self.dimension,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from ...errors import ArgumentError
@@ -175,7 +176,7 @@ class HiddenPolicy(LinearPolicy):
     def _holds(self) -> bool:
         return super()._holds and not self._published
 
-    @property
+    @cached_property
     def _releases(self) -> int | None:
         if self._horizon is None or self.card.learns_at_once:
             return self._horizon
