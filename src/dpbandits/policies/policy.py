@@ -64,7 +64,6 @@ class Policy(Configured, metaclass=PolicyClass):
 
     kernels: Kernels
     sees: ClassVar[str] = ""  # what ``pull`` takes: "contexts", "advice", or nothing
-    dimension: int  # of policies that see something: how many numbers of each arm
     example: ClassVar[dict[str, Any]] = {}
     learns_off_policy: ClassVar[bool] = False  # from arms that others have chosen: see ``logs``
     __signature__ = Signature()
@@ -174,6 +173,11 @@ class Policy(Configured, metaclass=PolicyClass):
                 " chooses the arm",
                 "contexts",
             )
+        return 0
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers of each arm are seen; 0 for policies that see nothing."""
         return 0
 
     def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:

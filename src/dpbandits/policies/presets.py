@@ -110,8 +110,8 @@ class Preset:
         """
         try:
             bound = self.__signature__.bind(*args, **own).arguments
-        except TypeError:
-            raise TypeError(misfit(self, args, own)) from None
+        except TypeError as error:
+            raise TypeError(misfit(self, args, own) or str(error)) from None
         whole = {**self._defaults, **bound}
         passed = {name: value for name, value in bound.items() if name not in self._placed}
         try:

@@ -73,7 +73,7 @@ class Run:
             longest = 1 if self.policy.takes_each_reward else 1 << 62
             ends = (bounds, horizon, pause, longest)
             return self.loop(*sides, world, self.tally, *ends, *self.rngs)
-        contexts = np.zeros((self.policy.n_arms, self.policy.dimension))  # type: ignore[attr-defined]
+        contexts = np.zeros((self.policy.n_arms, self.policy.dimension))
         shown = (np.zeros(0), self.tally, contexts, np.zeros_like(contexts), True)
         return self.loop(*sides, world, *shown, bounds, horizon, pause, *self.rngs)
 

@@ -183,7 +183,7 @@ class Walk:
         self.sum = self.sum + statistics[0] if adds_up else statistics[0]
         noisy = self.sum + self.noise * bound * self.rng.standard_normal(self.sum.size)
         self.call("publish", self.params, self.public, self.memo, noisy)
-        for i in range(getattr(self.policy, "dimension", 0)):
+        for i in range(self.policy.dimension):
             self.read("estimate", self.params, self.public, i)
         self.read("stop", self.params, self.public)
         self.read("recommend", self.params, self.public)

@@ -134,7 +134,7 @@ def movements(
     corners = contexts_of(policy, corners=True)
     contexts = (
         longer * policy.context_bound * corners
-        if policy.sees == "contexts" and corners is not None
+        if isinstance(policy, ContextualPolicy) and corners is not None
         else corners
     )
     lo, hi = policy.reward_range

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ...errors import ArgumentError
 from ...glm.links import Conditioning, Link
+
+
+@lru_cache(64)
+def _conditioning(link: Link, reach: float) -> Conditioning:
+    return link.conditioning(reach)
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Linked:
                 f" link={self.link.name!r}, got {reach!r}",
                 "parameter_bound",
             )
-        return self.link.conditioning(reach)
+        return _conditioning(self.link, reach)
 
     @property
     def slopes(self) -> dict[str, Any]:

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, Unpack
 
 from ...glm.links import Link, link_of
 from ...glm.replacement import replacement_sensitivity
 from ...policies import Card, Statistic, composed, like, preset
+from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import Budget
 from ...privacy.vector_channels import CHANNEL_GAUSSIAN
@@ -109,6 +110,7 @@ class HiddenGLM(HiddenPolicy):
 
     Example:
         >>> import numpy as np
+        >>> from dpbandits import ZCDP
         >>> policy = HiddenGLM(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
         >>> policy.update(1.0)
@@ -123,9 +125,10 @@ class HiddenGLM(HiddenPolicy):
     _constants: ClassVar[dict[str, Any]] = {}
 
     @classmethod
-    def composition(cls, *, explore: Any, link: str = "logistic", **_: Any) -> Composition:
+    def composition(cls, *, explore: Part, link: str = "logistic", **_: Any) -> Composition:
         """What follows from the way to explore, and from the link."""
-        return _composition(type(explore), link_of(link))
+        kind: Any = type(explore)  # which mypy does not take for a key
+        return _composition(kind, link_of(link))
 
     def __init__(
         self,
@@ -184,6 +187,7 @@ class HiddenGLM(HiddenPolicy):
             found = max(found, apart)
         return min(found, whatever)
 
+    @cached_property
     def _memory(self) -> dict[str, int]:
         return self._schedule.memory(self.config["horizon"], self.dimension)
 
@@ -192,7 +196,7 @@ class HiddenGLM(HiddenPolicy):
         return replace(
             super()._statistic(),
             max_abs_contribution=bound * max(self._largest, math.sqrt(2.0) * steepest * bound),
-            max_records=self._memory()["capacity"],
+            max_records=self._memory["capacity"],
         )
 
     def _model(self) -> dict[str, Any]:
@@ -205,7 +209,7 @@ class HiddenGLM(HiddenPolicy):
         std = self.noise_scale if model.adds_up else self._noise_std  # of the first release
         return NewtonParams(
             **self._linked.slopes,
-            **self._memory(),
+            **self._memory,
             linear=model,
             n_arms=self.n_arms,
             dimension=self.dimension,

@@ -157,6 +157,7 @@ class HiddenGLMLocal(LocalPolicy):
     Example:
         >>> from dpbandits import PureDP
         >>> import numpy as np
+        >>> from dpbandits import PureDP
         >>> server = HiddenGLMLocal(2, 3, budget=PureDP(1.0), reports=True, seed=1)
         >>> device = server.device()
         >>> device.choose(np.eye(3)[:2])
@@ -169,7 +170,7 @@ class HiddenGLMLocal(LocalPolicy):
     """
 
     learns_off_policy = False
-    _counter = None
+    _counter: Any = None  # every report is released by itself
     _device = ScoringDevice
     _options: ClassVar[dict[str, Any]] = {"context_bound": 1.0, "parameter_bound": 1.0}
 
@@ -344,6 +345,7 @@ class LDPGLOC(LocalPolicy):
     Example:
         >>> from dpbandits import ZCDP
         >>> import numpy as np
+        >>> from dpbandits import ZCDP
         >>> server = LDPGLOC(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()
         >>> device.choose(np.eye(3)[:2]) in (0, 1)

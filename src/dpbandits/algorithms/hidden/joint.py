@@ -24,6 +24,7 @@ from typing import Any, Unpack
 
 from ...errors import ArgumentError
 from ...policies import Card, composed, given, like, preset
+from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
@@ -115,6 +116,7 @@ class HiddenLinear(HiddenPolicy):
 
     Example:
         >>> import numpy as np
+        >>> from dpbandits import ZCDP
         >>> policy = HiddenLinear(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
         >>> policy.update(1.0)
@@ -124,10 +126,11 @@ class HiddenLinear(HiddenPolicy):
     _covers = True
 
     @classmethod
-    def composition(cls, *, explore: Any, growth: float = 0.1, **_: Any) -> Composition:
+    def composition(cls, *, explore: Part, growth: float = 0.1, **_: Any) -> Composition:
         """What follows from the way to explore, and whether batches grow."""
         published = isinstance(explore, Optimism) and growth == 0.0
-        return _composition(type(explore), published=published)
+        kind: Any = type(explore)  # which mypy does not take for a key
+        return _composition(kind, published=published)
 
     def __init__(
         self,

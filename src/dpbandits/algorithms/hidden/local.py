@@ -18,6 +18,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...policies import Card, composed, given, like, preset
+from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
@@ -198,6 +199,7 @@ class HiddenLinearLocal(LocalPolicy):
     Example:
         >>> from dpbandits import ZCDP
         >>> import numpy as np
+        >>> from dpbandits import ZCDP
         >>> server = HiddenLinearLocal(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()
         >>> device.choose(np.eye(3)[:2]) in (0, 1)
@@ -209,9 +211,10 @@ class HiddenLinearLocal(LocalPolicy):
     _covers = True
 
     @classmethod
-    def composition(cls, *, explore: Any, reports: bool = False, **_: Any) -> Composition:
+    def composition(cls, *, explore: Part, reports: bool = False, **_: Any) -> Composition:
         """What follows from the way to explore, and from what arrives."""
-        return _composition(type(explore), reports=reports)
+        kind: Any = type(explore)  # which mypy does not take for a key
+        return _composition(kind, reports=reports)
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from ...errors import ArgumentError
@@ -139,7 +140,7 @@ class HiddenPolicy(LinearPolicy):
     @classmethod
     def _explored(cls, explore: Any) -> Any:
         """``explore`` with the constants of the class, where it leaves them open."""
-        found = part("explore", explore, cls._explorations)
+        found: Any = part("explore", explore, cls._explorations)
         return resolved(found, cls.__name__, **cls._constants)
 
     # What a subclass may say otherwise ----------------------------------------------------------
@@ -175,7 +176,7 @@ class HiddenPolicy(LinearPolicy):
     def _holds(self) -> bool:
         return super()._holds and not self._published
 
-    @property
+    @cached_property
     def _releases(self) -> int | None:
         if self._horizon is None or self.card.learns_at_once:
             return self._horizon

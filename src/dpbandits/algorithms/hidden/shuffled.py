@@ -31,6 +31,7 @@ from typing import Any, ClassVar, Unpack
 
 from ...errors import ArgumentError
 from ...policies import Card, composed, given, like, preset
+from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.continual import Counter, Independent, IndependentIntegers
@@ -157,6 +158,7 @@ class HiddenLinearShuffled(HiddenPolicy):
 
     Example:
         >>> import numpy as np
+        >>> from dpbandits import ApproxDP
         >>> options = {"horizon": 3000, "batch": 3, "messages": True, "noise": "simulation"}
         >>> server = HiddenLinearShuffled(2, 3, budget=ApproxDP(1.0, 1e-4), **options, seed=1)
         >>> shuffler = server.shuffler()
@@ -173,9 +175,10 @@ class HiddenLinearShuffled(HiddenPolicy):
     _devices = _shufflers = 0
 
     @classmethod
-    def composition(cls, *, explore: Any, messages: bool = False, **_: Any) -> Composition:
+    def composition(cls, *, explore: Part, messages: bool = False, **_: Any) -> Composition:
         """What follows from the way to explore, and from what arrives."""
-        return _composition(type(explore), messages=messages)
+        kind: Any = type(explore)  # which mypy does not take for a key
+        return _composition(kind, messages=messages)
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ only the failures of several releases are added up.
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ _STARTS = 2000  # that are compared, at steps of 0.7 %
 _WIDEST_DENSITY = 200  # dimensions; Hermite functions fall below the smallest float beyond
 
 
+@lru_cache(256)  # a simulation makes the same policy for every run
 def gaussian_norm(
     dimension: int, std: float, releases: int, probability: float, axis: float | None = None
 ) -> float:
@@ -117,6 +118,7 @@ def planned_walk(
     return Walk(along, across, float(starts[best]), float(others[best]), log_odds)
 
 
+@lru_cache(256)
 def symmetric_norm(dimension: int, std: float, releases: int, probability: float) -> float:
     """What the operator norms of ``releases`` matrices of the Gaussian orthogonal ensemble, ``std``
     on the diagonal and std / sqrt(2) off it, however dependent, stay below with probability 1 -
