@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...algorithms import RSOFUL, AdaCOFUL, AdaCUCB
+from ...algorithms import RSOFUL, AdaCOFUL
 from ...environments import (
     ArmsEnvironment,
     Bernoulli,
