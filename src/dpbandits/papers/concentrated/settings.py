@@ -17,6 +17,7 @@ from ...environments import (
 )
 from ...policies import Policy
 from ...privacy import ZCDP
+from .episodes import AdaCUCB
 from .gope import GOPE, AdaCGOPE, AdaRGOPEVar
 
 PAPER = "Azize & Basu (2024)"
