@@ -43,8 +43,8 @@ class Terms:
         """The channel one release of which spends the budget; open without a budget."""
         if self.budget is None:
             return Open()
-        kinds = self.card.notions
-        if type(self.budget) not in kinds:
+        if not self.card.takes(type(self.budget)):
+            kinds = self.card.notions
             allowed = " or ".join(["None", *sorted(kind.__name__ for kind in kinds)])
             example = f", as in budget={kinds[0](*kinds[0].example)!r}" if kinds else ""
             raise ArgumentError(
