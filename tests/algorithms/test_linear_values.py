@@ -89,7 +89,7 @@ def test_a_combination_without_a_name_says_so_and_is_saved(tmp_path):
         ),
         (
             {"explore": Optimism(radius="published"), "updates": EveryAnswer()},
-            "radius must be 'safe' or 'heuristic'",
+            "radius must be one of 'safe', 'heuristic', got 'published'",
         ),
         ({"explore": PUBLISHED, "budget": PureDP(1.0)}, "radius must not be the published one"),
         ({"explore": PUBLISHED, "counter": "tree"}, "counter must be None with the published"),
