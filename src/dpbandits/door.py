@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         HiddenLinearLocal,
         HiddenLinearShuffled,
     )
-    from .algorithms.bases import LocalPolicy
+    from .algorithms.bases.local import LocalPolicy
 
 _ASK: Any = object()
 _BOTH = Literal["contexts and rewards"]
