@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...algorithms import RSOFUL, AdaCOFUL, AdaCUCB
+from ...algorithms import RSOFUL, AdaCOFUL
 from ...environments import (
     ArmsEnvironment,
     Bernoulli,
@@ -17,6 +17,7 @@ from ...environments import (
 )
 from ...policies import Policy
 from ...privacy import ZCDP
+from .episodes import AdaCUCB
 from .gope import GOPE, AdaCGOPE, AdaRGOPEVar
 
 PAPER = "Azize & Basu (2024)"

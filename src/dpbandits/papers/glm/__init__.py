@@ -6,9 +6,14 @@ with ridge regression (``weighted_regression``), and the rates of the papers, me
 The other policies for generalised models are in the core.
 """
 
+from typing import TYPE_CHECKING
+
 from ...rooms import lazily
 from .estimator import InformationWeightedGLM
 from .policies import WeightedGLMJDP, WeightedGLMLDP
+
+if TYPE_CHECKING:
+    from .weighted_regression import compare_with_ridge
 
 __all__ = ["InformationWeightedGLM", "WeightedGLMJDP", "WeightedGLMLDP", "compare_with_ridge"]
 __getattr__ = lazily(__name__, {"compare_with_ridge": "weighted_regression", "plan": "plan"})
