@@ -78,7 +78,7 @@ def _arguments(cls: type[Policy], rounds: int) -> dict[str, Any]:
     given: dict[str, Any] = {**cls.example, "budget": budget, "seed": 1}
     if "horizon" in given:
         given["horizon"] = max(given["horizon"], rounds)
-    if issubclass(cls, LocalPolicy):
+    if issubclass(getattr(cls, "policy_class", cls), LocalPolicy):
         given["reports"] = True
     return given
 

@@ -73,13 +73,14 @@ def test_without_delay_a_policy_plays_as_in_the_compiled_loop(policy, world):
 )
 def test_answers_within_the_patience_are_all_learned_from(cls, monkeypatch):
     made: list[dpb.Policy] = []
-    original = cls.simulated
+    home = getattr(cls, "policy_class", cls)
+    original = home.simulated
 
     def remembered(self, *streams):
         made.append(original(self, *streams))
         return made[-1]
 
-    monkeypatch.setattr(cls, "simulated", remembered)
+    monkeypatch.setattr(home, "simulated", remembered)
     given = {"horizon": 3000} if cls in (DPTS, DPSE) else {}
     policy = cls(3, budget=dpb.PureDP(1.0), patience=30, **given)
     dpb.simulate(policy, ARMS.delayed(Delay("fixed", 30)), horizon=3000, seed=1)
