@@ -65,6 +65,8 @@ ROOMS = "environments glm shuffle finite logs privacy auditing simulation planni
 
 # Arguments of what somebody sets up, which are no data, and containers that look at nothing.
 EXEMPT = {
+    "Budget.at": "a number of a budget",
+    "bandit": "words for features of arms, and how many numbers are known of a person",
     "BitSum.published": "sizes of a study",
     "Chooser.__init__": "made of public releases, by `Policy.chooser`",
     "Device.__init__": "a number of reports",

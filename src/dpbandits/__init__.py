@@ -139,7 +139,7 @@ def __getattr__(name: str) -> Any:
         message = f"{__name__}.{name} is deprecated: take {home}.{name}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return getattr(import_module(home), name)
-    hint = "" if name.startswith("_") else close_name(name, __all__)
+    hint = "" if name.startswith("_") else close_name(name, [*__all__, *registered()])
     meant = f"; {hint}" if hint.startswith("did") else ""  # and not all names that there are
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")
 

@@ -119,7 +119,7 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
     with of_this_version(store):
         life = Life(*header["life"])
         policy = find(header["class"])(**arguments(header["config"]))
-        show(policy.session, header, policy.of_today(arrays))
+        show(policy.session, header, policy._of_today(arrays))
         estimates = policy.estimates
     charge(policy.session, announced)
     charge_older_noise(policy.session, header)

@@ -14,6 +14,7 @@ import pytest
 
 import dpbandits as dpb
 import dpbandits.environments as worlds
+from dpbandits.papers import adversarial
 from dpbandits.policies.policy import Policy
 from dpbandits.stores import FileStore
 from dpbandits.testing.walk import snapshot
@@ -117,7 +118,7 @@ def test_odd_arguments_of_environments_are_named(tmp_path, monkeypatch):
     }
     np.save("rewards.npy", np.zeros((4, 2)))
     for name, arguments in given.items():
-        made = getattr(worlds, name)
+        made = getattr(adversarial if name == "ClassifierAdvice" else worlds, name)
         made(**arguments)
         for argument in list(inspect.signature(made.__init__).parameters)[1:]:
             for odd in ODD:

@@ -79,7 +79,9 @@ def test_propensity_is_one_where_the_choice_is_certain_and_none_where_unknown():
 def test_repr_recreates_the_policy(policy: dpb.Policy):
     names = {
         **registered(),
-        **{name: getattr(dpb, name) for name in ("PureDP", "ApproxDP", "ZCDP", "RDP")},
+        **{name: getattr(dpb, name) for name in dpb.__all__},
+        **{name: getattr(dpb.parts, name) for name in dpb.parts.__all__},
+        **{name: cls for name, cls in registered().items() if isinstance(cls, type)},
     }
     again = eval(repr(policy), {"__builtins__": {}}, names)
     assert type(again) is type(policy)
@@ -103,10 +105,7 @@ def test_a_name_is_the_label_and_no_part_of_the_random_numbers():
     assert named.stream_key == plain.stream_key
     assert named.arguments == plain.arguments
     assert "name='größer & besser'" in repr(named)
-    assert (
-        eval(repr(named), {"AdaCUCB": dpb.papers.concentrated.AdaCUCB, "ZCDP": dpb.ZCDP}).config
-        == named.config
-    )
+    assert eval(repr(named), {**vars(dpb), **vars(dpb.parts)}).config == named.config
     assert adac(name="x" * 60).name == "x" * 60
 
 

@@ -38,7 +38,7 @@ def test_the_type_of_the_budget_is_what_the_card_says(name):
 
 
 def test_a_class_of_ones_own_has_its_own_signature():
-    class Fixed(dpb.papers.concentrated.AdaCUCB):
+    class Fixed(dpb.Arms):
         def __init__(self, arms: int) -> None:
             super().__init__(arms, budget=None)
 
@@ -46,7 +46,7 @@ def test_a_class_of_ones_own_has_its_own_signature():
 
 
 def test_help_shows_the_shared_options():
-    shown = pydoc.plain(pydoc.render_doc(dpb.papers.concentrated.AdaCUCB))
+    shown = pydoc.plain(pydoc.render_doc(dpb.Arms))
     assert "noise: Literal['simulation', 'secure'] = 'simulation'" in shown
 
 

@@ -10,6 +10,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits import ArgumentError, PureDP, UpdateError
 from dpbandits.algorithms.adversarial import conversion
+from dpbandits.algorithms.arms.memories import AGED
 from dpbandits.papers.others import LazyDPTS
 from dpbandits.policies.chooser import Chooser
 
@@ -139,7 +140,7 @@ def test_an_arm_retired_in_mid_episode_is_released_with_defaults(patience):
     assert policy.update(1.0, pending)  # what was on its way is taken
     assert policy.pull().arm != 2
     assert public.estimate[2] * size == pytest.approx(total + 1.0 + 0.25 * left)
-    assert public.length[2] == size
+    assert public.merged[AGED.rounds, 2] == size
     assert policy.update(1.0, pending) is False
 
 

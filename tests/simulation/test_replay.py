@@ -403,14 +403,14 @@ def test_learning_helps_more_patients_than_the_trial_did():
 
 def test_a_full_ledger_interrupts_nothing(monkeypatch):
     whole = replay(POLICIES, DoctorReplay(), runs=2).runs
-    new_state = AdaCUCB.new_state
+    new_state = Policy.new_state
 
     def cramped(self):
         state = new_state(self)
         state.wall = state.wall._replace(ledger=empty_arrays(1))
         return state
 
-    monkeypatch.setattr(AdaCUCB, "new_state", cramped)
+    monkeypatch.setattr(Policy, "new_state", cramped)
     assert whole.equals(replay(POLICIES, DoctorReplay(), runs=2).runs)
 
 

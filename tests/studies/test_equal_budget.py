@@ -41,7 +41,7 @@ def small(quick: bool) -> list[Contest]:
     for contest in contests(quick):
         if contest.default.contexts != "none":
             continue
-        own = (PANEL[0], TRIAL) if contest.default.random else CHANGING[-2:]
+        own = (PANEL[0], TRIAL) if contest.default.rewards == "law" else CHANGING[-2:]
         chosen.setdefault(contest.setting, dataclasses.replace(contest, instances=own))
     return list(chosen.values())
 
@@ -116,7 +116,7 @@ def test_whoever_has_a_radius_enters_with_a_small_one_too() -> None:
         cls.__name__
         for cls in registered().values()
         if what_is_taken(cls) == "contexts"
-        and "radius_scale" in (getattr(cls, "_options", None) or {})
+        and "radius_scale" in inspect.signature(cls).parameters
         and cls.card.noise
         and not cls.card.refuted_because
     }
@@ -137,7 +137,7 @@ def test_those_who_meet_trust_the_same_people_and_keep_the_same_budget() -> None
         world = contest.instances[0].world(1000)
         for entrant in contest.entrants:
             policy = entrant.policy(world, contest.budget, 1000)
-            assert policy.card.trust_model == contest.default.trust_model
+            assert policy.card.trust_model == contest.default.trust
             assert policy.guarantee_in_simulations.holds == contest.budget
             told = contest.default.arguments.get("batch")
             if told and "batch" in inspect.signature(entrant.cls).parameters:
@@ -154,34 +154,59 @@ def test_the_panel_is_as_wide_as_it_should_be() -> None:
     assert all(one.world(10_000).means().argmax() > 0 for one in CHANGING)
 
 
+WORDS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "fixed": {"features": np.eye(3)},
+    "public": {"features": 2},
+    "private": {"features": 2, "protects": "contexts and rewards"},
+    "law": {},
+    "changing": {"drift": 500},
+    "any": {"drift": "any"},
+    "experts": {"experts": 4},
+    "link": {"link": "logistic"},
+    "": {},
+}
+
+
 def test_every_default_is_a_policy_of_its_setting() -> None:
-    kinds = ("random", "contexts", "drifting", "searching")
-    settings = {(one.trust_model, *(getattr(one, name) for name in kinds)) for one in DEFAULTS}
+    kinds = ("contexts", "rewards", "goal", "more")
+    settings = {(one.trust, *(getattr(one, name) for name in kinds)) for one in DEFAULTS}
     assert len(settings) == len(DEFAULTS)
     for one in DEFAULTS:
-        assert one.policy_class.card.trust_model == one.trust_model
-        asked = {name: getattr(one, name) for name in kinds}
-        assert default_for(trust_model=one.trust_model, **asked) == one
-        assert one.central.trust_model == "central"
-        assert {name: getattr(one.central, name) for name in asked} == asked
-        budget = ApproxDP(1.0, 1e-5) if one.contexts == "private" else PureDP(1.0)
-        policy = one.build(3, budget=budget, horizon=1000, dimension=2, features=np.eye(3))
+        assert one.policy_class.card.trust_model == one.trust
+        asked = {**WORDS[one.contexts], **WORDS[one.rewards], **WORDS[one.more], "goal": one.goal}
+        found = default_for(3, trust=one.trust, **asked)
+        assert (found.setting, found.policy) == (one.setting, one.policy)
+        assert found.arguments.items() >= one.arguments.items()
+        assert one.why.endswith(".")
+        assert one.central.trust == "central"
+        assert all(getattr(one.central, name) == getattr(one, name) for name in kinds)
+        hidden = one.contexts == "private" or one.more == "experts"
+        budget = ApproxDP(1.0, 1e-5) if hidden else PureDP(1.0)
+        shapes = {"dimension": 2, "features": np.eye(3), "n_experts": 4}
+        policy = one.build(3, budget=budget, horizon=1000, **shapes)
         assert policy.guarantee.asked == budget
-    own = default_for(contexts="private").build(3, dimension=2, budget=None, horizon=1000, batch=7)
-    assert "batch=7," in repr(own)  # what is asked for comes before what is usual
+    own = default_for(3, **WORDS["private"])
+    made = own.build(3, dimension=2, budget=None, horizon=1000, batch=7)
+    assert made.label.count("batch=7,") == 1  # what is asked for comes before what is usual
 
 
-def test_no_default_is_made_up() -> None:
-    with pytest.raises(ArgumentError, match="random must be True"):
-        default_for(contexts="public", random=False)
-    with pytest.raises(ArgumentError, match="trust_model must be 'central' for fixed features"):
-        default_for(contexts="fixed", trust_model="local")
-    with pytest.raises(ArgumentError, match="drifting must be False"):
-        default_for(contexts="public", drifting=True)
-    with pytest.raises(ArgumentError, match="trust_model must be 'central' for finite arms"):
-        default_for(trust_model="local", drifting=True)
-    with pytest.raises(ArgumentError, match="contexts must be"):
-        default_for(contexts="secret")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"features": 2, "drift": "any"}, "drift must not be given with features"),
+        ({"features": np.eye(3), "trust": "local"}, "trust must be 'central' for fixed features"),
+        ({"features": 2, "drift": 500}, "drift must not be given with features"),
+        ({"trust": "local", "drift": 500}, "trust must be 'central' for finite arms"),
+        ({"features": 2, "protects": "contexts"}, "protects must be one of"),
+        ({"person": 2, "features": 2}, "person must not be given with features"),
+        ({"experts": 2, "goal": "best arm"}, "goal must not be given with experts"),
+        ({"link": "logistic"}, "link must be given with features or person"),
+    ],
+)
+def test_no_default_is_made_up(words: dict[str, Any], told: str) -> None:
+    with pytest.raises(ArgumentError, match=f"^{told}"):
+        default_for(3, **words)
 
 
 def test_even_three_rounds_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,9 +309,11 @@ class Planted:
             return np.full((1, RUNS), 3)
         if column == "spent":
             return np.full((1, RUNS), self.spent * _limit_of(key.partition("/")[0]))
-        champions = [one.policy for one in DEFAULTS if not (one.drifting or one.searching)] + [
-            "open"
-        ]
+        champions = [
+            one.policy
+            for one in DEFAULTS
+            if one.rewards != "changing" and one.goal == "regret" and not one.more
+        ] + ["open"]
         usual = 10.0 if any(f"/{name}/" in f"/{key}" for name in champions) else 100.0
         mean = next((value for part, value in self.regrets.items() if part in key), usual)
         runs = mean * (1.0 + 0.01 * np.sin(np.arange(float(RUNS))))

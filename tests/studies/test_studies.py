@@ -478,8 +478,11 @@ def test_a_study_can_use_a_policy_of_a_file_beside_it(
     folder: Path, registry: dict[str, type[Policy]]
 ) -> None:
     (folder / "own_bandits.py").write_text(
-        "from dpbandits import AdaCUCB\nfrom dpbandits.policies import register\n\n\n"
-        "@register(n_arms=3)\nclass OwnBandit(AdaCUCB):\n    pass\n"
+        "from dpbandits import Arms\nfrom dpbandits.parts import UCB, Forget, Growing, Merge\n"
+        "from dpbandits.policies import given, like, preset\n\n"
+        "preset('OwnBandit', Arms, 'n_arms beta forget', 'Ours.',\n"
+        "    index=like(UCB, alpha=given('beta', 1.0)), batches=Growing(ratio=2.0),\n"
+        "    memory=given('forget', True, values={True: Forget(), False: Merge()}))\n"
     )
     own = changed("seed = 3", 'seed = 3\nimports = ["own_bandits"]').replace(
         'kind = "AdaCUCB"', 'kind = "OwnBandit"', 1

@@ -100,7 +100,8 @@ class Policy(Configured, metaclass=PolicyClass):
         self.max_rounds, self.name = settings.max_rounds, settings.name
         self._arms_by_name = Arms(self.n_arms, settings.arm_names)
         self.arm_names = settings.arm_names
-        self.takes_reports = bool(config.get("reports") or config.get("messages"))
+        sent = bool(config.get("reports") or config.get("messages"))
+        self.takes_reports = sent or type(self).takes_reports
         self.noise_source = settings.source(self.takes_reports)
         default = settings.default_reward
         self.default_reward = self.noise_source.to_grid(lo if default is None else default)
@@ -145,7 +146,7 @@ class Policy(Configured, metaclass=PolicyClass):
         """
         return None
 
-    def of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def _of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Arrays that were saved, also of an earlier version, as this one has them."""
         return dict(arrays)
 
@@ -771,7 +772,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
     with of_this_version(store):
         policy: Policy = find(header["class"])(**arguments(header["config"]))
         life = Life(*header["life"])
-        restore(policy.session, header, policy.of_today(arrays), life)
+        restore(policy.session, header, policy._of_today(arrays), life)
     if simulation:
         if policy.noise_source.secure:
             raise ClaimError(

@@ -77,7 +77,7 @@ class Composition(NamedTuple):
     card: Card
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Preset:
     """A class of policies with its parts chosen; it is called like a class.
 
@@ -119,6 +119,9 @@ class Preset:
             return self.policy_class(**passed, **parts)
         except ArgumentError as error:
             raise self._in_own_words(error) from None
+
+    def __repr__(self) -> str:
+        return f"<Preset {self.name} of {self.policy_class.__name__}>"
 
     def __instancecheck__(self, policy: object) -> bool:
         return getattr(policy, "preset", None) == self.name

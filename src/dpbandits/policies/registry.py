@@ -104,7 +104,7 @@ def find(name: str) -> Any:
     core = _COMPOSED | _REGISTRY
     known = core if name in core else _COMPOSED | registered()
     if name not in known:
-        raise ArgumentError(f"there is no policy {name!r}; {close_name(name, known)}", "name")
+        raise ArgumentError(f"there is no policy {name!r}; {close_name(name, known)}")
     return known[name]
 
 

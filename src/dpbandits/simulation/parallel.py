@@ -11,7 +11,7 @@ from typing import TypeVar
 from joblib import Parallel, delayed
 
 from ..errors import ArgumentError
-from ..policies import Policy
+from ..policies import Policy, Preset
 from ..validation import integer
 from ..validation import shown as brief
 
@@ -46,7 +46,7 @@ def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
 
 def _told(given: object) -> str:
     """An object in the place of a policy, in words."""
-    if isinstance(given, type) and issubclass(given, Policy):
+    if isinstance(given, Preset) or (isinstance(given, type) and issubclass(given, Policy)):
         return f"the class {given.__name__}: make a policy of it, {given.__name__}(...)"
     return brief(given)
 

@@ -302,7 +302,7 @@ def _policies(
                 problems.add(place, wrong)
                 break
             if policy.stream_key in seen:
-                problems.add(place, f"is the same as {seen[policy.stream_key]}: {policy!r}")
+                problems.add(place, f"is the same as {seen[policy.stream_key]}: {policy.heading}")
             seen[policy.stream_key] = place
             policies.append(policy)
             if shared_name(policies) == policy.label:

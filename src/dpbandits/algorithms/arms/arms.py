@@ -84,7 +84,7 @@ class _HeldArms(Policy):
             return found
         return found._replace(rounds=public.merged[AGED.rounds].astype(np.int64))
 
-    def of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def _of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return as_of_today(self, arrays)
 
 
