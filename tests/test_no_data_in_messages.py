@@ -151,7 +151,7 @@ HALVES = np.full((4, 2), 0.5)
 
 
 def policy(name: str, *arguments: Any, **options: Any) -> Any:
-    return getattr(dpb, name)(*arguments, seed=1, **options)
+    return dpb.parts.find(name)(*arguments, seed=1, **options)
 
 
 def pulled(name: str, *arguments: Any, contexts: Any = None, **options: Any) -> Any:

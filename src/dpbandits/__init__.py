@@ -136,7 +136,7 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(f".{_LATER[name]}", __name__), name)
     if not name.startswith("_") and (home := _home(name)):
-        message = f"{__name__}.{name} is deprecated: take it from {home}"
+        message = f"{__name__}.{name} is deprecated: take {home}.{name}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return getattr(import_module(home), name)
     hint = "" if name.startswith("_") else close_name(name, __all__)

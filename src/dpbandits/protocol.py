@@ -71,7 +71,7 @@ import numpy as np
 
 from .errors import ArgumentError
 from .kernel import Generator, Kernel, Matrix, Vector, bind, kernel, unbound
-from .privacy.budgets import NOTIONS, Budget
+from .privacy.budgets import NOTIONS, Budget, is_notion
 from .privacy.channels import FAMILIES, Channel, noise_for
 from .privacy.continual import Counter, RunningSum
 from .privacy.guarantees import Protects, TrustModel, View
@@ -349,12 +349,13 @@ class Card:
         >>> AdaCUCB.card.takes(ZCDP(1.0)), AdaCUCB.card.takes(PureDP)
         (True, False)
         """
-        return (notion if isinstance(notion, type) else type(notion)) in self.notions
+        kind = notion if isinstance(notion, type) else type(notion)
+        return is_notion(kind) and noise_for(kind, self.noise) is not None
 
     @property
     def notions(self) -> list[type[Budget]]:
         """The notions that the algorithm has noise for."""
-        return [kind for kind in NOTIONS.values() if noise_for(kind, self.noise)]
+        return [kind for kind in NOTIONS.values() if self.takes(kind)]
 
     @property
     def hides_contexts(self) -> bool:

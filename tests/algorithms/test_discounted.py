@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from dpbandits.algorithms.merged.discounted import MEMO, close, init, publish
-from dpbandits.algorithms.merged.law import MERGED, law_of
 
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, PureDP
 from dpbandits.algorithms import DiscountedIMED, MergedIMED
+from dpbandits.algorithms.arms.held import init
+from dpbandits.algorithms.arms.law import MERGED, law_of
+from dpbandits.algorithms.arms.memories import AGED, MEMO, close_and_count, publish_fading
 from dpbandits.environments import Bernoulli, SineDrift, SwitchingBest
 
 HALF = 64.0
@@ -26,10 +27,10 @@ def taken(params, batches, order):
     public = init(params)[1]
     for i in order:
         arm, size, end, total = batches[i]
-        public.awaited[arm] += size
+        public.awaited[AGED.rounds, arm] += size
         memo = np.zeros(len(MEMO))
         memo[[MEMO.arm, MEMO.size, MEMO.ended]] = arm, size, end
-        publish(params, public, memo, np.array([total]))
+        publish_fading(params, public, memo, np.array([total]))
     return public
 
 
@@ -44,8 +45,8 @@ def test_what_is_kept_of_an_arm_are_sums_of_faded_weights():
     w = (0.25 + noise) / (0.25 / n + noise / n**2)
     merged = public.merged[:, 0]
     assert merged[MERGED.value] == pytest.approx((w * g) @ (total / n) / (w @ g))
-    assert public.fresh[0] == pytest.approx(w @ g**2)
-    assert public.rounds[0] == pytest.approx(n @ g)
+    assert merged[AGED.fresh] == pytest.approx(w @ g**2)
+    assert merged[AGED.rounds] == pytest.approx(n @ g)
     a = w * g / (w @ g) / n
     assert law_of(params, merged).rounds == pytest.approx(1 / (n @ a**2))
     assert law_of(params, merged).noise == pytest.approx(noise * (a @ a) / (n @ a**2))
@@ -70,11 +71,11 @@ def test_a_batch_on_its_way_counts_as_rounds_and_not_as_a_reward():
         arm, _ = kernels.choose(params, public, 0, None)
         n = kernels.hold_rounds(params, public, arm)
         kernels.record_pull(params, public, arm, 0, n)
-        close(params, public, memo)
+        close_and_count(params, public, memo)
         chosen.append((arm, n))
     assert [arm for arm, _ in chosen] == [0, 1, 0, 1]
     assert chosen[2][1] > chosen[0][1]  # which grows with what is on its way
-    assert public.awaited.tolist() == public.pulls.tolist()
+    assert public.awaited[AGED.rounds].tolist() == public.pulls.tolist()
     assert not public.merged.any()
 
 

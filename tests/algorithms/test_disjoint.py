@@ -26,7 +26,7 @@ PLANNED = [*HIDDEN, "LinearThompson", "PrivateLinUCB"]
 def made(name: str, dimension: int = D, *, models: str = "disjoint", **options):
     planned = {} if name == "LinUCB" else {"horizon": ROUNDS}
     given = {"budget": None, "seed": 7, **planned, **options}
-    return getattr(dpb, name)(K, dimension, models=models, **given)
+    return getattr(dpb.algorithms, name)(K, dimension, models=models, **given)
 
 
 def lifted(person: np.ndarray) -> np.ndarray:

@@ -286,7 +286,7 @@ def test_people_who_come_before_anything_is_known_try_all_arms(name, budget):
     arms = LinearArms.on_sphere(20, 4, seed=1).features
     served = {"messages" if name == "SDP" else "reports": True, "noise": "simulation"}
     shape = {"budget": budget, "horizon": 30_000, "batch": 500, "seed": 1}
-    kind = getattr(dpb, f"LinearIMED{name}")
+    kind = getattr(dpb.algorithms, f"LinearIMED{name}")
     policy, chooser = kind(20, 4, **shape), kind(20, 4, **shape, **served).chooser()
     assert {policy.pull(arms).arm for _ in range(300)} == set(range(20))
     assert {chooser.choose(arms) for _ in range(300)} == set(range(20))
@@ -312,7 +312,7 @@ def test_whoever_waits_for_late_answers_tries_all_arms():
     [("JDP", ZCDP(1.0), 0.07), ("SDP", MIXED, 0.2), ("LDP", ZCDP(1.0), 0.15), ("SDP", None, 0.07)],
 )
 def test_noise_that_adds_up_is_explored_more(name, budget, share):
-    policy = getattr(dpb, f"LinearIMED{name}")(3, 2, budget=budget, horizon=1000)
+    policy = getattr(dpb.algorithms, f"LinearIMED{name}")(3, 2, budget=budget, horizon=1000)
     assert policy.params.share == share
 
 
@@ -334,7 +334,7 @@ def test_imed_loses_half_as_much_as_a_radius_that_always_holds(name):
     shape = {"budget": ZCDP(1.0), "horizon": 5000, "reward_range": (-1, 1)}
     shape |= {"batch": 50} if name else {}
     safe = dpb.algorithms.LinUCBJDP if name else dpb.algorithms.PrivateLinUCB
-    policies = [getattr(dpb, f"LinearIMED{name}")(10, 4, **shape), safe(10, 4, **shape)]
+    policies = [getattr(dpb.algorithms, f"LinearIMED{name}")(10, 4, **shape), safe(10, 4, **shape)]
     found = dpb.simulate(policies, world, horizon=5000, runs=10, seed=1).runs
     mine, theirs = found.groupby("policy", sort=False)["regret"].mean()
     assert mine < theirs / 2

@@ -3,7 +3,7 @@
 import pytest
 
 import dpbandits as dpb
-from dpbandits import GLM, ZCDP, ArgumentError, FixedLinear, Linear, PureDP
+from dpbandits import GLM, ZCDP, ArgumentError, FixedLinear, Linear, PureDP, algorithms
 from dpbandits.parts import Divergence, EveryAnswer, Optimism, Sampling, Switching
 from dpbandits.policies import load
 
@@ -18,35 +18,38 @@ PUBLISHED = Optimism(radius="published", smallest_eigenvalue=0.1)
 @pytest.mark.parametrize(
     ("made", "named"),
     [
-        (Linear(**SHAPE), dpb.RSLinearIMED(**SHAPE)),
-        (Linear(**SHAPE, explore=Divergence(alpha=2.0)), dpb.RSLinearIMED(**SHAPE, alpha=2.0)),
-        (Linear(**SHAPE, updates=EveryAnswer()), dpb.LinearIMED(**SHAPE)),
+        (Linear(**SHAPE), algorithms.RSLinearIMED(**SHAPE)),
+        (
+            Linear(**SHAPE, explore=Divergence(alpha=2.0)),
+            algorithms.RSLinearIMED(**SHAPE, alpha=2.0),
+        ),
+        (Linear(**SHAPE, updates=EveryAnswer()), algorithms.LinearIMED(**SHAPE)),
         (
             Linear(**SHAPE, updates="EveryAnswer", models="disjoint"),
-            dpb.LinearIMED(**SHAPE, models="disjoint"),
+            algorithms.LinearIMED(**SHAPE, models="disjoint"),
         ),
         (
             Linear(**SHAPE, explore="Sampling", updates={"kind": "EveryAnswer"}),
-            dpb.LinearThompson(**SHAPE),
+            algorithms.LinearThompson(**SHAPE),
         ),
         (
             Linear(**SHAPE, explore=LOOSE, updates=EveryAnswer()),
-            dpb.PrivateLinUCB(**SHAPE, radius_scale=0.2, parameter_bound=2.0),
+            algorithms.PrivateLinUCB(**SHAPE, radius_scale=0.2, parameter_bound=2.0),
         ),
         (
             Linear(**SHAPE, explore=HEURISTIC, updates=EveryAnswer()),
-            dpb.PrivateLinUCB(**SHAPE, radius="heuristic"),
+            algorithms.PrivateLinUCB(**SHAPE, radius="heuristic"),
         ),
-        (Linear(**SHAPE, explore=Optimism()), dpb.AdaCOFUL(**SHAPE)),
+        (Linear(**SHAPE, explore=Optimism()), algorithms.AdaCOFUL(**SHAPE)),
         (
             Linear(**SHAPE, explore=PUBLISHED, updates=Switching(0.5)),
-            dpb.AdaCOFUL(**SHAPE, variant="published", smallest_eigenvalue=0.1, growth=0.5),
+            algorithms.AdaCOFUL(**SHAPE, variant="published", smallest_eigenvalue=0.1, growth=0.5),
         ),
-        (Linear(**OPEN, explore=Optimism()), dpb.RSOFUL(**OPEN)),
-        (Linear(**OPEN, explore=Optimism(), updates=EveryAnswer()), dpb.LinUCB(**OPEN)),
-        (FixedLinear(ARMS, budget=ZCDP(0.5)), dpb.MergedLinearIMED(ARMS, budget=ZCDP(0.5))),
-        (GLM(**SHAPE), dpb.GLMThompson(**SHAPE)),
-        (GLM(**SHAPE, explore=Optimism()), dpb.GLMUCB(**SHAPE)),
+        (Linear(**OPEN, explore=Optimism()), algorithms.RSOFUL(**OPEN)),
+        (Linear(**OPEN, explore=Optimism(), updates=EveryAnswer()), algorithms.LinUCB(**OPEN)),
+        (FixedLinear(ARMS, budget=ZCDP(0.5)), algorithms.MergedLinearIMED(ARMS, budget=ZCDP(0.5))),
+        (GLM(**SHAPE), algorithms.GLMThompson(**SHAPE)),
+        (GLM(**SHAPE, explore=Optimism()), algorithms.GLMUCB(**SHAPE)),
     ],
     ids=lambda policy: policy.label.partition("(")[0],
 )
@@ -89,7 +92,7 @@ def test_a_combination_without_a_name_says_so_and_is_saved(tmp_path):
         ),
         (
             {"explore": Optimism(radius="published"), "updates": EveryAnswer()},
-            "radius must be 'safe' or 'heuristic'",
+            "radius must be one of 'safe', 'heuristic', got 'published'",
         ),
         ({"explore": PUBLISHED, "budget": PureDP(1.0)}, "radius must not be the published one"),
         ({"explore": PUBLISHED, "counter": "tree"}, "counter must be None with the published"),
@@ -121,8 +124,11 @@ def test_a_link_has_two_ways_to_explore(explore, told):
         (lambda: Sampling(inflation=-1.0), "inflation must be"),
         (lambda: Divergence(margin=0.5), "margin must be"),
         (lambda: Switching(growth=0.0), "growth must be"),
-        (lambda: dpb.LinearIMED(**SHAPE, alpha=None), "alpha must be like its default, 1.5"),
-        (lambda: dpb.LinUCB(3, 2, budget=ZCDP(1.0)), "budget must be None for LinUCB, got ZCDP"),
+        (lambda: algorithms.LinearIMED(**SHAPE, alpha=None), "alpha must be like its default, 1.5"),
+        (
+            lambda: algorithms.LinUCB(3, 2, budget=ZCDP(1.0)),
+            "budget must be None for LinUCB, got ZCDP",
+        ),
     ],
 )
 def test_arguments_out_of_range_are_refused(make, told):

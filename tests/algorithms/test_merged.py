@@ -6,17 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from dpbandits.algorithms.merged.law import (
-    MERGED,
-    closest_exponent,
-    divergence_of,
-    exponent,
-    law_of,
-    upper_bound,
-    upper_bound_of,
-)
-from dpbandits.algorithms.merged.merged import init
-from dpbandits.algorithms.merged.published import private_divergence, private_upper_bound
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
@@ -26,7 +15,18 @@ from sides import take_in
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, PureDP
 from dpbandits.algorithms import MergedIMED, MergedKLUCB, MergedThompson
+from dpbandits.algorithms.arms.held import init
+from dpbandits.algorithms.arms.law import (
+    MERGED,
+    closest_exponent,
+    divergence_of,
+    exponent,
+    law_of,
+    upper_bound,
+    upper_bound_of,
+)
 from dpbandits.environments import Bernoulli, Beta, DoctorBandit
+from dpbandits.papers.others.dp_imed import private_divergence, private_upper_bound
 
 BOTH = [MergedIMED, MergedKLUCB]
 WEIGHING = [*BOTH, MergedThompson]

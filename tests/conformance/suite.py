@@ -186,8 +186,6 @@ CASES = [
 CLAIMED = [case for case in CASES if not case.cls.card.refuted_because]
 PRIVATE = [case for case in CLAIMED if case.budget is not None]
 FIRST_OF_CLASS = [next(case for case in CASES if case.cls is cls) for cls in CLASSES]
-EPISODIC = [case for case in FIRST_OF_CLASS if not case.cls.card.learns_at_once]
-AT_ONCE = [case for case in FIRST_OF_CLASS if case.cls.card.learns_at_once]
 
 
 def _distinct(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
@@ -213,6 +211,21 @@ _KINDS = (
     "PrivateLinUCB",  # a running sum
 )
 OF_KINDS = [str(case) for case in FIRST_OF_CLASS if case.cls.__name__ in _KINDS]
+
+
+def _but_for_choices(case: Case) -> Any:
+    """What two names share whose policies differ in how they choose alone."""
+    kernels = vars(case.cls.kernels).items()
+    rest = tuple(one for name, one in kernels if name not in ("choose", "prepare"))
+    return case.policy_class, case.cls.card.randomised, rest
+
+
+# For what has nothing to do with how a policy chooses: crashes, users who return, what is booked.
+BY_MACHINE = _distinct(
+    sorted(FIRST_OF_CLASS, key=lambda case: str(case) not in OF_KINDS), _but_for_choices
+)
+EPISODIC = [case for case in BY_MACHINE if not case.cls.card.learns_at_once]
+AT_ONCE = [case for case in BY_MACHINE if case.cls.card.learns_at_once]
 
 # One budget for each noise that an algorithm is played with, and for each norm of its sensitivity.
 BY_FAMILY = _distinct(CASES, lambda case: (case.name, case.noise.family))

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from suite import (
     AT_ONCE,
+    BY_MACHINE,
     EPISODIC,
-    FIRST_OF_CLASS,
     INFORMED,
     OF_KINDS,
     PRIVATE,
@@ -49,7 +49,7 @@ from dpbandits.testing.walk import (
 DRAWS = np.random.default_rng(9).random(ROUNDS)
 
 
-@over(FIRST_OF_CLASS, short=OF_KINDS)
+@over(BY_MACHINE, short=OF_KINDS)
 def test_a_saved_policy_goes_on_and_what_a_crash_loses_is_charged(case: Case, tmp_path: Path):
     saved_policies_go_on(case.make, tmp_path)
     if case.budget is not None:
@@ -211,7 +211,7 @@ def test_the_order_of_answers_within_an_episode_is_irrelevant(case: Case):
         assert one == other
 
 
-@over(FIRST_OF_CLASS)
+@over(BY_MACHINE)
 def test_a_repeated_answer_is_refused_and_changes_nothing(case: Case):
     policy = case.make(seed=1)
     decision = pull(policy)

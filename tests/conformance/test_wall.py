@@ -381,7 +381,7 @@ def test_a_planted_circle_is_found(late: str):
 
 def test_imports_point_down_and_only_the_wall_draws_noise():
     files = sources()
-    assert "algorithms/doubling.py" in files
+    assert "algorithms/stepwise.py" in files
     assert "papers/dgs/policy.py" in files
     assert [
         complaint
@@ -399,7 +399,7 @@ def test_imports_point_down_and_only_the_wall_draws_noise():
             "from dpbandits.environments import Bernoulli",
             "imports environments",
         ),
-        ("algorithms/new.py", "from .doubling import publish", "neighbour algorithms.doubling"),
+        ("algorithms/new.py", "from .stepwise import publish", "neighbour algorithms.stepwise"),
         (
             "algorithms/maths/ridge.py",
             "from ..bases.linear import estimate",
@@ -495,7 +495,7 @@ def test_a_planted_import_across_the_wall_is_caught(path: str, source: str, comp
         ("cli.py", "from .studies import run\nfrom . import environments"),
         (
             "papers/dgs/new.py",
-            "from ...algorithms.linucb import LinUCB\nfrom ...environments import Bernoulli",
+            "from ...algorithms.linear import LinUCB\nfrom ...environments import Bernoulli",
         ),
         ("papers/theories.py", "from .dgs import theory"),
         ("papers/dgs/new.py", "from ..curves import figure\nfrom .. import curves"),

@@ -128,7 +128,7 @@ def lost_rounds_count_as_default(policy):
             else:
                 expected += loss * one.weights
         return raw.total == pytest.approx(expected)
-    if isinstance(policy, dpb.algorithms.AdaCOFUL):
+    if policy.preset == "AdaCOFUL":
         weights = sum((one.weights for one in booked.values()), np.zeros(policy.dimension))
         return raw.total == pytest.approx(weights * policy.default_reward)
     lost = sum(one.rounds for one in booked.values())

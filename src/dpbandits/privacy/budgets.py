@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast
 
 from scipy.special import log_ndtr, ndtri
 
@@ -24,6 +24,7 @@ from ..validation import real, shortest, shown, upward
 from . import accounting
 
 Currency = Literal["pure", "zcdp", "rdp", "gdp"]
+_POSITIVE = 0.0, math.inf
 
 
 class Limit(NamedTuple):
@@ -65,9 +66,10 @@ class Budget(ABC):
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}  # of numbers that are not (0, inf)
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            low, high = self._ranges.get(name, (0.0, math.inf))
-            object.__setattr__(self, name, real(name, value, low, high, strict=True))
+        numbers = vars(self)  # which may be written to, though the dataclass is frozen
+        for name, value in numbers.items():
+            low, high = self._ranges.get(name, _POSITIVE)
+            numbers[name] = real(name, value, low, high, strict=True)
 
     # What a notion has to say ---------------------------------------------------------------------
 
@@ -193,14 +195,19 @@ def notion(kind: _Kind) -> _Kind:
     return kind
 
 
+def is_notion(kind: Any) -> bool:
+    """Whether a class is a notion that is registered."""
+    return NOTIONS.get(getattr(kind, "key", "")) is kind
+
+
 def checked_budget(budget: Any) -> Budget:
     """What was given, where it is a budget of a notion that is registered.
 
     Raises:
         ArgumentError: it is none.
     """
-    if isinstance(budget, Budget) and NOTIONS.get(getattr(budget, "key", "")) is type(budget):
-        return budget
+    if is_notion(type(budget)):
+        return cast(Budget, budget)
     kinds = " or ".join(kind.__name__ for kind in NOTIONS.values())
     raise ArgumentError(f"budget must be {kinds}, got {shown(budget)}", "budget")
 

@@ -376,8 +376,10 @@ def noise_for(notion: Budget | type[Budget], kinds: Iterable[Any]) -> Any:
     'Laplace'
     """
     fitting = [kind for kind in (FAMILIES.get(one, one) for one in kinds) if kind.takes(notion)]
+    if len(fitting) < 2:
+        return fitting[0] if fitting else None
     order = {name: place for place, name in enumerate(notion.noises)}
-    return min(fitting, key=lambda kind: order.get(kind.name, len(order)), default=None)
+    return min(fitting, key=lambda kind: order.get(kind.name, len(order)))
 
 
 def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = math.nan) -> float:

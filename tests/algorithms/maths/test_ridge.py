@@ -130,7 +130,7 @@ def test_inverse_and_factor_stay_accurate_over_many_rounds(make):
     number passes 1e4.
     """
     options = {"budget": None, "horizon": 10**6} if make == "LinearThompson" else {}
-    policy = getattr(dpb, make)(1, 5, **options)
+    policy = getattr(dpb.algorithms, make)(1, 5, **options)
     rng, kernels, state = np.random.default_rng(1), policy.kernels, policy.new_state()
     public = state.public
     features = np.array([1.0, 0.0, 0.0, 0.0, 0.0]) + 0.005 * rng.standard_normal((1000, 5))

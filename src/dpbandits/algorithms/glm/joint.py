@@ -33,8 +33,8 @@ from ..bases.errata import ANTICIPATING
 from ..bases.linear import MODEL, ModelOptions
 from ..bases.schedules import Schedule
 from ..exploration import Optimism, Sampling
-from ..hidden.joint import MODELS
 from ..hidden.policy import UNKNOWN, HiddenPolicy
+from ..hidden.presets import MODELS
 from .newton import optimistic, sampled, score_sensitivity
 from .state import NewtonParams
 

@@ -1,9 +1,21 @@
 """Linear bandits whose features are private, too."""
 
 from .device import Device, ShuffledDevice
-from .joint import AdaCOFULJDP, HiddenLinear, LinearIMEDJDP, LinearThompsonJDP, LinUCBJDP
-from .local import HiddenLinearLocal, LinearIMEDLDP, LinearThompsonLDP, LinUCBLDP
-from .shuffled import HiddenLinearShuffled, LinearIMEDSDP, LinearThompsonSDP, LinUCBSDP
+from .joint import HiddenLinear
+from .local import HiddenLinearLocal
+from .presets import (
+    AdaCOFULJDP,
+    LinearIMEDJDP,
+    LinearIMEDLDP,
+    LinearIMEDSDP,
+    LinearThompsonJDP,
+    LinearThompsonLDP,
+    LinearThompsonSDP,
+    LinUCBJDP,
+    LinUCBLDP,
+    LinUCBSDP,
+)
+from .shuffled import HiddenLinearShuffled
 
 __all__ = [
     "AdaCOFULJDP",

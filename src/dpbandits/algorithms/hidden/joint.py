@@ -23,17 +23,17 @@ from functools import cache
 from typing import Any, Unpack
 
 from ...errors import ArgumentError
-from ...policies import Card, composed, given, like, preset
+from ...policies import Card, composed
 from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
 from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
-from ..bases.errata import ADAC_OFUL, JOINT
 from ..bases.schedules import Schedule
 from ..exploration import Divergence, Optimism, Sampling
 from .policy import (
+    STATISTIC,
     UNKNOWN,
     WAYS,
     HiddenOptions,
@@ -43,11 +43,6 @@ from .policy import (
 )
 from .state import Params
 
-SOURCE = (
-    "Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits; continual sums:"
-    " dpbandits.privacy.continual"
-)
-STATISTIC = "; statistic: Shariff & Sheffet (2018)"
 PROOF = "dpbandits.algorithms.hidden: sensitivity in model, billboard lemma in joint"
 
 
@@ -221,88 +216,3 @@ def _published_counter(counter: str | None, weight: float) -> str:
             "counter",
         )
     return "tree"
-
-
-# By name ----------------------------------------------------------------------------------------
-
-MODELS = given("models", "shared", quiet=True)
-OPTIMISM = like(
-    Optimism,
-    "failure_probability",
-    "radius_scale",
-    parameter_bound=given("parameter_bound", 1.0),
-)
-_MODEL = "ridge subgaussian context_bound"
-_REPAIR = "repair switch"
-
-LinUCBJDP = preset(
-    "LinUCBJDP",
-    HiddenLinear,
-    f"n_arms dimension batch reward_weight bounds horizon counter models {_MODEL} parameter_bound"
-    f" failure_probability radius_scale {_REPAIR}",
-    """LinUCB with private features and rewards under joint differential privacy (Shariff & Sheffet
-    2018; here with exact noise): ``HiddenLinear`` with ``Optimism``, in batches of one length.
-    """,
-    about={"source": SOURCE, "errata": (JOINT,)},
-    explore=OPTIMISM,
-    growth=0.0,
-    models=MODELS,
-    bounds=given("bounds", "published", quiet=True),
-)
-AdaCOFULJDP = preset(
-    "AdaCOFULJDP",
-    HiddenLinear,
-    f"n_arms dimension growth horizon counter models {_MODEL} parameter_bound failure_probability"
-    f" radius_scale {_REPAIR}",
-    """Rarely switching OFUL with private features and rewards under joint differential privacy:
-    ``HiddenLinear`` with ``Optimism``, whose batches grow.  Their schedule is fixed in advance,
-    because the determinant of V, which ``AdaCOFUL`` waits for, would tell of features.
-    """,
-    about={
-        "title": "Rarely switching OFUL with private features, joint DP",
-        "source": "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Algorithm 3,"
-        " on a fixed schedule, with the statistic of Shariff & Sheffet (2018)",
-        "errata": (ADAC_OFUL,),
-    },
-    example={"n_arms": 3, "dimension": 2, "horizon": 30_000},
-    explore=OPTIMISM,
-    batch=MOST_ROUNDS,
-    reward_weight=1.0,
-    models=MODELS,
-    bounds="published",
-)
-LinearThompsonJDP = preset(
-    "LinearThompsonJDP",
-    HiddenLinear,
-    f"n_arms dimension batch inflation horizon counter models {_MODEL} {_REPAIR}",
-    """Linear Thompson sampling with private features and rewards under joint differential privacy,
-    with the law of the noise in the posterior: ``HiddenLinear`` with ``Sampling``.
-    """,
-    about={"source": f"{WAYS[Sampling].source}{STATISTIC}"},
-    explore=like(Sampling, "inflation"),
-    growth=0.0,
-    reward_weight=1.0,
-    models=MODELS,
-    bounds="published",
-)
-LinearIMEDJDP = preset(
-    "LinearIMEDJDP",
-    HiddenLinear,
-    f"n_arms dimension batch growth alpha margin horizon counter models {_MODEL} {_REPAIR}"
-    " parameter_bound",
-    """Indexed minimum empirical divergence for a linear model with private features and rewards
-    under joint differential privacy: ``HiddenLinear`` with ``Divergence``, the default with private
-    contexts.  Before anything is known, choices are random, and their propensities have no closed
-    form.
-    """,
-    about={"source": f"{WAYS[Divergence].source}{STATISTIC}"},
-    explore=like(
-        Divergence,
-        alpha=given("alpha", 1.3),
-        margin=given("margin", 2.0),
-        parameter_bound=given("parameter_bound", 1.0),
-    ),
-    reward_weight=1.0,
-    models=MODELS,
-    bounds="published",
-)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from ...errors import ArgumentError
-from ...policies import Card, composed, given, like, preset
+from ...policies import Card, composed
 from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
@@ -27,12 +27,11 @@ from ...session.options import WILDEST
 from ...tables import as_numbers
 from ...validation import choice, flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.errata import REPORTS
 from ..exploration import Divergence, Optimism, Sampling
 from .device import Device
-from .joint import MODELS, OPTIMISM, STATISTIC
 from .model import joint_sensitivity, of_reports, on_arrival
 from .policy import (
+    STATISTIC,
     UNKNOWN,
     WAYS,
     HiddenOptions,
@@ -276,56 +275,3 @@ class HiddenLinearLocal(LocalPolicy):
             vector_norm=std * math.sqrt(d / bound),
             log_odds=2.0 * math.log(rounds),
         )
-
-
-# By name ----------------------------------------------------------------------------------------
-
-_MODEL = "ridge subgaussian context_bound"
-
-LinUCBLDP = preset(
-    "LinUCBLDP",
-    HiddenLinearLocal,
-    f"n_arms dimension bounds models horizon batch reports {_MODEL} parameter_bound"
-    " failure_probability radius_scale repair switch",
-    """LinUCB on reports that every person's device has randomised (Zheng, Cai, Huang, Li & Wang
-    2020; here with exact noise): ``HiddenLinearLocal`` with ``Optimism``.
-    """,
-    about={
-        "source": "Zheng, Cai, Huang, Li & Wang (2020), Locally Differentially Private (Contextual)"
-        " Bandits Learning",
-        "errata": (REPORTS,),
-    },
-    explore=OPTIMISM,
-    models=MODELS,
-    bounds=given("bounds", "published", quiet=True),
-)
-LinearThompsonLDP = preset(
-    "LinearThompsonLDP",
-    HiddenLinearLocal,
-    f"n_arms dimension inflation models horizon batch reports {_MODEL} repair switch",
-    """Linear Thompson sampling on reports that every person's device has randomised, with the law
-    of their noise in the posterior: ``HiddenLinearLocal`` with ``Sampling``.
-    """,
-    about={"source": f"{WAYS[Sampling].source}{STATISTIC}"},
-    explore=like(Sampling, "inflation"),
-    models=MODELS,
-    bounds="published",
-)
-LinearIMEDLDP = preset(
-    "LinearIMEDLDP",
-    HiddenLinearLocal,
-    f"n_arms dimension alpha margin models horizon batch reports {_MODEL} repair switch"
-    " parameter_bound",
-    """Linear IMED on reports that every person's device has randomised: ``HiddenLinearLocal`` with
-    ``Divergence``.
-    """,
-    about={"source": f"{WAYS[Divergence].source}{STATISTIC}"},
-    explore=like(
-        Divergence,
-        alpha=given("alpha", 1.3),
-        margin=given("margin", 2.0),
-        parameter_bound=given("parameter_bound", 1.0),
-    ),
-    models=MODELS,
-    bounds="published",
-)

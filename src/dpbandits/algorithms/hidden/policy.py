@@ -79,6 +79,7 @@ WAYS: dict[type, Way] = {
         True,
     ),
 }
+STATISTIC = "; statistic: Shariff & Sheffet (2018)"
 UNKNOWN = "; no theorem on the regret of this combination is known"
 
 

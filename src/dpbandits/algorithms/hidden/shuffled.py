@@ -30,7 +30,7 @@ from functools import cache, cached_property
 from typing import Any, ClassVar, Unpack
 
 from ...errors import ArgumentError
-from ...policies import Card, composed, given, like, preset
+from ...policies import Card, composed
 from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
@@ -50,14 +50,14 @@ from ...shuffle.published import LEVELS, published_batch
 from ...shuffle.randomness import seed_of
 from ...validation import choice, flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES, SHUFFLED_THEOREMS
+from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from ..bases.schedules import Schedule
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.confidence import gaussian_norm, symmetric_norm
 from .device import ShuffledDevice
-from .joint import MODELS, OPTIMISM, STATISTIC
 from .model import of_batches
 from .policy import (
+    STATISTIC,
     UNKNOWN,
     WAYS,
     AsPublished,
@@ -484,57 +484,3 @@ def _refuse_unpublished_bounds(explore: Any) -> None:
             f"bounds must be 'exact' for {explore!r}, which has no radius, got 'published'",
             "bounds",
         )
-
-
-# By name ----------------------------------------------------------------------------------------
-
-_ORDER = (
-    "horizon batch protocol level levels dropout messages models ridge subgaussian context_bound"
-)
-_SOURCE = f"{STATISTIC} and Chowdhury & Zhou (2022), Algorithm 1"
-
-LinUCBSDP = preset(
-    "LinUCBSDP",
-    HiddenLinearShuffled,
-    f"n_arms dimension bounds {_ORDER} parameter_bound failure_probability radius_scale repair"
-    " switch",
-    """LinUCB on sums of batches of people, which leave a shuffler with the noise of all of them
-    (Chowdhury & Zhou 2022, Algorithm 1; here with exact noise): ``HiddenLinearShuffled`` with
-    ``Optimism``.
-    """,
-    about={
-        "source": "Chowdhury & Zhou (2022), Shuffle Private Linear Contextual Bandits, Algorithm 1",
-        "errata": (SHUFFLED_MESSAGES, SHUFFLED_BITS, SHUFFLED_THEOREMS),
-    },
-    explore=OPTIMISM,
-    models=MODELS,
-)
-LinearThompsonSDP = preset(
-    "LinearThompsonSDP",
-    HiddenLinearShuffled,
-    f"n_arms dimension inflation {_ORDER} repair switch",
-    """Linear Thompson sampling on sums of batches of people, which leave a shuffler, with the law
-    of their noise in the posterior: ``HiddenLinearShuffled`` with ``Sampling``.
-    """,
-    about={"source": f"{WAYS[Sampling].source}{_SOURCE}"},
-    explore=like(Sampling, "inflation"),
-    bounds="exact",
-    models=MODELS,
-)
-LinearIMEDSDP = preset(
-    "LinearIMEDSDP",
-    HiddenLinearShuffled,
-    f"n_arms dimension alpha margin {_ORDER} repair switch parameter_bound",
-    """Linear IMED on sums of batches of people, which leave a shuffler: ``HiddenLinearShuffled``
-    with ``Divergence``.
-    """,
-    about={"source": f"{WAYS[Divergence].source}{_SOURCE}"},
-    explore=like(
-        Divergence,
-        alpha=given("alpha", 1.5),
-        margin=given("margin", 2.0),
-        parameter_bound=given("parameter_bound", 1.0),
-    ),
-    bounds="exact",
-    models=MODELS,
-)

@@ -314,19 +314,12 @@ def _refuse_unplanned(horizon: int | None, counter: str | None, budget: Budget |
 
 
 def _refuse_unpublished(updates: Part, counter: str | None, budget: Budget | None) -> None:
-    if not isinstance(updates, Switching):
-        raise ArgumentError(
-            "radius must be 'safe' or 'heuristic' with EveryAnswer(), got 'published'", "radius"
-        )
+    """The published radius is that of one schedule, noise and counter."""
+    if isinstance(updates, EveryAnswer):
+        choice("radius", "published", ("safe", "heuristic"))
     if isinstance(budget, PureDP):
-        raise ArgumentError(
-            "radius must not be the published one for a PureDP budget: the paper has Gaussian noise"
-            " only",
-            "radius",
-        )
+        told = "radius must not be the published one for a PureDP budget: the paper has Gaussian"
+        raise ArgumentError(f"{told} noise only", "radius")
     if counter is not None:
-        raise ArgumentError(
-            f"counter must be None with the published radius, whose noise is its own, got"
-            f" {counter!r}",
-            "counter",
-        )
+        told = "counter must be None with the published radius, whose noise is its own, got"
+        raise ArgumentError(f"{told} {counter!r}", "counter")
