@@ -62,8 +62,8 @@ class Adversarial(LearningPolicy):
     When to choose: rewards that follow no law, or react to the time of day more than to the arm.
 
     Example:
-        >>> from dpbandits import PureDP
-        >>> policy = Adversarial(3, budget=PureDP(0.1), learner=learners.EXP3(mixing=0.3), seed=1)
+        >>> from dpbandits import PureDP, parts
+        >>> policy = Adversarial(3, budget=PureDP(0.1), learner=parts.EXP3(mixing=0.3), seed=1)
         >>> policy.batch, round(policy.pull().propensity, 3)
         (10, 0.333)
     """

@@ -95,8 +95,6 @@ class Learner(Part, base=True):
         private: whether it stands losses with noise, so that it takes a budget.
     """
 
-    what: ClassVar[str] = "learner"
-
     choose: ClassVar[Kernel]
     learn: ClassVar[Kernel]
     prepare: ClassVar[Kernel] = nothing_to_prepare

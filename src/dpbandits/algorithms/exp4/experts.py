@@ -16,38 +16,13 @@ from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE, optional
 from ..adversarial.experts import over_experts
 from ..adversarial.learning import Learner, LearningPolicy, checked
 from ..bases.advice import AdvicePolicy
-from ..bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
+from ..bases.errata import EXPERTS
 from ..bases.local import LocalPolicy
 from . import values
 from .values import Mixture
 from .weighing import PER_ROUND
 
 _MOST_ROUNDS = 10**12
-_CARDS: dict[type[Mixture], Card] = {
-    values.EXP4: Card(
-        title="EXP4 on noisy sums of batches, with the sensitivity of the batch",
-        source=f"{PAPER}, Theorem 6, with Gaussian noise of the sensitivity of the batch",
-        noise=("Gaussian",),
-        randomised=True,
-        errata=(EXPERTS,),
-    ),
-    values.BatchedEXP4: Card(
-        title="EXP4 on noisy sums of batches, as published",
-        source=f"{PAPER}, Theorems 6 and 8",
-        noise=("Laplace vector",),
-        randomised=True,
-        errata=(EXPERTS, ADVERSARIAL_THEOREMS),
-    ),
-    values.FrozenEXP4: Card(
-        title="EXP4 on one noisy sum per arm, with advice that stands for a batch",
-        source=(
-            "Auer et al. (2002), EXP4, with a Laplace or Gaussian release per arm of the"
-            " sensitivity that the batch realised"
-        ),
-        noise=PRIVATE.noise,
-        randomised=True,
-    ),
-}
 _FOLLOWING = Card(
     title="a bandit learner over experts, on noisy batch losses",
     source=f"{PAPER}, Theorem 4, for rewards (not for advice, see the errata)",
@@ -90,12 +65,13 @@ class Experts(AdvicePolicy, LearningPolicy):
     many, ``EXP4`` grows with its logarithm.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> policy = Experts(2, 3, budget=ZCDP(0.5), horizon=10_000, seed=1)
         >>> round(policy.pull([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).propensity, 12)
         0.5
     """
 
-    card = _CARDS[values.EXP4]
+    card = values.EXP4.card
 
     @classmethod
     def composition(cls, *, learner: Learner | Mixture, **_: Any) -> Composition:
@@ -103,7 +79,7 @@ class Experts(AdvicePolicy, LearningPolicy):
         if isinstance(learner, Learner):
             card = _FOLLOWING if learner.kind.private else OPEN
             return Composition(over_experts(learner.kind), card)
-        return Composition(learner.kernels, _CARDS[type(learner)])
+        return Composition(learner.kernels, learner.card)
 
     def __init__(
         self,
@@ -116,7 +92,7 @@ class Experts(AdvicePolicy, LearningPolicy):
         batch: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        chosen: Any = part("learner", learner, (*_CARDS, Learner))
+        chosen: Any = part("learner", learner, (Mixture, Learner))
         if isinstance(chosen, Mixture):  # which is tuned to a horizon
             integer("horizon", horizon, 1, _MOST_ROUNDS)
             integer("batch", 1 if batch is None else batch, 1, _MOST_ROUNDS)
@@ -152,6 +128,7 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
     many.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> policy = ExpertsLocal(2, 2, budget=PureDP(1.0), horizon=10_000, reports=True, seed=1)
         >>> decision = policy.pull([[1.0, 0.0], [0.0, 1.0]])
         >>> policy.update(policy.randomiser()(1.0))

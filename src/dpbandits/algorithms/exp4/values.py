@@ -31,12 +31,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ...errors import ArgumentError
-from ...policies import Part, Statistic
+from ...policies import Card, Part, Statistic
 from ...privacy.budgets import ApproxDP
 from ...privacy.channels import Gaussian
 from ...protocol import Kernels
 from ...validation import choice, real
+from ..adversarial.adversarial import PAPER
 from ..adversarial.learning import checked
+from ..bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
 from .tuning import (
     COMPOSED,
     LARGEST_MIXING,
@@ -67,7 +69,8 @@ class Mixture(Part, base=True):
     noise.
     """
 
-    what: ClassVar[str] = "learner"
+    card: ClassVar[Card]
+    freezes: ClassVar[bool] = False  # whether advice stands for a batch
     regret: ClassVar[Callable[..., Any]] = staticmethod(exp4_regret)
 
     rate: float | None = None
@@ -106,6 +109,8 @@ class Mixture(Part, base=True):
             worst=policy.statistic.max_sensitivity - slack,
             slack=slack,
             grid=policy.grid if slack else 0.0,
+            size=policy.statistic.size,
+            held=policy.n_arms if self.freezes else 0,
         )
 
     def statistic(self, policy: Any) -> Statistic:
@@ -189,6 +194,14 @@ class EXP4(Mixture):
     EXP4(rate=0.01)
     """
 
+    card: ClassVar[Card] = Card(
+        title="EXP4 on noisy sums of batches, with the sensitivity of the batch",
+        source=f"{PAPER}, Theorem 6, with Gaussian noise of the sensitivity of the batch",
+        noise=("Gaussian",),
+        randomised=True,
+        errata=(EXPERTS,),
+    )
+
 
 @dataclass(frozen=True, repr=False)
 class BatchedEXP4(Mixture):
@@ -213,6 +226,14 @@ class BatchedEXP4(Mixture):
     >>> BatchedEXP4(variant="improved")
     BatchedEXP4(variant='improved')
     """
+
+    card: ClassVar[Card] = Card(
+        title="EXP4 on noisy sums of batches, as published",
+        source=f"{PAPER}, Theorems 6 and 8",
+        noise=("Laplace vector",),
+        randomised=True,
+        errata=(EXPERTS, ADVERSARIAL_THEOREMS),
+    )
 
     variant: str = "published"
 
@@ -280,6 +301,17 @@ class FrozenEXP4(Mixture):
     >>> FrozenEXP4(mixing=0.1)
     FrozenEXP4(mixing=0.1)
     """
+
+    card: ClassVar[Card] = Card(
+        title="EXP4 on one noisy sum per arm, with advice that stands for a batch",
+        source=(
+            "Auer et al. (2002), EXP4, with a Laplace or Gaussian release per arm of the"
+            " sensitivity that the batch realised"
+        ),
+        noise=("Laplace", "Gaussian"),
+        randomised=True,
+    )
+    freezes = True
 
     @property
     def kernels(self) -> Kernels:

@@ -34,6 +34,8 @@ class EXP4Params(NamedTuple):
     worst: float  # the most that any record can move the statistic
     slack: float  # by how much rounding to a grid moves it further
     grid: float  # to which increments are rounded; 0 for none
+    size: int  # of the statistic
+    held: int  # for how many arms advice stands while a batch runs
 
 
 class EXP4Raw(NamedTuple):
@@ -51,10 +53,8 @@ class EXP4Public(NamedTuple):
     scratch: np.ndarray  # (K,)
 
 
-def empty(params: EXP4Params, size: int, *, frozen: bool = False) -> tuple[EXP4Raw, EXP4Public]:
-    """The empty state for a statistic of so many numbers."""
-    n, k = params.n_experts, params.n_arms
-    held = k if frozen else 0
+def init(params: EXP4Params) -> tuple[EXP4Raw, EXP4Public]:
+    n, k, held = params.n_experts, params.n_arms, params.held
     public = EXP4Public(
         losses=np.zeros(n),
         probability=np.full(n, 1.0 / n),
@@ -65,7 +65,7 @@ def empty(params: EXP4Params, size: int, *, frozen: bool = False) -> tuple[EXP4R
         mixture=np.full(held, 1.0 / k),
         scratch=np.zeros(k),
     )
-    return EXP4Raw(np.zeros(size)), public
+    return EXP4Raw(np.zeros(params.size)), public
 
 
 @kernel
@@ -160,12 +160,8 @@ def publish_losses(params: EXP4Params, public: EXP4Public, memo: Vector, release
 # One release per expert ------------------------------------------------------------------------
 
 
-def _one_per_expert(params: EXP4Params) -> tuple[EXP4Raw, EXP4Public]:
-    return empty(params, params.n_experts)
-
-
 PER_EXPERT = Kernels(
-    init=_one_per_expert,
+    init=init,
     choose=choose_mixed,
     record_pull=record_reach,
     weigh=weigh,
@@ -222,10 +218,6 @@ PER_EXPERT_BY_REACH = replace(
 
 
 # One release per arm, of frozen advice ---------------------------------------------------------
-
-
-def _one_per_arm(params: EXP4Params) -> tuple[EXP4Raw, EXP4Public]:
-    return empty(params, params.n_arms, frozen=True)
 
 
 @kernel
@@ -296,7 +288,7 @@ def publish_frozen(params: EXP4Params, public: EXP4Public, memo: Vector, release
 
 
 PER_ARM = Kernels(
-    init=_one_per_arm,
+    init=init,
     prepare=prepare_frozen,
     choose=choose_frozen,
     record_pull=record_frozen,
@@ -311,10 +303,6 @@ PER_ARM = Kernels(
 
 
 # One release per round -------------------------------------------------------------------------
-
-
-def _one_number(params: EXP4Params) -> tuple[EXP4Raw, EXP4Public]:
-    return empty(params, 1)
 
 
 @kernel
@@ -334,7 +322,7 @@ def publish_reward(params: EXP4Params, public: EXP4Public, memo: Vector, release
 
 
 PER_ROUND = Kernels(
-    init=_one_number,
+    init=init,
     choose=choose_mixed,
     record_pull=record_weights,
     accumulate=accumulate,

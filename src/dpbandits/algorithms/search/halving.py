@@ -136,8 +136,6 @@ class Halving(Part):
     Halving()
     """
 
-    what: ClassVar[str] = "rule"
-
     kernels: ClassVar[Kernels] = Kernels(
         init=init,
         choose=choose,

@@ -220,8 +220,6 @@ class TopTwo(Part):
     TopTwo(growth=0.2)
     """
 
-    what: ClassVar[str] = "rule"
-
     kernels: ClassVar[Kernels] = Kernels(
         init=init,
         choose=choose,
