@@ -26,7 +26,7 @@ from ...kernel import Kernel, Vector, bind, inlined, kernel
 from ...policies import Kernels, Options, Statistic
 from ...privacy.budgets import Budget
 from ...privacy.continual import Counter
-from ...validation import choice, real
+from ...validation import real
 from ..exploration import Optimism
 from ..maths.confidence import coordinate_quantile, noise_norm
 from ..maths.ridge import most_optimistic_for
@@ -72,12 +72,6 @@ class LinearOptions(ModelOptions, total=False):
     parameter_bound: float
     failure_probability: float
     radius_scale: float
-
-
-def modelled(models: str) -> dict[str, str]:
-    """The argument ``models``, checked; nothing where it is at its default."""
-    choice("models", models, ("shared", "disjoint"))
-    return {} if models == "shared" else {"models": models}
 
 
 @inlined

@@ -405,7 +405,7 @@ class LDPGLOC(LocalPolicy):
 
     @property
     def _published(self) -> bool:
-        return self.config["calibration"] == "paper" and isinstance(self.budget, ApproxDP)
+        return self._asks_for_published
 
     @property
     def _weight(self) -> float:

@@ -177,8 +177,8 @@ class HiddenLinear(HiddenPolicy):
 
     @property
     def _noise_as_published(self) -> bool:
-        asked = self.config["calibration"] == "paper" and isinstance(self.budget, ApproxDP)
-        return asked and isinstance(self.config["explore"], Optimism) and not self.config["growth"]
+        fixed = isinstance(self.config["explore"], Optimism) and self.config["growth"] == 0.0
+        return fixed and self._asks_for_published
 
     @property
     def _weight(self) -> float:

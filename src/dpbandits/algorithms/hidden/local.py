@@ -250,8 +250,7 @@ class HiddenLinearLocal(LocalPolicy):
 
     @property
     def _noise_as_published(self) -> bool:
-        asked = self.config["calibration"] == "paper" and isinstance(self.budget, ApproxDP)
-        return asked and isinstance(self.config["explore"], Optimism)
+        return self._asks_for_published and isinstance(self.config["explore"], Optimism)
 
     # Published noise is the same on x r, squares and products.  Exact bounds take that on a square
     # for twice the variance that it has, so they hold: norms of normal noise are the smaller the

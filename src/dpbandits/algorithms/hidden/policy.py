@@ -152,6 +152,11 @@ class HiddenPolicy(LinearPolicy):
         return Schedule(self.config["batch"])
 
     @property
+    def _asks_for_published(self) -> bool:
+        """Whether noise is to be that of a paper, where one has any; see ``asks_for_published``."""
+        return asks_for_published(self.config, self.budget)
+
+    @property
     def _noise_as_published(self) -> bool:
         """Whether the noise is that of a paper."""
         return False

@@ -334,8 +334,7 @@ class HiddenLinearShuffled(HiddenPolicy):
 
     @property
     def _diagonal(self) -> float:
-        paper = self.config["calibration"] == "paper" and isinstance(self.budget, ApproxDP)
-        return math.sqrt(2.0) if paper else 1.0
+        return math.sqrt(2.0) if self._asks_for_published else 1.0
 
     # The three parties ------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Unpack
 
 from ...algorithms.bases.counter_choice import MOST_ROUNDS
 from ...algorithms.bases.errata import JOINT
-from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions, modelled
+from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions
 from ...algorithms.hidden.model import OPTIMISTIC
 from ...algorithms.hidden.policy import (
     REPAIR,
@@ -43,7 +43,7 @@ from ...policies import Card, register
 from ...privacy.budgets import ApproxDP
 from ...privacy.continual import Counter, Independent, WishartTree
 from ...privacy.wishart import WishartNoise
-from ...validation import integer, real
+from ...validation import choice, integer, real
 
 
 class WishartOptions(LinearOptions, HiddenOptions, total=False):
@@ -109,14 +109,15 @@ class WishartLinUCBJDP(HiddenPolicy):
         models: str = "shared",
         **options: Unpack[WishartOptions],
     ) -> None:
-        own = {
+        own: dict[str, Any] = {
             "n_arms": n_arms,
             "dimension": dimension,
             "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
             "batch": integer("batch", batch, 1, MOST_ROUNDS),
             "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
-            **modelled(models),
         }
+        if choice("models", models, ("shared", "disjoint")) != "shared":
+            own["models"] = models
         if asks_for_published(options, budget):
             refuse_unpublished(options)
             if reward_weight != 1.0:
@@ -136,7 +137,7 @@ class WishartLinUCBJDP(HiddenPolicy):
 
     @property
     def _published(self) -> bool:
-        return self.config["calibration"] == "paper" and isinstance(self.budget, ApproxDP)
+        return self._asks_for_published
 
     # The noise ------------------------------------------------------------------------------------
 
