@@ -12,7 +12,7 @@ from dpbandits.cli import app
 from dpbandits.environments import Bernoulli
 from dpbandits.planning import Setting
 
-PRIVATE = ["--contexts", "private", "--dimension", "3"]
+PRIVATE = ["--features", "3", "--protects", "contexts and rewards"]
 MEASURED = ["--means", "0.3,0.7", "--budget", "pure=1", "--trust", "local", "--horizon", "1000"]
 STUDY = """
 title = "Two arms"
@@ -33,27 +33,32 @@ def run(*options):
 
 
 @pytest.mark.parametrize(
-    ("options", "default"),
+    ("options", "call", "name"),
     [
-        (["--budget", "zcdp=1"], "MergedIMED(n_arms=4, "),
-        (["--budget", "pure=1", "--trust", "shuffle"], "MergedIMEDSDP(n_arms=4, "),
-        (["--budget", "rdp=4,1", "--trust", "local"], "LDPIMED(n_arms=4, "),
-        (["--budget", "pure=1", "--any-rewards"], "HTINF(n_arms=4, "),
-        (["--budget", "zcdp=1", "--rounds-per-change", "500"], "DiscountedIMED(n_arms=4, rounds_per_change=500"),
-        (["--budget", "zcdp=1", "--best-arm"], "MergedTopTwo(n_arms=4, failure_probability=0.05, "),
-        (["--contexts", "public", "--dimension", "3"], "RSLinearIMED(n_arms=4, dimension=3, "),
-        ([*PRIVATE, "--budget", "zcdp=1"], "LinearIMEDJDP(n_arms=4, dimension=3, batch=50, "),
+        (["--budget", "zcdp=1"], "Arms(", "MergedIMED"),
+        (["--budget", "pure=1", "--trust", "shuffle"], "ArmsShuffled(", "MergedIMEDSDP"),
+        (["--budget", "rdp=4,1", "--trust", "local"], "ArmsLocal(", "LDPIMED"),
+        (["--budget", "pure=1", "--drift", "any"], "Adversarial(", "HTINF"),
+        (["--budget", "zcdp=1", "--drift", "500"], "Discount(rounds_per_change=500", "DiscountedIMED"),
+        (["--budget", "zcdp=1", "--goal", "best arm"], "failure_probability=0.05", "MergedTopTwo"),
+        (["--features", "3"], "updates=Switching(", "RSLinearIMED"),
+        (["--person", "3"], "updates=EveryAnswer(", "LinearIMED"),
+        (["--features", "3", "--link", "probit", "--budget", "zcdp=1"], "link='probit'", "GLMThompson"),
+        ([*PRIVATE, "--budget", "zcdp=1"], "HiddenLinear(", "LinearIMEDJDP"),
+        ([*PRIVATE, "--budget", "zcdp=1"], "batch=50", "LinearIMEDJDP"),
         (
             [*PRIVATE, "--budget", "approx=1,1e-5", "--trust", "shuffle"],
-            "LinearIMEDSDP(n_arms=4, dimension=3, ",
+            "HiddenLinearShuffled(",
+            "LinearIMEDSDP",
         ),
     ],
 )  # fmt: skip
-def test_without_means_the_command_names_the_default_and_who_else_fits(options, default):
+def test_without_means_the_command_names_the_default_and_who_else_fits(options, call, name):
     said = run("--arms", "4", "--horizon", "1000", *options)
     assert said.exit_code == 0, said.output
-    assert said.stdout.replace("horizon=1000, ", "").startswith(default)
-    name = default.partition("(")[0]
+    first = said.stdout.partition("\n")[0]
+    assert "n_arms=4, " in first
+    assert call in first
     assert re.search(rf"^{name}.* \*", said.stdout, re.MULTILINE)
     assert "Nothing was measured" in said.stdout
     assert said.stdout.endswith(f"What it promises: dpbandits explain {name}\n")
@@ -64,7 +69,7 @@ def test_features_come_from_a_file(tmp_path):
     options = ["--features", str(tmp_path / "arms.csv"), "--horizon", "1000", "--budget", "zcdp=1"]
     said = run(*options)
     assert said.exit_code == 0
-    assert said.stdout.startswith("MergedLinearIMED(arms=")
+    assert said.stdout.startswith("FixedLinear(arms=")
     assert run(*options, "--arms", "4").exit_code == 2
     (tmp_path / "arms.csv").write_text("1,x\n")
     assert "--features must hold numbers, got no number on line 1" in run(*options).output
@@ -72,7 +77,7 @@ def test_features_come_from_a_file(tmp_path):
 
 def test_what_is_measured_is_what_python_measures():
     said = run(*MEASURED, "--runs", "5", "--seed", "2", "--target-regret", "60", "--left-out")
-    setting = Setting.of(Bernoulli([0.3, 0.7]), trust_model="local")
+    setting = Setting.of(Bernoulli([0.3, 0.7]), trust="local")
     made = plan(setting, 1000, PureDP(1.0), runs=5, seed=2)
     assert said.exit_code == 0, said.output
     for row in made.rows()[1]:
@@ -105,7 +110,9 @@ def test_experts_are_ranked_and_it_is_said_when_no_bound_says_anything():
     options = ["--arms", "10", "--experts", "50", "--budget", "pure=0.01"]
     long = run(*options, "--horizon", "10000000", "--standing-advice")
     assert long.exit_code == 0
-    assert long.stdout.startswith("FrozenEXP4(n_arms=10, n_experts=50, horizon=10000000")
+    assert long.stdout.startswith(
+        "Experts(n_arms=10, n_experts=50, learner=FrozenEXP4(), horizon=10000000"
+    )
     short = run(*options, "--horizon", "100")
     assert short.exit_code == 0
     assert "No bound is below the horizon" in short.stdout
@@ -122,17 +129,23 @@ def test_experts_are_ranked_and_it_is_said_when_no_bound_says_anything():
         (["--horizon", "10"], "must say one number of arms, got none"),
         (["--arms", "3", "--means", "0.1,0.2", "--horizon", "10"], "got 2 and 3"),
         (["--means", "a,b", "--horizon", "10"], "must be numbers"),
-        (["--arms", "3", "--horizon", "10", "--contexts", "public"], "dimension must be"),
-        (["--arms", "3", "--horizon", "10", "--dimension", "3"], "dimension must be"),
-        (["--arms", "3", "--horizon", "10", "--standing-advice"], "n_experts must be given"),
-        (["--arms", "3", "--horizon", "10", "--experts", "2", "--any-rewards"], "n_experts must"),
+        (["--arms", "3", "--horizon", "10", "--protects", "contexts and rewards"], "features must"),
+        (["--arms", "3", "--horizon", "10", "--features", "2", "--person", "2"], "person must not"),
+        (
+            ["--arms", "3", "--horizon", "10", "--link", "probit"],
+            "link must be given with features",
+        ),
+        (["--arms", "3", "--horizon", "10", "--drift", "often"], "drift must be"),
+        (["--arms", "3", "--horizon", "10", "--standing-advice"], "experts must be given"),
+        (["--arms", "3", "--horizon", "10", "--experts", "2", "--drift", "any"], "drift must not"),
         (
             [
                 "--arms",
                 "3",
                 "--horizon",
                 "9",
-                "--any-rewards",
+                "--drift",
+                "any",
                 "--trust",
                 "local",
                 "--budget",

@@ -26,7 +26,7 @@ SHOWN = [
     (ARMS, {"contexts": "fixed", "rewards": "law"}),
     (GLMContexts(4, [0.5, 0.1]), {"contexts": "public", "dimension": 2, "link": "logistic"}),
     (GaussianContexts(4, [0.5, 0.1, 0.0]), {"contexts": "public", "dimension": 3}),
-    (Advised.constant(PAIR, 6, horizon=10), {"n_experts": 6, "contexts": "none"}),
+    (Advised.constant(PAIR, 6, horizon=10), {"experts": 6, "contexts": "none"}),
     (SwitchingBest(3, best=[0, 1], switches=[5], horizon=10), {"rewards": "any"}),
     (RewardTable([[0.1, 0.2]]), {"rewards": "any"}),
     (
@@ -50,9 +50,10 @@ def test_gaps_and_features_are_those_of_the_environment():
 
 
 def test_what_is_told_comes_before_what_is_seen():
-    secret = Setting.of(GLMContexts(4, [0.5, 0.1]), contexts="private", trust_model="local")
-    assert (secret.contexts, secret.dimension, secret.trust_model) == ("private", 2, "local")
-    assert Setting.of(RewardTable([[0.1, 0.2]]), rewards="law").rewards == "law"
+    world = GLMContexts(4, [0.5, 0.1])
+    secret = Setting.of(world, protects="contexts and rewards", trust="local")
+    assert (secret.contexts, secret.dimension, secret.trust) == ("private", 2, "local")
+    assert Setting.of(RewardTable([[0.1, 0.2]]), drift=None).rewards == "law"
 
 
 def test_of_gaps_coins_around_one_half_are_simulated():
@@ -64,33 +65,51 @@ def test_of_gaps_coins_around_one_half_are_simulated():
 @pytest.mark.parametrize(
     ("given", "argument"),
     [
-        ({"n_arms": 0}, "n_arms"),
-        ({"trust_model": "nobody"}, "trust_model"),
-        ({"contexts": "secret"}, "contexts"),
-        ({"contexts": "public"}, "dimension"),
-        ({"dimension": 3}, "dimension"),
-        ({"contexts": "fixed"}, "features"),
-        ({"features": np.eye(3)}, "features"),
-        ({"contexts": "fixed", "features": np.eye(2)}, "features"),
-        ({"n_experts": 3, "rewards": "any"}, "n_experts"),
-        ({"n_experts": 3, "best_arm": True}, "n_experts"),
-        ({"standing_advice": True}, "n_experts"),
-        ({"rewards": "any", "contexts": "public", "dimension": 3}, "rewards"),
-        ({"rewards": "any", "best_arm": True}, "rewards"),
-        ({"rounds_per_change": 100}, "rounds_per_change"),
-        ({"best_arm": True, "trust_model": "local"}, "best_arm"),
-        ({"best_arm": True, "failure_probability": 1.0}, "failure_probability"),
+        ({"arms": 0}, "arms"),
+        ({"arms": "abc"}, "arms"),
+        ({"trust": "nobody"}, "trust"),
+        ({"protects": "nothing"}, "protects"),
+        ({"goal": "fame"}, "goal"),
+        ({"features": 0}, "features"),
+        ({"person": 0}, "person"),
+        ({"features": 2, "person": 2}, "person"),
+        ({"protects": "contexts and rewards"}, "features"),
+        ({"features": np.eye(3), "protects": "contexts and rewards"}, "features"),
+        ({"features": np.eye(2)}, "features"),
+        ({"link": "logistic"}, "link"),
+        ({"drift": "often"}, "drift"),
+        ({"drift": 0}, "drift"),
+        ({"experts": 3, "drift": "any"}, "drift"),
+        ({"experts": 3, "goal": "best arm"}, "goal"),
+        ({"standing_advice": True}, "standing_advice"),
+        ({"drift": "any", "features": 3}, "drift"),
+        ({"drift": "any", "goal": "best arm"}, "drift"),
+        ({"changing": True, "features": 3}, "changing"),
+        ({"changing": True, "goal": "best arm"}, "changing"),
+        ({"goal": "best arm", "trust": "local"}, "goal"),
+        ({"goal": "best arm", "failure_probability": 1.0}, "failure_probability"),
         ({"gaps": [0.1, 0.2, 0.3]}, "gaps"),
         ({"gaps": [0.0, 0.2]}, "gaps"),
         ({"gaps": "few"}, "gaps"),
-        ({"gaps": [0.0, 0.1, 0.2], "n_experts": 3}, "gaps"),
-        ({"gaps": [0.0, 0.1, 0.2], "contexts": "public", "dimension": 2}, "gaps"),
+        ({"gaps": [0.0, 0.1, 0.2], "experts": 3}, "gaps"),
+        ({"gaps": [0.0, 0.1, 0.2], "features": 2}, "gaps"),
         ({"environment": PAIR}, "environment"),
-        ({"n_arms": 2, "environment": PAIR, "n_experts": 2}, "environment"),
+        ({"arms": 2, "environment": PAIR, "experts": 2}, "environment"),
     ],
     ids=str,
 )
 def test_what_cannot_be_is_refused(given, argument):
     with pytest.raises(ArgumentError) as error:
-        Setting(**{"n_arms": 3, **given})
+        Setting(**{"arms": 3, **given})
     assert error.value.argument == argument
+
+
+def test_names_of_arms_say_how_many_there_are():
+    named = Setting(["blue", "green"])
+    assert (named.n_arms, named.arm_names) == (2, ("blue", "green"))
+
+
+def test_what_is_known_of_a_person_is_public_unless_it_is_protected():
+    public = Setting(3, person=4)
+    private = Setting(3, person=4, protects="contexts and rewards")
+    assert (public.contexts, public.dimension, private.contexts) == ("public", 4, "private")
