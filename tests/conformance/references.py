@@ -289,6 +289,69 @@ def discounted_imed(
     return np.array([play() for _ in range(runs)])
 
 
+def _held(index: str, memory: str, size: int | None = None) -> Reference:
+    """Batches under a memory: "merge", "forget", or "discount" with a half-life for a change in
+    1,000 rounds; their sizes grow, but for a fixed ``size``.
+    """
+
+    def reference(
+        budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        laplace, k = isinstance(budget, PureDP), len(means)
+        scale = laplace_scale(budget) if laplace else gaussian_std(budget)
+        variance = scale**2 * (2 if laplace else 1)
+        half = min(14 * math.sqrt(1000 * k * (1 + 0.3 * math.sqrt(variance))), 2000)
+        longest = math.ceil(min(max(variance, half / 64), half / 16))
+
+        def play() -> float:
+            sums, sizes, ends = ([np.empty(0) for _ in range(k)] for _ in range(3))
+            total, t = np.zeros(k, int), 0
+            while t < horizon:
+                fades = [0.5 ** ((t - one) / half) if memory == "discount" else 1.0 for one in ends]
+                arm = int((total == 0).argmax())
+                if total.all():
+                    values, w, n = _worth(sums, sizes, variance)
+                    w = [one * left for one, left in zip(w, fades, strict=True)]
+                    whole = np.array([one.sum() for one in w])
+                    values = np.array([w[a] @ (sums[a] / n[a]) / whole[a] for a in range(k)])
+                    share = np.array([np.sum(w[a] * fades[a]) / whole[a] for a in range(k)])
+                    level = math.log(t + 1)
+                    spread = [one**2 @ (1 / (4 * m) + variance / m**2) for one, m in zip(w, n)]
+                    if index == "ucb":
+                        bound = values + np.sqrt(2 * level * np.array(spread) / whole**2 / share)
+                    else:
+                        worth, costs = _tilted(w, n, scale, laplace)
+                        bound = _largest(values, whole, worth, costs, math.exp(level))
+                    rounds = np.array(
+                        [
+                            m @ np.atleast_1d(f) if memory == "discount" else m.sum()
+                            for m, f in zip(n, fades)
+                        ]
+                    )
+                    arm = int(np.lexsort((rounds, -bound))[0])
+                grown = (
+                    sizes[arm] @ np.atleast_1d(fades[arm]) if memory == "discount" else total[arm]
+                )
+                planned = size or _next_batch(grown, variance)
+                planned = min(planned, longest) if memory == "discount" else planned
+                played = min(planned, horizon - t)
+                noise = scale * (rng.laplace() if laplace else rng.normal())
+                kept = slice(None) if memory != "forget" else slice(0)
+                t += played
+                for held, one in (
+                    (sums, rng.binomial(played, means[arm]) + noise),
+                    (sizes, planned),
+                    (ends, t),
+                ):
+                    held[arm] = np.append(held[arm][kept], one)
+                total[arm] += played
+            return float((means.max() - means) @ total)
+
+        return np.array([play() for _ in range(runs)])
+
+    return reference
+
+
 def merged_thompson(
     budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
 ) -> np.ndarray:
@@ -369,6 +432,45 @@ def _adding(optimistic: bool) -> Reference:
                 size = min(max(1, math.ceil(total[arm] / 10 - 1e-9)), horizon - t)
                 sums[arm] += rng.binomial(size, means[arm]) + scale * rng.laplace()
                 total[arm], t = total[arm] + size, t + size
+            return float((means.max() - means) @ total)
+
+        return np.array([play() for _ in range(runs)])
+
+    return reference
+
+
+def _by_bound(index: str) -> Reference:
+    """Upper bounds on single reports, each of which stands for a tenth of its arm's reports."""
+
+    def reference(
+        budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        laplace = isinstance(budget, PureDP)
+        scale = laplace_scale(budget) if laplace else gaussian_std(budget)
+        variance = scale**2 * (2 if laplace else 1)
+        with np.errstate(divide="ignore"):
+            heavy = -np.log1p(-np.minimum((scale * TILTS) ** 2, 1))
+        cost = heavy if laplace else scale**2 * TILTS**2 / 2
+
+        def play() -> float:
+            sums, total, t = np.zeros(len(means)), np.zeros(len(means), int), 0
+            standing, left = 0, 1
+            while t < horizon:
+                added = scale * (rng.laplace() if laplace else rng.normal())
+                sums[standing] += rng.binomial(1, means[standing]) + added
+                total[standing] += 1
+                t, left = t + 1, left - 1
+                if left <= 0 and not total.all():
+                    standing, left = int(total.argmin()), 1
+                elif left <= 0:
+                    values, level = sums / total, math.log(t + 1)
+                    if index == "ucb":
+                        bound = values + np.sqrt(2 * level * (0.25 + variance) / total)
+                    else:
+                        costs = [(n * cost, n * cost) for n in total]
+                        bound = _largest(values, total, total, costs, math.exp(level))
+                    standing = int(np.lexsort((total, -bound))[0])
+                    left = max(1, total[standing] // 10)
             return float((means.max() - means) @ total)
 
         return np.array([play() for _ in range(runs)])
@@ -1054,6 +1156,12 @@ REFERENCES: dict[str, Reference] = {
     "MergedThompson/released": merged_thompson,
     "MergedKLUCB": _merging(_largest),
     "FixedLinUCB": fixed_linucb,
+    "Arms/UCB-Forget": _held("ucb", "forget", 40),
+    "Arms/UCB-Discount": _held("ucb", "discount"),
+    "Arms/KLUCB-Forget": _held("kl", "forget"),
+    "ArmsShuffled/KLUCB": _held("kl", "merge"),
+    "ArmsLocal/KLUCB": _by_bound("kl"),
+    "ArmsLocal/UCB": _by_bound("ucb"),
     "MergedLinearIMED": merged_linear_imed,
     "GOPE": _phased(on_sums, chernoff, 1e-6, gaussian_std),
     "AdaCGOPE": _phased(on_phi, chernoff, 1e-6, gaussian_std),

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import dpbandits  # noqa: F401  (registers the algorithms)
-from dpbandits.algorithms import Linear
-from dpbandits.parts import Sampling, Switching
+from dpbandits.algorithms import Arms, ArmsLocal, ArmsShuffled, Linear
+from dpbandits.parts import KLUCB, UCB, Discount, Fixed, Forget, Growing, Merge, Sampling, Switching
 from dpbandits.policies import Policy, Preset, like, registered
 from dpbandits.privacy import GDP, RDP, ZCDP, ApproxDP, Budget, Channel, Open, PureDP
 from dpbandits.privacy.channels import noise_for
@@ -161,19 +161,47 @@ class Case:
         return f"{self.name}-{type(self.budget).__name__ if self.budget else 'open'}"
 
 
-# Values of a class that together have no name, each as a preset which the registry does not know.
-UNNAMED = [
-    Preset(
-        name="Linear/Sampling",
-        policy_class=Linear,
-        template={
-            "explore": like(Sampling, "inflation"),
-            "updates": Switching(1.0),
-            "models": "shared",
-        },
-        order=("n_arms", "dimension", "horizon", "counter", "inflation"),
-        example=Linear.example,
+def _unnamed(name: str, policy_class: Any, order: str, **template: Any) -> Preset:
+    """Values of a class that together have no name, as a preset which the registry does not know."""
+    return Preset(
+        name=name,
+        policy_class=policy_class,
+        template=template,
+        order=tuple(order.split()),
+        example=policy_class.example,
     )
+
+
+_ALPHA = {"index": like(UCB, "alpha"), "batches": Growing()}
+UNNAMED = [
+    _unnamed(
+        "Linear/Sampling",
+        Linear,
+        "n_arms dimension horizon counter inflation",
+        explore=like(Sampling, "inflation"),
+        updates=Switching(1.0),
+        models="shared",
+    ),
+    _unnamed(
+        "Arms/UCB-Forget",
+        Arms,
+        "n_arms alpha",
+        **_ALPHA | {"memory": Forget(), "batches": Fixed(40)},
+    ),
+    _unnamed("Arms/UCB-Discount", Arms, "n_arms alpha", **_ALPHA, memory=Discount(1000)),
+    _unnamed(
+        "Arms/KLUCB-Forget", Arms, "n_arms", index=KLUCB(), memory=Forget(), batches=Growing()
+    ),
+    _unnamed(
+        "ArmsShuffled/KLUCB",
+        ArmsShuffled,
+        "n_arms messages dropout",
+        index=KLUCB(),
+        memory=Merge(),
+        batches=Growing(),
+    ),
+    _unnamed("ArmsLocal/KLUCB", ArmsLocal, "n_arms growth reports", index=KLUCB()),
+    _unnamed("ArmsLocal/UCB", ArmsLocal, "n_arms alpha growth reports", index=like(UCB, "alpha")),
 ]
 CLASSES: list[Any] = [*registered().values(), *UNNAMED]
 CASES = [
