@@ -405,9 +405,7 @@ def test_the_system_is_never_asked_for_more_than_browsers_give_at_once(js):
 # The page ----------------------------------------------------------------------------------------
 
 
-def sent_by_the_page(
-    js: MiniRacer, made: Any
-) -> str:
+def sent_by_the_page(js: MiniRacer, made: Any) -> str:
     page = (Path(__file__).parents[2] / "docs" / "private-contexts" / "devices.md").read_text()
     [script] = re.findall(r'<script type="module">\n(.*?)</script>', page, flags=re.DOTALL)
     files = {"device.json": made.device().to_json(), "/chooser": made.chooser().to_json()}

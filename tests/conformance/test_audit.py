@@ -131,7 +131,9 @@ def test_half_the_noise_is_caught(case: Case):
 def test_a_wrong_running_sum_is_caught(name: str):
     # A tree's column norm is the square root of its levels, and fresh noise multiplies the loss by
     # the root of the releases over that.
-    policy = getattr(dpbandits.algorithms, name)(3, 2, budget=ZCDP(0.5), counter="tree", **PLANNED[name])
+    policy = getattr(dpbandits.algorithms, name)(
+        3, 2, budget=ZCDP(0.5), counter="tree", **PLANNED[name]
+    )
     forgetful = bind(forgets_the_column, mechanism=policy.mechanism)
     assert attacked(policy, "redrawn").refuted
     assert attacked(policy, Plant("a forgotten column", mechanism=forgetful)).refuted
