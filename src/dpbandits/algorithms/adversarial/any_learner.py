@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from ...errors import ArgumentError
@@ -56,8 +56,12 @@ class Registered(Learner):
     def __post_init__(self) -> None:
         self._set(_kind=_LEARNERS[choice("learner", self.learner, tuple(_LEARNERS))])
         for constant, value in self.constants.items():
-            takers = [repr(name) for name, one in _LEARNERS.items() if constant in _fields(one)]
-            if constant not in _fields(self.kind):
+            takers = [
+                repr(name)
+                for name, one in _LEARNERS.items()
+                if constant in one.__dataclass_fields__
+            ]
+            if constant not in self.kind.__dataclass_fields__:
                 raise ArgumentError(
                     f"{constant} must be None unless learner is {' or '.join(takers)}, got"
                     f" {value!r} for learner={self.learner!r}",
@@ -68,7 +72,3 @@ class Registered(Learner):
     @property
     def kind(self) -> Any:
         return vars(self)["_kind"]
-
-
-def _fields(kind: type[Learner]) -> list[str]:
-    return [one.name for one in fields(kind)]

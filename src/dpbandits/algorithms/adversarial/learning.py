@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from ...kernel import Kernel
@@ -174,12 +175,9 @@ class Learner(Part, base=True):
 
     def bound_arguments(self, policy: LearningPolicy) -> dict[str, Any]:
         """Those of ``batch_conversion``."""
-
-        def learner_regret(batches: float) -> float:
-            return self._lost(policy, batches)
-
         rounding = policy.grid / policy.params.width  # to which secure noise rounds rewards
-        return {"batch": policy.batch, "learner_regret": learner_regret, "rounding": rounding}
+        regret = partial(self._lost, policy)
+        return {"batch": policy.batch, "learner_regret": regret, "rounding": rounding}
 
     def _lost(self, policy: LearningPolicy, batches: float) -> float:
         """At most, over so many batches; infinite beyond those for which it is tuned."""
