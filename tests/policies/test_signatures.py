@@ -53,21 +53,21 @@ def test_help_shows_the_shared_options():
 MISTAKES = """
 import dpbandits as dpb
 import numpy as np
-dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(1.0), noise="secured")
-dpb.papers.others.DPKLUCB(3, budget=dpb.ZCDP(1.0))
-dpb.algorithms.LinearIMED(3, 2, budget=dpb.ZCDP(1.0), horizon=10).pull()
-dpb.algorithms.EXP4(3, 4, horizon=100, budget=dpb.ZCDP(1.0)).pull()
-dpb.algorithms.LinUCBJDP(3, 2, horizon=10, budget=dpb.ZCDP(1.0)).pull()
+dpb.Arms(3, budget=dpb.ZCDP(1.0), noise="secured")
+dpb.HiddenLinearShuffled(3, 2, horizon=100, budget=dpb.ZCDP(1.0))
+dpb.Linear(3, 2, budget=dpb.ZCDP(1.0), horizon=10).pull()
+dpb.Experts(3, 4, horizon=100, budget=dpb.ZCDP(1.0)).pull()
+dpb.HiddenLinear(3, 2, horizon=10, budget=dpb.ZCDP(1.0)).pull()
 dpb.algorithms.UCB1(3, budget=dpb.ZCDP(1.0))
-dpb.algorithms.MergedIMED(3, budget=None, patients=2)
+dpb.Arms(3, budget=None, patients=2)
 """
 
 CORRECT = """
 import dpbandits as dpb
 import numpy as np
-arm: int = dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(1.0), noise="secure", patience=None).pull().arm
-dpb.algorithms.LinearIMED(3, 2, budget=dpb.PureDP(1.0), horizon=10).pull(np.zeros((3, 2)))
-dpb.algorithms.LinUCBJDP(3, 2, horizon=10, budget=None).pull([[0.0, 0.0]] * 3, user=None)
+arm: int = dpb.Arms(3, budget=dpb.ZCDP(1.0), noise="secure", patience=None).pull().arm
+dpb.Linear(3, 2, budget=dpb.PureDP(1.0), horizon=10).pull(np.zeros((3, 2)))
+dpb.HiddenLinear(3, 2, horizon=10, budget=None).pull([[0.0, 0.0]] * 3, user=None)
 leader: int | None = dpb.algorithms.UCB1(3).estimates.leader
 """
 

@@ -217,7 +217,7 @@ class Policy(Configured, metaclass=PolicyClass):
             ArgumentError: the policy cannot choose among some of its arms, or none is available;
                 the contexts do not have the policy's shape, or hold a number that is not
                 finite (which counts as 0 where contexts are private); ``user`` is missing, not
-                asked for, or no name; devices choose, and this is their server; or a release is due
+                asked for, or no name; this is the server of people's devices; or a release is due
                 whose sum could be too large for exact secure noise.  Later pulls answer from what
                 is public.
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls answer
@@ -227,8 +227,8 @@ class Policy(Configured, metaclass=PolicyClass):
         """
         if self._serving:
             raise ArgumentError(
-                f"{self._serving} must be False for pull: devices choose, see device(), and not the"
-                " server",
+                f"{self._serving} must be False for pull: this is the server of people's devices,"
+                " which have the arm, see device()",
                 self._serving,
             )
         name = checked_user(user, self.max_rounds)
@@ -580,7 +580,7 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @cached_property
     def _serving(self) -> str:
-        """The argument that makes this the server of devices which choose; empty for others."""
+        """The argument that makes this the server of devices; empty for policies that pull."""
         if self.config.get("messages"):
             return "messages"
         return "reports" if self.takes_reports and self.card.hides_contexts else ""

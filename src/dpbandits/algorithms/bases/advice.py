@@ -14,10 +14,9 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...kernel import Matrix, entry
-from ...policies import Policy
 from ...privacy.budgets import Budget
 from ...validation import integer
-from .contextual import shown_matrix
+from .contextual import Shown, shown_matrix
 
 MOST_EXPERTS = 10**5
 _TOLERANCE = 1e-6  # by which the probabilities of an expert may miss one
@@ -39,7 +38,7 @@ def _as_probabilities(given: Matrix, seen: Matrix) -> bool:
     return True
 
 
-class AdvicePolicy(Policy):
+class AdvicePolicy(Shown):
     """The base of policies whose ``pull`` takes advice, shape (N, K).  A subclass passes
     ``n_experts`` in its ``config``.
     """

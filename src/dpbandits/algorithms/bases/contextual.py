@@ -8,15 +8,18 @@ because a record moves sums of ``x * reward`` in proportion to the length of ``x
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, entry, kernel
-from ...policies import Policy
+from ...policies import Decision, Policy
 from ...privacy.budgets import Budget
+from ...stores import User
 from ...tables import as_numbers, refuse
 from ...tables.manners import PUBLIC_FEATURES
 from ...validation import integer, real
@@ -125,7 +128,24 @@ def _is_odd(shape: tuple[int, ...], wanted: tuple[int, int]) -> bool:
     return shape[1] == wanted[1] and shape[0] != wanted[0]
 
 
-class ContextualPolicy(Policy):
+if TYPE_CHECKING:
+
+    class Shown(Policy):
+        """To which something has to be shown, as type checkers are told."""
+
+        def pull(  # type: ignore[override]
+            self,
+            contexts: ArrayLike,
+            *,
+            user: User | None = None,
+            available: Iterable[int | str] | None = None,
+        ) -> Decision: ...
+
+else:
+    Shown = Policy
+
+
+class ContextualPolicy(Shown):
     """The base of policies whose ``pull`` takes contexts.
 
     A subclass passes ``dimension`` and ``context_bound`` in its ``config``, and its ``params``
