@@ -212,6 +212,23 @@ def test_the_page_of_policies_names_every_part_with_its_arguments():
             assert given == known or (given[-1] == "..." and given[:-1] == known[: len(given) - 1])
 
 
+def test_the_index_of_the_guide_passes_its_tests(tmp_path):
+    page = (ROOT / "docs" / "your-own-policy.md").read_text()
+    files = re.findall(r'^```python title="(\w+\.py)"\n(.*?)^```', page, re.MULTILINE | re.DOTALL)
+    assert [name for name, _ in files] == ["my_index.py", "test_my_index.py"]
+    for name, text in files:
+        (tmp_path / name).write_text(text)
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+    assert "4 passed" in ran.stdout
+
+
 # The algorithm of the author's guide -----------------------------------------------------------
 
 
