@@ -47,6 +47,14 @@ def blocks(page, language="python"):
     )
 
 
+def restored(monkeypatch):
+    """Forget afterwards what an example registers."""
+    monkeypatch.setattr(policies, "_REGISTRY", policies.registered())
+    presets = {cls: list(names) for cls, names in policies._PRESETS.items()}
+    monkeypatch.setattr(policies, "_PRESETS", presets)
+    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
+
+
 @pytest.mark.parametrize(
     "page",
     [
@@ -58,9 +66,7 @@ def blocks(page, language="python"):
 )
 def test_the_examples_run(page, monkeypatch):
     matplotlib.use("Agg")
-    # an example may register a policy
-    monkeypatch.setattr(policies, "_REGISTRY", policies.registered())
-    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
+    restored(monkeypatch)
     exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
 
 
@@ -235,8 +241,7 @@ def test_the_index_of_the_guide_passes_its_tests(tmp_path):
 @pytest.fixture
 def contributed(monkeypatch):
     """What the blocks of the guide define: a policy, and its textbook reference."""
-    monkeypatch.setattr(policies, "_REGISTRY", policies.registered())
-    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
+    restored(monkeypatch)
     scope = {"__name__": "page"}
     exec("\n".join(blocks(ROOT / "CONTRIBUTING.md")), scope)
     return SimpleNamespace(**scope)
