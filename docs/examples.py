@@ -1,6 +1,11 @@
-"""How the reference reads docstrings: our sections "Example:" are what others call "Examples:"."""
+"""How the reference reads docstrings and signatures.
 
+Our sections "Example:" are what others call "Examples:"; ``**options`` of policies are spelled out.
+"""
+
+import inspect
 import re
+from importlib import import_module
 from typing import Any
 
 import griffe
@@ -24,3 +29,26 @@ class Examples(griffe.Extension):
                 text,
                 flags=re.MULTILINE,
             )
+
+
+class AllOptions(griffe.Extension):
+    """Signatures of policies name every keyword argument, where the source has ``**options``."""
+
+    def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
+        """Put the arguments that Python knows in the place of ``**options``."""
+        init = cls.members.get("__init__")
+        if not isinstance(init, griffe.Function) or "options" not in init.parameters:
+            return
+        known = inspect.signature(getattr(import_module(cls.module.path), cls.name)).parameters
+        written = [one for one in init.parameters if one.name != "options"]
+        names = {one.name for one in written}
+        more = [
+            griffe.Parameter(
+                name,
+                kind=griffe.ParameterKind.keyword_only,
+                default=None if one.default is one.empty else repr(one.default),
+            )
+            for name, one in known.items()
+            if name not in names and one.kind is one.KEYWORD_ONLY
+        ]
+        init.parameters = griffe.Parameters(*written, *more)

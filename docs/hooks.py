@@ -7,8 +7,10 @@ calls the functions whose names begin with on_.
 import logging
 import re
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import nbformat
 from mkdocs.config.defaults import MkDocsConfig
@@ -16,7 +18,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
-from rooms import rooms
+from rooms import Page as RoomPage
+from rooms import presets, rooms, table_of_names, table_of_others, table_of_presets
 
 from dpbandits.cli.modest_audits import modest_audits
 from dpbandits.cli.promises import write_cards
@@ -46,7 +49,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, path, content=content))
     for section in config.nav or []:
         if "Reference" in section:
-            section["Reference"] = list(reference)
+            section["Reference"] = reference_nav()
     return files
 
 
@@ -55,6 +58,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri in {"index.md", "cards.md"}:
         for words, target in MADE.items():
             markdown = markdown.replace(words, f"[{words}]({target})")
+    if page.file.src_uri == "policies.md":
+        markdown = with_names(markdown)
     markdown = re.sub(
         rf"(\]\((?:\.\./)*?)(?:\.\./)?({'|'.join(OUTSIDE)})(?=\.md)",
         lambda link: link[1] + OUTSIDE[link[2]],
@@ -123,13 +128,53 @@ def card_pages() -> dict[str, str]:
 
 
 def reference_pages() -> dict[str, str]:
-    """A page for every room and every family of algorithms, and a list of them."""
-    pages = {}
-    index = "# Reference\n\nEvery public name, by its room.\n\n"
-    for title, intro, names in rooms():
-        file = re.sub(r"\W+", "-", title) + ".md"
-        objects = "".join(f"::: {name}\n\n" for name in names)
-        pages[f"reference/{file}"] = f"# {title}\n\n{intro}\n\n{objects}"
-        shown = ", ".join(f"[`{name.rpartition('.')[2]}`][{name}]" for name in names)
-        index += f"* [{title}]({file}): {shown}\n"
-    return {"reference/index.md": index, **pages}
+    """A page for every group of names, and a list of them."""
+    made = {"reference/names.md": f"# Names of dpbandits\n\n{table_of_names()}"}
+    index = "# Reference\n\nEvery public name. Names at the top level: [a list](names.md).\n"
+    for section, pages in groupby(rooms(), key=lambda page: page.section):
+        index += f"\n## {section}\n\n"
+        for page in pages:
+            file = file_of(page)
+            made[f"reference/{file}"] = f"# {page.title}\n\n{page.intro}\n\n" + "".join(
+                f"::: {name}\n\n{beside(name)}" for name in page.names
+            )
+            shown = ", ".join(f"[`{name.rpartition('.')[2]}`][{name}]" for name in page.names)
+            index += f"* [{page.title}]({file}): {shown}\n"
+    return {"reference/index.md": index, **made}
+
+
+def file_of(page: RoomPage) -> str:
+    """The file of a page of the reference."""
+    return re.sub(r"\W+", "-", page.title) + ".md"
+
+
+def reference_nav() -> list[Any]:
+    """The menu of the reference: a list for each section."""
+    menu = [
+        {section: [f"reference/{file_of(page)}" for page in pages]}
+        for section, pages in groupby(rooms(), key=lambda page: page.section)
+    ]
+    first = menu[0]["The front door"]
+    return ["reference/index.md", {"The front door": [*first, "reference/names.md"]}, *menu[1:]]
+
+
+def beside(name: str) -> str:
+    """What stands below a class that takes parts: its presets, and where options are explained."""
+    own = name.rpartition(".")[2]
+    if not presets(own):
+        return ""
+    options = "Options of every policy: [`Options`][dpbandits.policies.Options]."
+    return f"{options}\n\n{table_of_presets(own, '../cards')}\n"
+
+
+# Policies ----------------------------------------------------------------------------------------
+
+
+def with_names(markdown: str) -> str:
+    """The page of policies, with tables of their names."""
+    markdown = re.sub(
+        r"<!-- names of (.*?) -->",
+        lambda found: "\n".join(table_of_presets(one, "cards") for one in found[1].split()),
+        markdown,
+    )
+    return markdown.replace("<!-- other names -->", table_of_others("cards"))

@@ -6,21 +6,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import dpbandits as dpb
-from dpbandits import ZCDP, ArgumentError, PureDP, audit
+from dpbandits import ZCDP, ArgumentError, Arms, PureDP, audit
 from dpbandits.auditing import ANYBODY, Adversary, Plant, canaries
 from dpbandits.cli import app
 from dpbandits.kernel import kernel
 from dpbandits.papers.concentrated import AdaCUCB, AdaPUCB
 from dpbandits.papers.dgs import LinUCBDGS
 from dpbandits.papers.others import DPSE, DPTS
-from dpbandits.policies import Kernels
+from dpbandits.parts import UCB, Forget, Growing
 
 PLANTED = ["half", "redrawn", "repeated", "timed"]
 
@@ -87,10 +86,13 @@ def noise_from_nowhere(running, family, scale, statistic, release, rng):
 
 
 def with_bug(**changed) -> dpb.Policy:
-    class Buggy(AdaCUCB):
-        kernels: ClassVar[Kernels] = replace(AdaCUCB.kernels, **changed)
+    class Buggy(Arms):
+        @classmethod
+        def composition(cls, **parts):
+            made = Arms.composition(**parts)
+            return made._replace(kernels=replace(made.kernels, **changed))
 
-    return Buggy(2, budget=ZCDP(0.5))
+    return Buggy(2, budget=ZCDP(0.5), index=UCB(), memory=Forget(), batches=Growing(ratio=1.0))
 
 
 @pytest.mark.parametrize(

@@ -316,7 +316,10 @@ def _held(index: str, memory: str, size: int | None = None) -> Reference:
                     values = np.array([w[a] @ (sums[a] / n[a]) / whole[a] for a in range(k)])
                     share = np.array([np.sum(w[a] * fades[a]) / whole[a] for a in range(k)])
                     level = math.log(t + 1)
-                    spread = [one**2 @ (1 / (4 * m) + variance / m**2) for one, m in zip(w, n)]
+                    spread = [
+                        one**2 @ (1 / (4 * m) + variance / m**2)
+                        for one, m in zip(w, n, strict=True)
+                    ]
                     if index == "ucb":
                         bound = values + np.sqrt(2 * level * np.array(spread) / whole**2 / share)
                     else:
@@ -325,7 +328,7 @@ def _held(index: str, memory: str, size: int | None = None) -> Reference:
                     rounds = np.array(
                         [
                             m @ np.atleast_1d(f) if memory == "discount" else m.sum()
-                            for m, f in zip(n, fades)
+                            for m, f in zip(n, fades, strict=True)
                         ]
                     )
                     arm = int(np.lexsort((rounds, -bound))[0])

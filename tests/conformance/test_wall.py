@@ -121,6 +121,8 @@ _UP = [
     "inspection",
     "logs",
     "algorithms",
+    "parts",
+    "door",
     "simulation",
     "auditing",
     "theory",
@@ -381,7 +383,7 @@ def test_a_planted_circle_is_found(late: str):
 
 def test_imports_point_down_and_only_the_wall_draws_noise():
     files = sources()
-    assert "algorithms/stepwise.py" in files
+    assert "algorithms/arms/arms.py" in files
     assert "papers/dgs/policy.py" in files
     assert [
         complaint

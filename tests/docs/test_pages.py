@@ -1,11 +1,13 @@
 """The Python blocks of every page run, in order, as one script each."""
 
 import importlib.util
+import inspect
 import json
 import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from inspect import ismodule
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,16 +19,22 @@ import typer
 from scipy.stats import ks_2samp
 
 import dpbandits
-from dpbandits import environments, finite, glm, planning, privacy, shuffle, theory
+from dpbandits import environments, finite, glm, parts, planning, privacy, shuffle, theory
+from dpbandits import policies as policy_terms
 from dpbandits.algorithms.adversarial import any_learner
 from dpbandits.cli import app
-from dpbandits.policies import registered
+from dpbandits.policies import Preset, registered
 from dpbandits.policies import registry as policies
 from dpbandits.studies import load_study, run_study
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
+
+
+spec = importlib.util.spec_from_file_location("rooms", ROOT / "docs" / "rooms.py")
+ROOMS = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(ROOMS)
 
 
 def name_of(page):
@@ -37,6 +45,14 @@ def blocks(page, language="python"):
     return re.findall(
         rf"^```{language}\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL
     )
+
+
+def restored(monkeypatch):
+    """Forget afterwards what an example registers."""
+    monkeypatch.setattr(policies, "_REGISTRY", policies.registered())
+    presets = {cls: list(names) for cls, names in policies._PRESETS.items()}
+    monkeypatch.setattr(policies, "_PRESETS", presets)
+    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
 
 
 @pytest.mark.parametrize(
@@ -50,9 +66,7 @@ def blocks(page, language="python"):
 )
 def test_the_examples_run(page, monkeypatch):
     matplotlib.use("Agg")
-    # an example may register a policy
-    monkeypatch.setattr(policies, "_REGISTRY", policies.registered())
-    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
+    restored(monkeypatch)
     exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
 
 
@@ -116,10 +130,7 @@ def test_notebooks_are_kept_without_outputs():
 
 
 def test_every_public_name_is_in_the_reference():
-    spec = importlib.util.spec_from_file_location("rooms", ROOT / "docs" / "rooms.py")
-    rooms = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(rooms)
-    shown = [name for _, _, names in rooms.rooms() for name in names]
+    shown = [name for page in ROOMS.rooms() for name in page.names]
     assert len(shown) == len(set(shown))
     objects = [
         getattr(importlib.import_module(m), n) for m, _, n in (x.rpartition(".") for x in shown)
@@ -127,7 +138,7 @@ def test_every_public_name_is_in_the_reference():
     classes = [one for one in objects if isinstance(one, type)]
     assert len(classes) == len(set(classes)) > 100  # no class has two pages
     ends = {name.rpartition(".")[2] for name in shown}
-    for module in (dpbandits, environments, glm, privacy, shuffle):
+    for module in (dpbandits, environments, glm, parts, policy_terms, privacy, shuffle):
         wanted = {name for name in module.__all__ if not ismodule(getattr(module, name))}
         assert wanted - ends == set()
 
@@ -145,30 +156,83 @@ def test_the_store_of_the_page_is_the_one_that_is_tested():
         assert tested.read_text() in blocks(ROOT / "docs" / "serving" / "stores.md")
 
 
-def test_the_table_of_policies_says_what_their_cards_do():
-    words = {
-        "PureDP": "pure DP",
-        "ZCDP": "zCDP",
-        "ApproxDP": "(ε, δ)-DP",
-        "RDP": "RDP",
-        "GDP": "GDP",
-    }
-    page = (ROOT / "README.md").read_text().replace("all five", ", ".join(words.values()))
+WORDS = {
+    "PureDP": "pure DP",
+    "ZCDP": "zCDP",
+    "ApproxDP": "(ε, δ)-DP",
+    "RDP": "RDP",
+    "GDP": "GDP",
+}
+
+
+def test_the_table_of_classes_says_what_cards_do():
+    table = r"^\| `(\w+)` \| .*? \| (\w+) \| (.*?) \|(.*?)\|$"
+    page = (ROOT / "README.md").read_text().replace("all five", ", ".join(WORDS.values()))
     shown = {
-        name: ({word for word in words.values() if word in budgets}, trust.split()[0])
-        for names, budgets, trust in re.findall(
-            r"^\| (`.*?) \| (.*?) \| (.*?) \|", page, re.MULTILINE
-        )
-        for name in re.findall(r"\w+", names)
+        name: (trust, {one for one in WORDS.values() if one in budgets}, re.findall(r"\w+", parts))
+        for name, trust, budgets, parts in re.findall(table, page, re.MULTILINE)
     }
-    cards = {name: policy.card for name, policy in registered().items()}
-    assert shown == {
-        name: (
-            {words[kind.__name__] for kind in card.notions},
-            "void" if card.refuted_because else card.trust_model.replace("none", "–"),
-        )
-        for name, card in cards.items()
-    }
+    presets = [one for one in registered().values() if isinstance(one, Preset)]
+    classes = {preset.policy_class for preset in presets}
+    assert {cls.__name__ for cls in classes} <= set(dpbandits.__all__)
+    found = {}
+    for cls in classes:
+        cards = [one.card for one in presets if one.policy_class is cls and one.card.notions]
+        (trust,) = {card.trust_model for card in cards}
+        notions = {WORDS[kind.__name__] for card in cards for kind in card.notions}
+        found[cls.__name__] = (trust, notions, parts_taken(cls))
+    assert shown == found
+
+
+def parts_taken(cls):
+    """Arguments of a class whose values are parts, in their order."""
+    kinds = [getattr(parts, name) for name in parts.__all__]
+    names = {one.__name__ for one in kinds if isinstance(one, type)} | {"Learner", "Mixture"}
+    return [
+        name
+        for name, one in inspect.signature(cls).parameters.items()
+        if set(re.findall(r"\w+", str(one.annotation))) & names
+    ]
+
+
+def test_the_page_of_policies_has_a_table_for_every_class():
+    page = (ROOT / "docs" / "policies.md").read_text()
+    named = [n for line in re.findall(r"<!-- names of (.*?) -->", page) for n in line.split()]
+    presets = [one for one in registered().values() if isinstance(one, Preset)]
+    assert sorted(named) == sorted({preset.policy_class.__name__ for preset in presets})
+    assert "<!-- other names -->" in page
+    made = "\n".join(map(ROOMS.table_of_presets, named, named)) + ROOMS.table_of_others("cards")
+    listed = re.findall(r"^\| \[`(\w+)`\]", made, re.MULTILINE)
+    assert sorted(listed) == sorted(registered())
+
+
+def test_the_page_of_policies_names_every_part_with_its_arguments():
+    page = (ROOT / "docs" / "policies.md").read_text()
+    for name in parts.__all__:
+        kind = getattr(parts, name)
+        bases = {parts.Part, parts.Index, parts.Memory, parts.Batches, parts.Registered}
+        if isinstance(kind, type) and kind not in bases:
+            (written,) = set(re.findall(rf"`{name}\(([^`=]*)\)`", page))
+            known = [one.name for one in fields(kind)]
+            given = [one for one in written.split(", ") if one]
+            assert given == known or (given[-1] == "..." and given[:-1] == known[: len(given) - 1])
+
+
+def test_the_index_of_the_guide_passes_its_tests(tmp_path):
+    page = (ROOT / "docs" / "your-own-policy.md").read_text()
+    files = re.findall(r'^```python title="(\w+\.py)"\n(.*?)^```', page, re.MULTILINE | re.DOTALL)
+    assert [name for name, _ in files] == ["my_index.py", "test_my_index.py"]
+    for name, text in files:
+        (tmp_path / name).write_text(text)
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+    assert "4 passed" in ran.stdout
 
 
 # The algorithm of the author's guide -----------------------------------------------------------
@@ -177,8 +241,7 @@ def test_the_table_of_policies_says_what_their_cards_do():
 @pytest.fixture
 def contributed(monkeypatch):
     """What the blocks of the guide define: a policy, and its textbook reference."""
-    monkeypatch.setattr(policies, "_REGISTRY", policies.registered())
-    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
+    restored(monkeypatch)
     scope = {"__name__": "page"}
     exec("\n".join(blocks(ROOT / "CONTRIBUTING.md")), scope)
     return SimpleNamespace(**scope)

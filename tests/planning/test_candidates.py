@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandits import GDP, RDP, ZCDP, ApproxDP, PureDP
-from dpbandits.algorithms import AdaCUCB
+from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.planning import Setting
 from dpbandits.planning.candidates import candidates, misfit, unsuited
 from dpbandits.policies import DEFAULTS, registered

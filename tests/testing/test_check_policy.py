@@ -22,6 +22,7 @@ from dpbandits.kernel import kernel
 from dpbandits.policies import register, registry
 from dpbandits.privacy import ZCDP, Gaussian
 from dpbandits.testing import check_policy, living
+from dpbandits.validation import integer
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-policy.md"
 WHEN = "\n\n    Args:\n        n_arms, batch, budget: as there.\n\n    When to choose: never.\n    "
@@ -164,8 +165,13 @@ def test_a_release_whose_time_depends_on_rewards(planted):
         )
 
 
-def test_a_policy_that_leaves_noise_to_others_who_add_none(planted):
-    refused(planted(own={"takes_reports": True}), r"^a release was made without noise")
+def test_a_policy_that_leaves_noise_to_others_who_add_none(planted, page):
+    def trusting(self, n_arms, *, budget, batch=100, **options):
+        self._batch = integer("batch", batch, 1)
+        config = {"n_arms": n_arms, "batch": self._batch, "reports": True}
+        page.Policy.__init__(self, config, budget=budget, **options)
+
+    refused(planted(own={"__init__": trusting}), r"^a release was made without noise")
 
 
 class Quiet(Gaussian):

@@ -52,7 +52,8 @@ from ..validation import choice, real
 
 @dataclass(frozen=True, repr=False)
 class Optimism(Part):
-    """The arm of the highest upper confidence bound.
+    """The arm of the highest upper confidence bound: <x, estimate> + radius |x|_{V^-1}, and what
+    the noise may amount to (Abbasi-Yadkori, Pál & Szepesvári 2011).
 
     Args:
         radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
@@ -66,8 +67,8 @@ class Optimism(Part):
         smallest_eigenvalue: with ``Switching``: lambda_0, the least eigenvalue of E[x x^T], from
             which the radius takes a bound on that of V; None takes V itself.
 
-    When to choose: regret is to have a bound that is proved (Abbasi-Yadkori, Pál & Szepesvári
-    2011).  ``Divergence`` mostly loses a fraction of it.
+    When to choose: regret is to have a bound that is proved.  ``Divergence`` mostly loses a
+    fraction of it.
 
     >>> Optimism(radius_scale=0.5)
     Optimism(radius_scale=0.5)
@@ -95,15 +96,14 @@ class Optimism(Part):
 
 @dataclass(frozen=True, repr=False)
 class Sampling(Part):
-    """Thompson sampling: the best arm for one draw from the posterior, the noise of the release
-    included.
+    """Thompson sampling (Agrawal & Goyal 2013): the best arm for one draw from the posterior,
+    N(estimate, s^2 V^-1 + v^2 V^-2), the noise v of the release included.
 
     Args:
         inflation: multiplies the spread of the draw; regret theorems want it to grow like sqrt(d ln
             t).
 
-    When to choose: randomised choices are wanted (Agrawal & Goyal 2013).  There is no regret
-    theorem of it here.
+    When to choose: randomised choices are wanted.  There is no regret theorem of it here.
 
     >>> Sampling()
     Sampling()
@@ -121,7 +121,10 @@ class Sampling(Part):
 @dataclass(frozen=True, repr=False)
 class Divergence(Part):
     """Indexed minimum empirical divergence: an arm is tried as often as its own uncertainty wants,
-    and not as a worst case does.
+    and not as a worst case does (after Bian & Tan 2024, who have another radius).
+
+    The arm of least D^2 / (2 w^2) - ln(w^2 / s^2) + ln margin, the margin left out for the best: D
+    is what the arm lacks to the best, s^2 how far rewards scatter, w^2 = alpha s^2 |x|^2_{V^-1}.
 
     Args:
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
@@ -133,8 +136,7 @@ class Divergence(Part):
         parameter_bound: with hidden contexts: on the norm of the unknown parameter, towards which
             what is not known yet may lie.
 
-    When to choose: little regret (after Bian & Tan 2024, who have another radius), without a
-    theorem.
+    When to choose: little regret, without a theorem.
 
     >>> Divergence(alpha=1.2)
     Divergence(alpha=1.2)

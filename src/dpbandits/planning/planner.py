@@ -77,7 +77,7 @@ def plan(
         >>> setting = Setting.of(Bernoulli([0.2, 0.8]), trust="local")
         >>> found = plan(setting, 1000, PureDP(1.0), runs=5)
         >>> found.best, type(found.policy(seed=1)).__name__
-        ('LDPIMED', 'LDPIMED')
+        ('LDPIMED', 'ArmsLocal')
         >>> found.left_out["MergedIMED"]
         'whoever runs it sees raw rewards'
     """

@@ -28,29 +28,32 @@ Noise = Literal["simulation", "secure"]
 class Options(TypedDict, total=False):
     """Constructor arguments that every policy takes, beside its own.
 
-    reward_range: (lo, hi); rewards outside are clipped to it.  Default (0, 1).
-    calibration: "exact" (default) or "paper", the published constants.
-    clip: False leaves rewards as they are, to reproduce papers that do; it voids the guarantee.
-    noise: "simulation" (default; seeded, fast, protects nobody) or "secure" (needs the extra
-        ``secure``, unless devices draw it; takes no seed).
-    grid: rewards are rounded to multiples of this power of two under secure noise.  That moves a
-        reward, and a mean, by half of it at most; at an end of the range that is no multiple, by
-        less than all of it.  Default None: 2**-20 for a range of width 1, and in proportion to
-        the width of others, which is less than one part in a million; coarser where a range, or
-        the square of ``context_bound``, is far larger.
-    seed: of the policy's own random numbers and of simulated noise; an integer or None.
-    patience: rounds to wait for late rewards after an episode's end; None waits for all of them.
-        Default 0.
-    default_reward: what an answer that never came counts as.  Default: the lower end of the range.
-    choices_public: True if it is public when a person did something else than was recommended.
-        Default False.
-    max_rounds: the most recorded rounds of one user over the whole run, at most one of them in a
-        release; ``pull`` then has to be told who comes, and all rounds of a user are protected
-        together.  Default None: a person contributes one round.
-    name: what figures, tables and results call the policy, in 1 to 60 printable characters; by
-        default its class, and what tells it from others of its class.
-    arm_names: what arms are called in decisions and estimates, and may be called by in ``update``,
-        ``available``, ``retire`` and ``add``: a printable name for each, no two the same.
+    Attributes:
+        reward_range: (lo, hi); rewards outside are clipped to it.  Default (0, 1).
+        calibration: "exact" (default) or "paper", the published constants.
+        clip: False leaves rewards as they are, to reproduce papers that do; it voids the guarantee.
+        noise: "simulation" (default; seeded, fast, protects nobody) or "secure" (needs the extra
+            ``secure``, unless devices draw it; takes no seed).
+        grid: rewards are rounded to multiples of this power of two under secure noise.  That moves
+            a reward, and a mean, by half of it at most; at an end of the range that is no multiple,
+            by less than all of it.  Default None: 2**-20 for a range of width 1, and in proportion
+            to the width of others, which is less than one part in a million; coarser where a range,
+            or the square of ``context_bound``, is far larger.
+        seed: of the policy's own random numbers and of simulated noise; an integer or None.
+        patience: rounds to wait for late rewards after an episode's end; None waits for all of
+            them.  Default 0.
+        default_reward: what an answer that never came counts as.  Default: the lower end of the
+            range.
+        choices_public: True if it is public when a person did something else than was recommended.
+            Default False.
+        max_rounds: the most recorded rounds of one user over the whole run, at most one of them in
+            a release; ``pull`` then has to be told who comes, and all rounds of a user are
+            protected together.  Default None: a person contributes one round.
+        name: what figures, tables and results call the policy, in 1 to 60 printable characters; by
+            default its class, and what tells it from others of its class.
+        arm_names: what arms are called in decisions and estimates, and may be called by in
+            ``update``, ``available``, ``retire`` and ``add``: a printable name for each, no two the
+            same.
     """
 
     reward_range: tuple[float, float]

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..policies import Policy, registered
+from ..errors import ArgumentError
+from ..policies import Policy, find
 from ..policies.watch import LOGGER
 from . import living, playing, wall
 from .walk import Make, require
@@ -49,8 +50,8 @@ def check_policy(
     >>> "saved policies go on" in check_policy(UCB1)
     True
     """
-    cls = policy if isinstance(policy, type) else type(policy)
-    require(registered().get(cls.__name__) is cls, f"{cls.__name__} is not registered: @register")
+    cls: Any = type(policy) if isinstance(policy, Policy) else policy
+    require(_is_registered(cls), f"{cls.__name__} is not registered: @register")
     done: list[str] = []
     LOGGER.disabled = True  # answers are dropped on purpose
     try:
@@ -63,6 +64,14 @@ def check_policy(
     finally:
         LOGGER.disabled = False
     return done
+
+
+def _is_registered(policy: Any) -> bool:
+    """Whether it is found by its name: a class, also one that takes parts, or a preset."""
+    try:
+        return find(policy.__name__) is policy
+    except ArgumentError:
+        return False
 
 
 def _named(check: Check, make: Make, name: str) -> None:

@@ -78,9 +78,10 @@ class _HeldArms(Policy):
     def takes_each_reward(self) -> bool:
         return bool(self.config["index"].learns_variance)
 
-    def _arm_estimates(self, params: Any, public: Any) -> ArmEstimates:  # type: ignore[override]
+    @staticmethod
+    def _arm_estimates(params: Any, public: Any) -> ArmEstimates:
         found = merged_estimates(params, public)
-        if not self.config["memory"].forgets:
+        if not params.forgets:
             return found
         return found._replace(rounds=public.merged[AGED.rounds].astype(np.int64))
 
@@ -107,6 +108,7 @@ class Arms(_HeldArms):
     When to choose: a finite number of arms, and whoever runs the policy is trusted with rewards.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> from dpbandits.parts import KLUCB, Fixed
         >>> policy = Arms(3, budget=PureDP(1.0), index=KLUCB(), batches=Fixed(50), seed=1)
         >>> policy.update(1.0, policy.pull())
@@ -181,6 +183,7 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
     When to choose: nobody is to be trusted with rewards, and central regret is wanted all the same.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> server = ArmsShuffled(3, budget=PureDP(1.0), messages=True, seed=1)
         >>> server.device().arm, server.protocol.batch
         (0, 1)

@@ -64,7 +64,8 @@ class Batches(Part):
 
 @dataclass(frozen=True, repr=False)
 class Growing(Batches):
-    """A batch is so many times all rounds of its arm before.
+    """A batch is so many times all rounds of its arm before: max(first, ratio n) after n rounds.
+    Doubling is common (Azize & Basu 2022); the default ratio is of this package.
 
     Args:
         ratio: so many times.  Default: 1/3 where rewards scatter more than the noise of the budget,

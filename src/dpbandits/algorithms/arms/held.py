@@ -36,6 +36,7 @@ class ArmsParams(NamedTuple):
     constant: float  # of the index
     highest: float  # mean that an arm is compared with
     decay: float  # -ln of the discount of a round
+    forgets: bool  # whether estimates rest on the last batch alone
     growth: float  # of batches, where rewards scatter more than noise
     growth_in_noise: float
     first: int
@@ -162,6 +163,7 @@ def arms_params(policy: Any) -> ArmsParams:
         constant=index.constant,
         highest=memory.highest,
         decay=memory.decay(policy.n_arms, noise),
+        forgets=memory.forgets,
         growth=plan.growth,
         growth_in_noise=plan.growth_in_noise,
         first=plan.first,

@@ -208,7 +208,12 @@ def recommend(params: TopTwoParams, public: TopTwoPublic) -> int:
 @dataclass(frozen=True, repr=False)
 class TopTwo(Part):
     """Top Two on all noisy sums that were released of an arm: the leader and its closest challenger
-    are played, until every other arm is refuted by what was released.
+    are played, until every other arm is refuted by what was released (after Jourdan, Degenne,
+    Baudry, de Heide & Kaufmann 2022; batches and exponents of ``Arms``: this package).
+
+    The challenger is the arm c of least Z + ln n, n its rounds and Z what speaks against its being
+    as good as the leader.  The search stops where every Z is above ln(1 / failure_probability) and
+    a price for the number of arms and batches.
 
     Args:
         growth: a batch is so many times all rounds of its arm before.
