@@ -12,9 +12,9 @@ from dpbandits.planning.candidates import candidates, misfit, unsuited
 from dpbandits.policies import DEFAULTS, registered
 
 MERGED = {"MergedIMED", "MergedKLUCB", "MergedThompson"}
-PUBLIC = {"contexts": "public", "dimension": 2}
-PRIVATE = {"contexts": "private", "dimension": 2}
-FIXED = {"contexts": "fixed", "features": np.eye(4)}
+PUBLIC = {"features": 2}
+PRIVATE = {"features": 2, "protects": "contexts and rewards"}
+FIXED = {"features": np.eye(4)}
 ARMS = MERGED | {"AdaCUCB", "DPTS", "DiscountedIMED"}
 PURE = MERGED | {"DPTS", "DiscountedIMED", "AdaPUCB", "AdaPKLUCB", "DPSE", "LazyDPTS"}
 LEARNERS = {f"ExpertConversion(learner='{one}')" for one in ("htinf", "exp3", "ftpl")}
@@ -27,26 +27,26 @@ FITTING = [
     ({}, PureDP(1.0), PURE | {"DPIMED", "DPKLUCB"}),
     ({}, RDP(4.0, 1.0), ARMS),
     ({}, GDP(1.0), ARMS),
-    ({"trust_model": "shuffle"}, GDP(1.0), set()),
-    ({"trust_model": "shuffle"}, PureDP(1.0), {"MergedIMEDSDP", "AdaPUCBSDP", "AdaPKLUCBSDP"} | {"DPSESDP"}),
-    ({"trust_model": "shuffle"}, ZCDP(1.0), set()),
-    ({"trust_model": "local"}, PureDP(1.0), {"LDPIMED", "LDPUCB"}),
-    ({"rewards": "any"}, PureDP(1.0), {"EXP3", "FTPL", "HTINF"}),
-    ({"rewards": "any", "trust_model": "local"}, PureDP(1.0), set()),
-    ({"rewards": "changing"}, ZCDP(1.0), {"DiscountedIMED", "EXP3", "FTPL", "HTINF"}),
+    ({"trust": "shuffle"}, GDP(1.0), set()),
+    ({"trust": "shuffle"}, PureDP(1.0), {"MergedIMEDSDP", "AdaPUCBSDP", "AdaPKLUCBSDP"} | {"DPSESDP"}),
+    ({"trust": "shuffle"}, ZCDP(1.0), set()),
+    ({"trust": "local"}, PureDP(1.0), {"LDPIMED", "LDPUCB"}),
+    ({"drift": "any"}, PureDP(1.0), {"EXP3", "FTPL", "HTINF"}),
+    ({"drift": "any", "trust": "local"}, PureDP(1.0), set()),
+    ({"changing": True}, ZCDP(1.0), {"DiscountedIMED", "EXP3", "FTPL", "HTINF"}),
     (FIXED, ZCDP(1.0), ARMS | {"MergedLinearIMED", "AdaCGOPE", "DPDPE", "OutputGOPE", "AdaRGOPEVar"}),
-    ({"n_experts": 3}, PureDP(1.0), LEARNERS | {"LocalEXP4"}),
-    ({"n_experts": 3, "standing_advice": True}, PureDP(1.0), LEARNERS | {"LocalEXP4", "FrozenEXP4"}),
-    ({"n_experts": 3, "trust_model": "local"}, PureDP(1.0), {"LocalEXP4"}),
-    ({"n_experts": 3}, RDP(4.0, 1.0), LEARNERS | {"LocalEXP4", "EXP4"}),
-    ({"best_arm": True}, PureDP(1.0), {"AdaPTT", "DPSEBAI", "MergedTopTwo", "SequentialHalving"}),
-    ({"best_arm": True}, ZCDP(1.0), {"MergedTopTwo", "SequentialHalving"}),
+    ({"experts": 3}, PureDP(1.0), LEARNERS | {"LocalEXP4"}),
+    ({"experts": 3, "standing_advice": True}, PureDP(1.0), LEARNERS | {"LocalEXP4", "FrozenEXP4"}),
+    ({"experts": 3, "trust": "local"}, PureDP(1.0), {"LocalEXP4"}),
+    ({"experts": 3}, RDP(4.0, 1.0), LEARNERS | {"LocalEXP4", "EXP4"}),
+    ({"goal": "best arm"}, PureDP(1.0), {"AdaPTT", "DPSEBAI", "MergedTopTwo", "SequentialHalving"}),
+    ({"goal": "best arm"}, ZCDP(1.0), {"MergedTopTwo", "SequentialHalving"}),
 ]  # fmt: skip
 WITH_CONTEXTS = [
     (PUBLIC, {"RSLinearIMED", "LinearIMED", "PrivateLinUCB", "AdaCOFUL", "GLMUCB"}, JOINT),
     (PRIVATE, JOINT | {"AdaCOFULJDP"}, {"LinearIMED"}),
-    ({**PRIVATE, "trust_model": "local"}, LOCAL, JOINT | SHUFFLED),
-    ({**PRIVATE, "trust_model": "shuffle"}, SHUFFLED, JOINT | LOCAL),
+    ({**PRIVATE, "trust": "local"}, LOCAL, JOINT | SHUFFLED),
+    ({**PRIVATE, "trust": "shuffle"}, SHUFFLED, JOINT | LOCAL),
 ]
 
 
@@ -74,12 +74,14 @@ def test_who_fits_with_contexts(given, among, not_among):
 
 @pytest.mark.parametrize("one", DEFAULTS, ids=lambda one: one.call)
 def test_the_default_of_a_setting_fits_it(one):
-    rewards = "changing" if one.drifting else "law" if one.random else "any"
-    given = {"public": PUBLIC, "private": PRIVATE, "fixed": FIXED}.get(one.contexts, {})
-    setting = Setting(
-        4, **given, trust_model=one.trust_model, rewards=rewards, best_arm=one.searching
-    )
-    assert setting.default == one
+    words = {"changing": {"changing": True}, "any": {"drift": "any"}, "experts": {"experts": 3}}
+    words |= {"link": {"link": "logistic"}, "public": PUBLIC, "private": PRIVATE, "fixed": FIXED}
+    given = {}
+    for said in (one.contexts, one.rewards, one.more):
+        given |= words.get(said, {})
+    setting = Setting(4, **given, trust=one.trust, goal=one.goal)
+    found = setting.default
+    assert (found.policy, found.setting, found.trust) == (one.policy, one.setting, one.trust)
     cls, budget = one.policy_class, ApproxDP(1.0, 1e-5)
     budget = budget if cls.card.takes(ApproxDP) else PureDP(1.0)
     fitting, left_out = candidates(setting, budget)
@@ -102,17 +104,17 @@ def test_the_default_of_a_setting_fits_it(one):
         ({}, ZCDP(1.0), "HTINF", "is for rewards without a law, and pays for it"),
         ({}, ZCDP(1.0), "AdaCGOPE", "needs the features of its arms"),
         ({}, ZCDP(1.0), "LDPUCB", "protects from whoever runs it, too, at the price of more noise"),
-        ({"trust_model": "local"}, PureDP(1.0), "MergedIMEDSDP", "needs a shuffler"),
-        ({"trust_model": "shuffle"}, PureDP(1.0), "LDPUCB", "needs no shuffler, and pays for it"),
-        ({"trust_model": "shuffle"}, PureDP(1.0), "DPSE", "whoever runs it sees raw rewards"),
-        ({"best_arm": True}, ZCDP(1.0), "MergedIMED", "plays for reward"),
-        ({"rewards": "any"}, ZCDP(1.0), "DPTS", "leans on one law for each arm"),
-        ({"rewards": "any"}, ZCDP(1.0), "BatchConversion", "its learners are there by themselves"),
-        ({"rewards": "changing"}, ZCDP(1.0), "DPTS", "leans on one law for each arm that never"),
+        ({"trust": "local"}, PureDP(1.0), "MergedIMEDSDP", "needs a shuffler"),
+        ({"trust": "shuffle"}, PureDP(1.0), "LDPUCB", "needs no shuffler, and pays for it"),
+        ({"trust": "shuffle"}, PureDP(1.0), "DPSE", "whoever runs it sees raw rewards"),
+        ({"goal": "best arm"}, ZCDP(1.0), "MergedIMED", "plays for reward"),
+        ({"drift": "any"}, ZCDP(1.0), "DPTS", "leans on one law for each arm"),
+        ({"drift": "any"}, ZCDP(1.0), "BatchConversion", "its learners are there by themselves"),
+        ({"changing": True}, ZCDP(1.0), "DPTS", "leans on one law for each arm that never"),
         (PUBLIC, ZCDP(1.0), "LinUCBJDP", "hides contexts, too, at the price of more noise"),
         (PRIVATE, ZCDP(1.0), "LinearIMED", "hides rewards, not contexts"),
         (PUBLIC, ApproxDP(1.0, 1e-5), "LinUCBDGS", "keeps no promise: "),
-        ({"n_experts": 2}, PureDP(1.0), "FrozenEXP4", "its bound holds for advice that stands"),
+        ({"experts": 2}, PureDP(1.0), "FrozenEXP4", "its bound holds for advice that stands"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )  # fmt: skip
@@ -127,6 +129,6 @@ def test_without_a_budget_those_without_privacy_fit_too():
 
 
 def test_fitting_and_suiting_are_told_apart():
-    setting = Setting(3, rewards="any")
+    setting = Setting(3, drift="any")
     assert misfit(AdaCUCB, setting, ZCDP(1.0)) is None
     assert unsuited(AdaCUCB, setting) is not None

@@ -29,7 +29,7 @@ from dpbandits.report.estimates import estimate
 from dpbandits.theory import promises
 
 WORLD = Bernoulli([0.3, 0.7])
-LOCAL = Setting.of(WORLD, trust_model="local")
+LOCAL = Setting.of(WORLD, trust="local")
 BUDGETS = [None, PureDP(1.0), PureDP(0.01), ZCDP(0.1), ApproxDP(1.0, 1e-6)]
 
 
@@ -284,7 +284,7 @@ def test_a_target_beyond_all_budgets_is_refused_and_one_that_is_never_sure_is_to
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("n_experts", [1, 2, 100])
 def test_with_experts_the_smallest_bound_is_the_advice(budget, n_experts):
-    made = plan(Setting(4, n_experts=n_experts), 10**6, budget, seed=1)
+    made = plan(Setting(4, experts=n_experts), 10**6, budget, seed=1)
     bounds = made.table["promise"].fillna(np.inf).to_numpy()
     assert list(bounds) == sorted(bounds)
     policy = made.policy()
@@ -300,8 +300,8 @@ def test_with_experts_the_smallest_bound_is_the_advice(budget, n_experts):
 
 
 def test_a_bound_that_is_tuned_to_a_budget_does_not_tell_when_privacy_is_free():
-    made = plan(Setting(3, n_experts=5), 1000, ZCDP(1.0))
-    open_ = plan(Setting(3, n_experts=5), 1000, None).table.set_index("policy")["promise"]
+    made = plan(Setting(3, experts=5), 1000, ZCDP(1.0))
+    open_ = plan(Setting(3, experts=5), 1000, None).table.set_index("policy")["promise"]
     assert made.best == "LocalEXP4"
     assert made.promises["LocalEXP4"].values[0] > 3 * open_["LocalEXP4"]
     assert "free" not in " ".join(made.findings)
@@ -309,19 +309,19 @@ def test_a_bound_that_is_tuned_to_a_budget_does_not_tell_when_privacy_is_free():
 
 @pytest.mark.long
 def test_gaps_of_arms_with_features_are_simulated():
-    setting = Setting(2, contexts="fixed", features=np.eye(2), gaps=[0.0, 0.1])
+    setting = Setting(2, features=np.eye(2), gaps=[0.0, 0.1])
     assert plan(setting, 100, ZCDP(1.0), runs=2).rounds == 100
 
 
 @pytest.mark.long
 def test_arms_that_stay_say_nothing_of_arms_that_change():
-    setting = Setting(2, rewards="changing", rounds_per_change=50, gaps=[0.0, 0.1])
+    setting = Setting(2, drift=50, gaps=[0.0, 0.1])
     assert "never change" in " ".join(plan(setting, 100, ZCDP(1.0), runs=2).findings)
 
 
 @pytest.mark.long
 def test_a_search_takes_rounds_and_is_over_or_not():
-    setting = Setting(2, best_arm=True, gaps=[0.0, 0.0])
+    setting = Setting(2, goal="best arm", gaps=[0.0, 0.0])
     said = " ".join(plan(setting, 100, ZCDP(1.0), runs=2).findings)
     assert "or all where it is not" in said
     assert "MergedTopTwo took 100" in said
@@ -329,7 +329,7 @@ def test_a_search_takes_rounds_and_is_over_or_not():
 
 def test_few_experts_and_many_and_small_budgets_have_their_own_best_policies():
     def best(n_experts, epsilon, **known):
-        return plan(Setting(10, n_experts=n_experts, **known), 10**7, PureDP(epsilon)).best
+        return plan(Setting(10, experts=n_experts, **known), 10**7, PureDP(epsilon)).best
 
     assert best(2, 1.0).startswith("ExpertConversion")
     assert best(1000, 1.0) == "LocalEXP4"
@@ -338,7 +338,7 @@ def test_few_experts_and_many_and_small_budgets_have_their_own_best_policies():
 
 
 def test_what_cannot_have_the_other_arguments_is_left_out_with_its_reason():
-    experts = Setting(4, n_experts=10)
+    experts = Setting(4, experts=10)
     secure = plan(experts, 10**5, ZCDP(0.5), noise="secure")
     assert "'improved'" in secure.left_out["BatchedEXP4(variant='improved')"]
     assert "BatchedEXP4(variant='published')" in secure.fitting
@@ -358,14 +358,14 @@ def test_experts_are_measured_and_lose_less_than_is_proved(budget):
 
 @pytest.mark.long
 def test_a_search_is_measured_in_rounds_and_one_that_promises_nothing_is_no_advice():
-    made = plan(Setting.of(Bernoulli([0.2, 0.8, 0.5]), best_arm=True), 2000, PureDP(1.0), runs=10)
+    made = plan(Setting.of(Bernoulli([0.2, 0.8, 0.5]), goal="best arm"), 2000, PureDP(1.0), runs=10)
     rows = made.table.set_index("policy")
     searches = simulate(made.policy(), made.setting.simulated, horizon=2000, runs=10).runs
     assert made.best == "MergedTopTwo"
     assert rows.loc["MergedTopTwo", "mean"] == searches["stopped"].mean()
     assert rows.loc["MergedTopTwo", "wrong"] == searches["wrong"].mean()
     assert rows.loc["DPSEBAI", "mean"] == 2000  # which is not over by then
-    early = plan(Setting.of(Bernoulli([0.5, 0.6]), best_arm=True), 300, ZCDP(1.0), runs=10)
+    early = plan(Setting.of(Bernoulli([0.5, 0.6]), goal="best arm"), 300, ZCDP(1.0), runs=10)
     assert early.best == "MergedTopTwo"
     assert early.free_from is None
     with pytest.raises(ArgumentError, match="for reward"):
@@ -420,11 +420,11 @@ def test_rewards_outside_of_the_range_need_one():
         ({"tolerance": -0.1}, "tolerance must be"),
         ({"setting": [0.1, 0.2]}, "environment must be"),
         (
-            {"budget": ZCDP(1.0), "setting": Setting(3, trust_model="shuffle")},
+            {"budget": ZCDP(1.0), "setting": Setting(3, trust="shuffle")},
             "must be None or PureDP",
         ),
-        ({"setting": Setting(3, rewards="any", trust_model="local")}, "setting has no policy"),
-        ({"setting": Setting(3, trust_model="shuffle"), "budget": GDP(1.0)}, "^budget must be"),
+        ({"setting": Setting(3, drift="any", trust="local")}, "setting has no policy"),
+        ({"setting": Setting(3, trust="shuffle"), "budget": GDP(1.0)}, "^budget must be"),
         ({"patience": -1}, "patience must be"),
     ],
     ids=str,
@@ -457,7 +457,7 @@ def test_a_notebook_and_a_figure_show_it(made):
 )
 def test_who_has_learned_nothing_is_not_advised(means, trust_model, default, elimination):
     """Elimination plays the first arm in all of 300 rounds, whether it is the best or not."""
-    setting = Setting.of(Bernoulli(means), trust_model=trust_model)
+    setting = Setting.of(Bernoulli(means), trust=trust_model)
     found = plan(setting, 300, PureDP(1.0), runs=5)
     assert (found.best, found.usual) == (default, default)
     assert found.measured is not None

@@ -143,13 +143,13 @@ def test_without_noise_equal_sums_favour_no_arm():
     ("setting", "words"),
     [
         (Setting.of(GLMContexts(3, [0.5, 0.1])), "every round"),
-        (Setting.of(Bernoulli(MEANS), trust_model="shuffle"), "protocol"),
+        (Setting.of(Bernoulli(MEANS), trust="shuffle"), "protocol"),
         (Setting.of(Bernoulli(MEANS).delayed(Delay("fixed", 3))), "late"),
         (Setting.of(Gaussian([0.0, 1.0])), "outside of their range"),
         (Setting.of(SwitchingBest(2, best=[0], switches=[], horizon=9)), "change"),
         (Setting.of(Advised.constant(Bernoulli(MEANS), 4, horizon=9)), "expert"),
         (Setting.of(Bernoulli(MEANS)), None),
-        (Setting.of(Bernoulli(MEANS), trust_model="local"), None),
+        (Setting.of(Bernoulli(MEANS), trust="local"), None),
     ],
 )
 def test_where_it_has_no_meaning_the_reason_is_told(setting, words):
@@ -237,7 +237,7 @@ def test_the_reverse_order_is_for_arms_without_features():
     turned = in_reverse(Setting.of(Bernoulli(MEANS)))
     assert turned.state.first.tolist() == [0.5, 0.7, 0.3]
     assert in_reverse(Setting.of(GLMContexts(3, [0.5, 0.1]))) is None
-    assert in_reverse(Setting(2, contexts="fixed", features=np.eye(2), gaps=[0.0, 0.1])) is None
+    assert in_reverse(Setting(2, features=np.eye(2), gaps=[0.0, 0.1])) is None
 
 
 def test_a_price_is_told_as_far_as_its_interval_carries_it():

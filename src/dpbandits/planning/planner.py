@@ -305,13 +305,14 @@ def _table(
 ) -> pd.DataFrame:
     """One row per policy; see ``Plan``."""
     default = setting.default
+    usual = default.policy if default is not None and default.is_measured else None
     rows = []
     for title, policy in policies.items():
         one = upper.get(title)
         proved = one is not None and one.bound.is_binding and np.isfinite(one.values[0])
         row: dict[str, Any] = {
             "policy": title,
-            "default": default is not None and policy.preset == default.policy,
+            "default": policy.preset == usual,
             "promise": float(one.values[0]) if one is not None and proved else math.nan,
             "source": "" if one is None else f"{one.bound.of}: {label_of(one.bound)}",
         }

@@ -741,7 +741,7 @@ class Policy(Configured, metaclass=PolicyClass):
 
 
 def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> Policy:
-    r"""Continue a saved policy, exactly where it stood.
+    """Continue a saved policy, exactly where it stood.
 
     The loaded policy saves itself to the same place before it is returned, so that the next crash
     is survived like this one.
@@ -765,8 +765,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     policy = dpb.bandit(2, budget=dpb.ZCDP(1.0), seed=1)
         ...     dpb.load(policy.save(folder + "/trial.dpb"), simulation=True)
-        Arms(n_arms=2, index=IMED(), memory=Merge(), batches=Growing(), \
-budget=ZCDP(rho=1.0), seed=1)
+        Arms(n_arms=2, index=IMED(), memory=Merge(), batches=Growing(), budget=ZCDP(rho=1.0), seed=1)
     """
     store = store_at(where)
     header, arrays = decode(store.read(), store)

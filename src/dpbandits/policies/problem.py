@@ -55,6 +55,11 @@ class Default:
     more: str = ""
 
     @property
+    def is_measured(self) -> bool:
+        """Whether its regret was compared with that of every other policy of the setting."""
+        return not self.more
+
+    @property
     def central(self) -> Default:
         """The default of the same setting under central trust."""
         asked = (self.setting, "central")
@@ -122,8 +127,8 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
 
 _MEASURED = "It has the least regret of all that were measured at an equal budget."
 _PRIVATE = f"Features are private, hence it chooses without writing them anywhere. {_MEASURED}"
-_LINKED = "The link says how the mean reward follows from features. Regret was not compared."
-_EXPERTS = "Experts advise on every choice. No other way to follow them was measured to be better."
+_LINKED = "It knows the link. Its regret was not compared with that of others."
+_EXPERTS = "It weighs experts by what they advised. Its regret was not compared with that of others."
 _OWN = {"models": "disjoint"}
 
 DEFAULTS = (
