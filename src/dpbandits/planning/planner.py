@@ -305,7 +305,7 @@ def _table(
 ) -> pd.DataFrame:
     """One row per policy; see ``Plan``."""
     default = setting.default
-    usual = default.policy if default is not None and default.is_measured else None
+    usual = default.policy if default is not None and default.stands else None
     rows = []
     for title, policy in policies.items():
         one = upper.get(title)

@@ -55,9 +55,9 @@ class Default:
     more: str = ""
 
     @property
-    def is_measured(self) -> bool:
-        """Whether its regret was compared with that of every other policy of the setting."""
-        return not self.more
+    def stands(self) -> bool:
+        """Whether plans begin with it: with experts they begin with the least bound instead."""
+        return self.more != "experts"
 
     @property
     def central(self) -> Default:
@@ -128,7 +128,7 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
 _MEASURED = "It has the least regret of all that were measured at an equal budget."
 _PRIVATE = f"Features are private, hence it chooses without writing them anywhere. {_MEASURED}"
 _LINKED = "It knows the link. Its regret was not compared with that of others."
-_EXPERTS = "It weighs experts by what they advised. Its regret was not compared with that of others."
+_EXPERTS = "It weighs experts by their advice. Its regret was not compared with that of others."
 _OWN = {"models": "disjoint"}
 
 DEFAULTS = (
