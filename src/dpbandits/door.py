@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from .errors import ArgumentError
 from .policies import Policy
 from .policies.making import unknown_argument
-from .policies.problem import DecisionProblem, Default, build
+from .policies.problem import DecisionProblem, Default
 from .privacy.budgets import NOTIONS, Budget, examples, read_budget
 from .validation import integer, shown
 
@@ -131,15 +131,19 @@ def bandit(
         integer("horizon", horizon, 1)
     if goal == "best arm" and horizon is not None and "failure_probability" not in options:
         cls, found = _of_so_many_rounds()
-    _check_options(cls, options)
+    parts = _own_parts(cls, options)
     _check_fit(cls, problem, budget, horizon)
-    usual = {name: one for name, one in found.arguments.items() if name not in options}
-    settings = {"max_rounds": max_rounds, "patience": answers_within}
     names = {} if problem.arm_names is None else {"arm_names": problem.arm_names}
-    given = {**problem.given, "horizon": horizon}
-    given = {name: one for name, one in given.items() if name not in usual and one is not None}
+    taken = inspect.signature(cls).parameters
+    known = {**problem.given, "horizon": horizon, **found.arguments}
+    given = {name: one for name, one in known.items() if name in taken and one is not None}
+    settings = {"budget": budget, "max_rounds": max_rounds, "patience": answers_within}
+    whole = {**given, **settings, **names, **options}
     try:
-        return build(cls, given, budget=budget, **usual, **settings, **names, **options)
+        if not parts:
+            return cls(**whole)
+        whole = {name: one for name, one in whole.items() if name not in parts}
+        return cls.policy_class(**{**cls.arguments_of_class(whole), **parts})
     except ArgumentError as error:
         raise _in_words_of_the_door(error) from None
 
@@ -182,13 +186,21 @@ def _budget(given: Any, options: Mapping[str, Any]) -> Budget | None:
     )
 
 
-def _check_options(cls: Any, options: Mapping[str, Any]) -> None:
-    taken = inspect.signature(cls).parameters
-    words = inspect.signature(bandit).parameters
+def _own_parts(cls: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Take from the options those of the class behind the preset, as ``index=KLUCB()``.
+
+    Raises:
+        TypeError: there is no such argument.
+    """
+    taken, words = inspect.signature(cls).parameters, inspect.signature(bandit).parameters
+    of_class = inspect.signature(getattr(cls, "policy_class", cls)).parameters
     for name in options:
-        if name not in taken:
-            hint = unknown_argument(cls, name, [*words, *taken])
+        if name in _SAID:
+            raise TypeError(f"bandit takes no argument {name}; did you mean {_SAID[name]}?")
+        if name not in {**taken, **of_class}:
+            hint = unknown_argument(cls, name, [*words, *taken, *of_class])
             raise TypeError(f"bandit takes no argument {name} in this setting; {hint}")
+    return {name: options.pop(name) for name in list(options) if name not in taken}
 
 
 def _check_fit(

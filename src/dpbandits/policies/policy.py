@@ -764,7 +764,8 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
         >>> import tempfile, dpbandits as dpb
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     policy = dpb.bandit(2, budget=dpb.ZCDP(1.0), seed=1)
-        ...     dpb.load(policy.save(folder + "/trial.dpb"), simulation=True).config == policy.config
+        ...     again = dpb.load(policy.save(folder + "/trial.dpb"), simulation=True)
+        >>> again.config == policy.config
         True
     """
     store = store_at(where)

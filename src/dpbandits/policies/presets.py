@@ -112,13 +112,17 @@ class Preset:
             bound = self.__signature__.bind(*args, **own).arguments
         except TypeError as error:
             raise TypeError(misfit(self, args, own) or str(error)) from None
-        whole = {**self._defaults, **bound}
-        passed = {name: value for name, value in bound.items() if name not in self._placed}
         try:
-            parts = {name: _filled(one, whole, self.name) for name, one in self.template.items()}
-            return self.policy_class(**passed, **parts)
+            return self.policy_class(**self.arguments_of_class(bound))
         except ArgumentError as error:
             raise self._in_own_words(error) from None
+
+    def arguments_of_class(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """What the class is given for arguments of the preset."""
+        whole = {**self._defaults, **own}
+        passed = {name: value for name, value in own.items() if name not in self._placed}
+        parts = {name: _filled(one, whole, self.name) for name, one in self.template.items()}
+        return {**passed, **parts}
 
     def __repr__(self) -> str:
         return f"<Preset {self.name} of {self.policy_class.__name__}>"
