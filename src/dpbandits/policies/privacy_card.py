@@ -19,6 +19,8 @@ from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
 from ..validation import downward, upward
 from .configured import Configured
+from .parts import Part
+from .problem import DEFAULTS
 
 DELTA = 1e-6  # at which notions without a delta are translated
 NOT_AUDITED = "not audited"
@@ -330,7 +332,14 @@ def _ledger(ledger: Ledger) -> tuple[list[str], Sequence[str], Sequence[Sequence
 def _sources(policy: Configured) -> list[list[str]]:
     card = policy.card
     proof = [["proof", card.proof or "in the source"]] if policy.effective_budget else []
-    return [["algorithm", card.source], *proof]
+    parts = [f"{name}={one!r}" for name, one in policy.config.items() if isinstance(one, Part)]
+    made = [["made of", f"{type(policy).__name__}({', '.join(parts)})"]] if parts else []
+    usual = [
+        ["the default for", f"{one.setting}, {one.trust} trust. {one.why}"]
+        for one in DEFAULTS
+        if one.policy == policy.preset
+    ]
+    return [["algorithm", card.source], *proof, *made, *usual]
 
 
 def _errata(policy: Configured) -> Iterator[str]:

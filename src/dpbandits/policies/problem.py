@@ -125,7 +125,7 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
     return f"{name}({given})" if given else name
 
 
-_MEASURED = "It has the least regret of all that were measured at an equal budget."
+_MEASURED = "No other policy here had less regret at an equal budget (docs/defaults)."
 _PRIVATE = f"Features are private, hence it chooses without writing them anywhere. {_MEASURED}"
 _LINKED = "It knows the link. Its regret was not compared with that of others."
 _EXPERTS = "It weighs experts by their advice. Its regret was not compared with that of others."
@@ -158,7 +158,7 @@ DEFAULTS = (
         "search for the best arm",
         "central",
         "MergedTopTwo",
-        "It stops as soon as releases prove the best arm, with the fewest rounds measured.",
+        "It stops as soon as releases prove which arm is best. No other search here was shorter.",
         {"failure_probability": 0.05},
         goal="best arm",
     ),
