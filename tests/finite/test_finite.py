@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from dpbandits import ArgumentError, PureDP
+from dpbandits import ArgumentError, ArmsLocal, PureDP
 from dpbandits.algorithms import LDPIMED
 from dpbandits.finite import EXAMPLES, FinitePolicy, views
 
@@ -493,7 +493,7 @@ def test_noise_below_the_claimed_one_is_noticed():
 
 
 def test_policies_that_choose_by_chance_are_refused():
-    class Tossing(LDPIMED):
+    class Tossing(ArmsLocal):
         def pull(self):
             return SimpleNamespace(arm=super().pull().arm, propensity=0.5)
 
