@@ -5,10 +5,13 @@ Our sections "Example:" are what others call "Examples:"; ``**options`` of polic
 
 import inspect
 import re
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
 import griffe
+
+from dpbandits.session.options import Settings
 
 
 class Examples(griffe.Extension):
@@ -32,23 +35,36 @@ class Examples(griffe.Extension):
 
 
 class AllOptions(griffe.Extension):
-    """Signatures of policies name every keyword argument, where the source has ``**options``."""
+    """Signatures of policies, and of ``bandit``, name every keyword argument, where the source has
+    ``**options``.
+    """
 
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
         """Put the arguments that Python knows in the place of ``**options``."""
         init = cls.members.get("__init__")
-        if not isinstance(init, griffe.Function) or "options" not in init.parameters:
-            return
-        known = inspect.signature(getattr(import_module(cls.module.path), cls.name)).parameters
-        written = [one for one in init.parameters if one.name != "options"]
-        names = {one.name for one in written}
-        more = [
-            griffe.Parameter(
-                name,
-                kind=griffe.ParameterKind.keyword_only,
-                default=None if one.default is one.empty else repr(one.default),
-            )
-            for name, one in known.items()
-            if name not in names and one.kind is one.KEYWORD_ONLY
-        ]
-        init.parameters = griffe.Parameters(*written, *more)
+        if isinstance(init, griffe.Function) and "options" in init.parameters:
+            spell_out(init, getattr(import_module(cls.module.path), cls.name))
+
+    def on_function(self, *, func: griffe.Function, **_: Any) -> None:
+        """The front door: one signature instead of one for each class that it may return."""
+        if func.path == "dpbandits.door.bandit":
+            func.overloads = []
+            spell_out(func, Settings, {"patience", "arm_names"})
+            for name in ("arms", "budget"):  # without which it raises
+                func.parameters[name].default = None
+
+
+def spell_out(made: griffe.Function, known: Any, renamed: Iterable[str] = ()) -> None:
+    """Replace ``**options`` by the keyword arguments of ``known``, but for those in ``renamed``."""
+    written = [one for one in made.parameters if one.name != "options"]
+    names = {one.name for one in written} | set(renamed)
+    more = [
+        griffe.Parameter(
+            name,
+            kind=griffe.ParameterKind.keyword_only,
+            default=None if one.default is one.empty else repr(one.default),
+        )
+        for name, one in inspect.signature(known).parameters.items()
+        if name not in names and one.default is not one.empty
+    ]
+    made.parameters = griffe.Parameters(*written, *more)

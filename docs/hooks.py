@@ -21,6 +21,7 @@ from nbconvert import MarkdownExporter
 from rooms import Page as RoomPage
 from rooms import presets, rooms, table_of_names, table_of_others, table_of_presets
 
+import dpbandits.parts
 from dpbandits.cli.modest_audits import modest_audits
 from dpbandits.cli.promises import write_cards
 
@@ -55,7 +56,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Lead links to files of the root, to notebooks, and words of MADE, to their pages."""
-    if page.file.src_uri in {"index.md", "cards.md"}:
+    if page.file.src_uri in {"index.md", "cards.md", "policies.md"}:
         for words, target in MADE.items():
             markdown = markdown.replace(words, f"[{words}]({target})")
     if page.file.src_uri == "policies.md":
@@ -171,7 +172,9 @@ def beside(name: str) -> str:
 
 
 def with_names(markdown: str) -> str:
-    """The page of policies, with tables of their names."""
+    """The page of policies, with tables of their names, and parts that lead to the reference."""
+    kinds = "|".join(dpbandits.parts.__all__)
+    markdown = re.sub(rf"(`({kinds})\([^`=]*\)`)", r"[\1][dpbandits.parts.\2]", markdown)
     markdown = re.sub(
         r"<!-- names of (.*?) -->",
         lambda found: "\n".join(table_of_presets(one, "cards") for one in found[1].split()),

@@ -105,7 +105,7 @@ def bandit(
             ``Options``, and the class that is returned.
 
     Returns:
-        An instance of the default class of the setting: ``Arms``, ``ArmsLocal``, ``ArmsShuffled``,
+        An instance of the default class of the setting, ``Arms``, ``ArmsLocal``, ``ArmsShuffled``,
         ``BestArm``, ``Adversarial``, ``Experts``, ``Linear``, ``FixedLinear``, ``GLM`` or one of
         those that hide contexts.  Its ``repr`` is a call that makes it again; its card says what
         was chosen; ``Setting(...).default`` says why.

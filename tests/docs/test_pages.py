@@ -84,7 +84,7 @@ def test_the_study_files_run(page, tmp_path):
 
 @pytest.mark.parametrize(
     "module",
-    [dpbandits, environments, finite, glm, planning, privacy, shuffle, theory],
+    [dpbandits, environments, finite, glm, parts, planning, privacy, shuffle, theory],
     ids=lambda module: module.__name__,
 )
 def test_every_public_name_is_on_some_page(module):
@@ -154,6 +154,13 @@ def test_code_in_the_glossary_is_in_the_package():
 def test_the_store_of_the_page_is_the_one_that_is_tested():
     for tested in (ROOT / "tests" / "stores").glob("sqlite_store.py"):
         assert tested.read_text() in blocks(ROOT / "docs" / "serving" / "stores.md")
+
+
+def test_the_first_table_has_every_word_of_bandit():
+    page = (ROOT / "README.md").read_text()
+    told = re.findall(r"^\| `(\w+)=", page, re.MULTILINE)
+    words = set(inspect.signature(dpbandits.bandit).parameters) - {"arms", "options"}
+    assert set(told) == words | {"reward_range"}  # an option
 
 
 WORDS = {
