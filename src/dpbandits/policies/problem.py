@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..privacy.budgets import Budget
-from ..session.arms import Arms
+from ..session.options import arm_names
 from ..tables import features as feature_matrix
 from ..validation import choice, integer
 from .registry import find
@@ -282,11 +282,9 @@ class DecisionProblem:
                 f"arms must be a number, or a list of names, got {self.arms!r}", "arms"
             )
         if isinstance(self.arms, Sequence):
-            self._set("arms", tuple(self.arms))
-            try:
-                Arms(len(self.arms), self.arms)
-            except ArgumentError as error:
-                raise ArgumentError(str(error).replace("arm_names", "arms", 1), "arms") from None
+            self._set("arms", arm_names(self.arms, "arms"))
+            if not self.arms:
+                raise ArgumentError("arms must have a name at least, got none", "arms")
         else:
             integer("arms", self.arms, 1, 10**6)
 

@@ -121,7 +121,7 @@ class Settings:
         if self.name is not None:
             printable("name", self.name, _LONGEST_NAME)
         if self.arm_names is not None:
-            object.__setattr__(self, "arm_names", _distinct(self.arm_names))
+            object.__setattr__(self, "arm_names", arm_names(self.arm_names))
         object.__setattr__(self, "reward_range", (lo, hi))
 
     def source(self, device: bool) -> NoiseSource:
@@ -138,13 +138,13 @@ class Settings:
         return source
 
 
-def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+def arm_names(names: Any, argument: str = "arm_names") -> tuple[str, ...]:
     """The names of arms, checked."""
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise ArgumentError(f"arm_names must be a list of names, got {names!r}", "arm_names")
-    checked = tuple(printable("arm_names", name, _LONGEST_NAME) for name in names)
+        raise ArgumentError(f"{argument} must be a list of names, got {names!r}", argument)
+    checked = tuple(printable(argument, name, _LONGEST_NAME) for name in names)
     if len(set(checked)) < len(checked):
-        raise ArgumentError(f"arm_names must differ from each other, got {checked}", "arm_names")
+        raise ArgumentError(f"{argument} must differ from each other, got {checked}", argument)
     return checked
 
 

@@ -53,7 +53,7 @@ class Plan(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Batches(Part):
+class Batches(Part, base=True):
     """The base of schedules of batches, which have a ``plan``."""
 
     @property

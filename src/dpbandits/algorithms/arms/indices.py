@@ -104,7 +104,7 @@ def ucb(params: Any, public: Any, a: int, level: float) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class Index(Part):
+class Index(Part, base=True):
     """The base of indices.
 
     An index of your own gives ``loop``, the kernel ``choose`` with places that are filled:
@@ -139,7 +139,7 @@ class Index(Part):
 
 
 @dataclass(frozen=True, repr=False)
-class _Exponent(Index):
+class _Exponent(Index, base=True):
     """An index that knows the exponent D of ``law``."""
 
     alpha: float = 1.0

@@ -235,7 +235,7 @@ def publish_fading(params: Any, public: Any, memo: Vector, release: Vector) -> N
 
 
 @dataclass(frozen=True, repr=False)
-class Memory(Part):
+class Memory(Part, base=True):
     """The base of memories.
 
     A memory of your own gives the kernels below: ``places`` of indices, ``rounds_of(params, public,
