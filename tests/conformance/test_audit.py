@@ -14,10 +14,11 @@ import pytest
 from suite import ADVISED, PRIVATE, PRIVATE_BY_FAMILY, Case, over
 
 import dpbandits
-from dpbandits import ZCDP, ApproxDP, PureDP
+from dpbandits import ZCDP, ApproxDP, Arms, ArmsShuffled, PureDP
 from dpbandits.auditing import Audit, Plant, audit
 from dpbandits.kernel import bind, kernel, unbound
 from dpbandits.papers.others import DPSE
+from dpbandits.parts import IMED, KLUCB, UCB, Discount, Fixed, Forget, Merge, Thompson
 from dpbandits.policies import Policy
 from dpbandits.privacy.channels import draw_noise
 
@@ -116,6 +117,30 @@ def test_attacks_stay_below_the_claim(case: Case):
         assert found.exposed > 0.8 * found.claimed or np.isnan(found.exposed)
         least = POWER * found.possible
     assert found.measured > least, "the attack has lost its power"
+
+
+# Indices, memories and schedules that are in no case: whatever they are, the claim is that of the class.
+CELLS = [
+    (Arms, {"index": IMED(), "memory": Forget(), "batches": Fixed(2)}),
+    (Arms, {"index": IMED(variance="released"), "memory": Discount(100)}),
+    (Arms, {"index": KLUCB(variance="released"), "memory": Forget()}),
+    (Arms, {"index": KLUCB(), "memory": Discount(100), "batches": Fixed(3)}),
+    (Arms, {"index": UCB(), "memory": Merge(), "batches": Fixed(1)}),
+    (Arms, {"index": Thompson(variance="released"), "batches": Fixed(2)}),
+    (ArmsShuffled, {"index": UCB(), "memory": Forget()}),
+    (ArmsShuffled, {"index": IMED(), "memory": Discount(100), "batches": Fixed(2)}),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("cls", "parts"), CELLS, ids=str)
+def test_attacks_on_cells_without_a_name_stay_below_the_claim(cls: type, parts: dict[str, Any]):
+    policy = cls(2, budget=PureDP(1.0), **parts)
+    assert policy.preset == cls.__name__
+    found = attacked(policy)
+    assert not found.refuted, found
+    assert found.measured > POWER * found.possible
+    assert attacked(policy, "half", HALVED_RUNS).refuted
 
 
 HALVED = [case for case in ATTACKED if isinstance(case.budget, ZCDP | PureDP)]
