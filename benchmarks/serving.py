@@ -62,7 +62,7 @@ def _simulated(rounds: int) -> Iterator[Row]:
         cases.append((cls(**given), people))
     for (policy, _), served in zip(cases, _in_turns(cases, rounds), strict=True):
         yield Row(
-            f"pull + update, {type(policy).__name__}, {policy.budget or 'open'}",
+            f"pull + update, {policy.preset}, {policy.budget or 'open'}",
             float(np.median(served.microseconds)),
             "us",
             "<= 20",

@@ -131,6 +131,12 @@ def bandit(
         integer("horizon", horizon, 1)
     if goal == "best arm" and horizon is not None and "failure_probability" not in options:
         cls, found = _of_so_many_rounds()
+    if "failure_probability" in options and horizon is not None and goal == "best arm":
+        raise ArgumentError(
+            "horizon must not be given with failure_probability: a search has so many rounds, or it"
+            f" goes on until it is sure, got {horizon}",
+            "horizon",
+        )
     parts = _own_parts(cls, options)
     _check_fit(cls, problem, budget, horizon)
     names = {} if problem.arm_names is None else {"arm_names": problem.arm_names}
@@ -138,14 +144,39 @@ def bandit(
     known = {**problem.given, "horizon": horizon, **found.arguments}
     given = {name: one for name, one in known.items() if name in taken and one is not None}
     settings = {"budget": budget, "max_rounds": max_rounds, "patience": answers_within}
-    whole = {**given, **settings, **names, **options}
     try:
         if not parts:
-            return cls(**whole)
-        whole = {name: one for name, one in whole.items() if name not in parts}
-        return cls.policy_class(**{**cls.arguments_of_class(whole), **parts})
+            return cls(**{**given, **settings, **names, **options})
+        said = {**given, **options}
+        return cls.policy_class(**_with_parts(cls, parts, said), **settings, **names)
     except ArgumentError as error:
         raise _in_words_of_the_door(error) from None
+
+
+def _with_parts(cls: Any, parts: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the class behind a preset, where somebody has chosen parts of their own.
+
+    Parts that hold something that was said stay those of the preset; all others are the class's.
+
+    Raises:
+        ArgumentError: what was said is an argument of a part that was replaced.
+    """
+    for name in parts:
+        for lost in said.keys() & cls.places_of(name):
+            word = _SAID.get(lost, lost)
+            raise ArgumentError(
+                f"{name} must not be given with {word}, which it takes the place of: give it to"
+                f" {name} itself, got {parts[name]!r}",
+                name,
+            )
+    whole = cls.arguments_of_class(said)
+    kept = {
+        name
+        for name in cls.template
+        if cls.places_of(name) & said.keys() or not cls.places_of(name)
+    }
+    chosen = {name: one for name, one in whole.items() if name in kept or name not in cls.template}
+    return {**chosen, **parts}
 
 
 def _of_so_many_rounds() -> tuple[Any, Default]:

@@ -4,19 +4,22 @@ study files.
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
 import dpbandits as dpb
 from dpbandits.environments import ReturningUsers, classification, lastfm, movielens
 from dpbandits.policies import registered
+from dpbandits.policies.registry import home_of
 from dpbandits.studies import load_study, run_study
 
 ROUNDS = 400
 POLICIES = sorted(
     name
     for name, cls in registered().items()
-    if cls.card.hides_contexts and cls.card.noise and cls.__module__.startswith("dpbandits.")
+    if cls.card.hides_contexts and cls.card.noise and home_of(cls).startswith("dpbandits.")
 )
 
 WORLDS = {
@@ -57,7 +60,7 @@ def test_they_play(world, name, published):
     shape = (environment.n_arms, environment.dimension)
     own = {"horizon": ROUNDS, "batch": 10}
     own |= {"models": "disjoint"} if world == "ReturningUsers" else {}
-    own = {key: value for key, value in own.items() if key in make.__init__.__annotations__}
+    own = {key: value for key, value in own.items() if key in inspect.signature(make).parameters}
     policies = [
         make(*shape, budget=budget, reward_range=environment.support, **own)
         for budget in (make.example_budgets()[0], None)

@@ -90,9 +90,12 @@ def test_a_combination_without_a_name_is_saved_and_goes_on(tmp_path):
     [
         (lambda: Adversarial(3, budget=ONE, learner="UCB"), r"^learner must be one of EXP3\(\)"),
         (lambda: Adversarial(3, budget=ONE, learner=parts.EXP4()), r"^learner must be one of"),
-        (lambda: Adversarial(3, budget=ONE, learner="TsallisINF"), r"^budget must be None for Ts"),
+        (
+            lambda: Adversarial(3, budget=ONE, learner="TsallisINF"),
+            r"^budget must be None for Adversarial",
+        ),
         (lambda: Experts(**ADVISED, budget=RHO), r"^horizon must be .* got None"),
-        (lambda: Experts(**ADVISED, budget=ONE, horizon=9), r"^budget must be .* for EXP4"),
+        (lambda: Experts(**ADVISED, budget=ONE, horizon=9), r"^budget must be .* for Experts"),
         (lambda: Experts(**ADVISED, budget=ONE, learner="EXP3IX"), r"^budget must be None"),
         (lambda: Experts(**ADVISED, budget=ONE, learner="LocalEXP4"), r"^learner must be one of"),
         (lambda: BestArm(3, budget=ONE), r"^failure_probability must be given, or horizon"),

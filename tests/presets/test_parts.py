@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 
-from dpbandits import ZCDP, ArgumentError, Arms, ArmsLocal, ArmsShuffled, PureDP
+from dpbandits import (
+    ZCDP,
+    ArgumentError,
+    Arms,
+    ArmsLocal,
+    ArmsShuffled,
+    BestArm,
+    PureDP,
+    fit_logs,
+)
 from dpbandits.parts import (
     IMED,
     KLUCB,
@@ -20,6 +32,7 @@ from dpbandits.parts import (
     Merge,
     Part,
     Thompson,
+    TopTwo,
     find,
 )
 from dpbandits.policies import load, part, registered
@@ -136,3 +149,65 @@ def test_a_wrong_argument_of_a_name_is_told_by_its_own_name():
 def test_an_unknown_name_is_answered_with_a_close_one():
     with pytest.raises(ArgumentError, match="there is no policy 'MergdIMED'; did you mean MergedI"):
         find("MergdIMED")
+
+
+PROGRAM = """
+from dpbandits import ZCDP, Arms
+from dpbandits.parts import UCB, Forget, Growing
+made = Arms(3, budget=ZCDP(1.0), index=UCB(), memory=Forget(), batches=Growing(ratio=1.0))
+print(made.preset, len(made.card.errata), made.exchange_key)
+"""
+
+
+def test_what_a_policy_is_does_not_depend_on_what_was_imported():
+    run = [sys.executable, "-c"]
+    plain, after = (
+        subprocess.run([*run, text], capture_output=True, text=True, check=True).stdout
+        for text in (PROGRAM, f"import dpbandits.papers{PROGRAM}")
+    )
+    assert plain == after
+    assert plain.startswith("AdaCUCB 1 ")
+
+
+def test_a_name_that_takes_fewer_budgets_leaves_others_to_its_class():
+    parts = {"index": UCB(), "memory": Forget(), "batches": Growing(ratio=1.0)}
+    assert Arms(3, budget=ZCDP(1.0), **parts).preset == "AdaCUCB"
+    assert Arms(3, budget=PureDP(1.0), **parts).preset == "Arms"
+    with pytest.raises(ArgumentError, match=r"^budget must be .* for AdaCUCB, as in"):
+        find("AdaCUCB")(3, budget=PureDP(1.0))
+
+
+def test_names_of_our_parts_cannot_be_taken():
+    with pytest.raises(TypeError, match=r"^IMED is the name of a part of this package"):
+        type("IMED", (Index,), {})
+    assert Arms(2, budget=None, index="IMED").config["index"] == IMED()
+
+
+def test_whoever_owns_the_wall_is_no_base_of_others():
+    class Loud(TopTwo):
+        pass
+
+    class Other(Thompson):
+        pass
+
+    with pytest.raises(ArgumentError, match=r"^rule must be one of"):
+        BestArm(3, budget=PureDP(1.0), failure_probability=0.1, rule=Loud())
+    with pytest.raises(ArgumentError, match=r"^index must not be of a class derived from Thompson"):
+        Arms(3, budget=PureDP(1.0), index=Other())
+    with pytest.raises(ArgumentError, match=r"^index must be one of"):
+        Arms(3, budget=PureDP(1.0), index=Index())
+    with pytest.raises(ArgumentError, match=r"^longest must be at least first"):
+        Growing(first=10, longest=5)
+    with pytest.raises(ArgumentError, match=r"^rounds must be given for Fixed"):
+        Arms(3, budget=None, batches="Fixed")
+
+
+@pytest.mark.parametrize("batches", [Fixed(5), Growing(longest=5), Growing()], ids=str)
+def test_a_public_log_counts_all_its_rounds_whatever_batches_are(batches):
+    rng = np.random.default_rng(1)
+    arms = rng.integers(0, 3, 300)
+    rewards = np.clip(np.array([0.1, 0.3, 0.5])[arms] + 0.1 * rng.random(300), 0, 1)
+    policy = Arms(3, budget=PureDP(1.0), batches=batches, seed=1)
+    fit_logs(policy, {"arm": arms, "reward": rewards}, private=False)
+    exact = [rewards[arms == arm].mean() for arm in range(3)]
+    assert policy.estimates.means == pytest.approx(exact, abs=1e-6)

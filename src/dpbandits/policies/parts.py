@@ -28,8 +28,12 @@ class Part:
     what: ClassVar[str] = "part"  # the word for such parts in messages
 
     def __init_subclass__(cls, base: bool = False) -> None:
-        if not base:  # which is no part by itself
-            _KINDS[cls.__name__] = cls
+        if base:  # which is no part by itself
+            return
+        known = _KINDS.get(cls.__name__)
+        if known and known.__module__.startswith("dpbandits.") and not _is_same(known, cls):
+            raise TypeError(f"{cls.__name__} is the name of a part of this package: take another")
+        _KINDS[cls.__name__] = cls
 
     def _set(self, **checked: Any) -> None:
         """Keep arguments as their checks return them."""
@@ -75,24 +79,33 @@ class Part:
         return f"{type(self).__name__}({own})"
 
 
-def part(name: str, value: Any, kinds: tuple[type[Part], ...]) -> Any:
+def _is_same(known: type, cls: type) -> bool:
+    """Whether a class is the one that is known, made again, as in a notebook."""
+    return (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
+
+
+def part(name: str, value: Any, kinds: tuple[type[Part], ...], *, exactly: bool = False) -> Any:
     """``value`` as one of the given kinds of parts.
 
     Args:
         name: of the argument.
         value: a part; its name; or what a file has for one, ``{"kind": "UCB", "alpha": 2.0}``.
-        kinds: the classes of which it may be; known subclasses fit as well.
+        kinds: the classes of which it may be; known subclasses fit as well, unless ``exactly``.
 
     Raises:
         ArgumentError: it is something else; the message lists what fits.
     """
-    if isinstance(value, kinds):
+    fitting = {
+        key: kind
+        for key, kind in _KINDS.items()
+        if (kind in kinds if exactly else issubclass(kind, kinds))
+    }
+    if type(value) in fitting.values():
         return value
     written = {"kind": value} if isinstance(value, str) else value
-    fitting = {key: kind for key, kind in _KINDS.items() if issubclass(kind, kinds)}
-    if isinstance(written, Mapping) and written.get("kind") in fitting:
+    if isinstance(written, Mapping) and str(written.get("kind")) in fitting:
         own = dict(written)
-        return _made(fitting[own.pop("kind")], own)
+        return _made(fitting[str(own.pop("kind"))], own)
     listed = ", ".join(f"{kind}()" for kind in fitting)
     raise ArgumentError(f"{name} must be one of {listed}, got {shown(value)}", name)
 
@@ -104,4 +117,14 @@ def _made(kind: type[P], own: Mapping[str, Any]) -> P:
             raise ArgumentError(
                 f"{name} is no argument of {kind.__name__}; {close_name(name, known)}", name
             )
-    return kind(**own)
+    for one in fields(kind):
+        if one.default is MISSING and one.name not in own:
+            raise ArgumentError(f"{one.name} must be given for {kind.__name__}", one.name)
+    return kind(**{name: _restored(value) for name, value in own.items()})
+
+
+def _restored(value: Any) -> Any:
+    """A value as it was before it became JSON or TOML."""
+    if isinstance(value, Mapping) and "kind" in value:
+        return Part.from_dict(value)
+    return tuple(map(_restored, value)) if isinstance(value, list) else value

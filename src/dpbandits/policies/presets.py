@@ -19,6 +19,7 @@ from ..privacy.budgets import Budget
 from ..protocol import Card, Kernels
 from .making import misfit
 from .parts import Part
+from .terms import misfit_of_budget
 
 _NEEDED = inspect.Parameter.empty
 
@@ -112,10 +113,21 @@ class Preset:
             bound = self.__signature__.bind(*args, **own).arguments
         except TypeError as error:
             raise TypeError(misfit(self, args, own) or str(error)) from None
+        budget = bound.get("budget")
+        if budget is not None and not self.card.takes(budget):  # which others of the class may take
+            raise misfit_of_budget(self.name, self.card, budget)
         try:
             return self.policy_class(**self.arguments_of_class(bound))
         except ArgumentError as error:
             raise self._in_own_words(error) from None
+
+    def places_of(self, name: str) -> set[str]:
+        """The own arguments that stand in an argument of the class."""
+        return (
+            {one.name for one in _places_in(self.template[name])}
+            if name in self.template
+            else set()
+        )
 
     def arguments_of_class(self, own: Mapping[str, Any]) -> dict[str, Any]:
         """What the class is given for arguments of the preset."""

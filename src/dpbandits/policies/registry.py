@@ -82,7 +82,9 @@ def preset(
         home=sys._getframe(1).f_globals["__name__"],
     )
     _REGISTRY[name] = made
-    _PRESETS.setdefault(policy_class, []).append(made)
+    named = _PRESETS.setdefault(policy_class, [])
+    named.append(made)
+    named.sort(key=lambda one: not one.home.startswith("dpbandits."))  # whatever came first
     return made
 
 
@@ -120,9 +122,20 @@ def preset_of(policy_class: Any, config: Mapping[str, Any]) -> tuple[Preset, dic
     """The preset with which policies of that configuration are made, and its arguments; None where
     there is none.
     """
+    found = _first_match(policy_class, config)
+    if found is None and policy_class in _COMPOSED.values():
+        papers()  # which have names for classes of the core
+        found = _first_match(policy_class, config)
+    return found
+
+
+def _first_match(
+    policy_class: Any, config: Mapping[str, Any]
+) -> tuple[Preset, dict[str, Any]] | None:
+    budget = config["budget"]
     for one in _PRESETS.get(policy_class, ()):
         own = one.config_of(config)
-        if own is not None:
+        if own is not None and (budget is None or one.card.takes(budget)):
             return one, own
     return None
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from ..errors import ArgumentError
 from ..privacy import accounting
@@ -20,6 +21,16 @@ from ..session.options import NARROWEST, WIDEST, Settings
 from ..validation import shown
 
 _PROOF_FOR_USERS = "for all rounds of a user docs/privacy.md, People who come back"
+
+
+def misfit_of_budget(policy: str, card: Card, budget: Any) -> ArgumentError:
+    """What to say of a budget for which a policy has no noise."""
+    kinds = card.notions
+    allowed = " or ".join(["None", *sorted(kind.__name__ for kind in kinds)])
+    example = f", as in budget={kinds[0](*kinds[0].example)!r}" if kinds else ""
+    return ArgumentError(
+        f"budget must be {allowed} for {policy}{example}, got {shown(budget)}", "budget"
+    )
 
 
 @dataclass(frozen=True)
@@ -46,13 +57,7 @@ class Terms:
         known = type(self.budget) in NOTIONS.values()
         kind = noise_for(self.budget, self.card.noise) if known else None
         if kind is None:
-            kinds = self.card.notions
-            allowed = " or ".join(["None", *sorted(kind.__name__ for kind in kinds)])
-            example = f", as in budget={kinds[0](*kinds[0].example)!r}" if kinds else ""
-            raise ArgumentError(
-                f"budget must be {allowed} for {self.policy}{example}, got {shown(self.budget)}",
-                "budget",
-            )
+            raise misfit_of_budget(self.policy, self.card, self.budget)
         try:
             channel: Channel = kind.calibrated(self.budget, calibration=self.settings.calibration)
         except (ArgumentError, ArithmeticError) as error:

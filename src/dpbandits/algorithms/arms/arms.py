@@ -53,6 +53,7 @@ def free(card: Card, index: Index, memory: Memory | None = None) -> Card:
         source="; ".join(dict.fromkeys(sources))
         + "; no theorem on the regret of this combination is known",
         randomised=index.randomised,
+        errata=index.errata,
     )
 
 
@@ -72,7 +73,7 @@ class _HeldArms(Policy):
     def params_for(self, n: int) -> Any:
         if isinstance(self.config["memory"], Discount):
             return None
-        return self.params._replace(first=n)
+        return self.params._replace(first=n, longest=max(n, self.params.longest))
 
     @property
     def takes_each_reward(self) -> bool:
@@ -125,6 +126,12 @@ class Arms(_HeldArms):
             ArgumentError: two do not go together.
         """
         card = free(cls.card, index, memory)
+        if isinstance(index, Thompson) and type(index) is not Thompson:
+            raise ArgumentError(
+                "index must not be of a class derived from Thompson, whose machine is its own, but"
+                f" of one derived from Index, got {index!r}",
+                "index",
+            )
         if not isinstance(index, Thompson):
             return Composition(held_kernels(index, memory), card)
         if not isinstance(memory, Merge):

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...errors import ArgumentError
 from ...kernel import kernel
 from ...policies import Part
 from ...validation import integer, real
@@ -90,6 +91,11 @@ class Growing(Batches):
             longest=None if longest is None else integer("longest", longest, 1, MOST_ROUNDS),
             ratio=None if ratio is None else real("ratio", ratio, 0.01, 100.0),
         )
+        if self.longest is not None and self.longest < self.first:
+            raise ArgumentError(
+                f"longest must be at least first, which is {self.first}, got {self.longest}",
+                "longest",
+            )
 
     @property
     def plan(self) -> Plan:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...calls import is_open
 from ...kernel import Generator, Kernel, Vector, bind_places, kernel, unbound
-from ...policies import Part
+from ...policies import Erratum, Part
 from ...protocol import Contexts
 from ...validation import choice, real
 from ..bases.episodes import CLOCK
@@ -118,6 +118,7 @@ class Index(Part, base=True):
     loop: ClassVar[Kernel] = choose_least
     each: ClassVar[Kernel | None] = None
     randomised: ClassVar[bool] = False
+    errata: ClassVar[tuple[Erratum, ...]] = ()  # of its publication
 
     @property
     def constant(self) -> float:

@@ -92,7 +92,11 @@ class Experts(AdvicePolicy, LearningPolicy):
         batch: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        chosen: Any = part("learner", learner, (Mixture, Learner))
+        mixtures = (values.EXP4, values.FrozenEXP4, values.BatchedEXP4)  # no walls but theirs
+        own = isinstance(learner, Mixture)
+        chosen: Any = part(
+            "learner", learner, mixtures if own else (*mixtures, Learner), exactly=own
+        )
         if isinstance(chosen, Mixture):  # which is tuned to a horizon
             integer("horizon", horizon, 1, _MOST_ROUNDS)
             integer("batch", 1 if batch is None else batch, 1, _MOST_ROUNDS)

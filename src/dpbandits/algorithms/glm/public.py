@@ -345,7 +345,7 @@ class GLM(LinearPolicy):
         models: str = "shared",
         **options: Unpack[LinkOptions],
     ) -> None:
-        how: Any = part("explore", explore, (Optimism, Sampling))
+        how: Any = part("explore", explore, (Optimism, Sampling), exactly=True)
         own = {
             "n_arms": n_arms,
             "dimension": dimension,

@@ -141,7 +141,7 @@ class HiddenPolicy(LinearPolicy):
     @classmethod
     def _explored(cls, explore: Any) -> Any:
         """``explore`` with the constants of the class, where it leaves them open."""
-        found: Any = part("explore", explore, cls._explorations)
+        found: Any = part("explore", explore, cls._explorations, exactly=True)
         return resolved(found, cls.__name__, **cls._constants)
 
     # What a subclass may say otherwise ----------------------------------------------------------

@@ -168,8 +168,8 @@ class Linear(LinearPolicy):
         counter: str | None = None,
         **options: Unpack[ModelOptions],
     ) -> None:
-        when: Any = part("updates", updates, (EveryAnswer, Switching))
-        how: Any = part("explore", explore, EXPLORATIONS)
+        when: Any = part("updates", updates, (EveryAnswer, Switching), exactly=True)
+        how: Any = part("explore", explore, EXPLORATIONS, exactly=True)
         pair = f"{type(how).__name__} with {type(when).__name__}()"
         how = resolved(how, pair, **_CONSTANTS[type(when), type(how)])
         if isinstance(when, Switching):

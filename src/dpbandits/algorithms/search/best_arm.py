@@ -81,7 +81,9 @@ class BestArm(Policy):
                 "failure_probability",
             )
         fitting = Halving() if failure_probability is None else TopTwo()
-        chosen: Any = part("rule", fitting if rule is None else rule, (TopTwo, Halving))
+        chosen: Any = part(
+            "rule", fitting if rule is None else rule, (TopTwo, Halving), exactly=True
+        )
         if isinstance(chosen, Halving):
             _refuse("failure_probability", failure_probability, chosen)
             horizon = integer("horizon", horizon, 1)

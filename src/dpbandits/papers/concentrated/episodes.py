@@ -83,6 +83,7 @@ class AdaPIndex(UCB):
 
     title: ClassVar[str] = "AdaP-UCB"
     source: ClassVar[str] = "Azize & Basu (2022), AdaP-UCB"
+    errata: ClassVar[tuple[Erratum, ...]] = (_ADAP_UCB,)
     each: ClassVar[Kernel | None] = adap_ucb
 
 

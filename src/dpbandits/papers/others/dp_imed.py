@@ -95,6 +95,7 @@ class DPIMEDIndex(Index):
     source: ClassVar[str] = (
         "Azize et al. (2025), Optimal Regret of Bandits under Differential Privacy"
     )
+    errata: ClassVar[tuple[Erratum, ...]] = (_ERRATUM,)
     loop: ClassVar[Kernel] = choose_least
     each: ClassVar[Kernel | None] = dp_imed
 
