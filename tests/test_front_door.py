@@ -78,6 +78,48 @@ def test_it_builds_what_the_setting_says():
     assert "less regret" in default.why
 
 
+@pytest.mark.parametrize(
+    ("setting", "given"),
+    [
+        ({"drift": 500}, {}),
+        ({"goal": "best arm", "horizon": 500}, {"horizon": 500}),
+        ({"person": 2}, {"dimension": 2, "horizon": 500}),
+        ({"features": 2, "link": "probit"}, {"dimension": 2, "horizon": 500}),
+    ],
+    ids=str,
+)
+def test_settings_and_the_door_take_one_default(setting: dict[str, Any], given: dict[str, Any]):
+    default = dpb.Setting(3, **setting).default
+    horizon = {} if "dimension" not in given else {"horizon": 500}
+    door = bandit(3, ZCDP, **setting, **horizon)
+    assert door.stream_key == default.build(3, budget=ZCDP, **given).stream_key
+    assert default.why.endswith(".")
+
+
+def test_a_reason_is_given_for_the_policy_that_is_taken():
+    assert "model of its own" in dpb.Setting(3, person=2).default.why
+    assert "less regret" in dpb.Setting(3, features=2).default.why
+
+
+def test_numbers_of_numpy_are_numbers():
+    policy = bandit(np.int64(3), ZCDP, drift=np.int64(500))
+    assert policy.config == bandit(3, ZCDP, drift=500).config
+
+
+def test_own_parts_stand_beside_what_was_said():
+    policy = bandit(3, ZCDP, drift=500, index="KLUCB")
+    assert policy.config["memory"] == dpb.parts.Discount(rounds_per_change=500)
+    assert policy.config["index"] == dpb.parts.KLUCB()
+
+
+def test_what_is_refused_is_not_offered():
+    with pytest.raises(TypeError, match="known: ") as found:
+        bandit(3, ZCDP, context_bound=2)
+    offered = str(found.value).partition("known: ")[2].split(", ")
+    assert {"alpha", "drift", "index"} <= set(offered)
+    assert not {"options", "patience", "n_arms", "arm_names"} & set(offered)
+
+
 @pytest.mark.parametrize("word", ["seed", "noise", "reward_range", "calibration", "default_reward"])
 def test_all_other_options_reach_the_policy(word: str):
     value = {"seed": 4, "noise": "simulation", "reward_range": (0.0, 5.0), "calibration": "paper"}
@@ -118,6 +160,19 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"arms": 0, "budget": ZCDP}, ArgumentError, r"^arms must be an integer between 1"),
     ({"arms": ["a", "a"], "budget": ZCDP}, ArgumentError, r"^arms must differ"),
     ({"arms": [], "budget": ZCDP}, ArgumentError, r"^arms must have a name at least"),
+    ({"arms": {"a"}, "budget": ZCDP}, ArgumentError, r"^arms must be a number, or a list of names"),
+    ({"arms": np.array(["a"]), "budget": ZCDP}, ArgumentError, r"^arms must be a number, .*shape"),
+    ({"arms": 3, "budget": ZCDP, "person": 2}, ArgumentError, r"^horizon must be given .*people"),
+    (
+        {"arms": 3, "budget": ZCDP, "alpha": 3.0, "index": "KLUCB"},
+        ArgumentError,
+        r"^index must not be given with alpha, .*to index itself, got 'KLUCB'$",
+    ),
+    (
+        {"arms": 3, "budget": ZCDP, "drift": 500, "memory": "Forget"},
+        ArgumentError,
+        r"^memory must not be given with drift, ",
+    ),
     ({"arms": ["a", 3], "budget": ZCDP}, ArgumentError, r"^arms must be a text"),
     (
         {"arms": 3, "budget": ZCDP, "trust": "shuffle"},

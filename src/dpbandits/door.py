@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from .errors import ArgumentError
 from .policies import Policy
 from .policies.making import unknown_argument
-from .policies.problem import DecisionProblem, Default
+from .policies.problem import DecisionProblem
 from .privacy.budgets import NOTIONS, Budget, examples, read_budget
-from .validation import integer, shown
+from .validation import shown
 
 if TYPE_CHECKING:
     from .algorithms import (
@@ -94,8 +94,9 @@ def bandit(
             ``dpbandits.glm.register_link``; by default they are linear.
         protects: "rewards"; or "contexts and rewards" where features are private, too.
         trust: who may see raw data: "central", whoever runs this; "shuffle" or "local", nobody.
-        horizon: how many people there are at most.  Without, a policy that needs none is taken; for
-            ``goal="best arm"`` the search then goes on until it is sure.
+        horizon: how many people there are at most.  It is needed with features of every round,
+            ``person`` and ``experts``, and needless elsewhere.  With ``goal="best arm"``, the
+            search has so many rounds; without, it goes on until it is sure.
         max_rounds: of one person who comes back; None where everyone comes once.
         answers_within: how many pulls later an answer may come; None waits for all.
         goal: "regret", to lose little on the way; or "best arm", to find it.
@@ -124,67 +125,26 @@ def bandit(
     if arms is _ASK:
         raise ArgumentError("arms must be given: how many, or a list of their names", "arms")
     budget = _budget(budget, options)
-    problem = DecisionProblem(arms, features, person, experts, link, protects, trust, goal, drift)
-    found = problem.the_default()
-    cls = found.policy_class
-    if horizon is not None:
-        integer("horizon", horizon, 1)
-    if goal == "best arm" and horizon is not None and "failure_probability" not in options:
-        cls, found = _of_so_many_rounds()
     if "failure_probability" in options and horizon is not None and goal == "best arm":
         raise ArgumentError(
             "horizon must not be given with failure_probability: a search has so many rounds, or it"
             f" goes on until it is sure, got {horizon}",
             "horizon",
         )
-    parts = _own_parts(cls, options)
-    _check_fit(cls, problem, budget, horizon)
+    problem = DecisionProblem(
+        arms, features, person, experts, link, protects, trust, goal, drift, horizon
+    )
+    found = problem.the_default()
+    cls = found.policy_class
+    _check_words(cls, options)
+    _check_fit(cls, problem, budget, options)
     names = {} if problem.arm_names is None else {"arm_names": problem.arm_names}
-    taken = inspect.signature(cls).parameters
-    known = {**problem.given, "horizon": horizon, **found.arguments}
-    given = {name: one for name, one in known.items() if name in taken and one is not None}
     settings = {"budget": budget, "max_rounds": max_rounds, "patience": answers_within}
     try:
-        if not parts:
-            return cls(**{**given, **settings, **names, **options})
-        said = {**given, **options}
-        return cls.policy_class(**_with_parts(cls, parts, said), **settings, **names)
+        cls, arguments = found.with_parts(problem.given, options)
+        return cls(**arguments, **settings, **names)
     except ArgumentError as error:
         raise _in_words_of_the_door(error) from None
-
-
-def _with_parts(cls: Any, parts: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of the class behind a preset, where somebody has chosen parts of their own.
-
-    Parts that hold something that was said stay those of the preset; all others are the class's.
-
-    Raises:
-        ArgumentError: what was said is an argument of a part that was replaced.
-    """
-    for name in parts:
-        for lost in said.keys() & cls.places_of(name):
-            word = _SAID.get(lost, lost)
-            raise ArgumentError(
-                f"{name} must not be given with {word}, which it takes the place of: give it to"
-                f" {name} itself, got {parts[name]!r}",
-                name,
-            )
-    whole = cls.arguments_of_class(said)
-    kept = {
-        name
-        for name in cls.template
-        if cls.places_of(name) & said.keys() or not cls.places_of(name)
-    }
-    chosen = {name: one for name, one in whole.items() if name in kept or name not in cls.template}
-    return {**chosen, **parts}
-
-
-def _of_so_many_rounds() -> tuple[Any, Default]:
-    """The search for the best arm that has a number of rounds."""
-    from .policies import find
-
-    found = Default("search for the best arm", "central", "SequentialHalving", "", goal="best arm")
-    return find(found.policy), found
 
 
 def _budget(given: Any, options: Mapping[str, Any]) -> Budget | None:
@@ -217,34 +177,39 @@ def _budget(given: Any, options: Mapping[str, Any]) -> Budget | None:
     )
 
 
-def _own_parts(cls: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Take from the options those of the class behind the preset, as ``index=KLUCB()``.
+def _check_words(cls: Any, options: Mapping[str, Any]) -> None:
+    """Options are those of the preset, or of the class behind it, as ``index=KLUCB()``.
 
     Raises:
-        TypeError: there is no such argument.
+        TypeError: there is no such option.
     """
-    taken, words = inspect.signature(cls).parameters, inspect.signature(bandit).parameters
-    of_class = inspect.signature(getattr(cls, "policy_class", cls)).parameters
+    words = inspect.signature(bandit).parameters
+    of_policies = {
+        **inspect.signature(cls).parameters,
+        **inspect.signature(getattr(cls, "policy_class", cls)).parameters,
+    }
+    known = {**words, **of_policies}.keys() - {"options", *_SAID}
     for name in options:
         if name in _SAID:
             raise TypeError(f"bandit takes no argument {name}; did you mean {_SAID[name]}?")
-        if name not in {**taken, **of_class}:
-            hint = unknown_argument(cls, name, [*words, *taken, *of_class])
+        if name not in of_policies:
+            hint = unknown_argument(cls, name, sorted(known))
             raise TypeError(f"bandit takes no argument {name} in this setting; {hint}")
-    return {name: options.pop(name) for name in list(options) if name not in taken}
 
 
 def _check_fit(
-    cls: Any, problem: DecisionProblem, budget: Budget | None, horizon: int | None
+    cls: Any, problem: DecisionProblem, budget: Budget | None, options: Mapping[str, Any]
 ) -> None:
     """Refuse what the policy of the setting could not do, in words of the setting."""
     where = f"for {problem.title}, {problem.trust} trust"
     if budget is not None and not cls.card.takes(budget):
         able = " or ".join(repr(one) for one in cls.example_budgets())
         raise ArgumentError(f"budget must be like {able} {where}, got {budget!r}", "budget")
-    parameter = inspect.signature(cls).parameters.get("horizon")
-    needed = parameter is not None and parameter.default is parameter.empty
-    if needed and horizon is None:
+    taken = inspect.signature(cls).parameters
+    horizon = taken.get("horizon")
+    counts = "counter" in taken and options.get("counter") != "hybrid"  # which plans ahead
+    needed = horizon is not None and (counts or horizon.default is horizon.empty)
+    if needed and problem.horizon is None:
         raise ArgumentError(
             f"horizon must be given {where}: how many people there are at most", "horizon"
         )
@@ -262,6 +227,9 @@ _SAID = {
 
 def _in_words_of_the_door(error: ArgumentError) -> ArgumentError:
     name = error.argument
-    if name not in _SAID:
-        return error
-    return ArgumentError(str(error).replace(name, _SAID[name], 1), _SAID[name])
+    text = str(error)
+    for theirs, ours in _SAID.items():
+        text = text.replace(f"given with {theirs},", f"given with {ours},")
+    if name in _SAID:
+        text = text.replace(name, _SAID[name], 1)
+    return ArgumentError(text, _SAID.get(name or "", name))

@@ -75,7 +75,13 @@ def test_who_fits_with_contexts(given, among, not_among):
 @pytest.mark.parametrize("one", DEFAULTS, ids=lambda one: one.call)
 def test_the_default_of_a_setting_fits_it(one):
     words = {"changing": {"changing": True}, "any": {"drift": "any"}, "experts": {"experts": 3}}
-    words |= {"link": {"link": "logistic"}, "public": PUBLIC, "private": PRIVATE, "fixed": FIXED}
+    words |= {
+        "horizon": {"horizon": 500},
+        "link": {"link": "logistic"},
+        "public": PUBLIC,
+        "private": PRIVATE,
+        "fixed": FIXED,
+    }
     given = {}
     for said in (one.contexts, one.rewards, one.more):
         given |= words.get(said, {})

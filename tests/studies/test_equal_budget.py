@@ -164,6 +164,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "any": {"drift": "any"},
     "experts": {"experts": 4},
     "link": {"link": "logistic"},
+    "horizon": {"horizon": 500},
     "": {},
 }
 

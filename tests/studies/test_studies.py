@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dpbandits as dpb
 import dpbandits.report
 from dpbandits import environments, replay
 from dpbandits.errors import ArgumentError, BudgetWarning, StudyError
@@ -81,6 +82,18 @@ def problems_of(folder: Path, text: str) -> list[str]:
 def changed(old: str, new: str) -> str:
     assert old in GOOD
     return GOOD.replace(old, new, 1)
+
+
+def test_the_default_of_a_setting_takes_parts_as_in_python(folder: Path) -> None:
+    entry = (
+        'kind = "bandit"\nindex = {kind = "KLUCB", alpha = 1.5}\ndrift = 400\nanswers_within = 3'
+    )
+    study = load_study(written(folder, GOOD.replace('kind = "AdaCUCB"', entry, 1)))
+    policy = study.policies[0]
+    made = dpb.bandit(
+        2, policy.budget, drift=400, answers_within=3, index=dpb.parts.KLUCB(alpha=1.5)
+    )
+    assert policy.config == {**made.config, "seed": policy.config["seed"]}
 
 
 def test_a_study_is_environments_times_policies_times_fitting_budgets(folder: Path) -> None:
@@ -249,6 +262,16 @@ def test_altered_and_quick(folder: Path) -> None:
             'kind = "AdaCUCB"',
             'kind = "adacucb"',
             "policies[0].kind: there is no policy 'adacucb'; did you mean AdaCUCB?",
+        ),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "bandit"\npatience = 3',
+            "policies[0].patience: is answers_within here",
+        ),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "bandit"\nindex = "KLUCB"\nalpha = 3.0',
+            "policies[0].index: must not be given with alpha, which it takes the place of: give it",
         ),
         (
             'kind = "AdaCUCB"',

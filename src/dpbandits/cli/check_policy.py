@@ -10,6 +10,7 @@ import typer
 
 from ..errors import ArgumentError
 from ..policies import Policy, registered
+from ..policies.parts import Part
 from .first_run import announce_compilation
 from .inputs import clear_errors
 
@@ -52,6 +53,11 @@ def _found(policy: str) -> type[Policy]:
         raise ArgumentError(f"{module} cannot be imported: {error}") from error
     finally:
         sys.path.remove("")
+    if isinstance(found, type) and issubclass(found, Part):
+        raise ArgumentError(
+            f"{name} is a part, not a policy: check one that has it, with"
+            " dpbandits.testing.check_policy in Python"
+        )
     if registered().get(name) is not found or found is None:
         raise ArgumentError(f"{module} registers no policy {name!r}")
     cls: type[Policy] = found

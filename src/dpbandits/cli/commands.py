@@ -139,7 +139,7 @@ def list_policies(
         )
     console = new_console()
     console.print(table)
-    console.print("\n* by default, for")
+    console.print("\n* the default for")
     for one in DEFAULTS:
         console.print(f"  {one.setting}, {one.trust} trust: {one.call}", highlight=False)
 

@@ -28,7 +28,7 @@ class Part:
     what: ClassVar[str] = "part"  # the word for such parts in messages
 
     def __init_subclass__(cls, base: bool = False) -> None:
-        if base:  # which is no part by itself
+        if base:  # not a part by itself: only its subclasses are
             return
         known = _KINDS.get(cls.__name__)
         if known and known.__module__.startswith("dpbandits.") and not _is_same(known, cls):

@@ -136,6 +136,37 @@ class Preset:
         parts = {name: _filled(one, whole, self.name) for name, one in self.template.items()}
         return {**passed, **parts}
 
+    def with_parts(
+        self, parts: Mapping[str, Any], said: Mapping[str, Any], default: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What the class is given, where somebody has chosen parts of their own.
+
+        Parts that hold something that was said stay those of the preset; all others are the
+        class's own.
+
+        Args:
+            parts: arguments of the class that the preset does not have.
+            said: arguments of the preset that somebody gave.
+            default: others, which yield to parts.
+
+        Raises:
+            ArgumentError: what was said is an argument of a part that was replaced.
+        """
+        for name, one in parts.items():
+            if lost := sorted(said.keys() & self.places_of(name)):
+                raise ArgumentError(
+                    f"{name} must not be given with {lost[0]}, which it takes the place of: give"
+                    f" it to {name} itself, got {one!r}",
+                    name,
+                )
+        whole = self.arguments_of_class({**default, **said})
+        others = {
+            name
+            for name in self.template
+            if self.places_of(name) and not self.places_of(name) & said.keys()
+        }
+        return {**{name: one for name, one in whole.items() if name not in others}, **parts}
+
     def __repr__(self) -> str:
         return f"<Preset {self.name} of {self.policy_class.__name__}>"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..errors import ArgumentError
 from ..privacy.budgets import Budget
 from ..session.options import arm_names
 from ..tables import features as feature_matrix
-from ..validation import choice, integer
+from ..validation import choice, integer, shown
 from .registry import find
 
 TRUST = ("central", "shuffle", "local")
@@ -41,7 +42,7 @@ class Default:
         rewards: "law", where every arm has one; "changing", where it may change now and then; or
             "any", where nobody promised that.
         goal: see ``bandit``.
-        more: "experts", "link" or nothing.
+        more: "experts", "link", "horizon" (a search in so many rounds) or nothing.
     """
 
     setting: str
@@ -78,6 +79,30 @@ class Default:
         'LinearIMEDLDP(batch=100)'
         """
         return written(self.policy, self.arguments)
+
+    def with_parts(
+        self, given: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """What to call, and its arguments, where somebody may have chosen parts of their own, as
+        ``index=KLUCB()``.  Then it is the class behind the preset.
+
+        Args:
+            given: what is known of the problem; what the policy does not take is left out.
+            options: of the policy, and parts of its class.
+
+        Raises:
+            ArgumentError: what was said is an argument of a part that was replaced.
+        """
+        preset = self.policy_class
+        cls = getattr(preset, "policy_class", preset)
+        taken = inspect.signature(preset).parameters
+        own = inspect.signature(cls).parameters.keys() - taken.keys()
+        parts = {name: one for name, one in options.items() if name in own}
+        said = {name: one for name, one in given.items() if name in taken}
+        said |= {name: one for name, one in options.items() if name not in own}
+        if not parts:
+            return preset, {**self.arguments, **said}
+        return cls, preset.with_parts(parts, said, self.arguments)
 
     def build(
         self,
@@ -128,6 +153,7 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
 _MEASURED = "No other policy here had less regret at an equal budget (docs/defaults)."
 _PRIVATE = f"Features are private, hence it chooses without writing them anywhere. {_MEASURED}"
 _LINKED = "It knows the link. Its regret was not compared with that of others."
+_DISJOINT = "Each arm has a model of its own. Its regret was not compared with that of others."
 _EXPERTS = "It weighs experts by their advice. Its regret was not compared with that of others."
 _OWN = {"models": "disjoint"}
 
@@ -161,6 +187,15 @@ DEFAULTS = (
         "It stops as soon as releases prove which arm is best. No other search here was shorter.",
         {"failure_probability": 0.05},
         goal="best arm",
+    ),
+    Default(
+        "search for the best arm in so many rounds",
+        "central",
+        "SequentialHalving",
+        "It uses all rounds, and drops half of the arms in each phase. It was not compared with "
+        "other searches.",
+        goal="best arm",
+        more="horizon",
     ),
     Default(
         "fixed features",
@@ -249,15 +284,16 @@ class DecisionProblem:
     trust: str = "central"
     goal: str = "regret"
     drift: int | str | None = None
+    horizon: int | None = None
 
     def __post_init__(self) -> None:
         self._check_arms()
         choice("trust", self.trust, TRUST)
         choice("protects", self.protects, PROTECTS)
         choice("goal", self.goal, GOALS)
-        for name in ("person", "experts"):
+        for name in ("person", "experts", "horizon"):
             if (given := getattr(self, name)) is not None:
-                integer(name, given, 1)
+                self._set(name, integer(name, given, 1))
         if self.features is not None:
             fixed = np.ndim(self.features) > 0
             read = feature_matrix if fixed else integer
@@ -270,23 +306,24 @@ class DecisionProblem:
                     f" rewards follow no law, or None, got {self.drift!r}",
                     "drift",
                 )
-            integer("drift", self.drift, 1)
+            self._set("drift", integer("drift", self.drift, 1))
         self._check_together()
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
     def _check_arms(self) -> None:
-        if isinstance(self.arms, str):
+        listed = isinstance(self.arms, list | tuple)
+        if not listed and not isinstance(self.arms, Integral):
             raise ArgumentError(
-                f"arms must be a number, or a list of names, got {self.arms!r}", "arms"
+                f"arms must be a number, or a list of names, got {shown(self.arms)}", "arms"
             )
-        if isinstance(self.arms, Sequence):
+        if listed:
             self._set("arms", arm_names(self.arms, "arms"))
             if not self.arms:
                 raise ArgumentError("arms must have a name at least, got none", "arms")
         else:
-            integer("arms", self.arms, 1, 10**6)
+            self._set("arms", integer("arms", self.arms, 1, 10**6))
 
     def _check_together(self) -> None:
         fixed = self.contexts == "fixed"
@@ -375,14 +412,20 @@ class DecisionProblem:
         if arguments == one.arguments:
             return one
         own = {**vars(one), "arguments": arguments}
-        if self.person is not None and one.policy == "RSLinearIMED":  # which has one model alone
-            own["policy"] = "LinearIMED"
+        if self.person is not None:
+            own["why"] = _DISJOINT
+            if one.policy == "RSLinearIMED":  # which has one model alone
+                own["policy"] = "LinearIMED"
         return Default(**own)
 
     @property
     def _told(self) -> dict[str, Any]:
-        own: dict[str, Any] = _OWN if self.person is not None else {}
-        return {**own, **({"link": self.link} if self._bends else {})}
+        own: dict[str, Any] = dict(_OWN) if self.person is not None else {}
+        if self._bends:
+            own["link"] = self.link
+        if isinstance(self.drift, int):
+            own["rounds_per_change"] = self.drift
+        return own
 
     @property
     def _bends(self) -> bool:
@@ -392,7 +435,9 @@ class DecisionProblem:
     @property
     def _fitting(self) -> list[Default]:
         """The defaults of the setting, whoever is trusted."""
+        so_many_rounds = self.goal == "best arm" and self.horizon is not None
         more = "experts" if self.experts is not None else "link" if self._bends else ""
+        more = "horizon" if so_many_rounds else more
         asked = (self.contexts, self.rewards, self.goal, more)
         return [one for one in DEFAULTS if (one.contexts, one.rewards, one.goal, one.more) == asked]
 
@@ -417,7 +462,7 @@ class DecisionProblem:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What constructors of policies may ask for, but for rounds."""
+        """What constructors of policies may ask for."""
         fixed = self.contexts == "fixed"
         drift = self.drift if isinstance(self.drift, int) else None
         found = {
@@ -427,6 +472,7 @@ class DecisionProblem:
             "arms": self.features if fixed else None,
             "link": self.link,
             "rounds_per_change": drift,
+            "horizon": self.horizon,
         }
         return {name: value for name, value in found.items() if value is not None}
 

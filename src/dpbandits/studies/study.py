@@ -324,16 +324,14 @@ def _asked(entry: PolicyEntry, worlds: Worlds) -> tuple[Any, dict[str, Any]]:
     seen = {} if "person" in words else worlds.words
     problem = DecisionProblem(worlds.n_arms, **{**seen, **words})
     found = problem.the_default()
-    cls = found.policy_class
-    taken = inspect.signature(cls).parameters
-    told = {
-        name: one
-        for name, one in problem.given.items()
-        if name in taken and name not in _NOT_IN_FILES | {"arms"}
-    }
+    if "patience" in given:
+        raise ArgumentError("patience is answers_within here", "patience")
     if "answers_within" in given:
-        told["patience"] = given.pop("answers_within")
-    return cls, {**found.arguments, **told, **given}
+        given["patience"] = given.pop("answers_within")
+    told = {
+        name: one for name, one in problem.given.items() if name not in _NOT_IN_FILES | {"arms"}
+    }
+    return found.with_parts(told, given)
 
 
 def _elsewhere(name: str, cls: type[Policy]) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..policies import Policy, find
+from ..policies.parts import Part
 from ..policies.watch import LOGGER
 from . import living, playing, wall
 from .walk import Make, require
@@ -45,11 +46,13 @@ def check_policy(
 
     Raises:
         AssertionError: the policy breaks a rule, which the message names, with the kernel.
+        TypeError: it is a part, as an index; a policy that has it can be checked.
 
     >>> from dpbandits.algorithms import UCB1
     >>> "saved policies go on" in check_policy(UCB1)
     True
     """
+    _refuse_parts(policy)
     cls: Any = type(policy) if isinstance(policy, Policy) else policy
     require(_is_registered(cls), f"{cls.__name__} is not registered: @register")
     done: list[str] = []
@@ -64,6 +67,15 @@ def check_policy(
     finally:
         LOGGER.disabled = False
     return done
+
+
+def _refuse_parts(given: Any) -> None:
+    kind = given if isinstance(given, type) else type(given)
+    if issubclass(kind, Part):
+        raise TypeError(
+            f"{kind.__name__} is a part: check a policy that has it, as in"
+            f" check_policy(Arms(3, budget=ZCDP(0.5), index={kind.__name__}()))"
+        )
 
 
 def _is_registered(policy: Any) -> bool:

@@ -43,7 +43,7 @@ PARALLEL = (
 )
 
 
-def free(card: Card, index: Index, memory: Memory | None = None) -> Card:
+def composed_card(card: Card, index: Index, memory: Memory | None = None) -> Card:
     """The card of parts that no preset has: privacy is proved whatever they are, regret is not."""
     on = [] if memory is None else [memory]
     sources = [index.source, *(one.source for one in on), card.source]
@@ -96,7 +96,7 @@ class Arms(_HeldArms):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         index: which arm to play: ``IMED()``, ``KLUCB()``, ``UCB()`` or ``Thompson()``.
         memory: what old sums count for: ``Merge()``, ``Forget()`` or, where arms change,
             ``Discount(rounds_per_change)``.
@@ -125,7 +125,7 @@ class Arms(_HeldArms):
         Raises:
             ArgumentError: two do not go together.
         """
-        card = free(cls.card, index, memory)
+        card = composed_card(cls.card, index, memory)
         if isinstance(index, Thompson) and type(index) is not Thompson:
             raise ArgumentError(
                 "index must not be of a class derived from Thompson, whose machine is its own, but"
@@ -211,7 +211,7 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
                 f" one sum of people who all play one arm, got {index!r}",
                 "index",
             )
-        return Composition(held_kernels(index, memory), free(cls.card, index, memory))
+        return Composition(held_kernels(index, memory), composed_card(cls.card, index, memory))
 
     def __init__(
         self,

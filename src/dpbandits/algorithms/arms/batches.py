@@ -2,11 +2,12 @@
 
 Lengths are public: they depend on parameters, and on how often an arm was played.
 
-**Growth.**  Of a batch of n rounds the sum is worth n rounds where rewards scatter more than noise,
-however they are parted into batches; where noise scatters more, its square is what counts, and few
-long batches are worth more than many short ones.  So a batch is 1/3 of the arm's rounds before
-where rewards rule, 3/2 where noise does, and between them in the proportion of their variances,
-that of a reward taken for 1/10: so lengths are known beforehand.
+**Growth.**  Where rewards scatter more than noise, the sums of an arm are worth as many rounds as
+it had, however many batches these are.  Where noise scatters more, a batch of n rounds is worth n^2
+over the variance of its noise, and few long batches are worth more than many short ones.  Hence a
+batch has 1/3 of the arm's rounds before it in the first case, and 3/2 in the second.  Between them,
+it goes by the proportion of the two variances.  That of a reward is taken for 1/10; so lengths are
+known beforehand.
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ class Batches(Part, base=True):
 
 @dataclass(frozen=True, repr=False)
 class Growing(Batches):
-    """A batch is so many times all rounds of its arm before: max(first, ratio n) after n rounds.
-    Doubling is common (Azize & Basu 2022); the default ratio is of this package.
+    """A batch has ``ratio`` times as many rounds as its arm had before: max(first, ratio n)
+    after n rounds.  Doubling is common (Azize & Basu 2022); the default ratio is of this package.
 
     Args:
-        ratio: so many times.  Default: 1/3 where rewards scatter more than the noise of the budget,
+        ratio: see above.  Default: 1/3 where rewards scatter more than the noise of the budget,
             3/2 where noise does, and between them.  With 1, batches double.
         first: rounds of an arm's first batch, and of the shortest.
         longest: rounds of the longest batch.  Default: any, but for memories that fade.

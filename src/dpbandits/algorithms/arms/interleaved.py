@@ -2,7 +2,8 @@
 
 A mean is drawn for each arm, and the arm of the largest is played: for one round, if it has most
 rounds of all, and else until its batch is full, so that a few unlucky draws cannot hold it up.  The
-batch of the arm with most rounds fills up beside those of others; lengths are those of ``merged``.
+batch of the arm with most rounds fills up beside those of others; ``batches`` has its
+lengths.
 What crosses the wall: when a batch is full, its sum, or its two sums.  A release covers the records
 of one arm (its part) since that arm's last release: one person contributes to one batch, and each
 release may spend the whole budget.  Which arm a person meets depends on earlier releases and on the

@@ -40,7 +40,7 @@ from ...validation import real
 from ..bases.every_round import record_pull, release_due
 from ..bases.local import LocalPolicy
 from ..bases.sums import accumulate, sensitivity, summarise
-from .arms import free
+from .arms import composed_card
 from .indices import IMED, KLUCB, UCB, Index
 from .law import Law, exponent, noise_variance, upper_bound
 
@@ -245,7 +245,7 @@ class ArmsLocal(LocalPolicy):
                 f" arrives with noise of its own, got {index!r}",
                 "index",
             )
-        return Composition(report_kernels(kind), free(cls.card, index))
+        return Composition(report_kernels(kind), composed_card(cls.card, index))
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
 """The best arm at a confidence: Top Two on merged batches.
 
-What crosses the wall, when, and what it is merged into is what ``merged`` says.  When to stop is
-decided when a batch has been released, from releases alone.
+What crosses the wall, and when, is what ``arms.held`` says; ``arms.law`` says what it is merged
+into.  When to stop is decided when a batch has been released, from releases alone.
 
-**Stopping.**  Let D_c(m_c, q) be the exponent of ``merged`` for looking as bad as m_c with a mean
+**Stopping.**  Let D_c(m_c, q) be the exponent of ``arms.law`` for looking as bad as m_c with a mean
 of q or more, and U_b(m_b, q) its mirror, for looking as good as m_b with a mean of q or less:
 rewards r and 1 - r have noise of the same law, so that U_b(m_b, q) = D_b(1 - m_b, 1 - q).  The
 cubic term is in the cost of every q, which only makes both smaller, and both convex in q.  What

@@ -103,8 +103,8 @@ class DPTS(Policy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP``, ``ApproxDP`` or ``RDP``
-            (Gaussian noise); None for Thompson sampling without privacy.
+        budget: ``PureDP`` (Laplace noise, as published), or of another notion (Gaussian
+            noise); None for Thompson sampling without privacy.
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
             learned.  None with the hybrid counter.
         counter: as of ``PrivateLinUCB``.
