@@ -30,7 +30,8 @@ class Setting(DecisionProblem):
     environment, ``Setting.of`` knows most of it.
 
     Attributes:
-        arms, features, person, experts, link, protects, trust, goal, drift, horizon: as of ``bandit``.
+        arms, features, person, experts, link, protects, trust, goal, drift, horizon: as of
+            ``bandit``.
         changing: whether the best arm may change, also where nobody knows how often.
         standing_advice: whether experts keep to their advice for as many rounds as a batch has.
         failure_probability: of a search for the best arm.
