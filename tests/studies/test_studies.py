@@ -96,6 +96,16 @@ def test_the_default_of_a_setting_takes_parts_as_in_python(folder: Path) -> None
     assert policy.config == {**made.config, "seed": policy.config["seed"]}
 
 
+def test_problems_stand_where_the_file_has_them(folder: Path) -> None:
+    text = GOOD.replace('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nbet = 1', 1)
+    with pytest.raises(StudyError) as found:
+        load_study(written(folder, text + "[bandit]\nindexx = 1\n"))
+    told = str(found.value)
+    assert "  bandit.indexx: unknown argument" in told
+    assert "  policies[0].bet: unknown argument" in told
+    assert "policies[1]" not in told
+
+
 def test_a_study_is_environments_times_policies_times_fitting_budgets(folder: Path) -> None:
     study = load_study(written(folder, GOOD))
     assert (study.title, study.seed, study.runs, study.horizon, study.record) == (

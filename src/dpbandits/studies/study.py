@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 import tomllib
 import warnings
@@ -169,6 +170,16 @@ def _whole(value: Any) -> Any:
     return value
 
 
+def _place_in_file(problem: str) -> str:
+    """A problem of a file that has ``[bandit]``, which was read as the first policy."""
+
+    def place(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return f"policies[{number - 1}]" if number else "bandit"
+
+    return re.sub(r"policies\[(\d+)\]", place, problem)
+
+
 def _parse(
     data: dict[str, Any],
     source: str,
@@ -176,7 +187,8 @@ def _parse(
     before_policies: Callable[[], None] = lambda: None,
 ) -> Study:
     problems = Problems()
-    if isinstance(alone := data.get("bandit"), dict):  # which is one policy more
+    alone = data.get("bandit")
+    if isinstance(alone, dict):  # which is one policy more
         others = {name: value for name, value in data.items() if name != "bandit"}
         data = {**others, "policies": [{"kind": "bandit", **alone}, *data.get("policies", [])]}
     try:
@@ -201,7 +213,8 @@ def _parse(
     ):
         problems.add("record", f"must hold rounds up to the horizon {form.horizon}, got {late}")
     if problems or form is None:
-        raise StudyError(source, problems)
+        places = _place_in_file if isinstance(alone, dict) else str
+        raise StudyError(source, list(map(places, problems)))
     config = {
         name: data.get(name, getattr(form, name))
         for name in StudyForm.model_fields
