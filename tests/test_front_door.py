@@ -224,9 +224,8 @@ def test_mypy_sees_what_a_setting_has(tmp_path: Path):
     run = [sys.executable, "-m", "mypy", "--follow-imports=silent", "typed.py"]
     done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, check=False)
     errors = [line for line in done.stdout.splitlines() if ": error:" in line]
-    assert len(errors) == 1, (
-        done.stdout + done.stderr
-    )  # whoever runs a policy under central trust has no devices
+    # Whoever runs a policy under central trust has no devices.
+    assert len(errors) == 1, done.stdout + done.stderr
     assert 'has no attribute "device"' in errors[0]
     assert "typed.py:13:" in errors[0]
     assert "dpbandits.policies.policy.Policy" in done.stdout
