@@ -307,7 +307,7 @@ class HiddenPolicy(LinearPolicy):
         return symmetric_norm(self.dimension, std, releases, probability)
 
     def _vector_norm(self, std: float, releases: int, probability: float, axis: float) -> float:
-        """The same of |n - N theta|, for standard deviations along theta and across."""
+        """What |n - N theta| stays below, for standard deviations along theta and across it."""
         return gaussian_norm(self.dimension, std, releases, probability, axis)
 
     def _with_published_bounds(self, params: Params) -> Params:

@@ -133,7 +133,7 @@ def choose_optimistic(
 def choose_optimistic_of_models(
     params: LinearParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The same by one model per arm."""
+    """The arm of highest confidence bound, where each arm has a model of its own."""
     facts = public.facts
     arm = most_optimistic_at_once(
         contexts,
