@@ -34,6 +34,7 @@ from dpbandits.testing.wall import (
     a_record_moves_one_release,
     features_stay_within_the_bound,
     movements,
+    releases_are_as_declared,
     statistic_of,
 )
 
@@ -58,6 +59,11 @@ def test_a_record_moves_its_own_release_by_at_most_the_bound(
     values = list(range(GRID + 1))
     moved = movements(policy, seed=seed, noise=noise, where=where, values=values, new=new)
     a_record_moves_one_release(moved, CLOSE if case in INFORMED else case.rounding)
+
+
+@over(BY_NORM)
+def test_releases_are_as_declared(case: Case):
+    releases_are_as_declared(case.make)
 
 
 # Where features are private, a record is more than a reward.

@@ -91,6 +91,24 @@ def test_a_sensitivity_that_is_too_small(planted):
     refused(planted(sensitivity=half), r"^sensitivity: a record moves a release by .* was declared")
 
 
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"max_sensitivity": 0.5}, "max_sensitivity: a release is bounded by"),
+        ({"max_records": 19}, "max_records: a release covers 20 rounds, and 19 was declared"),
+        ({"max_abs_contribution": 0.5}, "max_abs_contribution: 20 records make a coordinate"),
+    ],
+)
+def test_a_statistic_that_declares_too_little(planted, page, declared, message):
+    def _statistic(self):
+        honest = page.ExploreThenCommit._statistic(self)
+        return replace(
+            honest, **{name: few * (getattr(honest, name) or 1) for name, few in declared.items()}
+        )
+
+    refused(planted(own={"_statistic": _statistic}), f"^{message}")
+
+
 @kernel
 def keeps(params, raw, public, memo, statistic):
     statistic[0] = raw.total[0]

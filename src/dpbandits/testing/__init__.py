@@ -137,6 +137,7 @@ def _applicable(policy: Policy, folder: Path) -> Iterator[Check]:
     yield wall.nobody_reads_old_scratch
     if not card.refuted_because:
         yield wall.records_stay_within_the_bound
+        yield wall.releases_are_as_declared
         if card.hides_contexts:
             yield _features_stay_within_the_bound
             yield wall.private_features_leave_no_trace

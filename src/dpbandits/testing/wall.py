@@ -199,6 +199,33 @@ def records_stay_within_the_bound(make: Make, seeds: range = range(6)) -> None:
             a_record_moves_one_release(moved, 1e-9)
 
 
+def releases_are_as_declared(make: Make) -> None:
+    """Cards, plans and secure noise rely on what ``statistic`` declares of all releases."""
+    policy = make()
+    most, (lo, hi) = policy.statistic, policy.reward_range
+    far = max(lo, hi, key=abs)
+    walk = Walk(policy, contexts=contexts_of(policy, corners=True))
+    for release in walk.until(RELEASES, lambda first, arm, n: [n * far]):
+        require(
+            release.bound <= most.max_sensitivity * (1 + 1e-12),
+            f"max_sensitivity: a release is bounded by {release.bound:g}, and"
+            f" {most.max_sensitivity:g} was declared",
+        )
+        rounds = release.last - release.first + 1
+        require(
+            most.max_records == 0 or rounds <= most.max_records,
+            f"max_records: a release covers {rounds} rounds, and {most.max_records} was declared",
+        )
+        records = sum(walk.covers(release, row) for row in range(release.first, release.last + 1))
+        largest = float(np.max(np.abs(release.statistics)))
+        each = most.max_abs_contribution * most.max_weight
+        require(
+            largest <= each * records * (1 + 1e-9),
+            f"max_abs_contribution: {records} records make a coordinate {largest:g}, and {each:g}"
+            " a record was declared",
+        )
+
+
 def statistic_of(policy: Policy, features: np.ndarray, reward: float, arm: int = 0) -> np.ndarray:
     """What one person's record is in the statistic, after scaling and clipping."""
     state, lo_hi = policy.new_state(), policy.reward_range
