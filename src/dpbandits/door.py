@@ -207,7 +207,9 @@ def _check_fit(
         raise ArgumentError(f"budget must be like {able} {where}, got {budget!r}", "budget")
     taken = inspect.signature(cls).parameters
     horizon = taken.get("horizon")
-    counts = "counter" in taken and options.get("counter") != "hybrid"  # which plans ahead
+    counts = (  # with noise in a tree of releases, which is planned ahead
+        budget is not None and "counter" in taken and options.get("counter") != "hybrid"
+    )
     needed = horizon is not None and (counts or horizon.default is horizon.empty)
     if needed and problem.horizon is None:
         raise ArgumentError(
