@@ -119,7 +119,7 @@ class Policy(Configured, metaclass=PolicyClass):
         self.channel = self._terms.shared_channel(self._counter)
         self.statistic = self._statistic()
         self.params = self._params()
-        self.session = self._new_session()  # for drivers: the private side is in there
+        self._gate = self._new_gate()
         self.watch = Watch(settings.name or name, settings.reward_range)
         self._lock = threading.RLock()
         self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
@@ -622,6 +622,12 @@ class Policy(Configured, metaclass=PolicyClass):
 
     # What drivers run -------------------------------------------------------------------------
 
+    @cached_property
+    def session(self) -> Session:
+        """What lives, and has the private side; it begins when somebody asks for it first."""
+        with self._lock:  # one session, whoever comes first
+            return self.__dict__.setdefault("session", self._new_session())
+
     @property
     def driven(self) -> Kernels:
         """The kernels as loops and objects run them: blind where contexts are private."""
@@ -637,7 +643,7 @@ class Policy(Configured, metaclass=PolicyClass):
         the law of its own noise, and gets rewards as they are.
         """
         policy = self.renewed(self.config["noise"])
-        object.__setattr__(policy, "session", policy._new_session(simulated=True))
+        policy._gate = replace(policy._gate, simulated=True)
         policy.session.state.choice_rng = choices
         policy.session.state.noise_rng = noise
         return policy
@@ -654,7 +660,7 @@ class Policy(Configured, metaclass=PolicyClass):
 
     def new_state(self) -> State:
         """An empty state, for a simulation."""
-        return self.session.gate.new_state()
+        return self._gate.new_state()
 
     def _took(self, value: float | None, decision: Decision, done: int | None) -> bool:
         learned = self.session.take(value, decision, done)
@@ -718,8 +724,8 @@ class Policy(Configured, metaclass=PolicyClass):
             )
         return value
 
-    def _new_session(self, *, simulated: bool = False) -> Session:
-        gate = Gate(
+    def _new_gate(self) -> Gate:
+        return Gate(
             kernels=self.driven,
             params=self.params,
             statistic=self.statistic,
@@ -729,9 +735,11 @@ class Policy(Configured, metaclass=PolicyClass):
             ledger_family=self._terms.ledger_family(self.statistic),
             private=self.budget is not None,
             reports=self.takes_reports,
-            simulated=simulated,
         )
-        state = gate.new_state(simulated=simulated).in_blocks()
+
+    def _new_session(self) -> Session:
+        gate = self._gate
+        state = gate.new_state(simulated=gate.simulated).in_blocks()
         if self.card.randomised:
             state.choice_rng = self.noise_source.exploration()
         if gate.private:
