@@ -24,6 +24,7 @@ from dpbandits.parts import KLUCB, UCB, Discount, Fixed, Forget, Growing, Merge,
 from dpbandits.policies import Policy, Preset, like, registered
 from dpbandits.privacy import GDP, RDP, ZCDP, ApproxDP, Budget, Channel, Open, PureDP
 from dpbandits.privacy.channels import noise_for
+from dpbandits.protocol import never
 
 # Constructor arguments that make a small instance release sooner than its example.
 SMALL: dict[str, dict[str, Any]] = {
@@ -241,6 +242,17 @@ _KINDS = (
 OF_KINDS = [str(case) for case in FIRST_OF_CLASS if case.cls.__name__ in _KINDS]
 
 
+def _door(case: Case) -> Any:
+    """What decides how a policy meets whoever calls it: the class, unless its parts do."""
+    card, kernels = case.cls.card, case.cls.kernels
+    ways = card.learns_at_once, card.hides_contexts, kernels.skips_closed, kernels.stop is never
+    return case.policy_class, case.cls.sees, ways
+
+
+# For what callers meet: arguments that all policies take, answers, contexts and advice.
+BY_CLASS = _distinct(sorted(FIRST_OF_CLASS, key=lambda case: str(case) not in OF_KINDS), _door)
+
+
 def _but_for_choices(case: Case) -> Any:
     """What two names share whose policies differ in how they choose alone."""
     kernels = vars(case.cls.kernels).items()
@@ -251,6 +263,11 @@ def _but_for_choices(case: Case) -> Any:
 # For what has nothing to do with how a policy chooses: crashes, users who return, what is booked.
 BY_MACHINE = _distinct(
     sorted(FIRST_OF_CLASS, key=lambda case: str(case) not in OF_KINDS), _but_for_choices
+)
+# The same under a budget of every notion: for what is spent.
+BY_NOTION = _distinct(
+    sorted(PRIVATE, key=lambda case: str(case) not in OF_KINDS),
+    lambda case: (_but_for_choices(case), type(case.budget)),
 )
 EPISODIC = [case for case in BY_MACHINE if not case.cls.card.learns_at_once]
 AT_ONCE = [case for case in BY_MACHINE if case.cls.card.learns_at_once]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from suite import BY_MACHINE, OF_KINDS, PRIVATE, PRIVATE_BY_FAMILY, Case, over
+from suite import BY_MACHINE, BY_NOTION, OF_KINDS, PRIVATE, PRIVATE_BY_FAMILY, Case, over
 
 from dpbandits import RDP, ArgumentError
 from dpbandits.policies import Policy
@@ -155,7 +155,7 @@ def cost_of_a_user(policy: Policy) -> float:
     return unit_cost(family, multiplier / moved, meter.currency, alpha)
 
 
-@over(PRIVATE)
+@over(BY_NOTION)
 def test_all_rounds_of_a_user_cost_at_most_the_budget(case: Case):
     one, policy = case.make(), case.make(max_rounds=MOST)
     assert one.meter is not None

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from suite import CASES, FIRST_OF_CLASS, Case, over
+from suite import BY_FAMILY, CASES, FIRST_OF_CLASS, Case, over
 
 import dpbandits
 from dpbandits.kernel import plain
@@ -29,7 +29,7 @@ def test_kernels_take_what_the_protocol_says_and_nothing_else(case: Case):
     wall.kernels_take_their_arguments(case.cls.kernels)
 
 
-@over(CASES)
+@over(BY_FAMILY)
 def test_the_two_sides_share_no_memory(case: Case):
     wall.sides_share_no_memory(case.make)
 
@@ -41,7 +41,7 @@ def test_deciding_changes_nothing(case: Case, seed: int, noise: float):
     wall.deciding_changes_nothing(case.make, seed, noise)
 
 
-@over(CASES)
+@over(BY_FAMILY)
 def test_kernels_have_no_randomness_of_their_own(case: Case):
     wall.randomness_comes_from_rng(case.make)
 
