@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from dpbandits import (
     ZCDP,
@@ -19,6 +20,7 @@ from dpbandits import (
     PureDP,
     fit_logs,
 )
+from dpbandits.cli import app
 from dpbandits.parts import (
     IMED,
     KLUCB,
@@ -35,7 +37,7 @@ from dpbandits.parts import (
     TopTwo,
     find,
 )
-from dpbandits.policies import load, part, registered
+from dpbandits.policies import load, part, registered, registry
 from dpbandits.policies.presets import Preset
 
 INDICES = [IMED(), KLUCB(1.2), UCB(0.7), Thompson()]
@@ -211,3 +213,18 @@ def test_a_public_log_counts_all_its_rounds_whatever_batches_are(batches):
     fit_logs(policy, {"arm": arms, "reward": rewards}, private=False)
     exact = [rewards[arms == arm].mean() for arm in range(3)]
     assert policy.estimates.means == pytest.approx(exact, abs=1e-6)
+
+
+def test_a_class_has_the_card_of_its_default_parts():
+    for name, cls in registry._COMPOSED.items():
+        (budget, *_) = cls.example_budgets()
+        card = cls(**cls.example, budget=budget).card
+        assert (card.notions, card.trust_model, card.protects) == (
+            cls.card.notions,
+            cls.card.trust_model,
+            cls.card.protects,
+        )
+        for command in ("explain", "card"):
+            told = CliRunner().invoke(app, [command, name])
+            assert told.exit_code == 0
+            assert card.protects in told.stdout

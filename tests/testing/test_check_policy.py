@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from dpbandits.cli import app
 from dpbandits.kernel import kernel
 from dpbandits.policies import register, registry
 from dpbandits.privacy import ZCDP, Gaussian
-from dpbandits.testing import check_policy, living
+from dpbandits.testing import check_policy, living, wall
 from dpbandits.validation import integer
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-policy.md"
@@ -154,6 +155,27 @@ def shares(params):
 
 def test_sides_that_share_memory(planted):
     refused(planted(init=shares), r"^init: raw\.total and public\.peek share memory")
+
+
+HEARD = np.zeros(1)  # which interpreted kernels may change
+
+
+@kernel
+def tells_all(params, raw, arm, x, reward, n):
+    raw.total[0] += reward
+    HEARD[0] += reward
+
+
+@kernel
+def when_enough_are_glad(params, public):
+    return HEARD[0] >= 3.0 or public.clock[0] >= params.batch
+
+
+def test_a_schedule_that_hears_answers_behind_the_wall(planted):
+    policy = planted(accumulate=tells_all, release_due=when_enough_are_glad)
+    with pytest.raises(AssertionError, match=r"^the public side, or the schedule, depends on ans"):
+        wall.answers_leave_no_trace(partial(policy, 3, batch=20, budget=ZCDP(1.0)))
+    wall.answers_leave_no_trace(partial(policy, 3, batch=1, budget=ZCDP(1.0)))
 
 
 class Listening(NamedTuple):

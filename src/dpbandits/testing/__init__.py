@@ -135,6 +135,7 @@ def _applicable(policy: Policy, folder: Path) -> Iterator[Check]:
     yield wall.deciding_changes_nothing
     yield wall.randomness_comes_from_rng
     yield wall.nobody_reads_old_scratch
+    yield wall.answers_leave_no_trace
     if not card.refuted_because:
         yield wall.records_stay_within_the_bound
         yield wall.releases_are_as_declared

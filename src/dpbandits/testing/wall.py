@@ -269,21 +269,24 @@ class Watched(NamedTuple):
     draws: str  # where the generator of all choices stands
 
 
-def watch(policy: Policy, contexts: np.ndarray, reward: float, released: int = 3) -> Watched:
+def watch(
+    policy: Policy, contexts: np.ndarray | None, reward: float, released: int = 3
+) -> Watched:
     """Play with these contexts, and force the same releases whatever was collected."""
     walk, noisy = Walk(policy, contexts=contexts), np.random.default_rng(5)
     public: list[tuple[bytes, ...]] = []
     ends: list[bool] = []
-    while sum(ends) < released:
+    while sum(ends) < released and walk.rounds < ROUNDS:
         rng = walk.rng if policy.card.randomised else None
         seen = walk.seen(rng)
         walk.call("prepare", walk.params, walk.public, seen, rng)
         arm = walk.read("choose", walk.params, walk.public, seen, rng)[0]
-        walk.call("record_pull", walk.params, walk.public, arm, seen[arm], 1)
-        x = seen[arm].copy()
+        n = walk.read("hold_rounds", walk.params, walk.public, arm)
+        x = 0 if contexts is None else seen[arm].copy()
+        walk.call("record_pull", walk.params, walk.public, arm, x, n)
         walk.read("weigh", walk.params, walk.public, arm, x)
-        walk.read("accumulate", walk.params, walk.raws[0], arm, x, reward, 1)
-        walk.rounds += 1
+        walk.read("accumulate", walk.params, walk.raws[0], arm, x, n * reward, n)
+        walk.rounds += n
         ends.append(bool(walk.read("release_due", walk.params, walk.public)))
         if ends[-1]:
             walk.call("close", walk.params, walk.public, walk.memo)
@@ -293,8 +296,17 @@ def watch(policy: Policy, contexts: np.ndarray, reward: float, released: int = 3
     return Watched(public, ends, str(walk.rng.bit_generator.state))
 
 
+def answers_leave_no_trace(make: Make) -> None:
+    """Where releases are the same, so are choices and the schedule, whatever was answered."""
+    lo, hi = make().reward_range
+    one, other = (watch(make(), contexts_of(make()), reward) for reward in (lo, hi))
+    require(one == other, "the public side, or the schedule, depends on answers")
+
+
 def private_features_leave_no_trace(make: Make) -> None:
-    """Other features and rewards leave the public side and the schedule alone."""
+    """Where releases are the same, so are choices and the schedule, whoever came and whatever they
+    answered.
+    """
     contexts = contexts_of(make())
     assert contexts is not None
     one, other = watch(make(), contexts, 0.0), watch(make(), -0.5 * contexts[::-1], 1.0)

@@ -174,6 +174,8 @@ class HiddenGLMLocal(LocalPolicy):
     _device = ScoringDevice
     _options: ClassVar[dict[str, Any]] = {"context_bound": 1.0, "parameter_bound": 1.0}
 
+    card = _composition(link_of("logistic"), reports=False).card
+
     @classmethod
     def composition(cls, *, link: str = "logistic", reports: bool = False, **_: Any) -> Composition:
         """What follows from the link, and from what arrives."""

@@ -120,6 +120,8 @@ class HiddenLinear(HiddenPolicy):
 
     _covers = True
 
+    card = _composition(Divergence, published=False).card
+
     @classmethod
     def composition(cls, *, explore: Part, growth: float = 0.1, **_: Any) -> Composition:
         """What follows from the way to explore, and whether batches grow."""

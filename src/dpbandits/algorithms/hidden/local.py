@@ -209,6 +209,8 @@ class HiddenLinearLocal(LocalPolicy):
 
     _covers = True
 
+    card = _composition(Divergence, reports=False).card
+
     @classmethod
     def composition(cls, *, explore: Part, reports: bool = False, **_: Any) -> Composition:
         """What follows from the way to explore, and from what arrives."""

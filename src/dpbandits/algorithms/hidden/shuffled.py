@@ -174,6 +174,8 @@ class HiddenLinearShuffled(HiddenPolicy):
     _share = 0.2  # the tail of 0.15 is above 1 run in 1,000 on close pairs
     _devices = _shufflers = 0
 
+    card = _composition(Divergence, messages=False).card
+
     @classmethod
     def composition(cls, *, explore: Part, messages: bool = False, **_: Any) -> Composition:
         """What follows from the way to explore, and from what arrives."""
