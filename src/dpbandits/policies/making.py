@@ -10,9 +10,11 @@ import inspect
 from abc import ABCMeta
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from functools import cache
+from typing import Any, get_args, get_type_hints
 
 from ..privacy.budgets import examples
+from ..session.options import DEFAULTS
 from ..validation import close_name
 
 _LONGEST_EXAMPLE = 40  # characters of an argument that is shown
@@ -38,6 +40,31 @@ class PolicyClass(ABCMeta):
             if wrong is None:  # something within
                 raise
         raise TypeError(wrong)
+
+
+class Signature:
+    """``__signature__`` of a class of policies, worked out when somebody asks."""
+
+    def __get__(self, instance: object, cls: Any) -> inspect.Signature:
+        return _signature(cls)
+
+
+@cache
+def _signature(cls: Any) -> inspect.Signature:
+    _, *own = inspect.signature(cls.__init__).parameters.values()
+    declared = get_args(get_type_hints(cls.__init__).get("options"))
+    if not declared:
+        return inspect.Signature(own)
+    defaults = {**DEFAULTS, **cls._options}
+    taken = {one.name for one in own}
+    shared = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind
+        )
+        for name, kind in get_type_hints(declared[0]).items()
+        if name not in taken
+    ]
+    return inspect.Signature([one for one in own if one.kind is not one.VAR_KEYWORD] + shared)
 
 
 def misfit(cls: Any, args: Sequence[Any], given: Mapping[str, Any]) -> str | None:

@@ -45,11 +45,10 @@ from ..stores.snapshots import arguments
 from ..validation import integer, number, shown
 from .chooser import Chooser
 from .configured import Configured
-from .making import PolicyClass
+from .making import PolicyClass, Signature
 from .presets import Composition
 from .privacy_card import PrivacyCard, Standing
 from .registry import find, of_this_version, preset_of
-from .signatures import Signature
 from .terms import Terms
 from .watch import Watch
 

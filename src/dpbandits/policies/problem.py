@@ -212,28 +212,13 @@ DEFAULTS = (
         contexts="public",
     ),
     Default(
-        "private contexts",
-        "central",
-        "LinearIMEDJDP",
-        _PRIVATE,
-        {"batch": 50},
-        contexts="private",
+        "private contexts", "central", "LinearIMEDJDP", _PRIVATE, {"batch": 50}, contexts="private"
     ),
     Default(
-        "private contexts",
-        "shuffle",
-        "LinearIMEDSDP",
-        _PRIVATE,
-        {"batch": 500},
-        contexts="private",
+        "private contexts", "shuffle", "LinearIMEDSDP", _PRIVATE, {"batch": 500}, contexts="private"
     ),
     Default(
-        "private contexts",
-        "local",
-        "LinearIMEDLDP",
-        _PRIVATE,
-        {"batch": 100},
-        contexts="private",
+        "private contexts", "local", "LinearIMEDLDP", _PRIVATE, {"batch": 100}, contexts="private"
     ),
     Default(
         "public contexts and a link",
@@ -252,12 +237,7 @@ DEFAULTS = (
         more="link",
     ),
     Default(
-        "private contexts and a link",
-        "local",
-        "LDPSGD",
-        _LINKED,
-        contexts="private",
-        more="link",
+        "private contexts and a link", "local", "LDPSGD", _LINKED, contexts="private", more="link"
     ),
     Default("expert advice", "central", "EXP4", _EXPERTS, more="experts"),
     Default("expert advice", "local", "LocalEXP4", _EXPERTS, more="experts"),

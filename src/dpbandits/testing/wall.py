@@ -269,9 +269,7 @@ class Watched(NamedTuple):
     draws: str  # where the generator of all choices stands
 
 
-def watch(
-    policy: Policy, contexts: np.ndarray | None, reward: float, released: int = 3
-) -> Watched:
+def watch(policy: Policy, contexts: np.ndarray | None, reward: float, released: int = 3) -> Watched:
     """Play with these contexts, and force the same releases whatever was collected."""
     walk, noisy = Walk(policy, contexts=contexts), np.random.default_rng(5)
     public: list[tuple[bytes, ...]] = []
