@@ -59,7 +59,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,29 +72,72 @@ from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.schedules import next_release
 from ..hidden import model as linear
+from ..hidden import state
 from ..hidden.model import choose_optimistic as _most_optimistic
 from ..hidden.model import choose_sampled as _best_of_sample
 from ..hidden.model import joint_sensitivity
 from ..hidden.model import prepare_sample as _draw
 from ..hidden.model import record_pull as _book
 from ..hidden.model import release_due as _is_over
+from ..hidden.model import report_due as _has_arrived
 from ..hidden.regression import regress
 from ..hidden.state import CLOCK, FACTS, statistic_size
 from ..maths.ridge import dot
-from .state import TRAVEL, NewtonParams, NewtonPublic, NewtonRaw
 
 _ROOT = math.sqrt(2.0)
 
 mean = slope = unbound  # of the link
 
 
-def score_sensitivity(residual: float, steepest: float, length: float) -> float:
-    """By how much a record moves [r x ; svec(h x x^T)] at most, whatever the link is; see above.
+class NewtonParams(NamedTuple):
+    linear: state.Params  # of the model that stands for this one near a point
+    n_arms: int
+    dimension: int
+    context_bound: float
+    length: float  # L, for the width
+    movement: float  # the most that a record moves the statistic
+    reach: float  # <x, p> is cut to [-reach, reach]
+    residual: float  # R / w, to which r - nu is cut
+    flattest: float  # m, the least slope of the link
+    steepest: float  # L, the largest
+    curvature: float  # M
+    std: float  # of the noise on a coordinate of a release
+    capacity: int  # records of one epoch
+    last: int  # rounds after which nothing more is released, nor kept
 
-    Args:
-        residual: bound on |r|.
-        steepest: bound on h, which is not negative.
-        length: bound on |x|.
+
+class NewtonRaw(NamedTuple):
+    features: np.ndarray  # (capacity, d) of the records of the running epoch
+    outcomes: np.ndarray  # (capacity,)
+    models: np.ndarray  # (capacity,) int64
+    kept: np.ndarray  # (2,) int64: how many, and how many ever
+
+
+class NewtonPublic(NamedTuple):
+    linear: state.Public
+    estimate: np.ndarray  # (M d,)
+    point: np.ndarray  # (M, d) at which the records of the running epoch will be looked at
+    seen: np.ndarray  # (M (d + d (d + 1) / 2),) the last release
+    moments: np.ndarray  # the same size: [w sum of z x ; svec(sum of h x x^T)]
+    travel: np.ndarray  # (5, M)
+
+
+class Travel(NamedTuple):
+    """Slots of ``NewtonPublic.travel``."""
+
+    miss: int = 0  # bound on |point - theta|
+    step: int = 1  # how far the point has moved the last time
+    path: int = 2  # how far it has moved, all together
+    remainder: int = 3  # bound on |sum of rho x|^2 in the norm of the inverse
+    rounds: int = 4  # of the epochs that are over
+
+
+TRAVEL = Travel()
+
+
+def score_sensitivity(residual: float, steepest: float, length: float) -> float:
+    """By how much a record moves [r x ; svec(h x x^T)] at most, whatever the link is, for bounds on
+    |r|, on h and on |x|; see above.
 
     >>> round(score_sensitivity(1.0, 0.25, 1.0) ** 2, 12)
     4.0625
@@ -250,47 +293,52 @@ def init(params: NewtonParams) -> tuple[NewtonRaw, NewtonPublic]:
     )
     for m in range(models):
         _widen(params, public, m, 0, 1.0)
-    raw = NewtonRaw(
-        features=np.zeros((params.capacity, d)),
+    return no_records(params), public
+
+
+def no_records(params: Any) -> NewtonRaw:
+    """Room for the records of an epoch."""
+    return NewtonRaw(
+        features=np.zeros((params.capacity, params.dimension)),
         outcomes=np.zeros(params.capacity),
         models=np.zeros(params.capacity, np.int64),
         kept=np.zeros(2, np.int64),
     )
-    return raw, public
 
 
-# What decides ----------------------------------------------------------------------------------
+# What decides: the kernels of the linear model within --------------------------------------------
 
 
 @kernel
-def record_pull(params: NewtonParams, public: NewtonPublic, arm: int, x: Row, n: int) -> None:
+def record_pull(params: Any, public: Any, arm: int, x: Row, n: int) -> None:
     _book(params.linear, public.linear, arm, x, n)
 
 
 @kernel
-def release_due(params: NewtonParams, public: NewtonPublic) -> bool:
+def release_due(params: Any, public: Any) -> bool:
     return _is_over(params.linear, public.linear)
 
 
 @kernel
+def report_due(params: Any, public: Any) -> bool:
+    return _has_arrived(params.linear, public.linear)
+
+
+@kernel
 def choose_optimistic(
-    params: NewtonParams, public: NewtonPublic, contexts: Matrix, rng: Generator
+    params: Any, public: Any, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
     """Means rise with <x, theta>: the arm of highest <x, estimate> + width."""
     return _most_optimistic(params.linear, public.linear, contexts, rng)
 
 
 @kernel
-def prepare_sample(
-    params: NewtonParams, public: NewtonPublic, contexts: Row, rng: Generator
-) -> None:
+def prepare_sample(params: Any, public: Any, contexts: Row, rng: Generator) -> None:
     _draw(params.linear, public.linear, contexts, rng)
 
 
 @kernel
-def choose_sampled(
-    params: NewtonParams, public: NewtonPublic, contexts: Matrix, rng: Generator
-) -> tuple[int, float]:
+def choose_sampled(params: Any, public: Any, contexts: Matrix, rng: Generator) -> tuple[int, float]:
     return _best_of_sample(params.linear, public.linear, contexts, rng)
 
 

@@ -57,6 +57,7 @@ What is left out: as in ``hidden.regression``.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -64,22 +65,18 @@ import numpy as np
 
 from ...glm.links import Link
 from ...glm.replacement import point_scale
-from ...kernel import Generator, Matrix, Vector, bind, kernel, outlined, unbound
+from ...kernel import Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels
-from ...protocol import Row
-from ..bases.contextual import within_bound
-from ..bases.linear import estimate, on_grid, sensitivity
+from ..bases.linear import on_grid
 from ..bases.schedules import next_release
 from ..hidden import model as linear
 from ..hidden import state
 from ..hidden.model import add_record, joint_sensitivity
-from ..hidden.model import choose_optimistic as _most_optimistic
-from ..hidden.model import record_pull as _book
-from ..hidden.model import report_due as _has_arrived
 from ..hidden.regression import regress
 from ..hidden.state import CLOCK, FACTS, statistic_size
 from ..maths.ridge import dot
-from .gradients import DescentRaw, accumulate, project, residual_with
+from .gradients import DescentRaw, descending, project, residual_with
+from .newton import choose_optimistic, record_pull, report_due
 
 _ROOT = math.sqrt(2.0)
 
@@ -87,12 +84,8 @@ residual_at = unbound  # with the link
 
 
 def published_sensitivity(residual: float, length: float, parameter: float) -> float:
-    """By how much a record moves [(nu - r) x ; svec(x x^T) ; (x^T p) x] at most; see above.
-
-    Args:
-        residual: bound on |nu - r|.
-        length: bound on |x|.
-        parameter: bound on |p|.
+    """By how much a record moves [(nu - r) x ; svec(x x^T) ; (x^T p) x] at most, for bounds on
+    |nu - r|, on |x| and on |p|; see above.
 
     >>> round(published_sensitivity(1.0, 1.0, 1.0) ** 2, 12)
     6.0
@@ -306,27 +299,6 @@ def publish(params: OnlineParams, public: OnlinePublic, memo: Vector, release: V
         public.estimate[i] = public.linear.estimate[i]
 
 
-# What decides ----------------------------------------------------------------------------------
-
-
-@kernel
-def record_pull(params: OnlineParams, public: OnlinePublic, arm: int, x: Row, n: int) -> None:
-    _book(params.linear, public.linear, arm, x, n)
-
-
-@kernel
-def release_due(params: OnlineParams, public: OnlinePublic) -> bool:
-    return _has_arrived(params.linear, public.linear)
-
-
-@kernel
-def choose(
-    params: OnlineParams, public: OnlinePublic, contexts: Matrix, rng: Generator
-) -> tuple[int, float]:
-    """Means rise with <x, theta>: the arm of highest <x, estimate> + width."""
-    return _most_optimistic(params.linear, public.linear, contexts, rng)
-
-
 @cache
 def look_with(link: Link) -> Any:
     """``look`` for a link."""
@@ -336,15 +308,12 @@ def look_with(link: Link) -> Any:
 @cache
 def learning(link: Link) -> Kernels:
     """The kernels for a link."""
-    return Kernels(
+    return replace(
+        descending(link),
         init=init,
-        preprocess_contexts=within_bound,
-        choose=choose,
+        choose=choose_optimistic,
         record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
+        release_due=report_due,
         summarise=bind(summarise, look=look_with(link)),
         publish=publish,
-        estimate=estimate,
     )

@@ -23,23 +23,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
 from ...glm.links import Link, link_of
 from ...kernel import Vector, bind, kernel, outlined, unbound
-from ...policies import (
-    Card,
-    Composition,
-    Kernels,
-    Statistic,
-    composed,
-    given,
-    like,
-    preset,
-)
+from ...policies import Card, Composition, Kernels, Statistic, composed, given, like, preset
 from ...policies.parts import part
 from ...privacy.budgets import Budget
 from ...validation import choice, integer, real
@@ -59,12 +50,7 @@ from ..bases.linear import (
 from ..bases.schedules import Schedule, next_release
 from ..bases.sums import summarise
 from ..exploration import Optimism, Sampling, resolved
-from ..hidden.model import (
-    choose_optimistic,
-    choose_sampled,
-    prepare_sample,
-    release_due,
-)
+from ..hidden.model import choose_optimistic, choose_sampled, prepare_sample, release_due
 from ..hidden.state import CLOCK, FACTS
 from ..maths.dense import factorise, invert
 from ..maths.ridge import dot, inverse_norm_bound, multiply
@@ -205,11 +191,8 @@ def _measure(params: GLMParams, public: GLMPublic, m: int) -> None:
 def _move(params: GLMParams, public: GLMPublic, m: int) -> None:
     """Let the next epoch be looked at from the estimate, or the nearest that theta may be."""
     d, facts, errors = params.dimension, public.facts[:, m], public.errors[:, m]
-    believed, point, bound = (
-        public.estimate[block_of(m, d)],
-        public.point[m],
-        params.parameter_bound,
-    )
+    believed, point = public.estimate[block_of(m, d)], public.point[m]
+    bound = params.parameter_bound
     length = np.sqrt(dot(believed, believed))
     shrink = bound / length if length > bound else 1.0
     for i in range(d):
@@ -278,8 +261,27 @@ class LinkOptions(ModelOptions, total=False):
     parameter_bound: float
 
 
+class EpochPolicy(LinearPolicy):
+    """The base of generalised linear models that are estimated at the end of ever longer epochs."""
+
+    learns_off_policy = False
+
+    @property
+    def _schedule(self) -> Schedule:
+        return Schedule(self.config["batch"], self.config["growth"])
+
+    @cached_property
+    def _memory(self) -> dict[str, int]:
+        return self._schedule.memory(self.config["horizon"], self.dimension)
+
+    def _model(self) -> dict[str, Any]:
+        """Outcomes scatter so far in the norm of the information."""
+        flattest = self._linked.conditioning.least_slope
+        return {**super()._model(), "subgaussian": self._scatter / math.sqrt(flattest)}
+
+
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class GLM(LinearPolicy):
+class GLM(EpochPolicy):
     """A generalised linear model of features that are public, with private rewards.
 
     Mean rewards are ``nu(<x, theta>)``.  The estimate is one Newton step on each of ever longer
@@ -290,8 +292,7 @@ class GLM(LinearPolicy):
     the release (0 without a budget).
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
+        n_arms, dimension, counter: as in ``Linear``.
         budget: of any notion; None without privacy.
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
             learned.
@@ -299,7 +300,6 @@ class GLM(LinearPolicy):
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
         batch: rounds of the first epoch, and of the shortest.
         growth: by which the number of rounds grows between two estimates; 1 doubles it.
-        counter: as in ``Linear``; by default the one with the least noise.
         models: "shared", one parameter for all arms, or "disjoint", one for each: then ``pull`` may
             take one vector of features, shape (d,), for all of them.
         **options: see ``LinkOptions``.
@@ -320,7 +320,6 @@ class GLM(LinearPolicy):
         True
     """
 
-    learns_off_policy = False
     card = _composed(Sampling, link_of("logistic")).card
     _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": RADIUS["parameter_bound"]}
 
@@ -360,21 +359,11 @@ class GLM(LinearPolicy):
         super().__init__(own, budget=budget, composition=composition, **options)
 
     @property
-    def _schedule(self) -> Schedule:
-        return Schedule(self.config["batch"], self.config["growth"])
-
-    @property
     def _releases(self) -> int:
         return self._schedule.releases(self.config["horizon"])
 
-    def _model(self) -> dict[str, Any]:
-        """Outcomes scatter so far in the norm of the information."""
-        flattest = self._linked.conditioning.least_slope
-        return {**super()._model(), "subgaussian": self._scatter / math.sqrt(flattest)}
-
     def _statistic(self) -> Statistic:
-        memory = self._schedule.memory(self.config["horizon"], self.dimension)
-        return replace(super()._statistic(), max_records=memory["capacity"])
+        return replace(super()._statistic(), max_records=self._memory["capacity"])
 
     def _params(self) -> GLMParams:
         each = self._each_failure / (2 if self.budget is not None else 1)
