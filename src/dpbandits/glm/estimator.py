@@ -186,10 +186,9 @@ class Estimator(ABC):
     def _learnt(self) -> None:
         if hasattr(self, "coef_"):
             return
-        # scikit-learn's own error, where that is loaded.
-        loaded = sys.modules.get("sklearn.exceptions")
-        kinds = (DPBanditsError,) if loaded is None else (DPBanditsError, loaded.NotFittedError)
-        kind = DPBanditsError if loaded is None else type("NotFittedError", kinds, {})
+        kind: Any = DPBanditsError
+        if loaded := sys.modules.get("sklearn.exceptions"):  # which has an error of its own
+            kind = type("NotFittedError", (DPBanditsError, loaded.NotFittedError), {})
         raise kind("there is no estimate yet: call fit first")
 
     @property

@@ -27,15 +27,14 @@ from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import Budget
 from ...privacy.vector_channels import CHANNEL_GAUSSIAN
-from ...validation import choice, integer, real
-from ..bases.counter_choice import MOST_ROUNDS, running_sum
+from ..bases.counter_choice import running_sum
 from ..bases.errata import ANTICIPATING
 from ..bases.linear import MODEL, LinearPolicy
 from ..exploration import Optimism, Sampling
 from ..hidden.policy import UNKNOWN, HiddenPolicy
 from ..hidden.presets import MODELS
 from .newton import NewtonParams, optimistic, sampled, score_sensitivity
-from .public import EpochPolicy, LinkOptions
+from .public import EpochPolicy, LinkOptions, checked
 
 PROOF = "dpbandits.algorithms.glm: sensitivity in newton, anticipating joint privacy in joint"
 DEFINITION = (
@@ -159,17 +158,9 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
         **options: Unpack[HiddenGLMOptions],
     ) -> None:
         explore = self._explored(explore)
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "explore": explore,
-            "link": link,
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "growth": real("growth", growth, 0.01, 1e6),
-            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
-            **running_sum(integer("horizon", horizon, 1, MOST_ROUNDS), counter),
-            "models": choice("models", models, ("shared", "disjoint")),
-        }
+        own = checked(n_arms=n_arms, dimension=dimension, explore=explore, link=link)
+        own |= checked(batch=batch, growth=growth, reward_weight=reward_weight)
+        own |= checked(**running_sum(horizon, counter), models=models)
         composition = self.composition(explore=explore, link=link)
         super().__init__(own, budget=budget, composition=composition, **options)
 

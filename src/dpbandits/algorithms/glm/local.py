@@ -23,7 +23,7 @@ from ...policies import Card, Options, Statistic, composed, preset, register
 from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import Hemisphere, PublishedGaussian
-from ...validation import flag, integer, real
+from ...validation import flag, real
 from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import GLM_REPORTS
@@ -35,6 +35,7 @@ from ..hidden.policy import asks_for_published, refuse_unpublished
 from . import online
 from .gradients import DescentParams, descending, look_with, of_reports, project
 from .joint import bounds_on_records, moved_by_replacement
+from .public import checked
 
 PROOF = "dpbandits.algorithms.glm: sensitivity in {}, one report of a person in local"
 HAN = "Han, Liang, Wang & Zhang (2021), Generalized Linear Bandits with Local Differential Privacy"
@@ -42,10 +43,7 @@ _ULP = 2.0**-52
 
 
 class ScoringDevice(Device):
-    """A device whose report looks at the record from a public point.
-
-    ``HiddenGLMLocal.device()`` makes it.
-    """
+    """A device of ``HiddenGLMLocal``, whose report looks at the record from a public point."""
 
     _params: Any
     _looks_from = "public.estimate"
@@ -123,10 +121,8 @@ class HiddenGLMLocal(LocalPolicy):
     ``p`` the estimate; under ``PureDP`` by the l2-ball randomiser of Duchi, Jordan & Wainwright, of
     which a report is a direction alone.  The server moves ``p`` against the mean of a batch.
 
-    With ``reports=True`` this is the server: ``device()`` gives what a person's device runs, which
-    chooses and reports, and ``receive`` takes the reports, shape (d,); it has no ``pull``.
-    Without, whoever calls ``pull`` and ``update`` sees features and rewards, and is trusted with
-    them.
+    With ``reports=True`` this is the server of devices, as ``HiddenLinearLocal`` is; reports have
+    shape (d,).
 
     Against the published mechanism: gradients are cut to a bound, on which its privacy rests; the
     estimate stays within ``parameter_bound``; and steps fit the noise.
@@ -194,16 +190,10 @@ class HiddenGLMLocal(LocalPolicy):
             step = real("step", step, 0.0, 1e12, strict=True)
         if gradient_bound is not None:
             gradient_bound = real("gradient_bound", gradient_bound, SHORTEST, LONGEST)
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "link": link,
-            "step": step,
-            "weight_decay": real("weight_decay", weight_decay, 0.0, 1e12),
-            "gradient_bound": gradient_bound,
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "reports": flag("reports", reports),
-        }
+        weight_decay = real("weight_decay", weight_decay, 0.0, 1e12)
+        own = checked(n_arms=n_arms, dimension=dimension, link=link, step=step)
+        own |= checked(weight_decay=weight_decay, gradient_bound=gradient_bound)
+        own |= checked(batch=batch, reports=reports)
         composition = self.composition(link=link, reports=reports)
         super().__init__(own, budget=budget, composition=composition, **options)
 
@@ -364,15 +354,9 @@ class LDPGLOC(LocalPolicy):
     ) -> None:
         kernels = online.learning(link_of(link))
         self.kernels = of_reports(kernels) if flag("reports", reports) else kernels
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "link": link,
-            "gradient_weight": real("gradient_weight", gradient_weight, 1e-6, 1e6),
-            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "reports": reports,
-        }
+        own = checked(n_arms=n_arms, dimension=dimension, link=link)
+        own |= checked(gradient_weight=gradient_weight, horizon=horizon, batch=batch)
+        own |= checked(reports=reports)
         if asks_for_published(options, budget):
             refuse_unpublished(options)
             if gradient_weight != 1.0:

@@ -18,21 +18,14 @@ For the links of this package another record of hers then moves the sum by at mo
 ``glm.replacement`` proves.  (No honest residual is cut: with |<x, p>| <= reach it is at most R / w
 = max(hi - nu(-reach), nu(reach) - lo).)
 
-For registered links, of which nothing is proved, the bound rests on the cuts alone.  With a = h
-|x|^2 <= P = L l^2, q = w (r - nu) |x| in [-R l, R l], and c = cos(x, x'),
+For registered links, of which nothing is proved, the bound rests on the cuts alone: that of
+``glm.scores`` for a = R l and b = P = L l^2.  With the sensitivity J of the linear model
+(``joint_sensitivity``) it is
 
-    D^2 = q^2 + q'^2 - 2 q q' c + a^2 + a'^2 - 2 a a' c^2 ,
-
-which is convex in (q, q') and in (a, a').  So all lie at the ends of their ranges, and D^2 is at
-most 2 R^2 l^2 (1 + |c|) plus 2 P^2 (1 - c^2), for a = a' = P, or plus P^2, for a' = 0:
-
-    D^2  <=  max( L^2 J(R / L, l)^2 ,  4 R^2 l^2 + P^2 ) ,
-
-where J is the sensitivity of the linear model (``joint_sensitivity``), the maximum over c of the
-first case.
+    D^2  <=  max( L^2 J(R / L, l)^2 ,  4 R^2 l^2 + P^2 ) .
 
 With one model per arm a record may move to another block, with another point, to which its old one
-is orthogonal: then D^2 <= 2 R^2 l^2 + 2 P^2, the first case at c = 0.
+is orthogonal: then D^2 <= 2 R^2 l^2 + 2 P^2, the case c = 0 there.
 
 **Post-processing.**  Each epoch stands for a linear model of z = r - nu(<x, p>) + h <x, p>, so that
 the increments of the release, with score g and information H, add [g + w H p ; H] to moments, by
@@ -73,13 +66,9 @@ from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.schedules import next_release
 from ..hidden import model as linear
 from ..hidden import state
-from ..hidden.model import choose_optimistic as _most_optimistic
-from ..hidden.model import choose_sampled as _best_of_sample
 from ..hidden.model import joint_sensitivity
 from ..hidden.model import prepare_sample as _draw
 from ..hidden.model import record_pull as _book
-from ..hidden.model import release_due as _is_over
-from ..hidden.model import report_due as _has_arrived
 from ..hidden.regression import regress
 from ..hidden.state import CLOCK, FACTS, statistic_size
 from ..maths.ridge import dot
@@ -87,6 +76,7 @@ from ..maths.ridge import dot
 _ROOT = math.sqrt(2.0)
 
 mean = slope = unbound  # of the link
+within = unbound  # a kernel of the linear model
 
 
 class NewtonParams(NamedTuple):
@@ -203,23 +193,31 @@ def summarise(
 
 
 @kernel
+def add_products(matrix: Vector, point: Vector, factor: float, vector: Vector) -> None:
+    """Add a multiple of the matrix, of which d numbers ahead of it are something else, times the
+    point.
+    """
+    d = point.size
+    k = 2 * d
+    for i in range(d):
+        vector[i] += factor * matrix[d + i] * point[i]
+        for j in range(i + 1, d):
+            entry = factor * matrix[k] / _ROOT
+            vector[i] += entry * point[j]
+            vector[j] += entry * point[i]
+            k += 1
+
+
+@kernel
 def _absorb(params: NewtonParams, public: NewtonPublic, m: int, release: Vector) -> None:
     """Add an epoch's increments, as a linear model at the point that it was looked at from."""
-    d, size = params.dimension, statistic_size(params.dimension)
+    size = statistic_size(params.dimension)
     block = block_of(m, size)
-    seen, moments, point = public.seen[block], public.moments[block], public.point[m]
-    noisy = release[block]
+    seen, moments, noisy = public.seen[block], public.moments[block], release[block]
     for k in range(size):
         seen[k] = noisy[k] - seen[k]
         moments[k] += seen[k]
-    k = 2 * d
-    for i in range(d):
-        moments[i] += params.linear.weight * seen[d + i] * point[i]
-        for j in range(i + 1, d):
-            entry = params.linear.weight * seen[k] / _ROOT
-            moments[i] += entry * point[j]
-            moments[j] += entry * point[i]
-            k += 1
+    add_products(seen, public.point[m], params.linear.weight, moments)
     for k in range(size):
         seen[k] = noisy[k]
 
@@ -315,31 +313,25 @@ def record_pull(params: Any, public: Any, arm: int, x: Row, n: int) -> None:
 
 
 @kernel
-def release_due(params: Any, public: Any) -> bool:
-    return _is_over(params.linear, public.linear)
-
-
-@kernel
-def report_due(params: Any, public: Any) -> bool:
-    return _has_arrived(params.linear, public.linear)
-
-
-@kernel
-def choose_optimistic(
-    params: Any, public: Any, contexts: Matrix, rng: Generator
-) -> tuple[int, float]:
-    """Means rise with <x, theta>: the arm of highest <x, estimate> + width."""
-    return _most_optimistic(params.linear, public.linear, contexts, rng)
-
-
-@kernel
 def prepare_sample(params: Any, public: Any, contexts: Row, rng: Generator) -> None:
     _draw(params.linear, public.linear, contexts, rng)
 
 
 @kernel
-def choose_sampled(params: Any, public: Any, contexts: Matrix, rng: Generator) -> tuple[int, float]:
-    return _best_of_sample(params.linear, public.linear, contexts, rng)
+def _due(params: Any, public: Any) -> bool:
+    return within(params.linear, public.linear)
+
+
+@kernel
+def _choose(params: Any, public: Any, contexts: Matrix, rng: Generator) -> tuple[int, float]:
+    """Means rise with <x, theta>: the arm that is best for the linear model is best for a link."""
+    return within(params.linear, public.linear, contexts, rng)
+
+
+release_due = bind(_due, within=linear.release_due)
+report_due = bind(_due, within=linear.report_due)
+choose_optimistic = bind(_choose, within=linear.choose_optimistic)
+choose_sampled = bind(_choose, within=linear.choose_sampled)
 
 
 @cache

@@ -65,7 +65,7 @@ import numpy as np
 
 from ...glm.links import Link
 from ...glm.replacement import point_scale
-from ...kernel import Vector, bind, kernel, outlined, unbound
+from ...kernel import Vector, bind, kernel, outlined
 from ...policies import Kernels
 from ..bases.linear import on_grid
 from ..bases.schedules import next_release
@@ -75,12 +75,8 @@ from ..hidden.model import add_record, joint_sensitivity
 from ..hidden.regression import regress
 from ..hidden.state import CLOCK, FACTS, statistic_size
 from ..maths.ridge import dot
-from .gradients import DescentRaw, descending, project, residual_with
-from .newton import choose_optimistic, record_pull, report_due
-
-_ROOT = math.sqrt(2.0)
-
-residual_at = unbound  # with the link
+from .gradients import DescentRaw, descending, project, residual_at
+from .newton import add_products, choose_optimistic, record_pull, report_due
 
 
 def published_sensitivity(residual: float, length: float, parameter: float) -> float:
@@ -220,22 +216,6 @@ def _widen(params: OnlineParams, public: OnlinePublic, reports: float) -> None:
 
 
 @kernel
-def _add_products(matrix: Vector, point: Vector, factor: float, vector: Vector) -> None:
-    """Add a multiple of the matrix, of which d numbers ahead of it are something else, times the
-    point.
-    """
-    d = point.size
-    k = 2 * d
-    for i in range(d):
-        vector[i] += factor * matrix[d + i] * point[i]
-        for j in range(i + 1, d):
-            entry = factor * matrix[k] / _ROOT
-            vector[i] += entry * point[j]
-            vector[j] += entry * point[i]
-            k += 1
-
-
-@kernel
 def _absorb(params: OnlineParams, public: OnlinePublic, release: Vector) -> None:
     """Add the reports of a batch to the moments; what is left in ``seen`` are their sums."""
     d, seen, moments = params.dimension, public.seen, public.moments
@@ -244,7 +224,7 @@ def _absorb(params: OnlineParams, public: OnlinePublic, release: Vector) -> None
     for k in range(d, moments.size):
         moments[k] += seen[k]
     if not params.linear.published:
-        _add_products(seen, public.point, params.linear.weight, moments)
+        add_products(seen, public.point, params.linear.weight, moments)
         return
     for i in range(d):
         moments[i] += seen[moments.size + i]
@@ -258,7 +238,7 @@ def _average(params: OnlineParams, public: OnlinePublic) -> None:
         average[i] += (public.point[i] - average[i]) / (public.travel[TRAVEL.updates] + 1.0)
     for k in range(moments.size):
         public.centred[k] = moments[k]
-    _add_products(moments, average, -params.linear.weight, public.centred)
+    add_products(moments, average, -params.linear.weight, public.centred)
 
 
 @kernel
@@ -302,7 +282,7 @@ def publish(params: OnlineParams, public: OnlinePublic, memo: Vector, release: V
 @cache
 def look_with(link: Link) -> Any:
     """``look`` for a link."""
-    return bind(look, residual_at=residual_with(link))
+    return bind(look, residual_at=bind(residual_at, mean=link.mean))
 
 
 @cache

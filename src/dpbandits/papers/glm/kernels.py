@@ -413,23 +413,15 @@ def init(params: WeightedParams) -> tuple[NewtonRaw | DescentRaw, WeightedPublic
 @cache
 def look_with(link: Link) -> Any:
     """``look`` for a link."""
-    return bind(look, add_record=_record_with(link))
-
-
-@cache
-def _record_with(link: Link) -> Any:
-    return bind(add_record, mean=link.mean, slope=link.slope)
+    return bind(look, add_record=bind(add_record, mean=link.mean, slope=link.slope))
 
 
 @cache
 def of_epochs(link: Link) -> Kernels:
     """The kernels for a link, of a policy that is trusted with an epoch."""
-    return replace(
-        optimistic(link),
-        init=init,
-        summarise=bind(summarise, add_record=_record_with(link)),
-        publish=publish,
-    )
+    add: Any = bind(add_record, mean=link.mean, slope=link.slope)
+    summed: Any = bind(summarise, add_record=add)
+    return replace(optimistic(link), init=init, summarise=summed, publish=publish)
 
 
 @cache

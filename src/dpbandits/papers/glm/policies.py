@@ -19,14 +19,14 @@ from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions
 from ...algorithms.glm.gradients import of_reports
 from ...algorithms.glm.joint import DEFINITION, bounds_on_records
 from ...algorithms.glm.local import ScoringDevice
-from ...algorithms.glm.public import EpochPolicy
+from ...algorithms.glm.public import EpochPolicy, checked
 from ...algorithms.hidden.local import LocalPolicy
 from ...algorithms.hidden.policy import HiddenPolicy
 from ...algorithms.maths.confidence import gaussian_norm
 from ...glm.links import link_of
 from ...policies import Card, Statistic, register
 from ...privacy.budgets import Budget
-from ...validation import flag, integer, real
+from ...validation import flag
 from . import kernels as weighted
 from .kernels import WeightedParams
 
@@ -35,10 +35,7 @@ _UP = 1.0 + 1e-12  # outweighs the rounding of lengths
 
 
 class WeighingDevice(ScoringDevice):
-    """A device whose report looks at the record through a public lens.
-
-    ``WeightedGLMLDP.device()`` makes it.
-    """
+    """A device of ``WeightedGLMLDP``, whose report looks at the record through a public lens."""
 
     _looks_from = "public.lens"
     _look_with = staticmethod(weighted.look_with)
@@ -153,15 +150,8 @@ class WeightedGLMJDP(EpochPolicy, HiddenPolicy):
         **options: Unpack[LinearOptions],
     ) -> None:
         self.kernels = weighted.of_epochs(link_of(link))
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
-            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
-            "link": link,
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "growth": real("growth", growth, 0.01, 1e6),
-        }
+        own = checked(n_arms=n_arms, dimension=dimension, reward_weight=reward_weight)
+        own |= checked(horizon=horizon, link=link, batch=batch, growth=growth)
         super().__init__(own, budget=budget, **options)
 
     @property
@@ -238,16 +228,8 @@ class WeightedGLMLDP(LocalPolicy):
     ) -> None:
         kernels = weighted.of_records(link_of(link))
         self.kernels = of_reports(kernels) if flag("reports", reports) else kernels
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "link": link,
-            "growth": real("growth", growth, 0.01, 1e6),
-            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
-            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "reports": reports,
-        }
+        own = checked(n_arms=n_arms, dimension=dimension, link=link, growth=growth)
+        own |= checked(reward_weight=reward_weight, horizon=horizon, batch=batch, reports=reports)
         super().__init__(own, budget=budget, **options)
 
     def _params(self) -> WeightedParams:
