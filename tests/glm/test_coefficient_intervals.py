@@ -7,7 +7,7 @@ from worlds import logistic
 
 from dpbandits import ZCDP, ApproxDP
 from dpbandits.glm import LocalGLM, PrivateGLM
-from dpbandits.glm.quadratics import minimise_in_ball
+from dpbandits.glm.steps import minimise_in_ball
 
 ALPHA = 1e-4
 

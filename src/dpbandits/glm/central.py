@@ -7,16 +7,12 @@ from typing import Any, Self
 import numpy as np
 
 from ..errors import ArgumentError, DPBanditsError
-from ..privacy import Budget, Guarantee, Ledger
+from ..privacy import Budget, Guarantee
 from ..privacy.channels import Calibration
-from ..privacy.grids import default_grid
-from ..privacy.noise import NoiseSource
-from ..privacy.sources import noise_source
-from ..validation import choice, real
-from .estimator import TYPES_ARE_PUBLIC, Estimator, count_or_none, positive_or_none
+from ..validation import choice, integer, real
+from .estimator import MOST, TYPES_ARE_PUBLIC, Estimator
 from .intervals import coefficient_intervals
 from .objective import ObjectivePerturbation
-from .scores import Score, record_range, statistic_size
 from .spending import Spending
 from .steps import People, Release, gradient_descent, newton
 
@@ -26,11 +22,9 @@ _STEPS_WITHOUT_NOISE = {"newton": 30, "gradient": 2000}
 _MOST_STEPS = 100_000
 _GROWTH = 3.0  # of the share of the budget, from one Newton step to the next
 _HESSIAN_WEIGHT = 0.5  # adds 3 per cent to the sensitivity
-_PROOF = (
-    "sensitivity in dpbandits.glm.scores, composition in dpbandits.glm.spending (docs/"
-    "glm-estimation.md)"
-)
-_OBJECTIVE_PROOF = "dpbandits.glm.objective (docs/glm-estimation.md)"
+_PAGE = "(docs/glm-estimation.md)"
+_PROOF = f"sensitivity in dpbandits.glm.scores, composition in dpbandits.glm.spending {_PAGE}"
+_OBJECTIVE_PROOF = f"dpbandits.glm.objective {_PAGE}"
 
 
 class PrivateGLM(Estimator):
@@ -55,7 +49,7 @@ class PrivateGLM(Estimator):
         parameter_bound: S; the estimate is the best one with |theta| <= S.
         ridge: what is added to the curvature of the sum over people, that is ridge |theta|^2 / 2 to
             the loss.  Default: what suits the noise, and nothing without noise.
-        hessian_weight: of Newton steps: how far one person can move the curvatures, as they are
+        hessian_weight: of Newton steps: how far one person can move the curvatures that are
             released, in units of how far she moves the gradients.
         step_size: of gradient steps on the sum; default 1 / (n W l^2), W a bound on the weights of
             curvatures, times 0.1 d up to 4 where there is noise.
@@ -65,11 +59,12 @@ class PrivateGLM(Estimator):
         grid: of secure noise: a power of two to which what a person adds is rounded; by default
             2**-20 for a ``context_bound`` of 1, and in proportion to others.
         seed: of simulated noise.
-        outcome_variance: a public bound on the variance of an outcome given features, which makes
-            intervals shorter; by default what follows from ``outcome_range``.
+        outcome_variance: a public bound on the variance of an outcome given features, for shorter
+            intervals; by default what follows from ``outcome_range``.
 
     Attributes:
         coef_: (d,) the estimate.
+        n_features_in_, feature_names_in_: d, and (d,) names of the columns of a table with names.
         ledger: one line for each release of the last ``fit``.
 
     Raises:
@@ -87,8 +82,6 @@ class PrivateGLM(Estimator):
         >>> model.ledger.spent()
         ZCDP(rho=0.5)
     """
-
-    ledger: Ledger
 
     def __init__(
         self,
@@ -120,11 +113,9 @@ class PrivateGLM(Estimator):
     def _check(self) -> None:
         choice("method", self.method, METHODS)
         choice("calibration", self.calibration, ("exact", "paper"))
-        count_or_none("steps", self.steps, _MOST_STEPS)
+        self._check_given(integer, "steps", 1, _MOST_STEPS)
         real("hessian_weight", self.hessian_weight, 1e-3, 1e3)
-        positive_or_none("ridge", self.ridge)
-        positive_or_none("step_size", self.step_size)
-        positive_or_none("outcome_variance", self.outcome_variance)
+        self._check_given(real, "ridge step_size outcome_variance", 0.0, MOST)
         self._score()
         self._source()
         if self._is_objective:
@@ -136,38 +127,20 @@ class PrivateGLM(Estimator):
     def _is_objective(self) -> bool:
         return self.method == "objective" and self.budget is not None
 
-    @property
-    def _step(self) -> float:
-        """The grid, by default in proportion to the features."""
-        return default_grid((0.0, self.context_bound)) if self.grid is None else self.grid
-
-    def _source(self) -> NoiseSource:
-        widest = record_range(self.context_bound, self.hessian_weight, self._step)
-        return noise_source(self.noise, self.seed, grid=self._step, reward_range=widest)
-
     def _perturbation(self) -> ObjectivePerturbation:
         if self.noise == "secure":
-            raise ArgumentError(
-                "noise must be 'simulation' for method='objective', whose proof needs continuous"
-                " noise",
-                "noise",
-            )
+            what = "'simulation' for method='objective', whose proof needs continuous noise"
+            raise ArgumentError(f"noise must be {what}", "noise")
         return ObjectivePerturbation.calibrated(self.budget, self._score(), ridge=self.ridge)
 
     def _spending(self) -> Spending:
-        return Spending.of(
-            self.budget,
-            self._shares(),
-            calibration=self.calibration,
-        )
-
-    def _shares(self) -> list[float]:
         kind = "gradient" if self.method == "gradient" else "newton"
         defaults = _STEPS_WITHOUT_NOISE if self.budget is None else _STEPS
         count = self.steps or defaults[kind]
         grows = _GROWTH if kind == "newton" else 1.0
         weights = [grows ** (j - count + 1) for j in range(count)]
-        return [weight / sum(weights) for weight in weights]
+        shares = [weight / sum(weights) for weight in weights]
+        return Spending.of(self.budget, shares, calibration=self.calibration)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -196,8 +169,7 @@ class PrivateGLM(Estimator):
             perturbation = self._perturbation()
             self.coef_, self.ledger = perturbation.fit(features, outcomes, self._source())
             return self
-        people = self._people(features, outcomes)
-        spending = self._spending()
+        people, spending = self._people(features, outcomes), self._spending()
         if self.method == "gradient":
             self.coef_ = self._descend(people, spending)
         else:
@@ -208,22 +180,13 @@ class PrivateGLM(Estimator):
                 ridge=self.ridge,
                 hessian_weight=self.hessian_weight,
             )
-        d = self.n_features_in_
-        size = statistic_size(d) if self._releases else d
-        self.ledger = spending.ledger(
-            len(features), people.sensitivities, 0 if self.budget is None else size
-        )
+        self.ledger = spending.ledger(people.releases)
         return self
 
     def _people(self, features: np.ndarray, outcomes: np.ndarray) -> People:
-        private = self.budget is not None
-        source = self._source() if private else None
-        if source is not None and len(features) > source.most_records:
-            raise ArgumentError(
-                f"grid must be coarser for {len(features)} people, got {self._step!r}", "grid"
-            )
-        grid = self._step if source is not None and source.secure else 0.0
-        return People(features, outcomes, self._score(bounded=private), source, grid)
+        source = self._source_for(len(features))
+        score = self._score(bounded=source is not None)
+        return People(features, outcomes, score, source, self._rounded)
 
     def _descend(self, people: People, spending: Spending) -> np.ndarray:
         score, (n, d) = people.score, people.features.shape
@@ -241,9 +204,7 @@ class PrivateGLM(Estimator):
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
         """Intervals for each coefficient, of asymptotic coverage at least ``level``, with all noise
-        taken into account; shape (d, 2).
-
-        See ``dpbandits.glm.intervals``.
+        taken into account; shape (d, 2).  See ``dpbandits.glm.intervals``.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).
@@ -254,6 +215,6 @@ class PrivateGLM(Estimator):
         self._learnt()
         if not self._releases:
             raise DPBanditsError("confidence intervals need method='newton'")
-        score: Score = self._score(bounded=self.budget is not None)
+        score = self._score(bounded=self.budget is not None)
         dispersion = score.dispersion(self.outcome_variance)
         return coefficient_intervals(self._releases, dispersion, self.parameter_bound, level)

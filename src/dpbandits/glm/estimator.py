@@ -15,36 +15,40 @@ import numpy as np
 from .. import tables
 from ..errors import ArgumentError, DPBanditsError
 from ..privacy.budgets import Budget
+from ..privacy.grids import default_grid
+from ..privacy.ledger import Ledger
+from ..privacy.noise import NoiseSource
+from ..privacy.sources import noise_source
 from ..tables import Manner, manners
-from ..validation import choice, integer, interval, real
+from ..validation import choice, interval, real
 from .links import link_of
-from .scores import Score
+from .scores import Score, record_range
 
 # What is taken for public of a private table.
 TYPES_ARE_PUBLIC = "which columns, of features and outcomes, hold numbers at all is public"
 NARROWEST, WIDEST = 1e-6, 1e6  # bounds on features and parameters
+MOST = 1e100  # of other numbers
 _MOST_FEATURES = 1000
 _LOGGER = logging.getLogger("dpbandits")  # of the operator, which no guarantee covers
 
 
 class Estimator(ABC):
-    """The base of both estimators: a constructor that stores, and predictions.
+    """The base of estimators: a constructor that stores, and predictions."""
 
-    Attributes:
-        coef_: (d,) the estimate, after ``fit``.
-        n_features_in_: d.
-        feature_names_in_: (d,) names of the columns, where ``fit`` was given a table with names.
-    """
-
+    _is_local = False  # whether every person adds noise, rather than somebody trusted
     link: str
     outcome_range: tuple[float, float]
     context_bound: float
     parameter_bound: float
+    hessian_weight: float
     budget: Budget | None
+    noise: str
+    grid: float | None
     seed: int | None
-    coef_: np.ndarray
+    ledger: Ledger
+    coef_: np.ndarray  # (d,)
     n_features_in_: int
-    feature_names_in_: np.ndarray
+    feature_names_in_: np.ndarray  # (d,) where ``fit`` was given a table with names
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn asks of a regression: this works without that package installed."""
@@ -90,8 +94,7 @@ class Estimator(ABC):
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """The mean outcomes for features of shape (n, d), shape (n,).
 
-        Features that are longer than ``context_bound`` are scaled to it, and entries that are no
-        numbers count as 0, as in ``fit``.
+        Features are scaled, and entries that are no numbers count as 0, as in ``fit``.
 
         Raises:
             ArgumentError: the shape is another one.
@@ -114,9 +117,8 @@ class Estimator(ABC):
         return self._score().mean(features, self.coef_)
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803
-        """The coefficient of determination R^2 of ``predict``, for outcomes of shape (n,).
-
-        People without an outcome do not count; where nobody has one, it is NaN.
+        """The coefficient of determination R^2 of ``predict``, for outcomes of shape (n,); people
+        without one do not count, and where nobody has one, it is NaN.
 
         It is computed from the data as they are: it is not private.  A search over parameters by
         such scores spends the budget once for each ``fit``, and leaks more by its choice.
@@ -154,13 +156,13 @@ class Estimator(ABC):
         return np.column_stack((1.0 - ones, ones))
 
     def _read(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
-        """Features and outcomes of ``fit``; nothing of this object changes where one is refused."""
+        """Features and outcomes of ``fit``; nothing changes here where one is refused."""
         if y is None:
             raise ArgumentError("y must be given: fit requires y to be passed", "y")
         features = table(X)
         outcomes = column(y, len(features))
         self._check()
-        if words := changes(self, features, outcomes).words():
+        if words := changes(self, features, outcomes).words(self):
             _LOGGER.warning("%s: %s (docs/tables.md)", type(self).__name__, words)
         return features, outcomes
 
@@ -175,10 +177,48 @@ class Estimator(ABC):
     def _check(self) -> None:
         """Refuse arguments that are out of range, or do not fit together."""
 
-    def _learnt(self) -> np.ndarray:
-        if not hasattr(self, "coef_"):
-            raise _not_fitted("there is no estimate yet: call fit first")
-        return self.coef_
+    def _check_given(self, check: Callable[..., Any], names: str, low: float, high: float) -> None:
+        """Check those of these arguments that are given; None stands for what suits others."""
+        for name in names.split():
+            if getattr(self, name) is not None:
+                check(name, getattr(self, name), low, high)
+
+    def _learnt(self) -> None:
+        if hasattr(self, "coef_"):
+            return
+        kind: Any = DPBanditsError
+        if loaded := sys.modules.get("sklearn.exceptions"):  # which has an error of its own
+            kind = type("NotFittedError", (DPBanditsError, loaded.NotFittedError), {})
+        raise kind("there is no estimate yet: call fit first")
+
+    @property
+    def _step(self) -> float:
+        """The grid, by default in proportion to the features."""
+        return default_grid((0.0, self.context_bound)) if self.grid is None else self.grid
+
+    @property
+    def _rounded(self) -> float:
+        """The grid of secure noise; 0 for none."""
+        return self._step if self.budget is not None and self.noise == "secure" else 0.0
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """Between which multiples of the grid every number of a record lies."""
+        return record_range(self.context_bound, self.hessian_weight, self._step)
+
+    def _source(self) -> NoiseSource:
+        return noise_source(
+            self.noise, self.seed, grid=self._step, reward_range=self._ends, device=self._is_local
+        )
+
+    def _source_for(self, people: int) -> NoiseSource | None:
+        """The noise on sums over so many people; None without a budget."""
+        source = self._source() if self.budget is not None else None
+        if source is not None and people > source.most_records and not self._is_local:
+            raise ArgumentError(
+                f"grid must be coarser for {people} people, got {self._step!r}", "grid"
+            )
+        return source
 
     def _score(self, bounded: bool = True) -> Score:
         """The sums, from arguments that are checked on the way."""
@@ -199,38 +239,25 @@ class Estimator(ABC):
 
 
 class Changes(NamedTuple):
-    """What ``fit`` does to data, for the operator alone.
+    """What ``fit`` does to data, for the operator alone."""
 
-    Attributes:
-        people: n.
-        zeroed: cells of features that count as 0.
-        empty: features of which that holds for everybody.
-        scaled: people whose features are longer than ``context_bound``.
-        context_bound: of the model.
-        unanswered: people without an outcome.
-        clipped: outcomes outside of ``outcome_range``.
-        outcome_range: of the model.
-    """
+    people: int  # n
+    zeroed: int  # cells of features that count as 0
+    empty: int  # features of which that holds for everybody
+    scaled: int  # people whose features are longer than ``context_bound``
+    unanswered: int  # people without an outcome
+    clipped: int  # outcomes outside of ``outcome_range``
 
-    people: int
-    zeroed: int
-    empty: int
-    scaled: int
-    context_bound: float
-    unanswered: int
-    clipped: int
-    outcome_range: tuple[float, float]
-
-    def words(self) -> str:
+    def words(self, model: Estimator) -> str:
         """Counts that are not 0, in a sentence; empty where all are."""
         if not any((self.zeroed, self.scaled, self.unanswered, self.clipped)):
             return ""
-        lo, hi = self.outcome_range
+        lo, hi = model.outcome_range
         said = {
             f"{self.zeroed:,} cells are no numbers and count as 0": self.zeroed,
             f"{self.empty:,} columns hold no number": self.empty,
             f"the features of {self.scaled:,} people are longer than"
-            f" context_bound={self.context_bound:g} and were scaled to it": self.scaled,
+            f" context_bound={model.context_bound:g} and were scaled to it": self.scaled,
             f"{self.unanswered:,} people have no outcome and add nothing": self.unanswered,
             f"{self.clipped:,} outcomes lie outside of outcome_range=({lo:g}, {hi:g}) and were"
             " clipped to it": self.clipped,
@@ -253,24 +280,13 @@ def changes(model: Estimator, features: np.ndarray, outcomes: np.ndarray) -> Cha
         zeroed=int(np.count_nonzero(replaced)),
         empty=int(np.count_nonzero(replaced.all(axis=0))) if odd.size == len(outcomes) else 0,
         scaled=int(np.count_nonzero(squares > model.context_bound**2 * (1.0 + 1e-9))),
-        context_bound=model.context_bound,
         unanswered=int(np.count_nonzero(np.isnan(outcomes))),
         clipped=int(np.count_nonzero((outcomes < lo) | (outcomes > hi))),
-        outcome_range=(lo, hi),
     )
 
 
 class _NoProbabilities(DPBanditsError, AttributeError):
     """What ``hasattr`` takes for an answer."""
-
-
-def _not_fitted(message: str) -> DPBanditsError:
-    """The error of an estimator without an estimate; scikit-learn's own where that is loaded."""
-    loaded = sys.modules.get("sklearn.exceptions")
-    if loaded is None:
-        return DPBanditsError(message)
-    kind = type("NotFittedError", (DPBanditsError, loaded.NotFittedError), {})
-    return kind(message)
 
 
 def table(given: Any, manner: Manner = manners.PRIVATE) -> np.ndarray:
@@ -289,11 +305,7 @@ def table(given: Any, manner: Manner = manners.PRIVATE) -> np.ndarray:
 
 
 def column(given: Any, people: int) -> np.ndarray:
-    """Outcomes as an (n,) array, likewise.
-
-    Raises:
-        ArgumentError: there is not one for each row of the features.
-    """
+    """Outcomes as an (n,) array, likewise, one for each row of the features."""
     return np.ascontiguousarray(tables.flat("y", given, manners.PRIVATE, rows=people))
 
 
@@ -303,13 +315,3 @@ def names_of(given: Any) -> np.ndarray | None:
     if names is None or not all(isinstance(name, str) for name in names):
         return None
     return np.array(list(names), dtype=object)
-
-
-def positive_or_none(name: str, value: Any) -> float | None:
-    """A positive number, or None where it follows from other arguments."""
-    return None if value is None else real(name, value, 0.0, 1e100)
-
-
-def count_or_none(name: str, value: Any, most: int) -> int | None:
-    """A whole number of at least 1, likewise."""
-    return None if value is None else integer(name, value, 1, most)

@@ -23,8 +23,6 @@ from ..validation import choice, real
 _POINTS = 2001  # of an interval on which a link is checked
 _STEP = 1e-5  # of its difference quotients
 _SLACK = 1e-6
-# Of a built-in link: beyond it slopes are below 1e-30, or curves no numbers.
-_FARTHEST = {"identity": 1e12, "logistic": 60.0, "probit": 8.0}
 
 
 @kernel
@@ -33,7 +31,8 @@ def _identity(t: float) -> float:
 
 
 @kernel
-def _one(t: float) -> float:
+def one(t: float) -> float:
+    """A slope, or a weight, that is 1 everywhere."""
     return 1.0
 
 
@@ -139,13 +138,13 @@ class Link:
         return Conditioning(reach, least, largest, 1.01 * float(curves.max()))
 
 
-# Their slopes are largest at 0 and fall to both sides.
-EXACT = ("identity", "logistic", "probit")
+# Beyond the farthest of these slopes are below 1e-30, or curves no numbers.
 _LINKS = {
-    "identity": Link("identity", _identity, _one, _FARTHEST["identity"]),
-    "logistic": Link("logistic", _logistic, _logistic_slope, _FARTHEST["logistic"]),
-    "probit": Link("probit", _probit, _probit_slope, _FARTHEST["probit"]),
+    "identity": Link("identity", _identity, one, 1e12),
+    "logistic": Link("logistic", _logistic, _logistic_slope, 60.0),
+    "probit": Link("probit", _probit, _probit_slope, 8.0),
 }
+EXACT = tuple(_LINKS)  # slopes are largest at 0 and fall to both sides
 
 
 def link_of(name: str) -> Link:

@@ -2,14 +2,12 @@
 
 People are split into batches by their number, which is public.  For each batch the curator picks a
 channel, which follows from past reports alone: a parameter theta, and the noise.  A device turns
-the features and the outcome of its person into one report, [r x ; v svec(h x x^T)] at theta plus
-noise for the whole budget, and the curator is given nothing else: ``Curator`` has no argument
-through which data could come.
+features and outcome of its person into one report, [r x ; v svec(h x x^T)] at theta plus noise for
+the whole budget, and ``Curator`` has no argument through which other data could come.
 
-So each report is (epsilon, delta)-DP, or what the budget says, in the data of its person, whatever
-the others reported: the channel is chosen before it, and differs in theta only (local privacy with
-sequential interaction, Duchi, Jordan & Wainwright 2013).  The sensitivity is that of two records
-that differ in everything: see ``scores``.
+So each report keeps the budget in the data of its person, whatever the others reported: the channel
+is chosen before it, and differs in theta only (local privacy with sequential interaction, Duchi,
+Jordan & Wainwright 2013).  Sensitivity: two records that differ in everything, see ``scores``.
 
 The first batch is a pilot: it finds the point at which the others linearise, and is left out of
 the estimate, unless noise is larger than what it may have got wrong.  With the identity link
@@ -26,29 +24,19 @@ from typing import Any, Self
 import numpy as np
 
 from ..errors import ArgumentError, DPBanditsError
-from ..privacy import Budget, Guarantee, Ledger
+from ..privacy import Budget, Guarantee
 from ..privacy.channels import OPEN, Calibration, Channel
 from ..privacy.continual import smat
-from ..privacy.grids import default_grid
-from ..privacy.ledger import empty_arrays
-from ..privacy.noise import NoiseSource
 from ..privacy.randomiser import VectorRandomiser
-from ..privacy.sources import noise_source
 from ..tables import as_numbers, entries, nested
 from ..validation import choice, integer, real
-from .estimator import (
-    TYPES_ARE_PUBLIC,
-    Estimator,
-    count_or_none,
-    positive_or_none,
-)
+from .estimator import MOST, TYPES_ARE_PUBLIC, Estimator
 from .intervals import coefficient_intervals
 from .scores import Score, record_range, statistic_size
-from .spending import Spending, record_release
+from .spending import Line, Spending
 from .steps import Release, bending, newton_step
 
 _MOST_BATCHES = 100
-_MOST_REPORTED = 1e100
 _PILOT = 0.25  # share of the people in the first of two batches
 _HESSIAN_WEIGHT = 0.5
 _PROOF = "dpbandits.glm.local, sensitivity in dpbandits.glm.scores (docs/glm-estimation.md)"
@@ -69,9 +57,8 @@ class Report:
 
 @dataclass(frozen=True)
 class LocalChannel:
-    """What every device of a batch runs; public, and the same for all of them.
-
-    ``Curator.channel()`` makes it; it can be pickled and sent.
+    """What every device of a batch runs: public, and made by ``Curator.channel()``; it can be
+    pickled and sent.
 
     Attributes:
         batch: its number, from 0.
@@ -101,14 +88,13 @@ class LocalChannel:
         return self.grid if self.noise == "secure" else 0.0
 
     def device(self, person: int = 0) -> LocalDevice:
-        """The device of one person; with simulated noise each number has noise of its own."""
+        """The device of one person; each number has simulated noise of its own."""
         return LocalDevice(self, person)
 
     def record(self, features: np.ndarray, outcomes: np.ndarray) -> np.ndarray:
         """The sum of the records of some people; private."""
-        return self.score.add_up(
-            features, outcomes, self.theta, weight=self.weight, grid=self._grid
-        )
+        score, weight, grid = self.score, self.weight, self._grid
+        return score.add_up(features, outcomes, self.theta, weight=weight, grid=grid)
 
 
 class LocalDevice:
@@ -120,9 +106,8 @@ class LocalDevice:
 
     def __init__(self, channel: LocalChannel, person: int = 0) -> None:
         self._channel, self._sent = channel, False
-        score = channel.score
-        bound = score.context_bound
-        hessian_weight = channel.weight * score.largest_weight * bound
+        bound = channel.score.context_bound
+        hessian_weight = channel.weight * channel.score.largest_weight * bound
         self._randomise: Any = np.array
         if channel.noise_channel.family != OPEN:
             self._randomise = VectorRandomiser(
@@ -144,9 +129,7 @@ class LocalDevice:
             DPBanditsError: this device has reported: another report would cost its person as much
                 again.
         """
-        d = self._channel.theta.size
-        # Whatever features and an outcome are, there is a report: silence would tell.
-        vector = nested([x], 2)
+        d, vector = self._channel.theta.size, nested([x], 2)
         features = np.zeros((1, d)) if vector is None else vector.values
         if features.shape != (1, d) or getattr(x, "ndim", 1) > 1:
             raise ArgumentError(f"x must have shape ({d},)", "x")
@@ -169,9 +152,8 @@ class Curator:
 
     def __init__(self, model: LocalGLM, sizes: list[int], dimension: int) -> None:
         self.sizes, self.estimate = sizes, np.zeros(dimension)
-        self._model, self._score = model, model._score(bounded=model.budget is not None)
-        self._noise_channel = model._spending().channels[0]
-        score = self._score
+        self._model, self._noise_channel = model, model._spending().channels[0]
+        self._score = score = model._score(bounded=model.budget is not None)
         self._weight = model.hessian_weight / (score.largest_weight * score.context_bound)
         self._total = np.zeros(statistic_size(dimension))
         self._received = 0
@@ -196,29 +178,21 @@ class Curator:
         if self.is_over:
             raise DPBanditsError("all batches are over")
         model = self._model
-        return LocalChannel(
-            self.batch,
-            self.estimate.copy(),
-            self._score,
-            self._weight,
-            self._noise_channel,
-            model.noise,
-            model._step,
-            model.seed,
-        )
+        public = self.batch, self.estimate.copy(), self._score, self._weight, self._noise_channel
+        return LocalChannel(*public, model.noise, model._step, model.seed)
 
     def receive(self, report: Report) -> None:
-        """Take in a report; the last one of a batch makes the next channel.
+        """Take in a report of the open batch, whose last one makes the next channel.
 
         Raises:
-            ArgumentError: it is none, or that of another batch.
+            ArgumentError: it is another one, or none.
         """
         if not isinstance(report, Report) or report.batch != self.batch or self.is_over:
             raise ArgumentError("report must be one of the open batch", "report")
         values = as_numbers(report.values)
-        if values.shape != self._total.shape or not np.all(np.abs(values) <= _MOST_REPORTED):
+        if values.shape != self._total.shape or not np.all(np.abs(values) <= MOST):
             raise ArgumentError(
-                f"report must hold {self._total.size} numbers within {_MOST_REPORTED:g}", "report"
+                f"report must hold {self._total.size} numbers within {MOST:g}", "report"
             )
         self.receive_sum(values, 1)
 
@@ -242,15 +216,9 @@ class Curator:
         noise_channel, std = channel.noise_channel, 0.0
         if noise_channel.family != OPEN:
             std = noise_channel.scale(channel.sensitivity) * math.sqrt(self._received)
-        self._releases.append(
-            Release(
-                channel.theta,
-                self._total[:d].copy(),
-                std,
-                smat(self._total[d:]) / self._weight,
-                std / self._weight,
-            )
-        )
+        gradient, curvature = self._total[:d].copy(), smat(self._total[d:]) / self._weight
+        release = Release(channel.theta, gradient, std, curvature, std / self._weight)
+        self._releases.append(release)
         self._total[:], self._received = 0.0, 0
         self.estimate = newton_step(self._used(), self._model.parameter_bound, self._model.ridge)
 
@@ -295,15 +263,14 @@ class LocalGLM(Estimator):
 
     ``curator`` is what runs where reports arrive, its ``channel().device().report(x, y)`` what runs
     where data are.  ``fit`` plays all parts on one machine.  Where ``PrivateGLM`` adds noise once,
-    here everybody does, so that it takes very many people.
+    here everybody does: it takes very many people.
 
     Args:
-        link, outcome_range, context_bound, parameter_bound, ridge: as for ``PrivateGLM``.
-        calibration, noise, grid, seed, outcome_variance: as for ``PrivateGLM``.
+        link, outcome_range, context_bound, parameter_bound, ridge, hessian_weight, calibration,
+            noise, grid, seed, outcome_variance: as for ``PrivateGLM``.
         budget: of any notion but ``PureDP``: of each report; None for no noise.
         batches: how many; a person is in one of them.  Default: 1 with the identity link, else 2,
             the first with a quarter of the people.  More than 2 have equal sizes.
-        hessian_weight: as for ``PrivateGLM``; noise on curvatures matters more here.
 
     Attributes:
         coef_: (d,) the estimate, after ``fit``.
@@ -324,7 +291,7 @@ class LocalGLM(Estimator):
         (True, (2,))
     """
 
-    ledger: Ledger
+    _is_local = True
 
     def __init__(
         self,
@@ -353,34 +320,15 @@ class LocalGLM(Estimator):
 
     def _check(self) -> None:
         choice("calibration", self.calibration, ("exact", "paper"))
-        count_or_none("batches", self.batches, _MOST_BATCHES)
+        self._check_given(integer, "batches", 1, _MOST_BATCHES)
         real("hessian_weight", self.hessian_weight, 1e-3, 1e3)
-        positive_or_none("ridge", self.ridge)
-        positive_or_none("outcome_variance", self.outcome_variance)
+        self._check_given(real, "ridge outcome_variance", 0.0, MOST)
         self._score()
         self._source()
         self._spending()
 
-    @property
-    def _step(self) -> float:
-        """The grid, by default in proportion to the features."""
-        return default_grid((0.0, self.context_bound)) if self.grid is None else self.grid
-
-    def _source(self) -> NoiseSource:
-        return noise_source(
-            self.noise,
-            self.seed,
-            grid=self._step,
-            reward_range=record_range(self.context_bound, self.hessian_weight, self._step),
-            device=True,
-        )
-
     def _spending(self) -> Spending:
-        return Spending.of(
-            self.budget,
-            [1.0],
-            calibration=self.calibration,
-        )
+        return Spending.of(self.budget, [1.0], calibration=self.calibration)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -398,8 +346,7 @@ class LocalGLM(Estimator):
             "devices and curator are apart, as `channel`, `report` and `receive` are; whoever calls"
             " `fit` plays all of them, and sees all data",
         ]
-        spending = self._spending()
-        return spending.guarantee(self._source(), assumed, _PROOF, trust_model="local")
+        return self._spending().guarantee(self._source(), assumed, _PROOF, local=True)
 
     def accepts(self, channel: LocalChannel) -> bool:
         """Whether a channel that a curator sent is one of this model: for a device, which makes the
@@ -407,8 +354,7 @@ class LocalGLM(Estimator):
         """
         expected = self.curator(_MOST_BATCHES, max(channel.theta.size, 1)).channel()
         same = replace(expected, batch=channel.batch, theta=channel.theta) == channel
-        length = float(np.linalg.norm(channel.theta))
-        return same and length <= self.parameter_bound * (1.0 + 1e-9)
+        return same and bool(np.linalg.norm(channel.theta) <= self.parameter_bound * (1.0 + 1e-9))
 
     def curator(self, people: int, dimension: int) -> Curator:
         """The side where reports arrive, for so many people with features of shape (dimension,).
@@ -421,13 +367,10 @@ class LocalGLM(Estimator):
         batches = min(batches, people) if self.batches is None else batches
         if people < batches:
             raise ArgumentError(f"people must be at least {batches}, got {people}", "people")
+        ends = np.linspace(0, people, batches + 1).round().astype(int)
         if batches == 2:
-            first = max(1, round(_PILOT * people))
-            sizes = [first, people - first]
-        else:
-            ends = np.linspace(0, people, batches + 1).round().astype(int)
-            sizes = np.diff(ends).tolist()
-        return Curator(self, sizes, integer("dimension", dimension, 1))
+            ends[1] = max(1, round(_PILOT * people))
+        return Curator(self, np.diff(ends).tolist(), integer("dimension", dimension, 1))
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Play the protocol for features of shape (n, d) and outcomes of shape (n,).
@@ -440,8 +383,8 @@ class LocalGLM(Estimator):
         """
         features, outcomes = self._read(X, y)
         curator = self.curator(*features.shape)
-        spending, size = self._spending(), statistic_size(features.shape[1])
-        arrays, first, source = empty_arrays(len(curator.sizes)), 0, self._source()
+        size, first, source = statistic_size(features.shape[1]), 0, self._source()
+        lines: list[Line] = []
         rng = source.generator("reports")
         for people in curator.sizes:
             channel, batch = curator.channel(), slice(first, first + people)
@@ -456,20 +399,19 @@ class LocalGLM(Estimator):
                 records = channel.record(features[batch], outcomes[batch])
                 source.add_noise(noise, scale, records, total, rng)
                 curator.receive_sum(total, people)
-            span = (first, first + people - 1)
-            record_release(arrays, span, channel.noise_channel, channel.sensitivity, size * people)
+            span, moved = (first, first + people - 1), channel.sensitivity
+            lines.append((span, channel.noise_channel, moved, size * people))
             first += people
         self.coef_ = curator.estimate
         self._note_columns(X, features.shape[1])
-        self.ledger, self._curator = Ledger(arrays, spending.meter), curator
+        self.ledger, self._curator = self._spending().ledger(lines), curator
         return self
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Intervals for each coefficient, shape (d, 2), see ``PrivateGLM``.
+        """Intervals for each coefficient, shape (d, 2), as those of ``PrivateGLM``.
 
         Raises:
-            ArgumentError: the level is outside of (0, 1).
-            DPBanditsError: there is no estimate yet.
+            ArgumentError, DPBanditsError: as there.
         """
         self._learnt()
         return self._curator.confidence_intervals(level)

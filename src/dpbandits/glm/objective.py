@@ -33,9 +33,8 @@ theta*| <= tau / lambda by strong convexity.  Given theta*, which tells b, theta
 the data alone that any two data sets move by at most 2 tau / lambda; normal noise of standard
 deviation q makes it another (2 tau / (lambda q))-GDP, composed adaptively.  The number of Newton
 steps is fixed; those that do not halve the gradient are taken back, and damped as Sun & Tran-Dinh
-(2019) do for nu = 2.  Should
-the gradient be longer than tau all the same, the answer is zero plus noise, and the bound is not
-proved for this event: an assumption, which the guarantee names.
+(2019) do for nu = 2.  Should the gradient be longer than tau all the same, the answer is zero plus
+noise, and the bound is not proved for this event: an assumption, which the guarantee names.
 
 **Conditions.**  A convex loss with bounded residuals and curvatures *everywhere*, because theta* is
 not confined to a ball: of the links here the logistic one alone has it.  Squares have no bounded
@@ -46,7 +45,7 @@ the third term is Delta sqrt(2 / pi) / s.  Discrete noise has no density.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -77,21 +76,13 @@ def renyi_divergence(order: np.ndarray, ratio: float, determinant: float) -> np.
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """Its noise for a budget.
+    """Its noise for a budget."""
 
-    Attributes:
-        budget: what both releases spend together.
-        score: with efficient weights; its sums are the derivatives of the loss.
-        ridge: lambda.
-        std: s, of the linear term.
-        output_mu: of the noise on the answer.
-    """
-
-    budget: ApproxDP
-    score: Score
-    ridge: float
-    std: float
-    output_mu: float
+    budget: ApproxDP  # what both releases spend together
+    score: Score  # with efficient weights; its sums are the derivatives of the loss
+    ridge: float  # lambda
+    std: float  # s, of the linear term
+    output_mu: float  # of the noise on the answer
 
     @classmethod
     def calibrated(
@@ -122,11 +113,8 @@ class ObjectivePerturbation:
             divergence = renyi_divergence(_ORDERS, 1.0 / inverse_ratio, determinant)
             divergence = divergence + 0.5 * _ORDERS * output_mu**2
             # Canonne, Kamath & Steinke (2020), Proposition 12
-            epsilons = (
-                divergence
-                + np.log1p(-1.0 / _ORDERS)
-                - np.log(budget.delta * _ORDERS) / (_ORDERS - 1.0)
-            )
+            epsilons = divergence + np.log1p(-1.0 / _ORDERS)
+            epsilons = epsilons - np.log(budget.delta * _ORDERS) / (_ORDERS - 1.0)
             return budget.epsilon - float(epsilons.min())
 
         if determinant >= budget.epsilon or not excess(1e9) > 0.0:
@@ -136,10 +124,7 @@ class ObjectivePerturbation:
         lo, hi = score.outcome_range
         delta = 2.0 * max(hi, 1.0 - lo) * score.context_bound
         std = delta * solve_up(excess, 1e-3, 1.0) * (1.0 + 1e-9)
-        efficient = Score(
-            score.link, score.outcome_range, score.context_bound, score.parameter_bound, False
-        )
-        return cls(budget, efficient, ridge, std, output_mu)
+        return cls(budget, replace(score, bounded=False), ridge, std, output_mu)
 
     def guarantee(self, source: NoiseSource, assumptions: list[str], proof: str) -> Guarantee:
         """What holds for the answer."""
@@ -161,14 +146,11 @@ class ObjectivePerturbation:
         found = self._minimise(features, outcomes, tilt, tolerance)
         std = 2.0 * tolerance / (self.ridge * self.output_mu)
         source.add_noise(channel, std, found, output, rng)
-        length = float(np.linalg.norm(output))
         bound = self.score.parameter_bound
-        certified = Certified.calibrated(self.budget)
-        spending = Spending.of(self.budget, [1.0])
-        whole = Spending(self.budget, (certified,), self.budget, spending.meter)
-        return output * min(1.0, bound / max(length, bound)), whole.ledger(
-            len(outcomes), [2.0 * self.score.context_bound], 2 * d
-        )
+        estimate = output * min(1.0, bound / max(float(np.linalg.norm(output)), bound))
+        certified, everybody = Certified.calibrated(self.budget), (0, len(outcomes) - 1)
+        line = everybody, certified, 2.0 * self.score.context_bound, 2 * d
+        return estimate, Spending.of(self.budget, [1.0]).ledger([line])
 
     def _minimise(
         self, features: np.ndarray, outcomes: np.ndarray, tilt: np.ndarray, tolerance: float

@@ -83,18 +83,11 @@ def replacement_sensitivity(
     weight: float = 1.0,
     square: str = "none",
 ) -> float | None:
-    """D for records that are looked at from points within a bound.
+    """D for features of at most ``length`` l and points of at most ``parameter`` S; None for links
+    that users have registered, because nothing proves that their means rise.
 
-    Args:
-        link: nu.
-        outcome_range: (lo, hi), to which outcomes are clipped.
-        length: l, a bound on features.
-        parameter: S, a bound on points.
-        weight: w.
-        square: the second block, with h "slope" for nu'(t), "one" for 1, or "none" without one.
-
-    Returns:
-        None for links that users have registered: nothing proves that their means rise.
+    ``weight`` is w, and ``square`` says what h is in the second block: "slope", nu'(t), or "one";
+    with "none" there is no such block.
 
     >>> from dpbandits.glm.links import link_of
     >>> logistic = link_of("logistic")
@@ -118,27 +111,17 @@ def replacement_sensitivity(
     scale = max(float(np.abs(residuals).max()), float(largest.max()))
     if scale == 0.0:
         return 0.0
-    path = _Path(
-        angles,
-        residuals / scale,
-        _levels(least / scale, np.minimum),
-        _levels(largest / scale, np.maximum),
-    )
+    slopes = _levels(least / scale, np.minimum), _levels(largest / scale, np.maximum)
+    path = _Path(angles, residuals / scale, *slopes)
     return scale * math.sqrt(_largest(path)) * _UP
 
 
 class _Path(NamedTuple):
-    """What records may be along the angles between features and point.
+    """What records may be along the angles between features and point."""
 
-    Attributes:
-        angles: (n + 1,) points, from 0 to pi.
-        residuals: (2, n + 1) u_lo and u_hi there, which fall, times l.
-        least, largest: of h l^2 on each cell, for 1, 2, 4, ..., n cells.
-    """
-
-    angles: np.ndarray
-    residuals: np.ndarray
-    least: list[np.ndarray]
+    angles: np.ndarray  # (n + 1,) points, from 0 to pi
+    residuals: np.ndarray  # (2, n + 1) u_lo and u_hi there, which fall, times l
+    least: list[np.ndarray]  # h l^2 on each cell, for 1, 2, 4, ..., n cells
     largest: list[np.ndarray]
 
 
@@ -194,20 +177,13 @@ def _bounds(one: _Side, other: _Side) -> np.ndarray:
     """Upper bounds on D^2 in each pair of cells."""
     low, high = _cosines(*one.angles, *other.angles)
     found = np.zeros(low.size)
-    ends = itertools.product(one.residuals, other.residuals, one.slopes, other.slopes)
-    for u, v, h, k in ends:
-        found = np.maximum(found, _moved(u, v, h, k, low, high))
+    for u, v, h, k in itertools.product(one.residuals, other.residuals, one.slopes, other.slopes):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best = np.where(h * k > 0.0, -u * v / (2.0 * h * k), np.where(u * v > 0.0, -1.0, 1.0))
+        cosine = np.clip(best, low, high)  # of the largest D^2
+        moved = u * u + v * v + h * h + k * k - 2.0 * cosine * (u * v + h * k * cosine)
+        found = np.maximum(found, moved)
     return found
-
-
-def _moved(
-    u: np.ndarray, v: np.ndarray, h: np.ndarray, k: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> np.ndarray:
-    """The largest D^2 over cosines in an interval."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        best = np.where(h * k > 0.0, -u * v / (2.0 * h * k), np.where(u * v > 0.0, -1.0, 1.0))
-    cosine = np.clip(best, low, high)
-    return np.asarray(u * u + v * v + h * h + k * k - 2.0 * cosine * (u * v + h * k * cosine))
 
 
 def _cosines(

@@ -57,7 +57,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernel import Kernel, Matrix, Vector, bind, entry, kernel, unbound
-from .links import Link, cut, link_of
+from .links import Link, cut, link_of, one
 
 _POINTS = 2001
 _UP = 1.0 + 1e-12  # outweighs the rounding of lengths
@@ -66,11 +66,6 @@ _ROOT = math.sqrt(2.0)
 _TINY = 1e-300
 
 mean = omega = slope = unbound
-
-
-@kernel
-def _one(t: float) -> float:
-    return 1.0
 
 
 @kernel
@@ -156,7 +151,7 @@ def _check_reach(link: Link, reach: float) -> None:
     link.conditioning(reach)
 
 
-class _Path(NamedTuple):
+class Path(NamedTuple):
     """What a link does on points of an interval."""
 
     mean: np.ndarray
@@ -167,14 +162,14 @@ class _Path(NamedTuple):
 @lru_cache
 def _path(
     link: Link, outcome_range: tuple[float, float], reach: float, omega: Kernel | None
-) -> _Path:
+) -> Path:
     """Without ``omega`` of bounded weights."""
     (lo, hi), points = outcome_range, np.linspace(-reach, reach, _POINTS).tolist()
     mean = np.array([link.mean(t) for t in points])
     slope = np.array([link.slope(t) for t in points])
     if omega is None:
-        return _Path(mean, slope, slope / np.maximum(mean - lo, hi - mean))
-    return _Path(mean, slope, slope * np.array([omega(t) for t in points]))
+        return Path(mean, slope, slope / np.maximum(mean - lo, hi - mean))
+    return Path(mean, slope, slope * np.array([omega(t) for t in points]))
 
 
 def statistic_size(dimension: int) -> int:
@@ -206,23 +201,15 @@ def joint_sensitivity(gradient: float, curvature: float) -> float:
 class Score:
     """The residuals and weights of a link, with all bounds that noise rests on.
 
-    Attributes:
-        link: the name of the link.
-        outcome_range: (lo, hi); outcomes are clipped to it.
-        context_bound: l; features are scaled to it.
-        parameter_bound: |theta| is at most that.
-        bounded: whether residuals are at most 1; otherwise weights are efficient, and residuals
-            have no bound.
-
     Raises:
         ArgumentError: the link is not made for so wide an interval.
     """
 
-    link: str
-    outcome_range: tuple[float, float]
-    context_bound: float
-    parameter_bound: float
-    bounded: bool = True
+    link: str  # its name
+    outcome_range: tuple[float, float]  # (lo, hi), to which outcomes are clipped
+    context_bound: float  # l, to which features are scaled
+    parameter_bound: float  # on |theta|
+    bounded: bool = True  # residuals are at most 1; else weights are efficient, without a bound
 
     def __post_init__(self) -> None:
         _check_reach(self._link, self.reach)
@@ -235,7 +222,7 @@ class Score:
     def _omega(self) -> Kernel:
         # elsewhere a variance of nu (1 - nu) makes no sense
         lo, hi = self.outcome_range
-        return _probit_omega if self.link == "probit" and lo >= 0.0 and hi <= 1.0 else _one
+        return _probit_omega if self.link == "probit" and lo >= 0.0 and hi <= 1.0 else one
 
     @property
     def reach(self) -> float:
@@ -250,26 +237,21 @@ class Score:
     @property
     def largest_weight(self) -> float:
         """W, on points of the interval; between them weights are cut to it."""
-        return float(self._path.weight.max())
-
-    @property
-    def bend(self) -> float:
-        """By what share h falls over the interval at most."""
-        weights = self._path.weight
-        return float(1.0 - weights.min() / weights.max())
+        return float(self.path.weight.max())
 
     def dispersion(self, outcome_variance: float | None) -> float:
         """The least number by which curvature times it bounds the covariance of the sums: the
         variance of an outcome is at most (nu - lo) (hi - nu), and at most what is given.
         """
-        (lo, hi), path = self.outcome_range, self._path
+        (lo, hi), path = self.outcome_range, self.path
         variance = np.maximum((path.mean - lo) * (hi - path.mean), 0.0)
         if outcome_variance is not None:
             variance = np.minimum(variance, outcome_variance)
         return float(np.max(variance * path.weight / path.slope**2))
 
     @property
-    def _path(self) -> _Path:
+    def path(self) -> Path:
+        """What the link does on points of the interval."""
         omega = None if self.bounded else self._omega
         return _path(self._link, self.outcome_range, self.reach, omega)
 
@@ -293,8 +275,7 @@ class Score:
         """The sum of f over people; private.  Without a ``weight`` its first block alone; not
         ``confined``, for any theta, where the link has bounds everywhere.
         """
-        size = statistic_size(theta.size) if weight > 0.0 else theta.size
-        statistic = np.zeros(size)
+        statistic = np.zeros(statistic_size(theta.size) if weight > 0.0 else theta.size)
         most, steepest = self.largest_residual, self.largest_weight
         reach = self.reach if confined and self.bounded else math.inf
         limits = np.array([*self.outcome_range, most, steepest, self.context_bound, reach])
@@ -305,8 +286,7 @@ class Score:
     def sensitivity(self, weight: float, *, dimension: int, grid: float = 0.0) -> float:
         """D, with what rounding to the grid adds."""
         size = statistic_size(dimension) if weight > 0.0 else dimension
-        reach = self.context_bound
-        exact = joint_sensitivity(
-            self.largest_residual * reach, weight * self.largest_weight * reach * reach
-        )
+        length = self.context_bound
+        curvature = weight * self.largest_weight * length * length
+        exact = joint_sensitivity(self.largest_residual * length, curvature)
         return exact * _UP + grid * math.sqrt(size)

@@ -16,36 +16,28 @@ from ..errors import ArgumentError
 from ..privacy import accounting
 from ..privacy.budgets import ApproxDP, Budget
 from ..privacy.channels import Calibration, Channel, Gaussian, Open
-from ..privacy.guarantees import Guarantee, TrustModel
-from ..privacy.ledger import WHOLE, Ledger, LedgerArrays, Meter, empty_arrays, write
+from ..privacy.guarantees import Guarantee
+from ..privacy.ledger import WHOLE, Ledger, Meter, empty_arrays, write
 from ..privacy.noise import NoiseSource
+
+# A release: of which people, first and last, its channel, sensitivity, and scalar draws of noise.
+Line = tuple[tuple[int, int], Channel, float, int]
 
 _NARROWEST, _WIDEST = 1e-100, 1e100  # multipliers whose squares are numbers
 
 
 @dataclass(frozen=True)
 class Spending:
-    """The channels of all releases, and what they cost together.
+    """The channels of all releases, and what they cost together."""
 
-    Attributes:
-        budget: what was asked for; None for no noise.
-        channels: of the releases, in order.
-        holds: what they really spend; None where nothing holds.
-        meter: by which a ledger counts it.
-    """
-
-    budget: Budget | None
-    channels: tuple[Channel, ...]
-    holds: Budget | None
-    meter: Meter | None
+    budget: Budget | None  # what was asked for
+    channels: tuple[Channel, ...]  # of the releases, in order
+    holds: Budget | None  # what they really spend; None where nothing holds
+    meter: Meter | None  # by which a ledger counts it
 
     @classmethod
     def of(
-        cls,
-        budget: Budget | None,
-        shares: Sequence[float],
-        *,
-        calibration: Calibration = "exact",
+        cls, budget: Budget | None, shares: Sequence[float], *, calibration: Calibration = "exact"
     ) -> Spending:
         """The shares of a budget, each a release; they add up to 1.
 
@@ -64,10 +56,10 @@ class Spending:
             else:
                 whole = Gaussian.calibrated(budget).multiplier
                 multipliers = [whole / math.sqrt(share) for share in shares]
-        except ArithmeticError as error:
-            raise _too_extreme(budget) from error
+        except ArithmeticError:
+            multipliers = [math.inf]
         if not all(_NARROWEST <= multiplier <= _WIDEST for multiplier in multipliers):
-            raise _too_extreme(budget)
+            raise ArgumentError(f"budget must be less extreme, got {budget!r}", "budget")
         channels = tuple(Gaussian(multiplier) for multiplier in multipliers)
         if not published:
             return cls(budget, channels, budget, Meter.of(budget))
@@ -78,20 +70,15 @@ class Spending:
         total = sum(channel.cost(meter.currency) for channel in channels)
         return cls(budget, channels, holds, replace(meter, limit=total))
 
-    def ledger(self, people: int, sensitivities: Sequence[float], draws: int) -> Ledger:
-        """The ledger of releases with these sensitivities, each of all people."""
-        arrays = empty_arrays(max(1, len(sensitivities)))
-        for channel, sensitivity in zip(self.channels, sensitivities, strict=False):
-            record_release(arrays, (0, people - 1), channel, sensitivity, draws)
+    def ledger(self, releases: Sequence[Line]) -> Ledger:
+        """The ledger of these releases."""
+        arrays = empty_arrays(max(1, len(releases)))
+        for (first, last), channel, moved, draws in releases:
+            write(arrays, first, last, WHOLE, channel.family, moved, channel.multiplier, draws)
         return Ledger(arrays, self.meter)
 
     def guarantee(
-        self,
-        source: NoiseSource,
-        assumptions: Sequence[str],
-        proof: str,
-        *,
-        trust_model: TrustModel = "central",
+        self, source: NoiseSource, assumptions: Sequence[str], proof: str, *, local: bool = False
     ) -> Guarantee:
         """What the releases promise together."""
         private = self.budget is not None
@@ -108,7 +95,7 @@ class Spending:
         return Guarantee(
             holds=self.holds,
             asked=self.budget,
-            trust_model=trust_model if private else "none",
+            trust_model="none" if not private else "local" if local else "central",
             protects="features and outcomes",
             view="non-interactive",
             unit="person",
@@ -117,14 +104,6 @@ class Spending:
             caveats=tuple(caveats),
             simulated=private and not source.secure,
         )
-
-
-def record_release(
-    arrays: LedgerArrays, span: tuple[int, int], channel: Channel, sensitivity: float, draws: int
-) -> None:
-    """Add the line of one release, of the people first..last, to a ledger."""
-    first, last = span
-    write(arrays, first, last, WHOLE, channel.family, sensitivity, channel.multiplier, draws)
 
 
 def _published_multiplier(budget: ApproxDP, releases: int) -> float:
@@ -138,7 +117,3 @@ def _really(budget: ApproxDP, channels: Sequence[Channel]) -> ApproxDP | None:
     mu = math.sqrt(sum(channel.cost("gdp") for channel in channels))
     delta = accounting.gaussian_delta(budget.epsilon, mu)
     return ApproxDP(budget.epsilon, max(delta, math.ulp(0.0))) if delta < 1.0 else None
-
-
-def _too_extreme(budget: Budget) -> ArgumentError:
-    return ArgumentError(f"budget must be less extreme, got {budget!r}", "budget")

@@ -28,72 +28,50 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ..privacy.channels import OPEN, Channel
 from ..privacy.continual import smat
 from ..privacy.noise import NoiseSource
-from .quadratics import floored, minimise_in_ball
 from .scores import Score
+from .spending import Line
 
 
 @dataclass(frozen=True)
 class Release:
-    """Noisy sums at one parameter.
+    """Noisy sums at one parameter."""
 
-    Attributes:
-        theta: (d,) where they were taken.
-        gradient: (d,) with independent normal noise of standard deviation ``std``.
-        std: see there.
-        curvature: (d, d), with the noise of ``svec``.
-        curvature_std: of the noise on its diagonal.
-    """
-
-    theta: np.ndarray
-    gradient: np.ndarray
-    std: float
-    curvature: np.ndarray
-    curvature_std: float
+    theta: np.ndarray  # (d,) where they were taken
+    gradient: np.ndarray  # (d,)
+    std: float  # of its independent normal noise
+    curvature: np.ndarray  # (d, d), with the noise of ``svec``
+    curvature_std: float  # of the noise on its diagonal
 
     def times(self, factor: float) -> Release:
         """The same sums in other units."""
-        return Release(
-            self.theta,
-            factor * self.gradient,
-            factor * self.std,
-            factor * self.curvature,
-            factor * self.curvature_std,
-        )
+        theta, *sums = vars(self).values()
+        return Release(theta, *(factor * one for one in sums))
 
 
 @dataclass
 class People:
-    """The data of all people; private.
+    """The data of all people; private."""
 
-    Attributes:
-        features: (n, d).
-        outcomes: (n,).
-        score: what is summed up.
-        source: of noise; None for no noise.
-        sensitivities: of the releases so far.
-    """
-
-    features: np.ndarray
-    outcomes: np.ndarray
-    score: Score
-    source: NoiseSource | None
+    features: np.ndarray  # (n, d)
+    outcomes: np.ndarray  # (n,)
+    score: Score  # what is summed up
+    source: NoiseSource | None  # of noise
     grid: float
-    sensitivities: list[float] = field(default_factory=list)
+    releases: list[Line] = field(default_factory=list)  # so far
 
     def __post_init__(self) -> None:
         self._rng = self.source.generator("privacy") if self.source else None
 
     def release(self, theta: np.ndarray, channel: Channel, hessian_weight: float) -> Release:
-        """The noisy sums at theta.
-
-        ``hessian_weight`` is how far one person can move the curvatures, in units of how far she
-        moves the gradients.
+        """The noisy sums at theta; ``hessian_weight`` is how far one person can move the
+        curvatures, in units of how far she moves the gradients.
         """
         d, score = theta.size, self.score
         weight = hessian_weight / (score.largest_weight * score.context_bound)
@@ -104,13 +82,12 @@ class People:
         """The noisy sum of gradients at theta, shape (d,)."""
         return self._noisy(theta, channel, 0.0)[0]
 
-    def _noisy(
-        self, theta: np.ndarray, channel: Channel, weight: float
-    ) -> tuple[np.ndarray, float]:
+    def _noisy(self, theta: np.ndarray, channel: Channel, weight: float) -> tuple[Any, float]:
         """A release, and the standard deviation of its noise."""
         sums = self.score.add_up(self.features, self.outcomes, theta, weight=weight, grid=self.grid)
         sensitivity = self.score.sensitivity(weight, dimension=theta.size, grid=self.grid)
-        self.sensitivities.append(sensitivity)
+        draws = 0 if self.source is None else sums.size
+        self.releases.append(((0, len(self.outcomes) - 1), channel, sensitivity, draws))
         if self.source is None:
             return sums, 0.0
         noisy, std = np.empty_like(sums), channel.scale(sensitivity)
@@ -141,14 +118,9 @@ def averaged(releases: Sequence[Release], context_bound: float) -> list[Release]
     if last.std == 0.0:
         return [last]
     bent = [bending(release, last.theta, context_bound) for release in releases]
-    precisions = [
-        1.0 / (release.std**2 + off**2) for release, off in zip(releases, bent, strict=True)
-    ]
-    total = sum(precisions)
-    return [
-        release.times(precision / total)
-        for release, precision in zip(releases, precisions, strict=True)
-    ]
+    precisions = [1.0 / (one.std**2 + off**2) for one, off in zip(releases, bent, strict=True)]
+    shares = [precision / sum(precisions) for precision in precisions]
+    return [release.times(share) for release, share in zip(releases, shares, strict=True)]
 
 
 def bending(release: Release, theta: np.ndarray, context_bound: float) -> float:
@@ -169,15 +141,11 @@ def newton_step(releases: Sequence[Release], radius: float, ridge: float | None)
         moved += release.std**2 + 0.5 * release.curvature_std**2 * float(delta @ delta)
     curvature_std = math.sqrt(sum(release.curvature_std**2 for release in releases))
     together = Release(here, gradient, math.sqrt(moved), curvature, curvature_std)
-    matrix = floored(curvature, noise_floor(together))
+    # Half of what eigenvalues of the noise on H reach, sqrt(2 d) times its standard deviation.
+    matrix = floored(curvature, curvature_std * math.sqrt(0.5 * here.size))
     added = noise_ridge(together, radius) if ridge is None else ridge
     vector = matrix @ here - gradient
     return minimise_in_ball(matrix + added * np.eye(here.size), vector, radius)
-
-
-def noise_floor(release: Release) -> float:
-    """Half of what eigenvalues of the noise on H reach, sqrt(2 d) times its standard deviation."""
-    return release.curvature_std * math.sqrt(0.5 * release.theta.size)
 
 
 def noise_ridge(release: Release, radius: float) -> float:
@@ -190,12 +158,7 @@ def noise_ridge(release: Release, radius: float) -> float:
 
 
 def gradient_descent(
-    people: People,
-    channels: Sequence[Channel],
-    *,
-    radius: float,
-    ridge: float,
-    step_size: float,
+    people: People, channels: Sequence[Channel], *, radius: float, ridge: float, step_size: float
 ) -> np.ndarray:
     """The estimate, shape (d,), after one step for each channel; of their second half the mean."""
     theta = np.zeros(people.features.shape[1])
@@ -206,3 +169,51 @@ def gradient_descent(
         theta = theta * min(1.0, radius / max(float(np.linalg.norm(theta)), radius))
         path.append(theta)
     return theta if channels[0].family == OPEN else np.mean(path[len(path) // 2 :], axis=0)
+
+
+def minimise_in_ball(matrix: np.ndarray, vector: np.ndarray, radius: float) -> np.ndarray:
+    """The x of length at most ``radius`` with the least x^T A x / 2 - <b, x>, for a symmetric A =
+    ``matrix``, definite or not, and b = ``vector``.
+
+    It is (A + c I)^-1 b for the least c >= 0 that leaves no negative eigenvalue and is short enough
+    (More & Sorensen 1983).
+
+    >>> minimise_in_ball(np.diag([1.0, 4.0]), np.array([0.5, 0.5]), 1.0).tolist()
+    [0.5, 0.125]
+    >>> minimise_in_ball(np.diag([1.0, -1.0]), np.array([0.0, 1.0]), 2.0).round(6).tolist()
+    [0.0, 2.0]
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    turned = vectors.T @ vector
+    least = max(0.0, -float(values[0]))
+
+    def at(shift: float) -> np.ndarray:
+        shifted = values + shift
+        # Where neither pulls, any answer is as good.
+        return np.where(turned == 0.0, 0.0, turned / np.where(shifted > 0.0, shifted, np.inf))
+
+    def excess(shift: float) -> float:
+        return float(np.linalg.norm(at(shift))) - radius
+
+    if values[0] > 0.0 and excess(0.0) <= 0.0:
+        return vectors @ at(0.0)
+    from scipy.optimize import brentq  # takes as long to import as numba
+
+    length = float(np.linalg.norm(vector))
+    low = least + 1e-15 * float(np.abs(values).max()) + 1e-150
+    high = low + length / radius
+    if excess(low) <= 0.0:
+        return vectors @ at(low)
+    found = vectors @ at(float(brentq(excess, low, high, xtol=1e-300, rtol=1e-13)))
+    return found * min(1.0, radius / float(np.linalg.norm(found)))
+
+
+def floored(matrix: np.ndarray, least: float) -> np.ndarray:
+    """The matrix with its eigenvalues raised to ``least``.
+
+    >>> floored(np.diag([1.0, -3.0]), 0.5).tolist()
+    [[1.0, 0.0], [0.0, 0.5]]
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    raised = (vectors * np.maximum(values, least)) @ vectors.T
+    return 0.5 * (raised + raised.T)

@@ -195,15 +195,9 @@ def choose(
 
 
 @cache
-def residual_with(link: Link) -> Any:
-    """``residual_at`` for a link."""
-    return bind(residual_at, mean=link.mean)
-
-
-@cache
 def look_with(link: Link) -> Any:
     """``look`` for a link."""
-    return bind(look, residual_at=residual_with(link))
+    return bind(look, residual_at=bind(residual_at, mean=link.mean))
 
 
 @cache

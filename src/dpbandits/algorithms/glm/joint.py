@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, ClassVar, Unpack
 
 from ...glm.links import Link, link_of
@@ -27,16 +27,14 @@ from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import Budget
 from ...privacy.vector_channels import CHANNEL_GAUSSIAN
-from ...validation import choice, integer, real
-from ..bases.counter_choice import MOST_ROUNDS, running_sum
+from ..bases.counter_choice import running_sum
 from ..bases.errata import ANTICIPATING
-from ..bases.linear import MODEL, ModelOptions
-from ..bases.schedules import Schedule
+from ..bases.linear import MODEL, LinearPolicy
 from ..exploration import Optimism, Sampling
 from ..hidden.policy import UNKNOWN, HiddenPolicy
 from ..hidden.presets import MODELS
-from .newton import optimistic, sampled, score_sensitivity
-from .state import NewtonParams
+from .newton import NewtonParams, optimistic, sampled, score_sensitivity
+from .public import EpochPolicy, LinkOptions, checked
 
 PROOF = "dpbandits.algorithms.glm: sensitivity in newton, anticipating joint privacy in joint"
 DEFINITION = (
@@ -45,16 +43,37 @@ DEFINITION = (
 )
 
 
-class HiddenGLMOptions(ModelOptions, total=False):
+class HiddenGLMOptions(LinkOptions, total=False):
     """Constructor arguments of generalised linear policies with private features, beside their own
-    and those of ``ModelOptions``.
+    and those of ``LinkOptions``.
 
-    parameter_bound: on the norm of the unknown parameter.  Default 1.
     repair: as in ``HiddenOptions``.
     """
 
-    parameter_bound: float
     repair: str
+
+
+def moved_by_replacement(policy: LinearPolicy, length: float, **record: Any) -> float | None:
+    """``replacement_sensitivity`` within the policy's bounds on rewards and on points."""
+    return replacement_sensitivity(
+        policy._linked.link,
+        policy.reward_range,
+        length=length,
+        parameter=policy._parameter_bound,
+        **record,
+    )
+
+
+def bounds_on_records(policy: LinearPolicy, residual: float) -> dict[str, Any]:
+    """What the kernels of all these models know of a record, whose residual has that bound."""
+    return {
+        "n_arms": policy.n_arms,
+        "dimension": policy.dimension,
+        "context_bound": policy.effective_bound,
+        "movement": policy.statistic.max_sensitivity,
+        "reach": policy._linked.conditioning.reach,
+        "residual": residual if policy.clip else math.inf,
+    }
 
 
 @cache
@@ -75,38 +94,31 @@ def _composition(explore: type, link: Link) -> Composition:
 
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class HiddenGLM(HiddenPolicy):
+class HiddenGLM(EpochPolicy, HiddenPolicy):
     """A generalised linear bandit with private features and rewards, under joint differential
     privacy: one noisy Newton step on each of ever longer epochs.
 
     Mean rewards are ``nu(<x, theta>)``.  Estimate, information matrix V and width change at the end
     of an epoch.  ``Optimism`` plays arg max of ``<x, estimate> + width``; ``Sampling`` the best arm
-    for one draw of theta from ``N(estimate, s^2 V^-1 + v^2 V^-2)``, which is made before the
-    features are seen, with ``s^2`` a bound on the variance of rewards over the slope of the link,
-    and ``v`` the standard deviation of the noise on V theta.
+    for one draw of theta as in ``GLM``, which is made before the features are seen, with ``v`` the
+    standard deviation of the noise on V theta.
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
+        n_arms, dimension, counter, models: as in ``Linear``.
         budget: of any notion but ``PureDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds.  After it nothing more is learned.  Memory
             and saved files have room for the records of the longest epoch, horizon * growth / (1 +
             growth) at most.
         explore: ``Sampling()`` (default) or ``Optimism()``.
-        link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
-        batch: rounds of the first epoch, and of the shortest.
-        growth: by which the number of rounds grows between two estimates; 1 doubles it.
+        link, batch, growth: as in ``GLM``.
         reward_weight: how much more of the precision falls on scores than on information.
-        counter: as in ``Linear``; by default the one with the least noise.
-        models: as in ``Linear``.
         **options: see ``HiddenGLMOptions``.
 
     When to choose: rewards are yes or no, features are as private as rewards, and whoever runs the
     policy is trusted with both.  ``Sampling`` mostly has lower regret, without a theorem.
 
     Raises:
-        ArgumentError: an argument is outside its range, or the link is flat, or not defined, for
-            some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
+        ArgumentError: as for ``GLM``.
 
     Example:
         >>> import numpy as np
@@ -119,7 +131,6 @@ class HiddenGLM(HiddenPolicy):
         1.272
     """
 
-    learns_off_policy = False
     _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": 1.0, "repair": "shift"}
     _explorations = (Optimism, Sampling)
     _constants: ClassVar[dict[str, Any]] = {}
@@ -149,23 +160,11 @@ class HiddenGLM(HiddenPolicy):
         **options: Unpack[HiddenGLMOptions],
     ) -> None:
         explore = self._explored(explore)
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "explore": explore,
-            "link": link,
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "growth": real("growth", growth, 0.01, 1e6),
-            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
-            **running_sum(integer("horizon", horizon, 1, MOST_ROUNDS), counter),
-            "models": choice("models", models, ("shared", "disjoint")),
-        }
+        own = checked(n_arms=n_arms, dimension=dimension, explore=explore, link=link)
+        own |= checked(batch=batch, growth=growth, reward_weight=reward_weight)
+        own |= checked(**running_sum(horizon, counter), models=models)
         composition = self.composition(explore=explore, link=link)
         super().__init__(own, budget=budget, composition=composition, **options)
-
-    @property
-    def _schedule(self) -> Schedule:
-        return Schedule(self.config["batch"], self.config["growth"])
 
     @property
     def _largest(self) -> float:
@@ -174,24 +173,13 @@ class HiddenGLM(HiddenPolicy):
     def _moved(self, reward: float, length: float) -> float:
         steepest = self._linked.conditioning.largest_slope
         whatever = score_sensitivity(reward, steepest, length)
-        found = replacement_sensitivity(
-            self._linked.link,
-            self.reward_range,
-            length=length,
-            parameter=self._parameter_bound,
-            weight=self._weight,
-            square="slope",
-        )
+        found = moved_by_replacement(self, length, weight=self._weight, square="slope")
         if found is None:
             return whatever
         if self.n_models > 1:  # a record may move to another block
             apart = math.sqrt(2.0) * math.hypot(reward, steepest * length) * length
             found = max(found, apart)
         return min(found, whatever)
-
-    @cached_property
-    def _memory(self) -> dict[str, int]:
-        return self._schedule.memory(self.config["horizon"], self.dimension)
 
     def _statistic(self) -> Statistic:
         bound, steepest = self.context_bound, self._linked.conditioning.largest_slope
@@ -201,26 +189,15 @@ class HiddenGLM(HiddenPolicy):
             max_records=self._memory["capacity"],
         )
 
-    def _model(self) -> dict[str, Any]:
-        """Outcomes scatter so far in the norm of the information."""
-        flattest = self._linked.conditioning.least_slope
-        return {**super()._model(), "subgaussian": self._scatter / math.sqrt(flattest)}
-
     def _params(self) -> NewtonParams:
         model = super()._params()
-        std = self.noise_scale if model.adds_up else self._noise_std  # of the first release
         return NewtonParams(
+            **bounds_on_records(self, self._linked.residual),
             **self._linked.slopes,
             **self._memory,
             linear=model,
-            n_arms=self.n_arms,
-            dimension=self.dimension,
-            context_bound=self.effective_bound,
             length=self.context_bound,
-            movement=self.statistic.max_sensitivity,
-            reach=self._linked.conditioning.reach,
-            residual=self._linked.residual if self.clip else math.inf,
-            std=std,
+            std=self.noise_scale if model.adds_up else self._noise_std,  # of the first release
         )
 
 

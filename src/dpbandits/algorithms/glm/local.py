@@ -19,12 +19,11 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...glm.links import Link, link_of
-from ...glm.replacement import replacement_sensitivity
 from ...policies import Card, Options, Statistic, composed, preset, register
 from ...policies.presets import Composition
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import Hemisphere, PublishedGaussian
-from ...validation import flag, integer, real
+from ...validation import flag, real
 from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import GLM_REPORTS
@@ -35,6 +34,8 @@ from ..hidden.local import LocalPolicy
 from ..hidden.policy import asks_for_published, refuse_unpublished
 from . import online
 from .gradients import DescentParams, descending, look_with, of_reports, project
+from .joint import bounds_on_records, moved_by_replacement
+from .public import checked
 
 PROOF = "dpbandits.algorithms.glm: sensitivity in {}, one report of a person in local"
 HAN = "Han, Liang, Wang & Zhang (2021), Generalized Linear Bandits with Local Differential Privacy"
@@ -42,10 +43,7 @@ _ULP = 2.0**-52
 
 
 class ScoringDevice(Device):
-    """A device whose report looks at the record from a public point.
-
-    ``HiddenGLMLocal.device()`` makes it.
-    """
+    """A device of ``HiddenGLMLocal``, whose report looks at the record from a public point."""
 
     _params: Any
     _looks_from = "public.estimate"
@@ -123,20 +121,17 @@ class HiddenGLMLocal(LocalPolicy):
     ``p`` the estimate; under ``PureDP`` by the l2-ball randomiser of Duchi, Jordan & Wainwright, of
     which a report is a direction alone.  The server moves ``p`` against the mean of a batch.
 
-    With ``reports=True`` this is the server: ``device()`` gives what a person's device runs, which
-    chooses and reports, and ``receive`` takes the reports, shape (d,); it has no ``pull``.
-    Without, whoever calls ``pull`` and ``update`` sees features and rewards, and is trusted with
-    them.
+    With ``reports=True`` this is the server of devices, as ``HiddenLinearLocal`` is; reports have
+    shape (d,).
 
     Against the published mechanism: gradients are cut to a bound, on which its privacy rests; the
     estimate stays within ``parameter_bound``; and steps fit the noise.
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
+        n_arms, dimension: as in ``Linear``.
         budget: ``PureDP`` (as published) or another notion (Gaussian noise), for each report; None
             for the non-private counterpart.
-        link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
+        link: as in ``GLM``.
         step: a; the t-th update moves by a / t times the gradient.  Published: 5.  Default None: by
             S / (2 G sqrt(t)), with S the parameter bound and G the root of the mean square that a
             report may have.
@@ -151,11 +146,9 @@ class HiddenGLMLocal(LocalPolicy):
     best arms of most people show only part of the space, it may never learn the rest.
 
     Raises:
-        ArgumentError: an argument is outside its range, or the link is flat, or not defined, for
-            some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
+        ArgumentError: as for ``GLM``.
 
     Example:
-        >>> from dpbandits import PureDP
         >>> import numpy as np
         >>> from dpbandits import PureDP
         >>> server = HiddenGLMLocal(2, 3, budget=PureDP(1.0), reports=True, seed=1)
@@ -199,16 +192,10 @@ class HiddenGLMLocal(LocalPolicy):
             step = real("step", step, 0.0, 1e12, strict=True)
         if gradient_bound is not None:
             gradient_bound = real("gradient_bound", gradient_bound, SHORTEST, LONGEST)
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "link": link,
-            "step": step,
-            "weight_decay": real("weight_decay", weight_decay, 0.0, 1e12),
-            "gradient_bound": gradient_bound,
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "reports": flag("reports", reports),
-        }
+        weight_decay = real("weight_decay", weight_decay, 0.0, 1e12)
+        own = checked(n_arms=n_arms, dimension=dimension, link=link, step=step)
+        own |= checked(weight_decay=weight_decay, gradient_bound=gradient_bound)
+        own |= checked(batch=batch, reports=reports)
         composition = self.composition(link=link, reports=reports)
         super().__init__(own, budget=budget, composition=composition, **options)
 
@@ -228,12 +215,7 @@ class HiddenGLMLocal(LocalPolicy):
 
     def _statistic(self) -> Statistic:
         moved = 2.0
-        found = replacement_sensitivity(
-            self._linked.link,
-            self.reward_range,
-            length=self.context_bound,
-            parameter=self._parameter_bound,
-        )
+        found = moved_by_replacement(self, self.context_bound)
         if found is not None and not isinstance(self.channel, Hemisphere):
             moved = min(moved, found / self.gradient_bound)
         if self._rounds_gradients:
@@ -263,12 +245,8 @@ class HiddenGLMLocal(LocalPolicy):
     def _params(self) -> DescentParams:
         planned, step = 0.5 * self._parameter_bound / self._mean_size, self.config["step"]
         return DescentParams(
-            n_arms=self.n_arms,
-            dimension=self.dimension,
+            **bounds_on_records(self, self._linked.residual),
             size=self.dimension,
-            context_bound=self.effective_bound,
-            reach=self._linked.conditioning.reach,
-            residual=self._linked.residual if self.clip else math.inf,
             longest=self.gradient_bound,
             parameter_bound=self._parameter_bound,
             weight_decay=self.config["weight_decay"],
@@ -276,7 +254,6 @@ class HiddenGLMLocal(LocalPolicy):
             decay=0.5 if step is None else 1.0,
             batch=self.config["batch"],
             grid=self.grid if self._rounds_gradients else 0.0,
-            movement=self.statistic.max_sensitivity,
         )
 
 
@@ -323,15 +300,9 @@ class LDPGLOC(LocalPolicy):
     is one that is proved.
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
-        budget: of any notion but ``PureDP``, for each report; None for the non-private
-            counterpart.
-        horizon: an upper bound on the number of rounds; generous is fine.
-        link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
-        batch: reports between two estimates.
+        n_arms, dimension, budget, horizon, batch, reports: as in ``HiddenLinearLocal``.
+        link: as in ``GLM``.
         gradient_weight: w; how much more of the precision falls on gradients than on ``x x^T``.
-        reports: whether this is the server of devices.
         **options: see ``GLOCOptions``.  With ``calibration="paper"`` and an ``ApproxDP`` budget
             report, noise, steps (1 / sqrt(horizon)), shift and radius are the published ones.  They
             are for features, rewards and a parameter of length 1; noise is proportional to how far
@@ -341,11 +312,9 @@ class LDPGLOC(LocalPolicy):
     far less regret.  The width is far above the error: ``radius_scale=0.01`` mostly plays better.
 
     Raises:
-        ArgumentError: an argument is outside its range, or the link is flat, or not defined, for
-            some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
+        ArgumentError: as for ``GLM``.
 
     Example:
-        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> server = LDPGLOC(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
@@ -387,15 +356,9 @@ class LDPGLOC(LocalPolicy):
     ) -> None:
         kernels = online.learning(link_of(link))
         self.kernels = of_reports(kernels) if flag("reports", reports) else kernels
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "link": link,
-            "gradient_weight": real("gradient_weight", gradient_weight, 1e-6, 1e6),
-            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "reports": reports,
-        }
+        own = checked(n_arms=n_arms, dimension=dimension, link=link)
+        own |= checked(gradient_weight=gradient_weight, horizon=horizon, batch=batch)
+        own |= checked(reports=reports)
         if asks_for_published(options, budget):
             refuse_unpublished(options)
             if gradient_weight != 1.0:
@@ -432,14 +395,7 @@ class LDPGLOC(LocalPolicy):
 
     def _moved(self, reward: float, length: float) -> float:
         if not self._published:
-            found = replacement_sensitivity(
-                self._linked.link,
-                self.reward_range,
-                length=length,
-                parameter=self._parameter_bound,
-                weight=self._weight,
-                square="one",
-            )
+            found = moved_by_replacement(self, length, weight=self._weight, square="one")
             whatever = super()._moved(reward, length)
             return whatever if found is None else min(found, whatever)
         moved = online.published_sensitivity(reward / self._diagonal, length, self._parameter_bound)
@@ -462,14 +418,9 @@ class LDPGLOC(LocalPolicy):
             step, decay = 1.0 / math.sqrt(self._releases or MOST_ROUNDS), 0.0
         flattest = self._linked.conditioning.least_slope
         return online.OnlineParams(
+            **bounds_on_records(self, self._residual),
             linear=model,
-            n_arms=self.n_arms,
-            dimension=self.dimension,
             size=self._size,
-            context_bound=self.effective_bound,
-            movement=self.statistic.max_sensitivity,
-            reach=self._linked.conditioning.reach,
-            residual=self._residual if self.clip else math.inf,
             flattest=flattest,
             parameter_bound=self._parameter_bound,
             length=self.context_bound,

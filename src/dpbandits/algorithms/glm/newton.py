@@ -18,21 +18,14 @@ For the links of this package another record of hers then moves the sum by at mo
 ``glm.replacement`` proves.  (No honest residual is cut: with |<x, p>| <= reach it is at most R / w
 = max(hi - nu(-reach), nu(reach) - lo).)
 
-For registered links, of which nothing is proved, the bound rests on the cuts alone.  With a = h
-|x|^2 <= P = L l^2, q = w (r - nu) |x| in [-R l, R l], and c = cos(x, x'),
+For registered links, of which nothing is proved, the bound rests on the cuts alone: that of
+``glm.scores`` for a = R l and b = P = L l^2.  With the sensitivity J of the linear model
+(``joint_sensitivity``) it is
 
-    D^2 = q^2 + q'^2 - 2 q q' c + a^2 + a'^2 - 2 a a' c^2 ,
-
-which is convex in (q, q') and in (a, a').  So all lie at the ends of their ranges, and D^2 is at
-most 2 R^2 l^2 (1 + |c|) plus 2 P^2 (1 - c^2), for a = a' = P, or plus P^2, for a' = 0:
-
-    D^2  <=  max( L^2 J(R / L, l)^2 ,  4 R^2 l^2 + P^2 ) ,
-
-where J is the sensitivity of the linear model (``joint_sensitivity``), the maximum over c of the
-first case.
+    D^2  <=  max( L^2 J(R / L, l)^2 ,  4 R^2 l^2 + P^2 ) .
 
 With one model per arm a record may move to another block, with another point, to which its old one
-is orthogonal: then D^2 <= 2 R^2 l^2 + 2 P^2, the first case at c = 0.
+is orthogonal: then D^2 <= 2 R^2 l^2 + 2 P^2, the case c = 0 there.
 
 **Post-processing.**  Each epoch stands for a linear model of z = r - nu(<x, p>) + h <x, p>, so that
 the increments of the release, with score g and information H, add [g + w H p ; H] to moments, by
@@ -59,7 +52,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,29 +65,69 @@ from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.schedules import next_release
 from ..hidden import model as linear
-from ..hidden.model import choose_optimistic as _most_optimistic
-from ..hidden.model import choose_sampled as _best_of_sample
+from ..hidden import state
 from ..hidden.model import joint_sensitivity
 from ..hidden.model import prepare_sample as _draw
 from ..hidden.model import record_pull as _book
-from ..hidden.model import release_due as _is_over
 from ..hidden.regression import regress
 from ..hidden.state import CLOCK, FACTS, statistic_size
 from ..maths.ridge import dot
-from .state import TRAVEL, NewtonParams, NewtonPublic, NewtonRaw
 
 _ROOT = math.sqrt(2.0)
 
 mean = slope = unbound  # of the link
+within = unbound  # a kernel of the linear model
+
+
+class NewtonParams(NamedTuple):
+    linear: state.Params  # of the model that stands for this one near a point
+    n_arms: int
+    dimension: int
+    context_bound: float
+    length: float  # L, for the width
+    movement: float  # the most that a record moves the statistic
+    reach: float  # <x, p> is cut to [-reach, reach]
+    residual: float  # R / w, to which r - nu is cut
+    flattest: float  # m, the least slope of the link
+    steepest: float  # L, the largest
+    curvature: float  # M
+    std: float  # of the noise on a coordinate of a release
+    capacity: int  # records of one epoch
+    last: int  # rounds after which nothing more is released, nor kept
+
+
+class NewtonRaw(NamedTuple):
+    features: np.ndarray  # (capacity, d) of the records of the running epoch
+    outcomes: np.ndarray  # (capacity,)
+    models: np.ndarray  # (capacity,) int64
+    kept: np.ndarray  # (2,) int64: how many, and how many ever
+
+
+class NewtonPublic(NamedTuple):
+    linear: state.Public
+    estimate: np.ndarray  # (M d,)
+    point: np.ndarray  # (M, d) at which the records of the running epoch will be looked at
+    seen: np.ndarray  # (M (d + d (d + 1) / 2),) the last release
+    moments: np.ndarray  # the same size: [w sum of z x ; svec(sum of h x x^T)]
+    travel: np.ndarray  # (5, M)
+
+
+class Travel(NamedTuple):
+    """Slots of ``NewtonPublic.travel``."""
+
+    miss: int = 0  # bound on |point - theta|
+    step: int = 1  # how far the point has moved the last time
+    path: int = 2  # how far it has moved, all together
+    remainder: int = 3  # bound on |sum of rho x|^2 in the norm of the inverse
+    rounds: int = 4  # of the epochs that are over
+
+
+TRAVEL = Travel()
 
 
 def score_sensitivity(residual: float, steepest: float, length: float) -> float:
-    """By how much a record moves [r x ; svec(h x x^T)] at most, whatever the link is; see above.
-
-    Args:
-        residual: bound on |r|.
-        steepest: bound on h, which is not negative.
-        length: bound on |x|.
+    """By how much a record moves [r x ; svec(h x x^T)] at most, whatever the link is, for bounds on
+    |r|, on h and on |x|; see above.
 
     >>> round(score_sensitivity(1.0, 0.25, 1.0) ** 2, 12)
     4.0625
@@ -160,23 +193,31 @@ def summarise(
 
 
 @kernel
+def add_products(matrix: Vector, point: Vector, factor: float, vector: Vector) -> None:
+    """Add a multiple of the matrix, of which d numbers ahead of it are something else, times the
+    point.
+    """
+    d = point.size
+    k = 2 * d
+    for i in range(d):
+        vector[i] += factor * matrix[d + i] * point[i]
+        for j in range(i + 1, d):
+            entry = factor * matrix[k] / _ROOT
+            vector[i] += entry * point[j]
+            vector[j] += entry * point[i]
+            k += 1
+
+
+@kernel
 def _absorb(params: NewtonParams, public: NewtonPublic, m: int, release: Vector) -> None:
     """Add an epoch's increments, as a linear model at the point that it was looked at from."""
-    d, size = params.dimension, statistic_size(params.dimension)
+    size = statistic_size(params.dimension)
     block = block_of(m, size)
-    seen, moments, point = public.seen[block], public.moments[block], public.point[m]
-    noisy = release[block]
+    seen, moments, noisy = public.seen[block], public.moments[block], release[block]
     for k in range(size):
         seen[k] = noisy[k] - seen[k]
         moments[k] += seen[k]
-    k = 2 * d
-    for i in range(d):
-        moments[i] += params.linear.weight * seen[d + i] * point[i]
-        for j in range(i + 1, d):
-            entry = params.linear.weight * seen[k] / _ROOT
-            moments[i] += entry * point[j]
-            moments[j] += entry * point[i]
-            k += 1
+    add_products(seen, public.point[m], params.linear.weight, moments)
     for k in range(size):
         seen[k] = noisy[k]
 
@@ -250,48 +291,47 @@ def init(params: NewtonParams) -> tuple[NewtonRaw, NewtonPublic]:
     )
     for m in range(models):
         _widen(params, public, m, 0, 1.0)
-    raw = NewtonRaw(
-        features=np.zeros((params.capacity, d)),
+    return no_records(params), public
+
+
+def no_records(params: Any) -> NewtonRaw:
+    """Room for the records of an epoch."""
+    return NewtonRaw(
+        features=np.zeros((params.capacity, params.dimension)),
         outcomes=np.zeros(params.capacity),
         models=np.zeros(params.capacity, np.int64),
         kept=np.zeros(2, np.int64),
     )
-    return raw, public
 
 
-# What decides ----------------------------------------------------------------------------------
+# What decides: the kernels of the linear model within --------------------------------------------
 
 
 @kernel
-def record_pull(params: NewtonParams, public: NewtonPublic, arm: int, x: Row, n: int) -> None:
+def record_pull(params: Any, public: Any, arm: int, x: Row, n: int) -> None:
     _book(params.linear, public.linear, arm, x, n)
 
 
 @kernel
-def release_due(params: NewtonParams, public: NewtonPublic) -> bool:
-    return _is_over(params.linear, public.linear)
-
-
-@kernel
-def choose_optimistic(
-    params: NewtonParams, public: NewtonPublic, contexts: Matrix, rng: Generator
-) -> tuple[int, float]:
-    """Means rise with <x, theta>: the arm of highest <x, estimate> + width."""
-    return _most_optimistic(params.linear, public.linear, contexts, rng)
-
-
-@kernel
-def prepare_sample(
-    params: NewtonParams, public: NewtonPublic, contexts: Row, rng: Generator
-) -> None:
+def prepare_sample(params: Any, public: Any, contexts: Row, rng: Generator) -> None:
     _draw(params.linear, public.linear, contexts, rng)
 
 
 @kernel
-def choose_sampled(
-    params: NewtonParams, public: NewtonPublic, contexts: Matrix, rng: Generator
-) -> tuple[int, float]:
-    return _best_of_sample(params.linear, public.linear, contexts, rng)
+def _due(params: Any, public: Any) -> bool:
+    return within(params.linear, public.linear)
+
+
+@kernel
+def _choose(params: Any, public: Any, contexts: Matrix, rng: Generator) -> tuple[int, float]:
+    """Means rise with <x, theta>: the arm that is best for the linear model is best for a link."""
+    return within(params.linear, public.linear, contexts, rng)
+
+
+release_due = bind(_due, within=linear.release_due)
+report_due = bind(_due, within=linear.report_due)
+choose_optimistic = bind(_choose, within=linear.choose_optimistic)
+choose_sampled = bind(_choose, within=linear.choose_sampled)
 
 
 @cache

@@ -57,6 +57,7 @@ What is left out: as in ``hidden.regression``.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -64,35 +65,23 @@ import numpy as np
 
 from ...glm.links import Link
 from ...glm.replacement import point_scale
-from ...kernel import Generator, Matrix, Vector, bind, kernel, outlined, unbound
+from ...kernel import Vector, bind, kernel, outlined
 from ...policies import Kernels
-from ...protocol import Row
-from ..bases.contextual import within_bound
-from ..bases.linear import estimate, on_grid, sensitivity
+from ..bases.linear import on_grid
 from ..bases.schedules import next_release
 from ..hidden import model as linear
 from ..hidden import state
 from ..hidden.model import add_record, joint_sensitivity
-from ..hidden.model import choose_optimistic as _most_optimistic
-from ..hidden.model import record_pull as _book
-from ..hidden.model import report_due as _has_arrived
 from ..hidden.regression import regress
 from ..hidden.state import CLOCK, FACTS, statistic_size
 from ..maths.ridge import dot
-from .gradients import DescentRaw, accumulate, project, residual_with
-
-_ROOT = math.sqrt(2.0)
-
-residual_at = unbound  # with the link
+from .gradients import DescentRaw, descending, project, residual_at
+from .newton import add_products, choose_optimistic, record_pull, report_due
 
 
 def published_sensitivity(residual: float, length: float, parameter: float) -> float:
-    """By how much a record moves [(nu - r) x ; svec(x x^T) ; (x^T p) x] at most; see above.
-
-    Args:
-        residual: bound on |nu - r|.
-        length: bound on |x|.
-        parameter: bound on |p|.
+    """By how much a record moves [(nu - r) x ; svec(x x^T) ; (x^T p) x] at most, for bounds on
+    |nu - r|, on |x| and on |p|; see above.
 
     >>> round(published_sensitivity(1.0, 1.0, 1.0) ** 2, 12)
     6.0
@@ -227,22 +216,6 @@ def _widen(params: OnlineParams, public: OnlinePublic, reports: float) -> None:
 
 
 @kernel
-def _add_products(matrix: Vector, point: Vector, factor: float, vector: Vector) -> None:
-    """Add a multiple of the matrix, of which d numbers ahead of it are something else, times the
-    point.
-    """
-    d = point.size
-    k = 2 * d
-    for i in range(d):
-        vector[i] += factor * matrix[d + i] * point[i]
-        for j in range(i + 1, d):
-            entry = factor * matrix[k] / _ROOT
-            vector[i] += entry * point[j]
-            vector[j] += entry * point[i]
-            k += 1
-
-
-@kernel
 def _absorb(params: OnlineParams, public: OnlinePublic, release: Vector) -> None:
     """Add the reports of a batch to the moments; what is left in ``seen`` are their sums."""
     d, seen, moments = params.dimension, public.seen, public.moments
@@ -251,7 +224,7 @@ def _absorb(params: OnlineParams, public: OnlinePublic, release: Vector) -> None
     for k in range(d, moments.size):
         moments[k] += seen[k]
     if not params.linear.published:
-        _add_products(seen, public.point, params.linear.weight, moments)
+        add_products(seen, public.point, params.linear.weight, moments)
         return
     for i in range(d):
         moments[i] += seen[moments.size + i]
@@ -265,7 +238,7 @@ def _average(params: OnlineParams, public: OnlinePublic) -> None:
         average[i] += (public.point[i] - average[i]) / (public.travel[TRAVEL.updates] + 1.0)
     for k in range(moments.size):
         public.centred[k] = moments[k]
-    _add_products(moments, average, -params.linear.weight, public.centred)
+    add_products(moments, average, -params.linear.weight, public.centred)
 
 
 @kernel
@@ -306,45 +279,21 @@ def publish(params: OnlineParams, public: OnlinePublic, memo: Vector, release: V
         public.estimate[i] = public.linear.estimate[i]
 
 
-# What decides ----------------------------------------------------------------------------------
-
-
-@kernel
-def record_pull(params: OnlineParams, public: OnlinePublic, arm: int, x: Row, n: int) -> None:
-    _book(params.linear, public.linear, arm, x, n)
-
-
-@kernel
-def release_due(params: OnlineParams, public: OnlinePublic) -> bool:
-    return _has_arrived(params.linear, public.linear)
-
-
-@kernel
-def choose(
-    params: OnlineParams, public: OnlinePublic, contexts: Matrix, rng: Generator
-) -> tuple[int, float]:
-    """Means rise with <x, theta>: the arm of highest <x, estimate> + width."""
-    return _most_optimistic(params.linear, public.linear, contexts, rng)
-
-
 @cache
 def look_with(link: Link) -> Any:
     """``look`` for a link."""
-    return bind(look, residual_at=residual_with(link))
+    return bind(look, residual_at=bind(residual_at, mean=link.mean))
 
 
 @cache
 def learning(link: Link) -> Kernels:
     """The kernels for a link."""
-    return Kernels(
+    return replace(
+        descending(link),
         init=init,
-        preprocess_contexts=within_bound,
-        choose=choose,
+        choose=choose_optimistic,
         record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
+        release_due=report_due,
         summarise=bind(summarise, look=look_with(link)),
         publish=publish,
-        estimate=estimate,
     )

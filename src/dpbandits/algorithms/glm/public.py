@@ -23,51 +23,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
 from ...glm.links import Link, link_of
 from ...kernel import Vector, bind, kernel, outlined, unbound
-from ...policies import (
-    Card,
-    Composition,
-    Kernels,
-    Statistic,
-    composed,
-    given,
-    like,
-    preset,
-)
+from ...policies import Card, Composition, Statistic, composed, given, like, preset
 from ...policies.parts import part
 from ...privacy.budgets import Budget
-from ...validation import choice, integer, real
-from ..bases.contextual import within_bound
+from ...protocol import nothing_to_note
+from ...validation import choice, flag, integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
-from ..bases.linear import (
-    MODEL,
-    RADIUS,
-    LinearPolicy,
-    ModelOptions,
-    accumulate,
-    block_of,
-    estimate,
-    model_of,
-    sensitivity,
-)
+from ..bases.linear import MODEL, LinearPolicy, ModelOptions, accumulate, block_of, model_of
 from ..bases.schedules import Schedule, next_release
-from ..bases.sums import summarise
 from ..exploration import Optimism, Sampling, resolved
-from ..hidden.model import (
-    choose_optimistic,
-    choose_sampled,
-    prepare_sample,
-    release_due,
-)
+from ..hidden.model import OPTIMISTIC, SAMPLED
 from ..hidden.state import CLOCK, FACTS
 from ..maths.dense import factorise, invert
 from ..maths.ridge import dot, inverse_norm_bound, multiply
+
+_CHAPELLE_LI = "Chapelle & Li (2011), An Empirical Evaluation of Thompson Sampling"
+_FILIPPI = (
+    "Filippi, Cappé, Garivier & Szepesvári (2010), Parametric Bandits: The Generalized Linear Case"
+)
 
 mean = slope = unbound  # of the link
 
@@ -189,13 +169,11 @@ def _measure(params: GLMParams, public: GLMPublic, m: int) -> None:
         squares += dot(inverse[i], inverse[i])
         log_det += 2.0 * np.log(factor[i, i])
     # 1 / sqrt(squares) is at most the least eigenvalue, which is at least lambda.
-    facts[FACTS.longest] = inverse_norm_bound(
-        public.precision[m], max(1.0 / np.sqrt(squares), params.ridge)
-    )
+    least = max(1.0 / np.sqrt(squares), params.ridge)
+    facts[FACTS.longest] = inverse_norm_bound(public.precision[m], least)
+    bias = np.sqrt(params.ridge) * params.parameter_bound
     radius = params.subgaussian * np.sqrt(params.log_odds + max(log_det, 0.0))
-    radius += (
-        np.sqrt(max(errors[ERRORS.remainder], 0.0)) + np.sqrt(params.ridge) * params.parameter_bound
-    )
+    radius += np.sqrt(max(errors[ERRORS.remainder], 0.0)) + bias
     facts[FACTS.radius] = params.radius_scale * radius
     facts[FACTS.bias] = params.radius_scale * params.noise_norm
     facts[FACTS.spread] = params.std
@@ -205,11 +183,8 @@ def _measure(params: GLMParams, public: GLMPublic, m: int) -> None:
 def _move(params: GLMParams, public: GLMPublic, m: int) -> None:
     """Let the next epoch be looked at from the estimate, or the nearest that theta may be."""
     d, facts, errors = params.dimension, public.facts[:, m], public.errors[:, m]
-    believed, point, bound = (
-        public.estimate[block_of(m, d)],
-        public.point[m],
-        params.parameter_bound,
-    )
+    believed, point = public.estimate[block_of(m, d)], public.point[m]
+    bound = params.parameter_bound
     length = np.sqrt(dot(believed, believed))
     shrink = bound / length if length > bound else 1.0
     for i in range(d):
@@ -241,27 +216,18 @@ def publish(params: GLMParams, public: GLMPublic, memo: Vector, release: Vector)
 @cache
 def _composed(explore: type[Any], link: Link) -> Composition:
     sampling = explore is Sampling
-    kernels = Kernels(
+    kernels = replace(
+        SAMPLED if sampling else OPTIMISTIC,
         init=init,
-        preprocess_contexts=within_bound,
-        choose=choose_optimistic,
         record_pull=bind(record_pull, mean=link.mean, slope=link.slope),
         accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=summarise,
+        close=nothing_to_note,
         publish=publish,
-        estimate=estimate,
     )
-    if sampling:
-        kernels = replace(kernels, prepare=prepare_sample, choose=choose_sampled)
     card = Card(
         title="generalised linear Thompson sampling" if sampling else "generalised linear UCB",
-        source="Chapelle & Li (2011), An Empirical Evaluation of Thompson Sampling; continual sums:"
-        " dpbandits.privacy.continual"
-        if sampling
-        else "Filippi, Cappé, Garivier & Szepesvári (2010), Parametric Bandits: The Generalized"
-        " Linear Case; continual sums: dpbandits.privacy.continual",
+        source=f"{_CHAPELLE_LI if sampling else _FILIPPI}; continual sums:"
+        " dpbandits.privacy.continual",
         proof="dpbandits.algorithms.glm.public",
         noise=("Laplace", "Gaussian"),
         randomised=sampling,
@@ -278,8 +244,47 @@ class LinkOptions(ModelOptions, total=False):
     parameter_bound: float
 
 
+_RANGES: dict[str, tuple[Any, ...]] = {
+    "horizon": (integer, 1, MOST_ROUNDS),
+    "batch": (integer, 1, MOST_ROUNDS),
+    "growth": (real, 0.01, 1e6),
+    "reward_weight": (real, 1e-6, 1e6),
+    "gradient_weight": (real, 1e-6, 1e6),
+    "models": (choice, ("shared", "disjoint")),
+    "reports": (flag,),
+}
+
+
+def checked(**arguments: Any) -> dict[str, Any]:
+    """Arguments of a policy, each within its range where it has one."""
+    for name, value in arguments.items():
+        if name in _RANGES:
+            check, *limits = _RANGES[name]
+            arguments[name] = check(name, value, *limits)
+    return arguments
+
+
+class EpochPolicy(LinearPolicy):
+    """The base of generalised linear models that are estimated at the end of ever longer epochs."""
+
+    learns_off_policy = False
+
+    @property
+    def _schedule(self) -> Schedule:
+        return Schedule(self.config["batch"], self.config["growth"])
+
+    @cached_property
+    def _memory(self) -> dict[str, int]:
+        return self._schedule.memory(self.config["horizon"], self.dimension)
+
+    def _model(self) -> dict[str, Any]:
+        """Outcomes scatter so far in the norm of the information."""
+        flattest = self._linked.conditioning.least_slope
+        return {**super()._model(), "subgaussian": self._scatter / math.sqrt(flattest)}
+
+
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class GLM(LinearPolicy):
+class GLM(EpochPolicy):
     """A generalised linear model of features that are public, with private rewards.
 
     Mean rewards are ``nu(<x, theta>)``.  The estimate is one Newton step on each of ever longer
@@ -290,8 +295,7 @@ class GLM(LinearPolicy):
     the release (0 without a budget).
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
+        n_arms, dimension, counter: as in ``Linear``.
         budget: of any notion; None without privacy.
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
             learned.
@@ -299,7 +303,6 @@ class GLM(LinearPolicy):
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
         batch: rounds of the first epoch, and of the shortest.
         growth: by which the number of rounds grows between two estimates; 1 doubles it.
-        counter: as in ``Linear``; by default the one with the least noise.
         models: "shared", one parameter for all arms, or "disjoint", one for each: then ``pull`` may
             take one vector of features, shape (d,), for all of them.
         **options: see ``LinkOptions``.
@@ -320,9 +323,8 @@ class GLM(LinearPolicy):
         True
     """
 
-    learns_off_policy = False
     card = _composed(Sampling, link_of("logistic")).card
-    _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": RADIUS["parameter_bound"]}
+    _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": 1.0}
 
     @classmethod
     def composition(cls, *, explore: Any, link: str = "logistic", **_: Any) -> Composition:
@@ -346,35 +348,18 @@ class GLM(LinearPolicy):
         **options: Unpack[LinkOptions],
     ) -> None:
         how: Any = part("explore", explore, (Optimism, Sampling), exactly=True)
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "explore": resolved(how, "GLM"),
-            **running_sum(integer("horizon", horizon, 1, MOST_ROUNDS), counter),
-            "models": choice("models", models, ("shared", "disjoint")),
-            "link": link,
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "growth": real("growth", growth, 0.01, 1e6),
-        }
+        own = checked(n_arms=n_arms, dimension=dimension, explore=resolved(how, "GLM"))
+        own |= checked(**running_sum(horizon, counter))
+        own |= checked(models=models, link=link, batch=batch, growth=growth)
         composition = self.composition(explore=how, link=link)
         super().__init__(own, budget=budget, composition=composition, **options)
-
-    @property
-    def _schedule(self) -> Schedule:
-        return Schedule(self.config["batch"], self.config["growth"])
 
     @property
     def _releases(self) -> int:
         return self._schedule.releases(self.config["horizon"])
 
-    def _model(self) -> dict[str, Any]:
-        """Outcomes scatter so far in the norm of the information."""
-        flattest = self._linked.conditioning.least_slope
-        return {**super()._model(), "subgaussian": self._scatter / math.sqrt(flattest)}
-
     def _statistic(self) -> Statistic:
-        memory = self._schedule.memory(self.config["horizon"], self.dimension)
-        return replace(super()._statistic(), max_records=memory["capacity"])
+        return replace(super()._statistic(), max_records=self._memory["capacity"])
 
     def _params(self) -> GLMParams:
         each = self._each_failure / (2 if self.budget is not None else 1)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .weights import at_most_1
+
 Features = Callable[[int, int, np.random.Generator], np.ndarray]
 
 
@@ -14,14 +16,14 @@ def narrow(people: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
     directions are small for everybody.
     """
     features = rng.standard_normal((people, dimension)) * np.logspace(0.0, -2.0, dimension)
-    return _in_ball(features)
+    return at_most_1(features)
 
 
 def step(people: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
     """Normal features with the standard deviation 0.5 in the first direction and 0.1 in others, cut
     to the unit ball: what noise drowns is most of it.
     """
-    return _in_ball(
+    return at_most_1(
         rng.standard_normal((people, dimension)) * np.append(0.5, np.full(dimension - 1, 0.1))
     )
 
@@ -37,7 +39,7 @@ def rare(people: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
 def mixed(people: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
     """As ``narrow``, for four people of five 20 times shorter."""
     features = rng.standard_normal((people, dimension)) * np.logspace(0.0, -2.0, dimension)
-    return _in_ball(features * np.where(rng.random((people, 1)) < 0.2, 1.0, 0.05))
+    return at_most_1(features * np.where(rng.random((people, 1)) < 0.2, 1.0, 0.05))
 
 
 def linear_outcomes(
@@ -48,10 +50,6 @@ def linear_outcomes(
     theta = direction / np.linalg.norm(direction)
     means = features @ theta
     return np.where(rng.random(len(features)) < 0.5 + 0.5 * means, 1.0, -1.0), theta
-
-
-def _in_ball(features: np.ndarray) -> np.ndarray:
-    return features / np.maximum(1.0, np.linalg.norm(features, axis=1, keepdims=True))
 
 
 DESIGNS: dict[str, Features] = {"narrow": narrow, "step": step, "rare": rare, "mixed": mixed}

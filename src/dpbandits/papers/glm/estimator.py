@@ -32,22 +32,19 @@ from typing import Any, Self
 import numpy as np
 
 from ...errors import ArgumentError
-from ...glm.estimator import TYPES_ARE_PUBLIC, Estimator, count_or_none
+from ...glm.estimator import TYPES_ARE_PUBLIC, Estimator
 from ...glm.links import cut, link_of
-from ...glm.quadratics import minimise_in_ball
 from ...glm.scores import Score, record_range
-from ...glm.spending import Spending, record_release
+from ...glm.spending import Line, Spending
+from ...glm.steps import minimise_in_ball
 from ...kernel import Matrix, Vector, bind, entry, unbound
-from ...privacy import Budget, Guarantee, Ledger
+from ...privacy import Budget, Guarantee
 from ...privacy.channels import Channel
 from ...privacy.continual import smat
-from ...privacy.guarantees import TrustModel
-from ...privacy.ledger import empty_arrays
 from ...privacy.noise import NoiseSource
 from ...privacy.randomiser import VectorRandomiser
-from ...privacy.sources import noise_source
 from ...validation import choice, integer, real
-from .weights import Weighting, score_sensitivity, square_sensitivity, weighting_of
+from .weights import Weighting, at_most_1, score_sensitivity, square_sensitivity, weighting_of
 
 _MOST_STEPS = 100
 _STEPS_WITHOUT_NOISE = 40
@@ -64,61 +61,39 @@ mean = unbound
 
 @entry
 def _residuals(
-    features: Matrix,
-    outcomes: Vector,
-    theta: Vector,
-    ends: Vector,
-    bounded: bool,
-    residuals: Vector,
+    features: Matrix, outcomes: Vector, theta: Vector, ends: Vector, bounded: bool, out: Vector
 ) -> None:
     """r of each row; 0 without an outcome.  ``bounded``: in [-1, 1], as bounded scores have it."""
     lo, hi, reach = ends
     for person in range(outcomes.size):
         y, t = outcomes[person], 0.0
         if math.isnan(y):
-            residuals[person] = 0.0
+            out[person] = 0.0
             continue
         for i in range(theta.size):
             t += features[person, i] * theta[i]
         nu = mean(cut(t, -reach, reach))
         r = nu - min(max(y, lo), hi)
-        residuals[person] = cut(r / max(nu - lo, hi - nu), -1.0, 1.0) if bounded else r
+        out[person] = cut(r / max(nu - lo, hi - nu), -1.0, 1.0) if bounded else r
 
 
 @dataclass
 class _People:
-    """The data; private.  All that leaves it are noisy means over a batch.
+    """The data; private.  All that leaves it are noisy means over a batch."""
 
-    Attributes:
-        features: (n, d), at most 1 long, all zero where the outcome is missing.
-        outcomes: (n,).
-        score: whose residuals are meant.
-        channel: of every release.
-        source: of noise; None for no noise.
-        randomise_each: whether every person adds noise, rather than somebody trusted.
-        settings: noise, grid and seed, for the devices.
-        releases: (span, sensitivity, draws) of those so far.
-    """
-
-    features: np.ndarray
-    outcomes: np.ndarray
-    score: Score
-    channel: Channel
-    source: NoiseSource | None
-    randomise_each: bool
-    settings: dict[str, Any]
-    releases: list[tuple[tuple[int, int], float, int]] = field(default_factory=list)
+    features: np.ndarray  # (n, d), at most 1 long, all zero where the outcome is missing
+    outcomes: np.ndarray  # (n,)
+    score: Score  # whose residuals are meant
+    channel: Channel  # of every release
+    source: NoiseSource | None  # of noise
+    grid: float  # of secure noise, else 0
+    randomise_each: bool  # whether every person adds noise, rather than somebody trusted
+    releases: list[Line] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         name = "reports" if self.randomise_each else "privacy"
         self._rng = self.source.generator(name) if self.source else None
         self._residuals = bind(_residuals, mean=link_of(self.score.link).mean)
-
-    @property
-    def grid(self) -> float:
-        """The step of secure noise, else 0."""
-        secure = self.source is not None and self.source.secure
-        return float(self.settings["grid"]) if secure else 0.0
 
     def mean_square(self, weighting: Weighting, batch: range) -> np.ndarray:
         """The noisy mean of p p^T / c over a batch, shape (d, d)."""
@@ -136,9 +111,8 @@ class _People:
         sensitivity = score_sensitivity(theta.size, self.grid)
         for rows in _chunks(batch):
             features, residuals = self.features[rows], np.empty(rows.stop - rows.start)
-            self._residuals(
-                features, self.outcomes[rows], theta, ends, self.score.bounded, residuals
-            )
+            outcomes, bounded = self.outcomes[rows], self.score.bounded
+            self._residuals(features, outcomes, theta, ends, bounded, residuals)
             records = residuals[:, None] * weighting.instruments(features)
             total += self._reports(records, sensitivity, rows)
         return self._noisy(total, sensitivity, batch) / len(batch)
@@ -152,7 +126,7 @@ class _People:
             largest = record_range(1.0, 1.0, self.grid)[1]
             for i, record in enumerate(records):
                 randomise = VectorRandomiser(
-                    self.channel, sensitivity, largest, number=rows.start + i, **self.settings
+                    self.channel, sensitivity, largest, grid=self.grid, number=rows.start + i
                 )
                 records[i] = randomise(record)
         return np.asarray(records.sum(axis=0))
@@ -160,15 +134,13 @@ class _People:
     def _noisy(self, total: np.ndarray, sensitivity: float, batch: range) -> np.ndarray:
         if self.source is None:
             return total
-        scale, reports = self.channel.scale(sensitivity), 1
-        if self.randomise_each:
-            reports = len(batch)
-        span = (batch.start, batch.stop - 1)
-        self.releases.append((span, sensitivity, total.size * reports))
+        reports = len(batch) if self.randomise_each else 1
+        span, draws = (batch.start, batch.stop - 1), total.size * reports
+        self.releases.append((span, self.channel, sensitivity, draws))
         if self.randomise_each and self.grid > 0.0:
             return total
         # The sum of so many normal numbers, which is all that the curator keeps of them.
-        noisy, scale = np.empty_like(total), scale * math.sqrt(reports)
+        noisy, scale = np.empty_like(total), self.channel.scale(sensitivity) * math.sqrt(reports)
         self.source.add_noise(self.channel, scale, total, noisy, self._rng)
         return noisy
 
@@ -189,9 +161,7 @@ class InformationWeightedGLM(Estimator):
     A reconstruction of the idea of Chen, Li, Rakhlin & Simchi-Levi (2025), not their text.  See
     ``dpbandits.papers.glm.estimator``, and ``dpbandits.papers.glm.weights`` for the proof.
 
-    Features and outcomes of every person are private, how many people there are is public:
-    neighbours differ in one row.  Features are scaled down to ``context_bound``; entries that are
-    no finite number count as 0, and a person without an outcome adds nothing.
+    Which data are private, and how features are treated: as for ``PrivateGLM``.
 
     Args:
         link, outcome_range, context_bound, parameter_bound, noise, grid, seed: as for
@@ -236,7 +206,6 @@ class InformationWeightedGLM(Estimator):
         ((2,), ZCDP(rho=0.5))
     """
 
-    ledger: Ledger
     weighting_: np.ndarray
     ridge_: float
 
@@ -269,13 +238,10 @@ class InformationWeightedGLM(Estimator):
 
     def _check(self) -> None:
         choice("trust_model", self.trust_model, ("central", "local"))
-        if self.weight_batches is not None:
-            integer("weight_batches", self.weight_batches, 2, _MOST_STEPS)
-        count_or_none("batches", self.batches, _MOST_STEPS)
+        self._check_given(integer, "weight_batches", 2, _MOST_STEPS)
+        self._check_given(integer, "batches", 1, _MOST_STEPS)
         real("weight_share", self.weight_share, 0.01, 0.99)
-        for name in ("ridge", "damping"):
-            if getattr(self, name) is not None:
-                real(name, getattr(self, name), 1e-9, 1e9)
+        self._check_given(real, "ridge damping", 1e-9, 1e9)
         if self._is_local and self.damping is not None:
             raise ArgumentError("damping must be None for trust_model='local'", "damping")
         self._score()
@@ -283,14 +249,12 @@ class InformationWeightedGLM(Estimator):
         self._spending()
 
     @property
-    def _is_local(self) -> bool:
+    def _is_local(self) -> bool:  # type: ignore[override]
         return self.trust_model == "local"
 
-    def _source(self) -> NoiseSource:
-        ends = record_range(1.0, 1.0, self.grid)
-        return noise_source(
-            self.noise, self.seed, grid=self.grid, reward_range=ends, device=self._is_local
-        )
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return record_range(1.0, 1.0, self._step)
 
     def _spending(self) -> Spending:
         return Spending.of(self.budget, [1.0])
@@ -303,14 +267,10 @@ class InformationWeightedGLM(Estimator):
             "in which batch a person is, and the number of people, are public",
             f"features are at most {self.context_bound:g} long, which scaling enforces",
             TYPES_ARE_PUBLIC,
-            *(
-                ["`fit` plays devices and curator, and whoever calls it sees all data"]
-                if self._is_local
-                else []
-            ),
         ]
-        trust: TrustModel = "local" if self._is_local else "central"
-        return self._spending().guarantee(self._source(), assumed, _PROOF, trust_model=trust)
+        if self._is_local:
+            assumed.append("`fit` plays devices and curator, and whoever calls it sees all data")
+        return self._spending().guarantee(self._source(), assumed, _PROOF, local=self._is_local)
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Estimate from features of shape (n, d) and outcomes of shape (n,).
@@ -328,21 +288,13 @@ class InformationWeightedGLM(Estimator):
         self.coef_ = self._regress(people, regressing, weighting, moments) / self.context_bound
         self.weighting_ = weighting.matrix
         self._note_columns(X, d)
-        spending = self._spending()
-        arrays = empty_arrays(max(1, len(people.releases)))
-        for span, sensitivity, draws in people.releases:
-            record_release(arrays, span, people.channel, sensitivity, draws)
-        self.ledger = Ledger(arrays, spending.meter)
+        self.ledger = self._spending().ledger(people.releases)
         return self
 
     def _people(self, features: np.ndarray, outcomes: np.ndarray) -> _People:
-        source = self._source() if self.budget is not None else None
-        if source is not None and len(features) > source.most_records and not self._is_local:
-            raise ArgumentError(
-                f"grid must be coarser for {len(features)} people, got {self.grid!r}", "grid"
-            )
-        known = np.where(np.abs(features) <= _LARGEST, features, 0.0) / self.context_bound
-        known /= np.maximum(np.linalg.norm(known, axis=1, keepdims=True), 1.0)
+        source = self._source_for(len(features))
+        known = np.where(np.abs(features) <= _LARGEST, features, 0.0)
+        known = at_most_1(known / self.context_bound)
         known[np.isnan(outcomes)] = 0.0
         return _People(
             known,
@@ -350,8 +302,8 @@ class InformationWeightedGLM(Estimator):
             self._score(bounded=source is not None),
             self._spending().channels[0],
             source,
+            self._rounded,
             self._is_local,
-            {"noise": self.noise, "grid": self.grid, "seed": self.seed},
         )
 
     def _batches(self, people: int) -> tuple[list[range], list[range]]:
@@ -402,7 +354,8 @@ class InformationWeightedGLM(Estimator):
         score, link = self._score(bounded=self.budget is not None), link_of(self.link)
         nu, (lo, hi) = link.mean(0.0), self.outcome_range
         at_zero = link.slope(0.0) / (max(nu - lo, hi - nu) if score.bounded else 1.0)
-        return at_zero, score.largest_weight * (1.0 - 0.5 * score.bend)
+        falls = 1.0 - float(score.path.weight.min()) / score.largest_weight
+        return at_zero, score.largest_weight * (1.0 - 0.5 * falls)
 
     def _regress(
         self, people: _People, batches: list[range], weighting: Weighting, moments: np.ndarray

@@ -61,26 +61,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...algorithms.bases.contextual import within_bound
-from ...algorithms.bases.linear import estimate, on_grid, sensitivity
+from ...algorithms.bases.linear import on_grid
 from ...algorithms.bases.schedules import next_release
 from ...algorithms.glm.gradients import DescentRaw
 from ...algorithms.glm.gradients import accumulate as keep
-from ...algorithms.glm.newton import accumulate
-from ...algorithms.glm.state import NewtonRaw
+from ...algorithms.glm.newton import NewtonRaw, no_records, optimistic, report_due
 from ...algorithms.hidden import model as linear
 from ...algorithms.hidden import state
-from ...algorithms.hidden.model import choose_optimistic as _most_optimistic
-from ...algorithms.hidden.model import record_pull as _book
-from ...algorithms.hidden.model import release_due as _is_over
-from ...algorithms.hidden.model import report_due as _has_arrived
 from ...algorithms.hidden.state import CLOCK, FACTS, statistic_size
 from ...algorithms.maths.dense import diagonalise
 from ...algorithms.maths.ridge import dot, multiply
 from ...glm.links import Link, cut
-from ...kernel import Generator, Matrices, Matrix, Vector, bind, inlined, kernel, outlined, unbound
+from ...kernel import Matrices, Matrix, Vector, bind, inlined, kernel, outlined, unbound
 from ...policies import Kernels
-from ...protocol import Row
 
 _ROOT = np.sqrt(2.0)
 _DAMPING = 10.0
@@ -414,67 +407,21 @@ def init(params: WeightedParams) -> tuple[NewtonRaw | DescentRaw, WeightedPublic
     facts[FACTS.longest] = np.sqrt(np.sqrt(d))
     if params.is_local:
         return DescentRaw(np.zeros(d), np.zeros(1), np.zeros(params.size)), public
-    raw = NewtonRaw(
-        features=np.zeros((params.capacity, d)),
-        outcomes=np.zeros(params.capacity),
-        models=np.zeros(params.capacity, np.int64),
-        kept=np.zeros(2, np.int64),
-    )
-    return raw, public
-
-
-# What decides ----------------------------------------------------------------------------------
-
-
-@kernel
-def record_pull(params: WeightedParams, public: WeightedPublic, arm: int, x: Row, n: int) -> None:
-    _book(params.linear, public.linear, arm, x, n)
-
-
-@kernel
-def release_due(params: WeightedParams, public: WeightedPublic) -> bool:
-    return _is_over(params.linear, public.linear)
-
-
-@kernel
-def report_due(params: WeightedParams, public: WeightedPublic) -> bool:
-    return _has_arrived(params.linear, public.linear)
-
-
-@kernel
-def choose(
-    params: WeightedParams, public: WeightedPublic, contexts: Matrix, rng: Generator
-) -> tuple[int, float]:
-    """Means rise with <x, theta>: the arm of highest <x, estimate> + B |T x|."""
-    return _most_optimistic(params.linear, public.linear, contexts, rng)
+    return no_records(params), public
 
 
 @cache
 def look_with(link: Link) -> Any:
     """``look`` for a link."""
-    return bind(look, add_record=_record_with(link))
-
-
-@cache
-def _record_with(link: Link) -> Any:
-    return bind(add_record, mean=link.mean, slope=link.slope)
+    return bind(look, add_record=bind(add_record, mean=link.mean, slope=link.slope))
 
 
 @cache
 def of_epochs(link: Link) -> Kernels:
     """The kernels for a link, of a policy that is trusted with an epoch."""
-    return Kernels(
-        init=init,
-        preprocess_contexts=within_bound,
-        choose=choose,
-        record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=bind(summarise, add_record=_record_with(link)),
-        publish=publish,
-        estimate=estimate,
-    )
+    add: Any = bind(add_record, mean=link.mean, slope=link.slope)
+    summed: Any = bind(summarise, add_record=add)
+    return replace(optimistic(link), init=init, summarise=summed, publish=publish)
 
 
 @cache

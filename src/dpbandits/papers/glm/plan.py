@@ -48,7 +48,6 @@ READINGS = JOINT, LOCAL, CONDITIONED, MISSPECIFIED, WEIGHTED = (
     "A wrong link",
     "Information weights beside ridge, where features are ill-conditioned",
 )
-DESIGNS = ("narrow", "step", "rare", "mixed")
 PEOPLE, REPEATS = 50_000, 20  # of regressions
 QUICK_PEOPLE, QUICK_REPEATS = 2000, 6
 _OPEN, _PUBLIC, _JOINT, _LOCAL = "open", "public", "joint", "local"
@@ -64,19 +63,12 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Setting:
-    """Policies that meet the same worlds.
+    """Policies that meet the same worlds."""
 
-    Attributes:
-        reading: what is asked.
-        title: of the panel.
-        world: how its random instances are made.
-        policies: by what is claimed of them.
-    """
-
-    reading: str
-    title: str
-    world: Mapping[str, Any]
-    policies: Mapping[str, Policy]
+    reading: str  # what is asked
+    title: str  # of the panel
+    world: Mapping[str, Any]  # how its random instances are made
+    policies: Mapping[str, Policy]  # by what is claimed of them
 
     def key(self, name: str) -> str:
         """By which results of a policy are found."""
@@ -126,25 +118,22 @@ def plan(size: Size) -> Plan:
     )
 
 
-def _shape(horizon: int) -> dict[str, Any]:
-    return {"n_arms": ARMS, "dimension": DIMENSION, "horizon": horizon}
-
-
 def _thompson(cls: Any, *, alpha: float | None, horizon: int, **others: Any) -> Policy:
     """Thompson sampling on ever longer epochs, without a budget where there is no alpha."""
     budget = None if alpha is None else ApproxDP(alpha, DELTA)
-    policy: Policy = cls(budget=budget, batch=BATCH, **_shape(horizon), **others)
+    policy: Policy = cls(ARMS, DIMENSION, budget=budget, horizon=horizon, batch=BATCH, **others)
     return policy
 
 
 def _grown(alpha: float, horizon: int) -> Setting:
+    each = (
+        (_OPEN, GLMThompson, None),
+        (_PUBLIC, GLMThompson, alpha),
+        (_JOINT, GLMThompsonJDP, alpha),
+    )
     policies = {
         kind: _thompson(cls, alpha=own, horizon=horizon, name=f"{_NAMES[kind]} ({alpha:g})")
-        for kind, cls, own in (
-            (_OPEN, GLMThompson, None),
-            (_PUBLIC, GLMThompson, alpha),
-            (_JOINT, GLMThompsonJDP, alpha),
-        )
+        for kind, cls, own in each
     }
     return Setting(JOINT, f"alpha = {alpha:g}", {"link": "logistic"}, policies)
 
@@ -222,20 +211,16 @@ def _assess(
     return Findings(claims, exhibits)
 
 
-def _at(setting: Setting, name: str, at: int, results: Results) -> np.ndarray:
-    """Regret after so many rounds, shape (instances, runs)."""
-    key = setting.key(name)
-    place = int(np.searchsorted(results.rounds(key), at))
-    regret: np.ndarray = results.curves(key)[..., place]
-    return regret
-
-
 def _early_and_late(
     setting: Setting, names: Sequence[str], horizon: int, results: Results
 ) -> list[np.ndarray]:
-    """Regret of these policies early in the run, then at its end."""
-    early = max(1, horizon // EARLY)
-    return [_at(setting, name, at, results) for at in (early, horizon) for name in names]
+    """Regret of these policies early in the run, then at its end, shape (instances, runs) each."""
+    found = []
+    for at in (max(1, horizon // EARLY), horizon):
+        for key in map(setting.key, names):
+            place = int(np.searchsorted(results.rounds(key), at))
+            found.append(results.curves(key)[..., place])
+    return found
 
 
 def _change(means: np.ndarray) -> np.ndarray:
@@ -347,7 +332,6 @@ def _weighted(people: int, repeats: int, seed: int) -> list[Claim]:
             budget=ApproxDP(1.0, DELTA),
             people=people,
             trust_model=trust_model,
-            designs=DESIGNS,
             runs=repeats,
             seed=seed,
         )

@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from ...algorithms.bases.counter_choice import MOST_ROUNDS
 from ...algorithms.bases.errata import ANTICIPATING
 from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions
-from ...algorithms.bases.schedules import Schedule
 from ...algorithms.glm.gradients import of_reports
-from ...algorithms.glm.joint import DEFINITION
+from ...algorithms.glm.joint import DEFINITION, bounds_on_records
 from ...algorithms.glm.local import ScoringDevice
+from ...algorithms.glm.public import EpochPolicy, checked
 from ...algorithms.hidden.local import LocalPolicy
 from ...algorithms.hidden.policy import HiddenPolicy
 from ...algorithms.maths.confidence import gaussian_norm
 from ...glm.links import link_of
 from ...policies import Card, Statistic, register
 from ...privacy.budgets import Budget
-from ...validation import flag, integer, real
+from ...validation import flag
 from . import kernels as weighted
 from .kernels import WeightedParams
 
@@ -35,10 +35,7 @@ _UP = 1.0 + 1e-12  # outweighs the rounding of lengths
 
 
 class WeighingDevice(ScoringDevice):
-    """A device whose report looks at the record through a public lens.
-
-    ``WeightedGLMLDP.device()`` makes it.
-    """
+    """A device of ``WeightedGLMLDP``, whose report looks at the record through a public lens."""
 
     _looks_from = "public.lens"
     _look_with = staticmethod(weighted.look_with)
@@ -49,8 +46,6 @@ class WeighingDevice(ScoringDevice):
 
 
 # What both policies are made of ------------------------------------------------------------------
-
-_OPTIONS: dict[str, Any] = {**MODEL, **RADIUS}
 
 
 def _weighting(self: HiddenPolicy) -> np.ndarray:
@@ -75,25 +70,16 @@ def _statistic(self: HiddenPolicy) -> Statistic:
     return replace(statistic, max_abs_contribution=max(self._largest, steepest))
 
 
-def _schedule(self: HiddenPolicy) -> Schedule:
-    return Schedule(self.config["batch"], self.config["growth"])
-
-
 def _weighted(self: HiddenPolicy, capacity: int, last: int) -> WeightedParams:
     std = self.noise_scale if self.budget is not None else 0.0
     releases = self._releases or MOST_ROUNDS
     share = 0.1 * self._failure if self.budget is not None else self._failure
     return WeightedParams(
+        **bounds_on_records(self, self._linked.residual),
         **self._linked.slopes,
         linear=HiddenPolicy._params(self),
-        n_arms=self.n_arms,
-        dimension=self.dimension,
         size=self._size,
-        context_bound=self.effective_bound,
         length=self.context_bound,
-        movement=self.statistic.max_sensitivity,
-        reach=self._linked.conditioning.reach,
-        residual=self._linked.residual if self.clip else math.inf,
         scatter=self._scatter,
         odds=math.log(releases / max(share, 1e-300)),
         std=std,
@@ -105,7 +91,7 @@ def _weighted(self: HiddenPolicy, capacity: int, last: int) -> WeightedParams:
 
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class WeightedGLMJDP(HiddenPolicy):
+class WeightedGLMJDP(EpochPolicy, HiddenPolicy):
     """Optimism on information-weighted regression with private features and rewards, under joint
     differential privacy; experimental.
 
@@ -115,29 +101,19 @@ class WeightedGLMJDP(HiddenPolicy):
     reconstruction of the idea of Chen, Li, Rakhlin & Simchi-Levi (2025), not their text.
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
-        budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds.  After it nothing more is learned.  Memory
-            and saved files have room for the records of the longest epoch, horizon * growth / (1 +
-            growth) at most.
-        link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
-        batch: rounds of the first epoch, and of the shortest.
-        growth: by which the number of rounds grows between two estimates.  1 doubles it; an
-            estimate is made of one epoch alone.
-        reward_weight: how much more of the precision falls on scores than on information.
+        n_arms, dimension, budget, horizon, link, batch, reward_weight: as in ``HiddenGLM``.
+        growth: likewise; an estimate is made of one epoch alone.
         **options: see ``LinearOptions``.
 
     When to choose: to study features some directions of which are small.  It has not been seen to
     beat ``GLMUCBJDP``, which makes use of all epochs: docs/papers/glm.md.
 
     Raises:
-        ArgumentError: an argument is outside its range, or the link is flat, or not defined, for
-            some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
+        ArgumentError: as for ``GLM``.
 
     Example:
-        >>> from dpbandits import ZCDP
         >>> import numpy as np
+        >>> from dpbandits import ZCDP
         >>> policy = WeightedGLMJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
         >>> policy.update(1.0)
@@ -156,10 +132,9 @@ class WeightedGLMJDP(HiddenPolicy):
         errata=(ANTICIPATING,),
     )
     kernels = weighted.of_epochs(link_of("logistic"))
-    learns_off_policy = False
-    _options = _OPTIONS
+    _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}
     weighting, _largest = property(_weighting), property(_largest)
-    _moved, _statistic, _schedule = _moved, _statistic, property(_schedule)
+    _moved, _statistic = _moved, _statistic
 
     def __init__(
         self,
@@ -175,28 +150,16 @@ class WeightedGLMJDP(HiddenPolicy):
         **options: Unpack[LinearOptions],
     ) -> None:
         self.kernels = weighted.of_epochs(link_of(link))
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
-            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
-            "link": link,
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "growth": real("growth", growth, 0.01, 1e6),
-        }
+        own = checked(n_arms=n_arms, dimension=dimension, reward_weight=reward_weight)
+        own |= checked(horizon=horizon, link=link, batch=batch, growth=growth)
         super().__init__(own, budget=budget, **options)
 
     @property
     def _counting(self) -> str:
         return "independent"
 
-    def _model(self) -> dict[str, Any]:
-        """Outcomes scatter so far in the norm of the information."""
-        flattest = self._linked.conditioning.least_slope
-        return {**super()._model(), "subgaussian": self._scatter / math.sqrt(flattest)}
-
     def _params(self) -> WeightedParams:
-        return _weighted(self, **self._schedule.memory(self.config["horizon"], self.dimension))
+        return _weighted(self, **self._memory)
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
@@ -210,14 +173,9 @@ class WeightedGLMLDP(LocalPolicy):
     server of devices, as ``LDPSGD`` is.
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
-        budget: of any notion but ``PureDP``, for each report; None for the non-private
-            counterpart.
-        horizon: an upper bound on the number of rounds; generous is fine.
+        n_arms, dimension, budget, horizon, reports: as in ``HiddenLinearLocal``.
         link, growth, reward_weight: as in ``WeightedGLMJDP``.
         batch: reports of the first epoch, and of the shortest.
-        reports: whether this is the server of devices.
         **options: see ``LinearOptions``.
 
     When to choose: nobody may be trusted, and features are far smaller in some directions than in
@@ -227,11 +185,9 @@ class WeightedGLMLDP(LocalPolicy):
         ArgumentError: as for ``WeightedGLMJDP``.
 
     Example:
-        >>> from dpbandits import ZCDP
         >>> import numpy as np
-        >>> server = WeightedGLMLDP(
-        ...     2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1
-        ... )
+        >>> from dpbandits import ZCDP
+        >>> server = WeightedGLMLDP(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()
         >>> device.choose(np.eye(3)[:2]) in (0, 1)
         True
@@ -251,9 +207,9 @@ class WeightedGLMLDP(LocalPolicy):
     )
     kernels = weighted.of_records(link_of("logistic"))
     learns_off_policy = False
-    _options = _OPTIONS
+    _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}
     weighting, _largest = property(_weighting), property(_largest)
-    _moved, _statistic, _schedule = _moved, _statistic, property(_schedule)
+    _moved, _statistic, _schedule = _moved, _statistic, EpochPolicy._schedule
     _device = WeighingDevice
 
     def __init__(
@@ -272,16 +228,8 @@ class WeightedGLMLDP(LocalPolicy):
     ) -> None:
         kernels = weighted.of_records(link_of(link))
         self.kernels = of_reports(kernels) if flag("reports", reports) else kernels
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "link": link,
-            "growth": real("growth", growth, 0.01, 1e6),
-            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
-            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "reports": reports,
-        }
+        own = checked(n_arms=n_arms, dimension=dimension, link=link, growth=growth)
+        own |= checked(reward_weight=reward_weight, horizon=horizon, batch=batch, reports=reports)
         super().__init__(own, budget=budget, **options)
 
     def _params(self) -> WeightedParams:

@@ -62,15 +62,10 @@ def weighting_of(moments: np.ndarray, ridge: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Weighting:
-    """A, the damping, and what they make of features that are at most 1 long.
+    """A, the damping, and what they make of features that are at most 1 long."""
 
-    Attributes:
-        matrix: (d, d) A.
-        damping: g > 0; infinity for the local model.
-    """
-
-    matrix: np.ndarray
-    damping: float
+    matrix: np.ndarray  # (d, d) A
+    damping: float  # g > 0; infinity for the local model
 
     @cached_property
     def _roots(self) -> tuple[np.ndarray, np.ndarray]:
@@ -87,9 +82,9 @@ class Weighting:
     @property
     def bound(self) -> float:
         """c."""
-        return (
-            1.0 if math.isinf(self.damping) else self.largest / (1.0 + self.damping * self.largest)
-        )
+        if math.isinf(self.damping):
+            return 1.0
+        return self.largest / (1.0 + self.damping * self.largest)
 
     def _weights(self, features: np.ndarray) -> np.ndarray:
         """w / c for each row."""
@@ -100,14 +95,12 @@ class Weighting:
 
     def instruments(self, features: np.ndarray) -> np.ndarray:
         """u / c for each row, shape (n, d), of length at most 1."""
-        rows = (features @ self.matrix) * self._weights(features)[:, None]
-        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
+        return at_most_1((features @ self.matrix) * self._weights(features)[:, None])
 
     def squares(self, features: np.ndarray) -> np.ndarray:
         """svec(p p^T) / c for each row, shape (n, d (d + 1) / 2), of length at most 1."""
         turned = features @ self._roots[0]
-        rows = turned * np.sqrt(self._weights(features))[:, None]
-        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
+        rows = at_most_1(turned * np.sqrt(self._weights(features))[:, None])
         above = np.triu_indices(rows.shape[1], 1)
         return np.hstack((rows**2, _ROOT * rows[:, above[0]] * rows[:, above[1]]))
 
@@ -135,3 +128,8 @@ def score_sensitivity(dimension: int, grid: float = 0.0) -> float:
 
 def _symmetric(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(0.5 * (matrix + matrix.T))
+
+
+def at_most_1(rows: np.ndarray) -> np.ndarray:
+    """Rows, those scaled to length 1 that are longer."""
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0))
