@@ -43,7 +43,7 @@ def of_bandits(rounds: int) -> Iterator[Row]:
         dpb.algorithms.GLMThompsonJDP(budget=budget, **doubling),
         WeightedGLMJDP(budget=budget, **doubling),
         dpb.algorithms.LDPSGD(budget=dpb.PureDP(1.0), **shape),
-        dpb.algorithms.LDPGLOC(budget=budget, horizon=rounds, batch=20, **shape),
+        dpb.papers.others.LDPGLOC(budget=budget, horizon=rounds, batch=20, **shape),
         WeightedGLMLDP(budget=budget, **doubling),
     ]
     for policy in policies:

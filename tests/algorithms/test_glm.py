@@ -141,7 +141,9 @@ def no_number(t):
 
 
 @pytest.mark.parametrize(
-    "cls", [GLMUCBJDP, dpb.algorithms.LDPSGD, dpb.algorithms.LDPGLOC], ids=lambda cls: cls.__name__
+    "cls",
+    [GLMUCBJDP, dpb.algorithms.LDPSGD, dpb.papers.others.LDPGLOC],
+    ids=lambda cls: cls.__name__,
 )
 @pytest.mark.long
 def test_a_link_that_is_no_number_between_checks_releases_numbers(cls):

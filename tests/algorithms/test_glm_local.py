@@ -14,12 +14,12 @@ from sides import tireless
 
 import dpbandits as dpb
 from dpbandits import ZCDP, ApproxDP, ArgumentError, PureDP
-from dpbandits.algorithms import LDPGLOC, LDPSGD
-from dpbandits.algorithms.glm.online import look_with as look_at_record
-from dpbandits.algorithms.glm.online import published_sensitivity
+from dpbandits.algorithms import LDPSGD
 from dpbandits.algorithms.hidden.model import joint_sensitivity
 from dpbandits.environments import ContextTable
 from dpbandits.glm import link_of
+from dpbandits.papers.others.gloc import LDPGLOC, published_sensitivity
+from dpbandits.papers.others.gloc import look_with as look_at_record
 from dpbandits.privacy import Hemisphere, accounting
 from dpbandits.privacy.exact import hemisphere
 

@@ -17,12 +17,13 @@ from scipy.stats import norm
 
 from dpbandits import ZCDP
 from dpbandits.algorithms.glm.joint import GLMUCBJDP
-from dpbandits.algorithms.glm.local import LDPGLOC, LDPSGD
+from dpbandits.algorithms.glm.local import LDPSGD
 from dpbandits.algorithms.glm.newton import add_score, score_sensitivity
 from dpbandits.algorithms.hidden.model import joint_sensitivity
 from dpbandits.glm.links import link_of
 from dpbandits.glm.replacement import point_scale, replacement_sensitivity
 from dpbandits.kernel import bind
+from dpbandits.papers.others import LDPGLOC
 
 LINKS = {
     "logistic": (expit, lambda t: expit(t) * expit(-t)),

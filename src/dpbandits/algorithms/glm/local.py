@@ -5,13 +5,12 @@ A report is a function of her record and of what was public when it was made, ra
 server picks link, bounds and noise in advance, and point and chooser from earlier reports alone.
 So all that it sees of her is one draw of a channel that is calibrated for any two records (local
 privacy with sequential interaction; Duchi, Jordan & Wainwright 2018, Section 2.1).  What is
-reported: ``gradients``, ``online``.
+reported: ``gradients``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, Unpack
 
@@ -19,20 +18,15 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...glm.links import Link, link_of
-from ...policies import Card, Options, Statistic, composed, preset, register
+from ...policies import Card, Options, Statistic, composed, preset
 from ...policies.presets import Composition
-from ...privacy.budgets import ApproxDP, Budget
-from ...privacy.channels import Hemisphere, PublishedGaussian
-from ...validation import flag, real
+from ...privacy.budgets import Budget
+from ...privacy.channels import Hemisphere
+from ...validation import real
 from ..bases.contextual import LONGEST, SHORTEST
-from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import GLM_REPORTS
-from ..bases.linear import MODEL, RADIUS, LinearOptions
-from ..hidden import state
 from ..hidden.device import Device
 from ..hidden.local import LocalPolicy
-from ..hidden.policy import asks_for_published, refuse_unpublished
-from . import online
 from .gradients import DescentParams, descending, look_with, of_reports, project
 from .joint import bounds_on_records, moved_by_replacement
 from .public import checked
@@ -75,13 +69,6 @@ class ScoringDevice(Device):
         look = self._look_with(link_of(self.chooser.arguments["link"]))
         look(self._params, self._point(), x, reward, record)
         return record
-
-
-class RegressingDevice(ScoringDevice):
-    """The same for ``LDPGLOC``."""
-
-    _looks_from = "public.point"
-    _look_with = staticmethod(online.look_with)
 
 
 class HiddenGLMLocalOptions(Options, total=False):
@@ -266,174 +253,3 @@ LDPSGD = preset(
     ``HiddenGLMLocal``.
     """,
 )
-
-
-def _published(budget: ApproxDP) -> float:
-    """6 sqrt(2 ln(3.75 / delta)) / epsilon on each number."""
-    std = 6.0 * math.sqrt(2.0 * math.log(3.75 / budget.delta)) / budget.epsilon
-    return std / online.published_sensitivity(1.0, 1.0, 1.0)
-
-
-class GLOCOptions(LinearOptions, total=False):
-    """Constructor arguments of ``LDPGLOC``, beside its own and those of ``LinearOptions``.
-
-    repair: as in ``HiddenOptions``.
-    """
-
-    repair: str
-
-
-@register(n_arms=3, dimension=2, horizon=30_000)
-class LDPGLOC(LocalPolicy):
-    """Online learning to confidence sets on reports that every person's device has randomised (Han,
-    Liang, Wang & Zhang 2021, LDP-GLOC; after Jun, Bhargava, Nowak & Willett 2017).
-
-    Mean rewards are ``nu(<x, theta>)``.  A device reports a gradient at ``p``, and ``x x^T``; the
-    server moves ``p`` against gradients, regresses ``<x, p>`` on ``x``, and devices play arg max of
-    ``<x, estimate> + width``.
-
-    With ``reports=True`` this is the server of devices, as ``LDPSGD`` is.
-
-    Against the published mechanism: one noise for the gradient and the matrix, at the exact joint
-    sensitivity and budget; ``<x, p> x`` is made of the noisy matrix instead of being reported with
-    noise of its own; ``p`` stays within ``parameter_bound``; its steps fit the noise; and the width
-    is one that is proved.
-
-    Args:
-        n_arms, dimension, budget, horizon, batch, reports: as in ``HiddenLinearLocal``.
-        link: as in ``GLM``.
-        gradient_weight: w; how much more of the precision falls on gradients than on ``x x^T``.
-        **options: see ``GLOCOptions``.  With ``calibration="paper"`` and an ``ApproxDP`` budget
-            report, noise, steps (1 / sqrt(horizon)), shift and radius are the published ones.  They
-            are for features, rewards and a parameter of length 1; noise is proportional to how far
-            a record moves a report.
-
-    When to choose: nobody may be trusted, and features are not diverse; elsewhere ``LDPSGD`` has
-    far less regret.  The width is far above the error: ``radius_scale=0.01`` mostly plays better.
-
-    Raises:
-        ArgumentError: as for ``GLM``.
-
-    Example:
-        >>> import numpy as np
-        >>> from dpbandits import ZCDP
-        >>> server = LDPGLOC(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
-        >>> device = server.device()
-        >>> device.choose(np.eye(3)[:2]) in (0, 1)
-        True
-        >>> server.receive(device.report(1.0))
-        True
-    """
-
-    card = Card(
-        title="online learning to confidence sets in a generalised linear model, local DP",
-        source=f"{HAN}, LDP-GLOC",
-        proof=PROOF.format("online"),
-        noise=(PublishedGaussian(_published),),
-        trust_model="local",
-        protects="contexts and rewards",
-        view="joint",
-        learns_at_once=True,
-        errata=(GLM_REPORTS,),
-    )
-    kernels = online.learning(link_of("logistic"))
-    learns_off_policy = False
-    _device = RegressingDevice
-    _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, "repair": "shift"}
-
-    def __init__(
-        self,
-        n_arms: int,
-        dimension: int,
-        *,
-        budget: Budget | None,
-        horizon: int,
-        link: str = "logistic",
-        batch: int = 1,
-        gradient_weight: float = 1.0,
-        reports: bool = False,
-        **options: Unpack[GLOCOptions],
-    ) -> None:
-        kernels = online.learning(link_of(link))
-        self.kernels = of_reports(kernels) if flag("reports", reports) else kernels
-        own = checked(n_arms=n_arms, dimension=dimension, link=link)
-        own |= checked(gradient_weight=gradient_weight, horizon=horizon, batch=batch)
-        own |= checked(reports=reports)
-        if asks_for_published(options, budget):
-            refuse_unpublished(options)
-            if gradient_weight != 1.0:
-                raise ArgumentError(
-                    f"gradient_weight must be 1 with calibration='paper', got {gradient_weight!r}",
-                    "gradient_weight",
-                )
-        super().__init__(own, budget=budget, **options)
-
-    @property
-    def _published(self) -> bool:
-        return self._asks_for_published
-
-    @property
-    def _weight(self) -> float:
-        return self._diagonal if self._published else float(self.config["gradient_weight"])
-
-    @property
-    def _diagonal(self) -> float:
-        return math.sqrt(2.0) if self._published else 1.0
-
-    @property
-    def _residual(self) -> float:
-        lo, hi = self.reward_range
-        return hi - lo if self._published else self._linked.residual
-
-    @property
-    def _largest(self) -> float:
-        return self._weight * self._residual
-
-    @property
-    def _size(self) -> int:
-        return super()._size + (self.dimension if self._published else 0)
-
-    def _moved(self, reward: float, length: float) -> float:
-        if not self._published:
-            found = moved_by_replacement(self, length, weight=self._weight, square="one")
-            whatever = super()._moved(reward, length)
-            return whatever if found is None else min(found, whatever)
-        moved = online.published_sensitivity(reward / self._diagonal, length, self._parameter_bound)
-        return self._diagonal * moved
-
-    def _statistic(self) -> Statistic:
-        least = super()._statistic()
-        if not self._published:
-            return least
-        product = self._weight * self.context_bound**2 * self._parameter_bound
-        return replace(least, max_abs_contribution=max(least.max_abs_contribution, product))
-
-    def _params(self) -> online.OnlineParams:
-        model = super()._params()
-        std = self.noise_scale if self.budget is not None else 0.0
-        noise = self.dimension * (std / self._weight) ** 2 / self.config["batch"]
-        most = math.hypot(self._residual * self.context_bound, math.sqrt(noise))
-        step, decay = 0.5 * self._parameter_bound / most, 0.5
-        if self._published:
-            step, decay = 1.0 / math.sqrt(self._releases or MOST_ROUNDS), 0.0
-        flattest = self._linked.conditioning.least_slope
-        return online.OnlineParams(
-            **bounds_on_records(self, self._residual),
-            linear=model,
-            size=self._size,
-            flattest=flattest,
-            parameter_bound=self._parameter_bound,
-            length=self.context_bound,
-            step=step,
-            decay=decay,
-            std=std,
-            log_odds=-math.log(max(0.3 * self._failure, 1e-300)),
-            excess=std / self._diagonal * math.sqrt(self.dimension) / flattest,
-        )
-
-    def _with_published_bounds(self, params: state.Params) -> state.Params:
-        """With the shift of Han et al. (2021), for the first report."""
-        d, rounds = self.dimension, self._horizon or MOST_ROUNDS
-        std = self.noise_scale / self._diagonal
-        bound = std * (4.0 * math.sqrt(d) + 2.0 * math.log(2.0 * rounds / self._failure))
-        return params._replace(matrix_norm=bound, vector_norm=0.0, log_odds=0.0)

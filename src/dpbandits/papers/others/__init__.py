@@ -5,6 +5,7 @@
 * AdaP-TT (Azize, Jourdan, Al Marjani & Basu 2023): ``adap_tt``
 * DP-TS and Lazy-DP-TS (Hu & Hegde 2022): ``thompson``, ``lazy_thompson``
 * DP-IMED and DP-KLUCB (Azize, Wu, Honda, Orabona, Ito & Basu 2025): ``dp_imed``
+* LDP-GLOC (Han, Liang, Wang & Zhang 2021): ``gloc``
 * LinUCB on fixed arms (Abbasi-Yadkori, Pál & Szepesvári 2011): ``fixed_linucb``
 
 Bounds on DP-SE and on searches are in ``theory``.
@@ -15,6 +16,7 @@ from .adap_tt import AdaPTT
 from .dp_imed import DPIMED, DPKLUCB
 from .elimination import DPSE, DPSEBAI, DPSESDP
 from .fixed_linucb import FixedLinUCB
+from .gloc import LDPGLOC
 from .lazy_thompson import LazyDPTS
 from .thompson import DPTS
 
@@ -25,6 +27,7 @@ __all__ = [
     "DPSEBAI",
     "DPSESDP",
     "DPTS",
+    "LDPGLOC",
     "AdaPTT",
     "FixedLinUCB",
     "LazyDPTS",
