@@ -78,8 +78,7 @@ from ..hidden.model import joint_sensitivity
 from ..hidden.model import prepare_sample as _draw
 from ..hidden.model import record_pull as _book
 from ..hidden.model import release_due as _is_over
-from ..hidden.regression import regress
-from ..hidden.state import CLOCK, FACTS, statistic_size
+from ..hidden.regression import CLOCK, FACTS, regress, statistic_size
 from ..maths.ridge import dot
 from .state import TRAVEL, NewtonParams, NewtonPublic, NewtonRaw
 

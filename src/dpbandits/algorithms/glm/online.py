@@ -71,13 +71,12 @@ from ..bases.contextual import within_bound
 from ..bases.linear import estimate, on_grid, sensitivity
 from ..bases.schedules import next_release
 from ..hidden import model as linear
-from ..hidden import state
+from ..hidden import regression
 from ..hidden.model import add_record, joint_sensitivity
 from ..hidden.model import choose_optimistic as _most_optimistic
 from ..hidden.model import record_pull as _book
 from ..hidden.model import report_due as _has_arrived
-from ..hidden.regression import regress
-from ..hidden.state import CLOCK, FACTS, statistic_size
+from ..hidden.regression import CLOCK, FACTS, regress, statistic_size
 from ..maths.ridge import dot
 from .gradients import DescentRaw, accumulate, project, residual_with
 
@@ -104,7 +103,7 @@ def published_sensitivity(residual: float, length: float, parameter: float) -> f
 
 
 class OnlineParams(NamedTuple):
-    linear: state.Params
+    linear: regression.Params
     n_arms: int
     dimension: int
     size: int  # of a report
@@ -123,7 +122,7 @@ class OnlineParams(NamedTuple):
 
 
 class OnlinePublic(NamedTuple):
-    linear: state.Public
+    linear: regression.Public
     estimate: np.ndarray  # (d,)
     point: np.ndarray  # (d,) p
     seen: np.ndarray  # (size,) the sum of reports at the last update

@@ -65,7 +65,7 @@ from ..hidden.model import (
     prepare_sample,
     release_due,
 )
-from ..hidden.state import CLOCK, FACTS
+from ..hidden.regression import CLOCK, FACTS
 from ..maths.dense import factorise, invert
 from ..maths.ridge import dot, inverse_norm_bound, multiply
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..hidden import state as linear
+from ..hidden import regression as linear
 
 
 class NewtonParams(NamedTuple):

@@ -17,8 +17,11 @@ from ...privacy.randomiser import VectorRandomiser
 from ...shuffle import Messages, Randomizer
 from ...validation import number_or_nan
 from ..bases.contextual import within_bound
-from .model import choose_optimistic, contribution
-from .state import Params
+from .model import add_record, choose_optimistic
+from .regression import Params, statistic_size
+
+# Parameters that a device in JavaScript is told.
+_TOLD = ("dimension", "n_arms", "n_models", "context_bound", "weight", "diagonal", "grid")
 
 
 class Device:
@@ -88,13 +91,7 @@ class Device:
             raise ArgumentError("a device in JavaScript plays upper confidence bounds only")
         return json.dumps(
             {
-                "dimension": self._params.dimension,
-                "n_arms": self._params.n_arms,
-                "n_models": self._params.n_models,
-                "context_bound": self._params.context_bound,
-                "weight": self._params.weight,
-                "diagonal": self._params.diagonal,
-                "grid": self._params.grid,
+                **{name: getattr(self._params, name) for name in _TOLD},
                 "reports": self.left,
                 "reward_range": self._reward_range,
                 "default_reward": self._default_reward,
@@ -135,8 +132,10 @@ class Device:
         return self._sent(self._record(arm, x, value))
 
     def _record(self, arm: int, x: np.ndarray, reward: float) -> np.ndarray:
-        """What is randomised."""
-        return contribution(self._params, arm, x, reward)
+        """What is randomised, shape (M (d + d (d + 1) / 2),)."""
+        record = np.zeros(self._params.n_models * statistic_size(self._params.dimension))
+        add_record(self._params, record, arm, x, reward)
+        return record
 
     def _sent(self, record: np.ndarray) -> Any:
         return self._randomise(record)

@@ -19,13 +19,10 @@ features are seen, from what was released, or by coins that owe nothing to anybo
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any, Unpack
 
 from ...errors import ArgumentError
-from ...policies import Card, composed
-from ...policies.parts import Part
-from ...policies.presets import Composition
+from ...policies import Composition, composed
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
 from ...validation import choice, integer, real
@@ -33,17 +30,13 @@ from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.schedules import Schedule
 from ..exploration import Divergence, Optimism, Sampling
 from .policy import (
-    STATISTIC,
-    UNKNOWN,
-    WAYS,
     HiddenOptions,
     HiddenPolicy,
     asks_for_published,
+    composed_for,
     refuse_unpublished,
 )
-from .state import Params
-
-PROOF = "dpbandits.algorithms.hidden: sensitivity in model, billboard lemma in joint"
+from .regression import Params
 
 
 def _published(budget: ApproxDP) -> float:
@@ -53,20 +46,7 @@ def _published(budget: ApproxDP) -> float:
     return 4.0 * math.log(4.0 / budget.delta) / budget.epsilon
 
 
-@cache
-def _composition(explore: type, *, published: bool) -> Composition:
-    """For a way to explore; ``published``: whether a paper has noise for it."""
-    way = WAYS[explore]
-    card = Card(
-        title=f"{way.title} with private features, joint DP",
-        source=f"{way.source}{STATISTIC}{UNKNOWN}",
-        proof=PROOF,
-        noise=(PublishedGaussian(_published) if published else "Gaussian",),
-        protects="contexts and rewards",
-        view="joint",
-        randomised=way.randomised,
-    )
-    return Composition(way.kernels, card)
+_GAUSSIAN = PublishedGaussian(_published)
 
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
@@ -121,11 +101,17 @@ class HiddenLinear(HiddenPolicy):
     _covers = True
 
     @classmethod
-    def composition(cls, *, explore: Part, growth: float = 0.1, **_: Any) -> Composition:
+    def composition(cls, *, explore: Any, growth: float = 0.1, **_: Any) -> Composition:
         """What follows from the way to explore, and whether batches grow."""
         published = isinstance(explore, Optimism) and growth == 0.0
-        kind: Any = type(explore)  # which mypy does not take for a key
-        return _composition(kind, published=published)
+        return composed_for(
+            type(explore),
+            "joint DP",
+            None,
+            proof="dpbandits.algorithms.hidden: sensitivity in model, billboard lemma in joint",
+            noise=(_GAUSSIAN if published else "Gaussian",),
+            view="joint",
+        )
 
     def __init__(
         self,
@@ -194,10 +180,8 @@ class HiddenLinear(HiddenPolicy):
         """With the constants of Shariff & Sheffet (2018), Section 4.2, for symmetric Gaussian
         noise (Z' + Z'^T) / sqrt(2) in m levels of a tree.
         """
-        d, log = (
-            self.dimension,
-            math.log(2.0 * (self._releases or MOST_ROUNDS) / self._each_failure),
-        )
+        d, releases = self.dimension, self._releases or MOST_ROUNDS
+        log = math.log(2.0 * releases / self._each_failure)
         std, levels = self.noise_scale / math.sqrt(2.0), self._counter.column_norm() ** 2
         bound = std * math.sqrt(2.0 * levels) * (4.0 * math.sqrt(d) + 2.0 * log)  # Upsilon
         gamma = std * math.sqrt(levels / bound) * (math.sqrt(d) + math.sqrt(2.0 * log))

@@ -11,15 +11,12 @@ arm would learn it.
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from ...errors import ArgumentError
-from ...policies import Card, composed
-from ...policies.parts import Part
-from ...policies.presets import Composition
+from ...policies import Composition, composed
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
 from ...privacy.randomiser import VectorRandomiser
@@ -31,17 +28,13 @@ from ..exploration import Divergence, Optimism, Sampling
 from .device import Device
 from .model import joint_sensitivity, of_reports, on_arrival
 from .policy import (
-    STATISTIC,
-    UNKNOWN,
-    WAYS,
     HiddenOptions,
     HiddenPolicy,
     asks_for_published,
+    composed_for,
     refuse_unpublished,
 )
-from .state import Params
-
-PROOF = "dpbandits.algorithms.hidden: sensitivity in model"
+from .regression import Params
 
 
 class LocalPolicy(HiddenPolicy):
@@ -119,7 +112,6 @@ class LocalPolicy(HiddenPolicy):
 
     @property
     def _most_reported(self) -> float:
-        """What no number of a report exceeds in size."""
         return self.statistic.max_abs_contribution + WILDEST * self.noise_scale
 
     def _assumed(self) -> list[str]:
@@ -129,8 +121,7 @@ class LocalPolicy(HiddenPolicy):
             f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
             "the arm is carried out on the person's device, and nobody else sees it",
             "the contexts of others, which arms are open among them, and their rewards owe nothing"
-            " to her record and to her decision but"
-            " by way of reports",
+            " to her record and to her decision but by way of reports",
             "a report is sent at a time that owes nothing to what it holds, and a person has one"
             f" device, which sends {self.max_rounds or 'one'} in all and of which no older copy is"
             " used again",
@@ -145,22 +136,7 @@ def _published(budget: ApproxDP) -> float:
     return std / joint_sensitivity(1.0, 1.0)
 
 
-@cache
-def _composition(explore: type, *, reports: bool) -> Composition:
-    way = WAYS[explore]
-    card = Card(
-        title=f"{way.title} with private features, local DP",
-        source=f"{way.source}{STATISTIC}{UNKNOWN}",
-        proof=PROOF,
-        noise=(PublishedGaussian(_published) if explore is Optimism else "Gaussian",),
-        trust_model="local",
-        protects="contexts and rewards",
-        view="joint",
-        learns_at_once=True,
-        randomised=way.randomised,
-    )
-    arriving = of_reports if reports else on_arrival
-    return Composition(arriving(way.kernels), card)
+_GAUSSIAN = PublishedGaussian(_published)
 
 
 @composed(n_arms=3, dimension=2, horizon=30_000)
@@ -196,7 +172,6 @@ class HiddenLinearLocal(LocalPolicy):
     sensitivity and budget.
 
     Example:
-        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> server = HiddenLinearLocal(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
@@ -210,10 +185,18 @@ class HiddenLinearLocal(LocalPolicy):
     _covers = True
 
     @classmethod
-    def composition(cls, *, explore: Part, reports: bool = False, **_: Any) -> Composition:
+    def composition(cls, *, explore: Any, reports: bool = False, **_: Any) -> Composition:
         """What follows from the way to explore, and from what arrives."""
-        kind: Any = type(explore)  # which mypy does not take for a key
-        return _composition(kind, reports=reports)
+        return composed_for(
+            type(explore),
+            "local DP",
+            of_reports if reports else on_arrival,
+            proof="dpbandits.algorithms.hidden: sensitivity in model",
+            noise=(_GAUSSIAN if isinstance(explore, Optimism) else "Gaussian",),
+            trust_model="local",
+            view="joint",
+            learns_at_once=True,
+        )
 
     def __init__(
         self,

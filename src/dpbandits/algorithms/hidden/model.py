@@ -49,14 +49,8 @@ from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.schedules import next_release
 from ..bases.sums import summarise
-from ..maths.ridge import (
-    dot,
-    least_divergent_at_once,
-    most_optimistic_at_once,
-    prepare_draw,
-)
-from .regression import regress, regress_all
-from .state import CLOCK, FACTS, Params, Public, Raw, statistic_size
+from ..maths.ridge import dot, least_divergent_at_once, most_optimistic_at_once, prepare_draw
+from .regression import CLOCK, FACTS, Params, Public, Raw, regress, regress_all, statistic_size
 
 _ROOT = math.sqrt(2.0)
 
@@ -159,9 +153,8 @@ def publish_reports(params: Params, public: Public, memo: Vector, release: Vecto
     """The same for such sums, which are looked at once in a batch."""
     clock = public.clock
     clock[CLOCK.releases] += 1
-    if clock[CLOCK.rounds] >= clock[CLOCK.next]:
-        planned = clock[CLOCK.next]
-        clock[CLOCK.next] = next_release(planned, params.batch, params.growth, params.longest)
+    if release_due(params, public):
+        close(params, public, memo)
         regress_all(params, public, release, float(clock[CLOCK.releases]))
 
 
@@ -177,17 +170,10 @@ def choose_optimistic(
     params: Params, public: Public, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
     """The arm of highest <x, estimate> + width.  Nothing of the contexts is written anywhere."""
-    facts = public.facts
-    arm = most_optimistic_at_once(
-        contexts,
-        public.estimate,
-        public.inverse,
-        facts[FACTS.longest],
-        facts[FACTS.radius],
-        facts[FACTS.gap],
-        facts[FACTS.bias],
-    )
-    return arm, 1.0
+    facts, believed, inverse = public.facts, public.estimate, public.inverse
+    longest, radius, gap = facts[FACTS.longest], facts[FACTS.radius], facts[FACTS.gap]
+    bias = facts[FACTS.bias]
+    return most_optimistic_at_once(contexts, believed, inverse, longest, radius, gap, bias), 1.0
 
 
 @kernel
@@ -240,17 +226,11 @@ def choose_divergent(
     """
     if nothing_known(public):
         return choose_sampled(params, public, contexts, rng)
-    facts = public.facts
+    facts, believed, inverse = public.facts, public.estimate, public.inverse
+    longest, scatter, noise = facts[FACTS.longest], facts[FACTS.radius], facts[FACTS.gap]
+    bias, rounds = facts[FACTS.bias], float(public.clock[CLOCK.rounds])
     arm = least_divergent_at_once(
-        params,
-        contexts,
-        public.estimate,
-        public.inverse,
-        facts[FACTS.longest],
-        facts[FACTS.radius],
-        facts[FACTS.gap],
-        facts[FACTS.bias],
-        float(public.clock[CLOCK.rounds]),
+        params, contexts, believed, inverse, longest, scatter, noise, bias, rounds
     )
     return arm, 1.0
 
@@ -289,10 +269,3 @@ def of_reports(kernels: Kernels) -> Kernels:
 def of_batches(kernels: Kernels) -> Kernels:
     """The same for a server that gets sums of whole batches instead of records."""
     return replace(kernels, record_pull=record_batch, accumulate=accumulate_report)
-
-
-def contribution(params: Params, arm: int, x: np.ndarray, reward: float) -> np.ndarray:
-    """What one record adds to the statistic, shape (M (d + d (d + 1) / 2),)."""
-    record = np.zeros(params.n_models * statistic_size(params.dimension))
-    add_record(params, record, arm, x, reward)
-    return record

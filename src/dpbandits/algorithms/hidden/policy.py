@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from functools import cache, cached_property
+from typing import Any, ClassVar
 
 from ...errors import ArgumentError
-from ...policies import Kernels, Statistic
+from ...policies import Card, Composition, Kernels, Statistic
 from ...policies.parts import part
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import Certified
@@ -22,7 +22,7 @@ from ..bases.schedules import Schedule
 from ..exploration import EXPLORATIONS, Divergence, Optimism, Sampling, resolved
 from ..maths.confidence import gaussian_norm, planned_walk, symmetric_norm
 from .model import DIVERGENT, OPTIMISTIC, SAMPLED, joint_sensitivity
-from .state import Params, statistic_size
+from .regression import Params, statistic_size
 
 _ULP = 2.0**-52
 _SHARES = (0.1, 0.1, 0.8)  # of failures, which help most where noise is largest
@@ -48,39 +48,26 @@ class HiddenOptions(ModelOptions, total=False):
     switch: float
 
 
-class Way(NamedTuple):
-    """What follows from how a linear model with private features explores."""
-
-    kernels: Kernels
-    title: str
-    source: str
-    randomised: bool
-
-
-WAYS: dict[type, Way] = {
-    Optimism: Way(
-        OPTIMISTIC,
-        "LinUCB",
-        "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic"
-        " Bandits",
-        False,
-    ),
-    Sampling: Way(
-        SAMPLED,
-        "linear Thompson sampling",
-        "Agrawal & Goyal (2013), Thompson Sampling for Contextual Bandits with Linear Payoffs",
-        True,
-    ),
-    Divergence: Way(
-        DIVERGENT,
-        "linear IMED",
-        "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for Linear"
-        " Bandits",
-        True,
-    ),
-}
 STATISTIC = "; statistic: Shariff & Sheffet (2018)"
 UNKNOWN = "; no theorem on the regret of this combination is known"
+
+
+@cache
+def composed_for(
+    explore: type[Any], setting: str, server: Callable[[Kernels], Kernels] | None, **said: Any
+) -> Composition:
+    """What follows from a way to explore, the setting in which the card says it is, what the server
+    gets instead of records, and what else the card says.
+    """
+    kernels = {Optimism: OPTIMISTIC, Sampling: SAMPLED, Divergence: DIVERGENT}[explore]
+    card = Card(
+        title=f"{explore.title} with private features, {setting}",
+        source=f"{explore.source}{STATISTIC}{UNKNOWN}",
+        protects="contexts and rewards",
+        randomised=explore is not Optimism,
+        **said,
+    )
+    return Composition(server(kernels) if server else kernels, card)
 
 
 def asks_for_published(options: Mapping[str, object], budget: Budget | None) -> bool:
@@ -148,17 +135,14 @@ class HiddenPolicy(LinearPolicy):
 
     @property
     def _schedule(self) -> Schedule:
-        """When releases are made."""
         return Schedule(self.config["batch"])
 
     @property
     def _asks_for_published(self) -> bool:
-        """Whether noise is to be that of a paper, where one has any; see ``asks_for_published``."""
         return asks_for_published(self.config, self.budget)
 
     @property
     def _noise_as_published(self) -> bool:
-        """Whether the noise is that of a paper."""
         return False
 
     @property
@@ -200,7 +184,6 @@ class HiddenPolicy(LinearPolicy):
 
     @property
     def _most_moved(self) -> float:
-        """The most that a record moves the statistic."""
         size, bound, reward = self._size, self.context_bound, self._largest
         moved = self._moved(reward, bound)
         if self.grid > 0.0:
@@ -255,9 +238,7 @@ class HiddenPolicy(LinearPolicy):
         shares = [max(share * self._each_failure, 1e-300) for share in _SHARES]
         d, releases = self.dimension, self._releases or MOST_ROUNDS
         adds_up = isinstance(self._counter, Independent)
-        std = 0.0
-        if private:
-            std = self.noise_scale if adds_up else self._noise_std
+        std = (self.noise_scale if adds_up else self._noise_std) if private else 0.0
         along, across = (
             std * math.hypot(1.0 / self._weight, self._parameter_bound * part)
             for part in (1.0, math.sqrt(0.5))
@@ -286,7 +267,6 @@ class HiddenPolicy(LinearPolicy):
         )
 
     def _for_choice(self, params: Params) -> Params:
-        """With what the way to explore needs to know."""
         explore = self.config.get("explore")
         if isinstance(explore, Sampling):
             return params._replace(radius_scale=explore.inflation)
@@ -311,5 +291,4 @@ class HiddenPolicy(LinearPolicy):
         return gaussian_norm(self.dimension, std, releases, probability, axis)
 
     def _with_published_bounds(self, params: Params) -> Params:
-        """With shift and radius of a paper."""
         raise NotImplementedError

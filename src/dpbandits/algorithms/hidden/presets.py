@@ -17,7 +17,7 @@ from ..bases.errata import (
 from ..exploration import Divergence, Optimism, Sampling
 from .joint import HiddenLinear
 from .local import HiddenLinearLocal
-from .policy import STATISTIC, WAYS
+from .policy import STATISTIC
 from .shuffled import HiddenLinearShuffled
 
 MODELS = given("models", "shared", quiet=True)
@@ -36,9 +36,9 @@ def _divergence(alpha: float) -> Any:
     return like(Divergence, alpha=given("alpha", alpha), margin=margin, parameter_bound=_BOUND)
 
 
-def _source(explore: type, more: str = "") -> dict[str, Any]:
+def _source(explore: type[Any], more: str = "") -> dict[str, Any]:
     """Who published a way to explore, with the statistic of others."""
-    return {"source": f"{WAYS[explore].source}{STATISTIC}{more}"}
+    return {"source": f"{explore.source}{STATISTIC}{more}"}
 
 
 # Whoever runs the policy is trusted ---------------------------------------------------------------

@@ -26,24 +26,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
 from ...errors import ArgumentError
-from ...policies import Card, composed
-from ...policies.parts import Part
-from ...policies.presets import Composition
+from ...policies import Composition, composed
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.continual import Counter, Independent, IndependentIntegers
-from ...shuffle import (
-    Analyzer,
-    BitSum,
-    GaussianReports,
-    Messages,
-    ModularSum,
-    Randomizer,
-    Shuffler,
-)
+from ...shuffle import Analyzer, BitSum, GaussianReports, Messages, ModularSum, Randomizer, Shuffler
 from ...shuffle.certificates import WIDEST
 from ...shuffle.protocols import CertifiedProtocol
 from ...shuffle.published import LEVELS, published_batch
@@ -57,24 +47,20 @@ from ..maths.confidence import gaussian_norm, symmetric_norm
 from .device import ShuffledDevice
 from .model import of_batches
 from .policy import (
-    STATISTIC,
-    UNKNOWN,
-    WAYS,
     AsPublished,
     HiddenOptions,
     HiddenPolicy,
     asks_for_published,
+    composed_for,
     refuse_unpublished,
 )
-from .state import Params, statistic_size
+from .regression import Params, statistic_size
 
 _PROTOCOLS: dict[str, type[CertifiedProtocol]] = {
     "bits": BitSum,
     "modular": ModularSum,
     "reports": GaussianReports,
 }
-
-
 _WIDE, _WIDEST = 2.0**13, 0.9 * WIDEST  # steps; proofs for more noise take longer
 _NEVER = 1e-30  # a delta that nobody asks to be less
 
@@ -87,31 +73,6 @@ def _certifiable(protocol: CertifiedProtocol, level: str, widest: float) -> Cert
         return protocol
     most = widest**2 * people / (amount * heads * (1.0 - heads))
     return replace(protocol, noise=math.floor(protocol.noise * min(1.0, most)))
-
-
-PUBLISHED = "published"
-PROOF = (
-    "dpbandits.algorithms.hidden: sensitivity in model, views in shuffled;"
-    " dpbandits.shuffle: protocols, certificates"
-)
-
-
-@cache
-def _composition(explore: type, *, messages: bool) -> Composition:
-    way = WAYS[explore]
-    card = Card(
-        title=f"{way.title} with private features, shuffle model",
-        source=f"{way.source}{STATISTIC}{UNKNOWN}",
-        proof=PROOF,
-        noise=("certified",),
-        trust_model="shuffle",
-        protects="contexts and rewards",
-        view="shuffle",
-        learns_at_once=messages,
-        randomised=way.randomised,
-        errata=(SHUFFLED_MESSAGES, SHUFFLED_BITS),
-    )
-    return Composition(of_batches(way.kernels) if messages else way.kernels, card)
 
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
@@ -175,10 +136,22 @@ class HiddenLinearShuffled(HiddenPolicy):
     _devices = _shufflers = 0
 
     @classmethod
-    def composition(cls, *, explore: Part, messages: bool = False, **_: Any) -> Composition:
+    def composition(cls, *, explore: Any, messages: bool = False, **_: Any) -> Composition:
         """What follows from the way to explore, and from what arrives."""
-        kind: Any = type(explore)  # which mypy does not take for a key
-        return _composition(kind, messages=messages)
+        return composed_for(
+            type(explore),
+            "shuffle model",
+            of_batches if messages else None,
+            proof=(
+                "dpbandits.algorithms.hidden: sensitivity in model, views in shuffled;"
+                " dpbandits.shuffle: protocols, certificates"
+            ),
+            noise=("certified",),
+            trust_model="shuffle",
+            view="shuffle",
+            learns_at_once=messages,
+            errata=(SHUFFLED_MESSAGES, SHUFFLED_BITS),
+        )
 
     def __init__(
         self,
@@ -216,7 +189,11 @@ class HiddenLinearShuffled(HiddenPolicy):
         people = _people(own, budget, returning=returning)
         own["dropout"] = integer("dropout", dropout, 0, people - 1)
         if bounds == "published":
-            _refuse_unpublished_bounds(explore)
+            if not isinstance(explore, Optimism):
+                raise ArgumentError(
+                    f"bounds must be 'exact' for {explore!r}, which has no radius, got 'published'",
+                    "bounds",
+                )
             if budget is not None:
                 refuse_unpublished(options, "bounds='published'")
         if paper and protocol == "modular":
@@ -418,8 +395,7 @@ class HiddenLinearShuffled(HiddenPolicy):
             f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
             "the arm is carried out on the person's device, and nobody else sees it",
             "the contexts of others, which arms are open among them, and their rewards owe nothing"
-            " to her record and to her decision but"
-            " by way of what leaves the shuffler",
+            " to her record and to her decision but by way of what leaves the shuffler",
             f"a batch has {self._batch} people, of whom all but {self.config['dropout']} add"
             " their noise and keep it to themselves; the shuffler fills shorter batches up",
             "a person is in a batch once, which the shuffler enforces",
@@ -466,7 +442,7 @@ def _people(config: Mapping[str, Any], budget: Budget | None, *, returning: bool
     batch = config["batch"]
     if not isinstance(batch, str):
         return integer("batch", batch, 1, 10**6)
-    choice("batch", batch, (PUBLISHED,))
+    choice("batch", batch, ("published",))
     return published_batch(
         budget if isinstance(budget, ApproxDP) else None,
         features=integer("dimension", config["dimension"], 1),
@@ -475,11 +451,3 @@ def _people(config: Mapping[str, Any], budget: Budget | None, *, returning: bool
         level=config["level"],
         returning=returning,
     )
-
-
-def _refuse_unpublished_bounds(explore: Any) -> None:
-    if not isinstance(explore, Optimism):
-        raise ArgumentError(
-            f"bounds must be 'exact' for {explore!r}, which has no radius, got 'published'",
-            "bounds",
-        )

@@ -21,7 +21,7 @@ from ..bases.counter_choice import running_sum
 from ..bases.linear import MODEL, LinearPolicy, ModelOptions
 from ..exploration import EXPLORATIONS, Divergence, Optimism, Sampling, resolved
 from . import every_answer, switching
-from .state import LinearParams
+from .every_answer import LinearParams
 
 _COUNTERS = ("tree", "honaker", "toeplitz", "buffered", "independent")  # of which the number ends
 
@@ -178,22 +178,13 @@ class Linear(LinearPolicy):
             _refuse_unplanned(horizon, counter, budget)
         if isinstance(how, Optimism) and how.radius == "published":
             _refuse_unpublished(when, counter, budget)
-        parts: dict[str, Any] = {
-            "explore": how,
-            "updates": when,
-            "models": choice("models", models, ("shared", "disjoint")),
-        }
-        arms = {"n_arms": n_arms, "dimension": dimension}
-        super().__init__(
-            {**arms, **parts, **running_sum(horizon, counter)},
-            budget=budget,
-            composition=self.composition(**parts),
-            **options,
-        )
+        choice("models", models, ("shared", "disjoint"))
+        parts: dict[str, Any] = {"explore": how, "updates": when, "models": models}
+        own = {"n_arms": n_arms, "dimension": dimension, **parts, **running_sum(horizon, counter)}
+        super().__init__(own, budget=budget, composition=self.composition(**parts), **options)
 
     @property
     def _growth(self) -> float | None:
-        """C, where there is one."""
         return getattr(self.config["updates"], "growth", None)
 
     @property
@@ -220,12 +211,8 @@ class Linear(LinearPolicy):
         rounds, growth = self._horizon or 1, self._growth
         if growth is None:
             return rounds
-        most = (
-            self.dimension
-            * math.log1p(rounds * length**2 / (self._ridge * self.dimension))
-            / math.log1p(growth)
-        )
-        return min(rounds, math.floor(most) + 1)
+        volume = math.log1p(rounds * length**2 / (self._ridge * self.dimension))
+        return min(rounds, math.floor(self.dimension * volume / math.log1p(growth)) + 1)
 
     @property
     def _releases(self) -> int | None:
@@ -240,11 +227,13 @@ class Linear(LinearPolicy):
         return replace(super()._statistic(), memo=memo)
 
     def _params(self) -> LinearParams:
-        terms = {
-            Optimism: self._optimistic,
-            Sampling: self._sampled,
-            Divergence: self._divergent,
-        }[type(self.config["explore"])]()
+        explore = self.config["explore"]
+        if isinstance(explore, Optimism):
+            terms = self._optimistic(explore)
+        elif isinstance(explore, Divergence):
+            terms = self._divergent(explore)
+        else:
+            terms = {"spread": self._noise_std, "radius_scale": explore.inflation}
         model: dict[str, Any] = {
             **self._model(),
             "n_models": self.n_models,
@@ -253,8 +242,8 @@ class Linear(LinearPolicy):
         }
         return LinearParams(**(model | terms))
 
-    def _optimistic(self) -> dict[str, Any]:
-        explore, published = self.config["explore"], self._radius == "published"
+    def _optimistic(self, explore: Optimism) -> dict[str, Any]:
+        published = self._radius == "published"
         # The failure probability is split over sampling and noise; the published theorem fails with
         # three times what it is given.
         each = self._each_failure / (1 if published or self.budget is None else 2)
@@ -272,23 +261,14 @@ class Linear(LinearPolicy):
             "log_rounds": math.log(self.dimension / each),
         }
 
-    def _sampled(self) -> dict[str, Any]:
-        return {"spread": self._noise_std, "radius_scale": self.config["explore"].inflation}
-
-    def _divergent(self) -> dict[str, Any]:
-        explore = self.config["explore"]
-        own = {
-            **self._for_imed(),
-            "log_odds": explore.alpha,
-            "margin": math.log(explore.margin),
-        }
+    def _divergent(self, explore: Divergence) -> dict[str, Any]:
+        assert explore.margin is not None
+        margin = math.log(explore.margin)
+        own = {**self._for_imed(), "log_odds": explore.alpha, "margin": margin}
         if self._growth is None:  # noise changes with every round
             return {**own, "spread": self._noise_std}
-        return {
-            **own,
-            "noise": (self._noise_std / self._least_scatter) ** 2,
-            "share": explore.share,
-        }
+        noise = (self._noise_std / self._least_scatter) ** 2
+        return {**own, "noise": noise, "share": explore.share}
 
     def _noise_norm(self, probability: float) -> float:
         if self._radius != "published" or self.budget is None or self._horizon is None:
@@ -318,8 +298,14 @@ def _refuse_unpublished(updates: Part, counter: str | None, budget: Budget | Non
     if isinstance(updates, EveryAnswer):
         choice("radius", "published", ("safe", "heuristic"))
     if isinstance(budget, PureDP):
-        told = "radius must not be the published one for a PureDP budget: the paper has Gaussian"
-        raise ArgumentError(f"{told} noise only", "radius")
+        raise ArgumentError(
+            "radius must not be the published one for a PureDP budget: the paper has Gaussian noise"
+            " only",
+            "radius",
+        )
     if counter is not None:
-        told = "counter must be None with the published radius, whose noise is its own, got"
-        raise ArgumentError(f"{told} {counter!r}", "counter")
+        raise ArgumentError(
+            "counter must be None with the published radius, whose noise is its own, got"
+            f" {counter!r}",
+            "counter",
+        )

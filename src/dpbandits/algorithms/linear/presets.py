@@ -15,13 +15,6 @@ _MODELS = given("models", "shared", quiet=True)
 _OPEN = given("budget", None, values={None: None})
 _NOT_PRIVATE = {"noise": (), "trust_model": "none"}
 _COUNTERS = "; continual sums: dpbandits.privacy.continual"
-_BIAN_TAN = (
-    "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for Linear"
-    " Bandits"
-)
-_OFUL = (
-    "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic Bandits,"
-)
 
 
 def _published(source: str, **more: Any) -> dict[str, Any]:
@@ -34,6 +27,10 @@ def _optimism(**radius: Any) -> Any:
     return like(Optimism, "failure_probability", "radius_scale", parameter_bound=bound, **radius)
 
 
+def _divergence(alpha: float, margin: float, **more: Any) -> Any:
+    return like(Divergence, alpha=given("alpha", alpha), margin=given("margin", margin), **more)
+
+
 LinUCB = preset(
     "LinUCB",
     Linear,
@@ -42,7 +39,7 @@ LinUCB = preset(
 
     ``Linear`` with ``Optimism()`` and ``EveryAnswer()``; the private relative is ``PrivateLinUCB``.
     """,
-    about=_published(f"{_OFUL} Theorem 2", title="LinUCB, not private", **_NOT_PRIVATE),
+    about=_published(f"{Optimism.source}, Theorem 2", title="LinUCB, not private", **_NOT_PRIVATE),
     example={"n_arms": 3, "dimension": 2},
     explore=_optimism(radius="safe"),
     updates=EveryAnswer(),
@@ -84,8 +81,7 @@ LinearThompson = preset(
     ``Linear`` with ``Sampling()`` and ``EveryAnswer()``.
     """,
     about=_published(
-        "Agrawal & Goyal (2013), Thompson Sampling for Contextual Bandits with Linear Payoffs"
-        f"{_COUNTERS}",
+        f"{Sampling.source}{_COUNTERS}",
         title="linear Thompson sampling on a continual sum",
     ),
     explore=like(Sampling, "inflation"),
@@ -101,8 +97,8 @@ LinearIMED = preset(
 
     ``Linear`` with ``Divergence()`` and ``EveryAnswer()``.
     """,
-    about=_published(f"{_BIAN_TAN}{_COUNTERS}"),
-    explore=like(Divergence, alpha=given("alpha", 1.5), margin=given("margin", 2.0)),
+    about=_published(f"{Divergence.source}{_COUNTERS}"),
+    explore=_divergence(1.5, 2.0),
     updates=EveryAnswer(),
     models=_MODELS,
 )
@@ -116,7 +112,9 @@ RSOFUL = preset(
     ``Linear`` with ``Optimism()`` and ``Switching()``; the private relative is ``AdaCOFUL``.
     """,
     about=_published(
-        f"{_OFUL} Section 5.1", title="Rarely switching OFUL, not private", **_NOT_PRIVATE
+        f"{Optimism.source}, Section 5.1",
+        title="Rarely switching OFUL, not private",
+        **_NOT_PRIVATE,
     ),
     example={"n_arms": 3, "dimension": 2},
     explore=_optimism(radius="safe"),
@@ -164,15 +162,10 @@ RSLinearIMED = preset(
     ``Linear`` with ``Divergence()`` and ``Switching()``.
     """,
     about=_published(
-        f"{_BIAN_TAN}; releases: Azize & Basu (2024), Concentrated Differential Privacy for"
+        f"{Divergence.source}; releases: Azize & Basu (2024), Concentrated Differential Privacy for"
         " Bandits, Theorem 3; counters: dpbandits.privacy.continual"
     ),
-    explore=like(
-        Divergence,
-        alpha=given("alpha", 1.8),
-        margin=given("margin", 2.5),
-        share=given("share", 1.0),
-    ),
+    explore=_divergence(1.8, 2.5, share=given("share", 1.0)),
     updates=like(Switching, growth=given("growth", 0.4)),
     models="shared",
     horizon=given("horizon"),

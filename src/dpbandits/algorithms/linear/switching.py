@@ -47,10 +47,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernel import Generator, Matrix, Vector, kernel, unbound
-from ...policies import Kernels
-from ..bases.contextual import within_bound
-from ..bases.linear import accumulate, estimate, sensitivity
-from ..bases.sums import summarise
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.dense import factorise, invert
 from ..maths.ridge import (
@@ -62,7 +58,8 @@ from ..maths.ridge import (
     prepare_draw,
     smallest_eigenvalue,
 )
-from .state import LinearParams, LinearRaw, radius_of
+from . import every_answer
+from .every_answer import LinearParams, LinearRaw, radius_of
 
 
 class OFULPublic(NamedTuple):
@@ -142,14 +139,10 @@ def choose_optimistic(
     """The arm of highest <x, estimate> + radius |x|_{V^-1}, with estimate, radius and V of the last
     change.
     """
-    spread = params.radius_scale * params.spread
+    believed, inverse, work = public.estimate, public.standing, public.scratch
     longest, radius = public.facts[FACTS.longest], public.facts[FACTS.radius]
-    return (
-        most_optimistic(
-            contexts, public.estimate, public.standing, longest, radius, spread, public.scratch
-        ),
-        1.0,
-    )
+    spread = params.radius_scale * params.spread
+    return most_optimistic(contexts, believed, inverse, longest, radius, spread, work), 1.0
 
 
 @kernel
@@ -175,17 +168,12 @@ def choose_divergent(
     params: LinearParams, public: OFULPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
     """The arm of least index, see ``exploration``."""
-    facts, d = public.facts, params.dimension
+    d, believed, rounds = params.dimension, public.estimate, float(public.clock[CLOCK.rounds])
+    facts, inverse = public.facts.reshape((-1, 1)), public.inverse.reshape((1, d, d))
+    longest, scatter = facts[FACTS.longest], facts[FACTS.scatter]
+    noise, spread = facts[FACTS.noise], facts[FACTS.spread]
     arm = least_divergent_at_once(
-        params,
-        contexts,
-        public.estimate,
-        public.inverse.reshape((1, d, d)),
-        facts[FACTS.longest : FACTS.longest + 1],
-        facts[FACTS.scatter : FACTS.scatter + 1],
-        facts[FACTS.noise : FACTS.noise + 1],
-        facts[FACTS.spread : FACTS.spread + 1],
-        float(public.clock[CLOCK.rounds]),
+        params, contexts, believed, inverse, longest, scatter, noise, spread, rounds
     )
     return arm, 1.0
 
@@ -206,11 +194,9 @@ def release_due(params: LinearParams, public: OFULPublic) -> bool:
 @kernel
 def close(params: LinearParams, public: OFULPublic, memo: Vector) -> None:
     """Note V, how much it has grown, and the round: of later rounds the release knows nothing."""
-    d = params.dimension
-    for i in range(d):
-        for j in range(d):
-            memo[i * d + j] = public.precision[i, j]
-    memo[d * d], memo[d * d + 1] = public.facts[FACTS.grown], public.clock[CLOCK.rounds]
+    size = public.precision.size
+    memo[:size] = public.precision.reshape(size)
+    memo[size], memo[size + 1] = public.facts[FACTS.grown], public.clock[CLOCK.rounds]
     public.facts[FACTS.grown] = 1.0
 
 
@@ -231,18 +217,14 @@ def publish(params: LinearParams, public: OFULPublic, memo: Vector, release: Vec
     set_radius(params, public, eigenvalue, rounds)
 
 
-_OPTIMISTIC = Kernels(
+_OPTIMISTIC = replace(
+    every_answer.KERNELS[Optimism],
     init=init,
-    preprocess_contexts=within_bound,
     choose=choose_optimistic,
     record_pull=record_pull,
-    accumulate=accumulate,
     release_due=release_due,
-    sensitivity=sensitivity,
     close=close,
-    summarise=summarise,
     publish=publish,
-    estimate=estimate,
 )
 KERNELS = {
     Optimism: _OPTIMISTIC,

@@ -36,7 +36,7 @@ from ...algorithms.hidden.policy import (
     asks_for_published,
     refuse_unpublished,
 )
-from ...algorithms.hidden.state import Params
+from ...algorithms.hidden.regression import Params
 from ...algorithms.maths.confidence import wishart_image_norm, wishart_norm
 from ...errors import ArgumentError
 from ...policies import Card, register
