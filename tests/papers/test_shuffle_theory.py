@@ -13,7 +13,7 @@ from dpbandits.algorithms import LDPSGD, LinearIMEDJDP, LinUCBJDP, LinUCBLDP, Li
 from dpbandits.algorithms.hidden.regression import FACTS
 from dpbandits.environments import AnchoredContexts
 from dpbandits.papers.shuffle import WishartLinUCBJDP, theory
-from dpbandits.shuffle.published import divided_budget
+from dpbandits.papers.shuffle.published import divided_budget
 from dpbandits.theory import promises
 
 LIKELY = {"delta": 1e-6, "failure": 0.001}

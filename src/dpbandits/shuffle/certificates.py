@@ -65,7 +65,14 @@ class Tails:
     @classmethod
     def of_binomial(cls, n: int, p: float) -> Tails:
         """Of n coins with success probability p."""
-        mean, reach = n * p, _REACH * _checked(math.sqrt(n * p * (1.0 - p)))
+        mean, std = n * p, math.sqrt(n * p * (1.0 - p))
+        if std > WIDEST:
+            raise ArgumentError(
+                f"levels must be fewer, or the budget another: no noise of at most {WIDEST:g} steps"
+                " is known to keep it",
+                "levels",
+            )
+        reach = _REACH * std
         t = np.arange(max(0.0, math.floor(mean - reach)), min(n - 1.0, mean + reach) + 1.0)
         return cls(betainc(n - t, t + 1.0, 1.0 - p), betainc(t + 1.0, n - t, p))
 
@@ -97,13 +104,3 @@ class DiscreteGaussian:
         """
         mu = shift * math.sqrt(batches) / hidden(float(self.parameter)) * (1.0 + 2.0**-48)
         return accounting.gaussian_delta(epsilon, mu)
-
-
-def _checked(std: float) -> float:
-    if std > WIDEST:
-        raise ArgumentError(
-            f"levels must be fewer, or the budget another: no noise of at most {WIDEST:g} steps"
-            " is known to keep it",
-            "levels",
-        )
-    return std

@@ -33,10 +33,10 @@ from ...errors import ArgumentError
 from ...policies import Composition, composed
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.continual import Counter, Independent, IndependentIntegers
+from ...rooms import papers
 from ...shuffle import Analyzer, BitSum, GaussianReports, Messages, ModularSum, Randomizer, Shuffler
 from ...shuffle.certificates import WIDEST
-from ...shuffle.protocols import CertifiedProtocol
-from ...shuffle.published import LEVELS, published_batch
+from ...shuffle.protocols import LEVELS, CertifiedProtocol
 from ...shuffle.randomness import seed_of
 from ...validation import choice, flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
@@ -238,7 +238,6 @@ class HiddenLinearShuffled(HiddenPolicy):
         assert isinstance(self.budget, ApproxDP)
         kind, batches = _PROTOCOLS[config["protocol"]], self.max_rounds or 1
         if self.calibration == "paper":
-            assert issubclass(kind, BitSum | GaussianReports)
             shape = {"batch": self._batch, "features": self.dimension, "batches": batches}
             published = kind.published(self.budget, **shape, level=config["level"])
             moved = max(published.sensitivity, self._most_moved / self._diagonal)
@@ -443,7 +442,7 @@ def _people(config: Mapping[str, Any], budget: Budget | None, *, returning: bool
     if not isinstance(batch, str):
         return integer("batch", batch, 1, 10**6)
     choice("batch", batch, ("published",))
-    return published_batch(
+    return papers("shuffle.published").published_batch(
         budget if isinstance(budget, ApproxDP) else None,
         features=integer("dimension", config["dimension"], 1),
         people=config["horizon"],

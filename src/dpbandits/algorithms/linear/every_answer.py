@@ -240,7 +240,8 @@ def record_with_factor(
     params: LinearParams, public: LinUCBPublic, arm: int, x: Vector, n: int
 ) -> None:
     work = public.scratch[1, : params.dimension]
-    work[:] = x
+    for i in range(x.size):
+        work[i] = x[i]
     update_factor(public.factor[model_of(params, arm)], work, n)
     record_pull(params, public, arm, x, n)
 

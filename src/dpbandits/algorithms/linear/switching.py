@@ -194,9 +194,11 @@ def release_due(params: LinearParams, public: OFULPublic) -> bool:
 @kernel
 def close(params: LinearParams, public: OFULPublic, memo: Vector) -> None:
     """Note V, how much it has grown, and the round: of later rounds the release knows nothing."""
-    size = public.precision.size
-    memo[:size] = public.precision.reshape(size)
-    memo[size], memo[size + 1] = public.facts[FACTS.grown], public.clock[CLOCK.rounds]
+    d = params.dimension
+    for i in range(d):
+        for j in range(d):
+            memo[i * d + j] = public.precision[i, j]
+    memo[d * d], memo[d * d + 1] = public.facts[FACTS.grown], public.clock[CLOCK.rounds]
     public.facts[FACTS.grown] = 1.0
 
 

@@ -27,9 +27,9 @@ from ...environments import Environment
 from ...privacy import ApproxDP
 from ...privacy.amplification import shuffle_amplification
 from ...shuffle import BitSum, GaussianReports
-from ...shuffle.published import divided_budget
 from ...theory.bounds import Values, bound, valid
 from ...theory.promises import Applied, World, promises_of
+from .published import divided_budget
 
 PAPER = "Chowdhury & Zhou (2022)"
 BOUNDED = "features and parameter at most 1 long, rewards in [0, 1]"
