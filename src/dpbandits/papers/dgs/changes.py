@@ -13,7 +13,7 @@ from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import mean, measured, ratio
-from .comparisons import EPSILON, PAPER, PUBLISHED, SCALES, World, arms_of, draws, tabulated
+from .comparisons import EPSILON, SCALES, World, arms_of, cited, draws, tabulated
 
 CHANGE_HORIZON = 500  # of the synthetic part
 STEP = 0.5  # by which a reward changes there
@@ -76,8 +76,9 @@ class Changes:
         """How sensitive the choice of arms is."""
         key = SCALES[reading].key
         name, figure = self.names[key], "2 (b)" if self.synthetic else "2 (c)"
-        source = f"{'' if reading == PUBLISHED else 'after '}{PAPER}, Figure {figure}"
+        source = cited(reading, f"Figure {figure}")
         totals = {which: counts.mean(axis=-1) for which, counts in self.changed.items()}
+        own, tree, free = totals[key], totals["tree"], totals["linucb"]
         after = (
             f"after one reward changes, over {self.horizon:,} rounds with each of {self.noises}"
             f" noises on {self.tables} draws of contexts and rewards"
@@ -95,13 +96,13 @@ class Changes:
                 f"{name} plays another arm in fewer rounds than LinUCB {after}. Measured: the"
                 " ratio, mean over where it changes.",
                 # on the plain scale: counts may be 0, which has no logarithm
-                measured([totals[key], totals["linucb"]], ratio.of),
+                measured([own, free], ratio.of),
                 Expectation(high=1.0, strict=True),
             ),
             claim(
                 f"Private LinUCB plays another arm about as often as {name} does. Measured: the"
                 " difference, as a share of the rounds in which LinUCB does.",
-                measured([totals["tree"], totals[key], totals["linucb"]], _gap),
+                measured([tree, own, free], _gap),
                 Expectation(-SIMILAR, SIMILAR),
                 shares=True,
             ),
@@ -109,7 +110,7 @@ class Changes:
                 "that number varies more from one noise to the next with Private LinUCB than with"
                 f" {name}. Measured: the difference of standard deviations over {self.noises}"
                 f" noises, mean over {self.tables} draws.",
-                measured(_moments(totals["tree"], totals[key]), _spread_gap),
+                measured([tree, tree**2, own, own**2], _spread_gap),
                 Expectation(low=0.0, strict=True),
             ),
             claim(
@@ -126,18 +127,11 @@ class Changes:
         for i, (key, name) in enumerate(self.names.items()):
             counts = self.changed[key].reshape(-1, len(self.places))
             average, spread = counts.mean(axis=0), counts.std(axis=0, ddof=1)
-            aside = (i - 1.5) * 0.012 * self.horizon
-            lines.append(
-                Series(
-                    name,
-                    np.array(self.places) + aside,
-                    average,
-                    average - spread,
-                    average + spread,
-                    marks=True,
-                )
-            )
+            places = np.array(self.places) + (i - 1.5) * 0.012 * self.horizon
+            ends = average - spread, average + spread
+            lines.append(Series(name, places, average, *ends, marks=True))
         figure = "2 (b)" if self.synthetic else "2 (c)"
+        axes = "round of the change", "rounds with another arm"
         how = f"is raised by {STEP:g}" if self.synthetic else "is flipped"
         return Exhibit(
             "figure-2b" if self.synthetic else "figure-2c",
@@ -148,23 +142,12 @@ class Changes:
             " Marks are moved sideways to stay apart.",
             "Number of changed arms against the round in which a reward changes, for four"
             " policies.",
-            [
-                Panel(
-                    self.world.title,
-                    "round of the change",
-                    "rounds with another arm",
-                    lines,
-                    x_scale="linear",
-                )
-            ],
+            [Panel(self.world.title, *axes, lines, x_scale="linear")],
         )
 
 
-def _moments(one: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
-    return [one, one**2, other, other**2]
-
-
 def _spread_gap(means: np.ndarray) -> np.ndarray:
+    """The difference of two standard deviations, from means of each number and its square."""
     one, other = (np.sqrt(np.maximum(means[..., i + 1] - means[..., i] ** 2, 0.0)) for i in (0, 2))
     return one - other
 

@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ...privacy.budgets import ZCDP
-from ...tables import array
-from ...tables.manners import PUBLIC_FEATURES
 from ...validation import real
 
 
@@ -59,11 +56,6 @@ class ExactLoss:
         return f"ExactLoss(epsilon={self.epsilon:.4g}, record={self.record}, rho={self.rho:.4g})"
 
 
-def without_noise(rounds: int) -> ExactLoss:
-    """The loss of records that are released as they are."""
-    return ExactLoss(math.inf, 0, np.full(rounds, math.inf), math.inf)
-
-
 def loss_of_tree(
     x: np.ndarray, precision: np.ndarray, previous: np.ndarray, scale: np.ndarray, width: float
 ) -> ExactLoss:
@@ -89,8 +81,3 @@ def loss_of_tree(
             squares[first:end] += np.einsum("ij,ij->j", shift, shift)
     worst = int(np.argmax(losses))
     return ExactLoss(float(losses[worst]), worst, losses, float(squares.max()) / 2)
-
-
-def feature_array(name: str, values: Any, axes: tuple[int, ...]) -> np.ndarray:
-    """``values`` as a not empty array of finite numbers with one of the given numbers of axes."""
-    return array(name, values, PUBLIC_FEATURES, *({2: "n, d", 3: "n, K, d"}[n] for n in axes))

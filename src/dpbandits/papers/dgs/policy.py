@@ -19,6 +19,7 @@ the sum itself, which is private whatever the contexts, and has less of it.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Unpack
@@ -32,8 +33,10 @@ from ...policies import Card, Erratum, Kernels, register
 from ...privacy.budgets import ApproxDP, Budget, PureDP
 from ...privacy.channels import Calibration, Laplace, Open
 from ...privacy.continual import BinaryTree, Counter, HybridTree, Independent
+from ...tables import array
+from ...tables.manners import PUBLIC_FEATURES
 from ...validation import choice, flag, integer, real
-from .exact_loss import ExactLoss, feature_array, loss_of_tree, without_noise
+from .exact_loss import ExactLoss, loss_of_tree
 from .kernels import (
     DEGENERATE,
     SENSITIVITIES,
@@ -188,21 +191,18 @@ class LinUCBDGS(LinearPolicy):
                 " on no grid, and no noise would make it private as claimed; use PrivateLinUCB",
                 "noise",
             )
-        most = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
-        self._sensitivity = choice("sensitivity", sensitivity, tuple(SENSITIVITIES))
-        self._perturbation = real("perturbation", perturbation, 0.0, 1e12)
-        self._greedy = flag("greedy", greedy)
-        self._eigenvalue = (
-            None
-            if smallest_eigenvalue is None
-            else real("smallest_eigenvalue", smallest_eigenvalue)
-        )
-        own: dict[str, Any] = {"n_arms": n_arms, "dimension": dimension, "horizon": most}
-        own["smallest_eigenvalue"] = self._eigenvalue
-        own |= {
-            "sensitivity": self._sensitivity,
-            "perturbation": self._perturbation,
-            "greedy": self._greedy,
+        if horizon is not None:
+            horizon = integer("horizon", horizon, 1, MOST_ROUNDS)
+        if smallest_eigenvalue is not None:
+            smallest_eigenvalue = real("smallest_eigenvalue", smallest_eigenvalue)
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "horizon": horizon,
+            "smallest_eigenvalue": smallest_eigenvalue,
+            "sensitivity": choice("sensitivity", sensitivity, tuple(SENSITIVITIES)),
+            "perturbation": real("perturbation", perturbation, 0.0, 1e12),
+            "greedy": flag("greedy", greedy),
         }
         super().__init__(own, budget=budget, **options)
 
@@ -230,7 +230,7 @@ class LinUCBDGS(LinearPolicy):
             0.25
         """
         bound = real("context_bound", context_bound, 0.0, 1e50, strict=True)
-        x = feature_array("contexts", contexts, (2, 3))
+        x = array("contexts", contexts, PUBLIC_FEATURES, "n, d", "n, K, d")
         x = x.reshape(-1, x.shape[-1])
         x = x * np.minimum(
             1.0, bound / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(float).tiny)
@@ -271,15 +271,14 @@ class LinUCBDGS(LinearPolicy):
         """
         x = self._played(contexts)
         if isinstance(self.channel, Open):
-            return without_noise(len(x))
-        precision = np.cumsum(x[:, :, None] * x[:, None, :], axis=0) + self._ridge * np.eye(
-            x.shape[1]
-        )
+            return ExactLoss(math.inf, 0, np.full(len(x), math.inf), math.inf)
+        precision = np.cumsum(x[:, :, None] * x[:, None, :], axis=0)
+        precision += self._ridge * np.eye(x.shape[1])
         lo, hi = self.reward_range
         return loss_of_tree(x, precision, *self._nodes(precision), hi - lo)
 
     def alters(self, context_bound: float) -> bool:
-        return self._perturbation > 0.0 or super().alters(context_bound)
+        return self.config["perturbation"] > 0.0 or super().alters(context_bound)
 
     @property
     def noise_scale(self) -> float:
@@ -313,7 +312,7 @@ class LinUCBDGS(LinearPolicy):
         previous = t & (t - 1)
         if self._horizon is None:
             previous = np.where(previous > 0, previous, t // 2)
-        tight = self._sensitivity == "tight"
+        tight = self.config["sensitivity"] == "tight"
         smallest = np.linalg.eigvalsh(precision)[:, 0] if tight else np.full(len(t), math.nan)
         bound = [
             published_sensitivity(self.params, float(n), float(least))
@@ -322,7 +321,7 @@ class LinUCBDGS(LinearPolicy):
         return previous, self.channel.multiplier * self._levels(t) * np.array(bound)
 
     def _played(self, contexts: Any) -> np.ndarray:
-        x = feature_array("contexts", contexts, (2,))
+        x = array("contexts", contexts, PUBLIC_FEATURES, "n, d")
         if x.shape[1] != self.dimension:
             raise ArgumentError(
                 f"contexts must have shape (T, {self.dimension}), got {x.shape}", "contexts"
@@ -348,14 +347,16 @@ class LinUCBDGS(LinearPolicy):
 
     def _lambda_0(self) -> float:
         """The eigenvalue that the published bounds rest on; nan where they are not used."""
-        if self._sensitivity not in ("published", "lemma"):
+        sensitivity, perturbation = self.config["sensitivity"], self.config["perturbation"]
+        if sensitivity not in ("published", "lemma"):
             return math.nan
-        value, most = self._eigenvalue, self.context_bound**2 / self.dimension
-        if value is None and self._perturbation > 0.0:
-            value = self._perturbation**2
+        value = self.config["smallest_eigenvalue"]
+        most = self.context_bound**2 / self.dimension
+        if value is None and perturbation > 0.0:
+            value = perturbation**2
         if value is None:
             raise ArgumentError(
-                f"smallest_eigenvalue must be given for sensitivity={self._sensitivity!r}, got"
+                f"smallest_eigenvalue must be given for sensitivity={sensitivity!r}, got"
                 " None: it is lambda_0, the least eigenvalue of E[x x^T];"
                 " LinUCBDGS.estimate_eigenvalue(contexts) estimates it from public features,"
                 " perturbation= enforces one, and sensitivity='tight' needs none",
@@ -375,11 +376,11 @@ class LinUCBDGS(LinearPolicy):
                 " larger context_bound",
                 "smallest_eigenvalue",
             )
-        return value
+        return float(value)
 
     def _lemma_odds(self, eigenvalue: float) -> float:
         """ln(1/delta') of Lemma 1 for one node of the tree; nan where it is not used."""
-        if self._sensitivity != "lemma":
+        if self.config["sensitivity"] != "lemma":
             return math.nan
         if not isinstance(self.budget, ApproxDP):
             raise ArgumentError(
@@ -417,17 +418,17 @@ class LinUCBDGS(LinearPolicy):
         movement = (hi - lo) * self.context_bound
         return LinUCBDGSParams(
             **self._model(),
-            calibration=SENSITIVITIES[self._sensitivity],
+            calibration=SENSITIVITIES[self.config["sensitivity"]],
             movement=movement,
             eigenvalue=eigenvalue,
             log_odds=self._lemma_odds(eigenvalue),
-            perturbation=self._perturbation,
+            perturbation=self.config["perturbation"],
             growth=self.context_bound**2 * self._ridge,
             log_failure=log_failure,
             bias=self._bias,
             noise=movement / 2.0 / epsilon * log_failure,
             log_horizon=math.nan if self._horizon is None else math.log(self._horizon),
-            radius_scale=0.0 if self._greedy else self._radius_scale,
+            radius_scale=0.0 if self.config["greedy"] else self._radius_scale,
         )
 
 
@@ -438,15 +439,11 @@ def first_positive_round(eigenvalue: float, delta: float) -> int:
     1114
     """
     log_odds = -math.log(delta)
-    high = 1
-    while not lemma_eigenvalue(float(high), eigenvalue, log_odds) > 0.0:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (low, middle)
-            if lemma_eigenvalue(float(middle), eigenvalue, log_odds) > 0.0
-            else (middle, high)
-        )
-    return high
+
+    def positive(t: int) -> bool:
+        return bool(lemma_eigenvalue(float(t), eigenvalue, log_odds) > 0.0)
+
+    end = 1
+    while not positive(end):
+        end *= 2
+    return bisect_left(range(end), True, end // 2 + 1, key=positive)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -14,9 +15,10 @@ from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import curve, largest, mean, measured, ratio, ratios, steps
 from ...studies.cells import Results
 from ...studies.plans import spoken
-from .comparisons import CLAIMED, DELTA, EPSILON, EQUAL, PAPER, PUBLISHED, SCALES, Comparison, World
+from .comparisons import CLAIMED, DELTA, EPSILON, EQUAL, PAPER, SCALES, Comparison, World, cited
 
 RISE = 0.01
+LESS, MORE = Expectation(high=1.0, strict=True), Expectation(low=1.0, strict=True)
 
 
 class Measured:
@@ -58,43 +60,35 @@ class Measured:
         what = "their rewards to its" if self.ratios else "its regret to theirs"
         found = largest([*theirs, *own] if self.ratios else [*own, *theirs], ratios)
         statement = f"{title}. Measured: the larger of the ratios of {what}, {self._after}."
-        return self._claim(
-            statement,
-            f"Figure 1 ({'b' if self.ratios else 'a'})",
-            found,
-            Expectation(high=1.0, strict=True),
-        )
+        return self._claim(statement, f"Figure 1 ({'b' if self.ratios else 'a'})", found, LESS)
+
+    @property
+    def _contests(self) -> list[tuple[str, str, str, Callable[[str], np.ndarray], Expectation]]:
+        """Of the figures of a world: what is better, the ratio that is measured and of which
+        numbers, and where it lies then.
+        """
+        if self.ratios:
+            return [("1 (b)", "earns more", "the ratio of their rewards", self.gain, MORE)]
+        distance = partial(self._final, column="distance")
+        return [
+            ("1 (a)", "has less regret", "the ratio", self._final, LESS),
+            ("1 (c)", "has a smaller error of the parameter", "the ratio", distance, LESS),
+        ]
 
     def compared(self) -> list[Claim]:
         """That LinUCB-DGS is better than its rivals."""
         key, name = self.one.dgs
-        claims = []
-        for rival, other in self.one.rivals.items():
-            title = f"{self.world.title}: {name}{self._real(rival)}"
-            if self.ratios:
-                claims.append(
-                    self._claim(
-                        f"{title} earns more than {other}. Measured: the ratio of their rewards"
-                        f" {self._after}.",
-                        "Figure 1 (b)",
-                        measured([self.gain(key), self.gain(rival)], ratio),
-                        Expectation(low=1.0, strict=True),
-                    )
-                )
-                continue
-            for column, figure, what in (
-                ("regret", "1 (a)", "less regret"),
-                ("distance", "1 (c)", "a smaller error of the parameter"),
-            ):
-                claims.append(
-                    self._claim(
-                        f"{title} has {what} than {other}. Measured: the ratio {self._after}.",
-                        f"Figure {figure}",
-                        measured([self._final(one, column) for one in (key, rival)], ratio),
-                        Expectation(high=1.0, strict=True),
-                    )
-                )
-        return claims
+        return [
+            self._claim(
+                f"{self.world.title}: {name}{self._real(rival)} {better} than {other}. Measured:"
+                f" {what} {self._after}.",
+                f"Figure {figure}",
+                measured([value(key), value(rival)], ratio),
+                expected,
+            )
+            for rival, other in self.one.rivals.items()
+            for figure, better, what, value, expected in self._contests
+        ]
 
     def _real(self, rival: str) -> str:
         """What LinUCB-DGS loses, in the notion in which a rival spends it."""
@@ -106,19 +100,14 @@ class Measured:
 
     def at_claimed_privacy(self) -> Claim:
         """That the privacy that was claimed can be had, at less regret."""
-        title = (
+        _, better, what, value, expected = self._contests[0]
+        statement = (
             f"{self.world.title}: Private LinUCB with correlated Gaussian noise, which really keeps"
-            f" ({EPSILON:g}, {DELTA:g})-DP,"
+            f" ({EPSILON:g}, {DELTA:g})-DP, {better} than LinUCB-DGS. Measured: {what}"
+            f" {self._after}."
         )
-        theirs = self.one.dgs[0]
-        if self.ratios:
-            statement = "earns more than LinUCB-DGS. Measured: the ratio of their rewards"
-            final, better = self.gain, Expectation(low=1.0, strict=True)
-        else:
-            statement = "has less regret than LinUCB-DGS. Measured: the ratio"
-            final, better = self._final, Expectation(high=1.0, strict=True)
-        found = measured([final(key) for key in ("claimed", theirs)], ratio)
-        return Claim(f"{title} {statement} {self._after}.", "this package", CLAIMED, found, better)
+        found = measured([value("claimed"), value(self.one.dgs[0])], ratio)
+        return Claim(statement, "this package", CLAIMED, found, expected)
 
     def real_epsilon(self) -> Claim:
         """That the privacy is there."""
@@ -133,8 +122,7 @@ class Measured:
         )
 
     def _claim(self, statement: str, figure: str, found: Estimate, expected: Expectation) -> Claim:
-        whose = f"{PAPER}, {figure}" if self.reading == PUBLISHED else f"after {PAPER}, {figure}"
-        return Claim(statement, whose, self.reading, found, expected)
+        return Claim(statement, cited(self.reading, figure), self.reading, found, expected)
 
     def series(self, column: str) -> list[Series]:
         """A line for each policy: regret, distance, or "reward", in units of what random play
@@ -187,7 +175,7 @@ class Against:
         """That more privacy costs more."""
         key, name, _ = SCALES[reading]
         finals = self.finals(key)
-        source = f"{'' if reading == PUBLISHED else 'after '}{PAPER}, Figure 2 (a)"
+        source = cited(reading, "Figure 2 (a)")
         strict, loose = self.epsilons[0], self.epsilons[-1]
         return [
             Claim(
@@ -196,7 +184,7 @@ class Against:
                 source,
                 reading,
                 measured([finals[0], finals[-1]], ratio),
-                Expectation(low=1.0, strict=True),
+                MORE,
             ),
             Claim(
                 f"{self.world.title}: the regret of {name} falls with every larger ε. Measured: the"
