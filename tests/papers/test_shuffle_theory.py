@@ -10,7 +10,7 @@ import pytest
 
 from dpbandits import ApproxDP, PureDP, simulate
 from dpbandits.algorithms import LDPSGD, LinearIMEDJDP, LinUCBJDP, LinUCBLDP, LinUCBSDP
-from dpbandits.algorithms.hidden.regression import FACTS
+from dpbandits.algorithms.hidden.model import FACTS
 from dpbandits.environments import AnchoredContexts
 from dpbandits.papers.shuffle import WishartLinUCBJDP, theory
 from dpbandits.papers.shuffle.published import divided_budget

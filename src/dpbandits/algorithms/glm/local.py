@@ -29,9 +29,9 @@ from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import GLM_REPORTS
 from ..bases.linear import MODEL, RADIUS, LinearOptions
-from ..hidden import regression
 from ..hidden.device import Device
 from ..hidden.local import LocalPolicy
+from ..hidden.model import Params
 from ..hidden.policy import asks_for_published, refuse_unpublished
 from . import online
 from .gradients import DescentParams, descending, look_with, of_reports, project
@@ -478,7 +478,7 @@ class LDPGLOC(LocalPolicy):
             excess=std / self._diagonal * math.sqrt(self.dimension) / flattest,
         )
 
-    def _with_published_bounds(self, params: regression.Params) -> regression.Params:
+    def _with_published_bounds(self, params: Params) -> Params:
         """With the shift of Han et al. (2021), for the first report."""
         d, rounds = self.dimension, self._horizon or MOST_ROUNDS
         std = self.noise_scale / self._diagonal

@@ -36,7 +36,7 @@ is orthogonal: then D^2 <= 2 R^2 l^2 + 2 P^2, the first case at c = 0.
 
 **Post-processing.**  Each epoch stands for a linear model of z = r - nu(<x, p>) + h <x, p>, so that
 the increments of the release, with score g and information H, add [g + w H p ; H] to moments, by
-which ``hidden.regression`` estimates theta.  What is different from its linear model:
+which ``hidden.model`` estimates theta.  What is different from its linear model:
 
 * Rewards scatter with s, and u = sum of x eta is measured by A = sum of h x x^T + c I >= m (sum of
   x x^T + (c / m) I), m being the least slope: all is as there with s / sqrt(m) for s.
@@ -72,13 +72,12 @@ from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.schedules import next_release
 from ..hidden import model as linear
+from ..hidden.model import CLOCK, FACTS, joint_sensitivity, regress, statistic_size
 from ..hidden.model import choose_optimistic as _most_optimistic
 from ..hidden.model import choose_sampled as _best_of_sample
-from ..hidden.model import joint_sensitivity
 from ..hidden.model import prepare_sample as _draw
 from ..hidden.model import record_pull as _book
 from ..hidden.model import release_due as _is_over
-from ..hidden.regression import CLOCK, FACTS, regress, statistic_size
 from ..maths.ridge import dot
 from .state import TRAVEL, NewtonParams, NewtonPublic, NewtonRaw
 

@@ -28,7 +28,7 @@ with J the sensitivity of the linear model (``joint_sensitivity``).
 which theta lies, once in a batch; p_t is the one at the t-th report, and p' their mean.  The
 estimate is the ridge regression of <x_t, p_t> on x_t that is drawn to p': theta^ = p' + V^-1 sum of
 (x_t x_t^T + N_t) (p_t - p'), with V = sum of (x_t x_t^T + N_t) + lambda I + C as in
-``hidden.regression``.  (Drawn to 0, as published, it would turn around in directions in
+``hidden.model``.  (Drawn to 0, as published, it would turn around in directions in
 which noise has taken away more than was seen.)  So with q_t = p_t - theta
 
     V (theta^ - theta)  =  sum of x_t <x_t, q_t>  +  sum of N_t q_t  +  (lambda I + C) (p' - theta).
@@ -51,7 +51,7 @@ of rewards, and n_t the noise of g_t,
   logarithm B <= (2 S L)^2 n.  What is left is quadratic in sqrt(B + c / s^2).
 
 Nothing is said of where the noise of one report lies: choices and points may follow it in any way.
-What is left out: as in ``hidden.regression``.
+What is left out: as in ``hidden.model``.
 """
 
 from __future__ import annotations
@@ -71,12 +71,10 @@ from ..bases.contextual import within_bound
 from ..bases.linear import estimate, on_grid, sensitivity
 from ..bases.schedules import next_release
 from ..hidden import model as linear
-from ..hidden import regression
-from ..hidden.model import add_record, joint_sensitivity
+from ..hidden.model import CLOCK, FACTS, add_record, joint_sensitivity, regress, statistic_size
 from ..hidden.model import choose_optimistic as _most_optimistic
 from ..hidden.model import record_pull as _book
 from ..hidden.model import report_due as _has_arrived
-from ..hidden.regression import CLOCK, FACTS, regress, statistic_size
 from ..maths.ridge import dot
 from .gradients import DescentRaw, accumulate, project, residual_with
 
@@ -103,7 +101,7 @@ def published_sensitivity(residual: float, length: float, parameter: float) -> f
 
 
 class OnlineParams(NamedTuple):
-    linear: regression.Params
+    linear: linear.Params
     n_arms: int
     dimension: int
     size: int  # of a report
@@ -122,7 +120,7 @@ class OnlineParams(NamedTuple):
 
 
 class OnlinePublic(NamedTuple):
-    linear: regression.Public
+    linear: linear.Public
     estimate: np.ndarray  # (d,)
     point: np.ndarray  # (d,) p
     seen: np.ndarray  # (size,) the sum of reports at the last update

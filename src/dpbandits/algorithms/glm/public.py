@@ -60,12 +60,13 @@ from ..bases.schedules import Schedule, next_release
 from ..bases.sums import summarise
 from ..exploration import Optimism, Sampling, resolved
 from ..hidden.model import (
+    CLOCK,
+    FACTS,
     choose_optimistic,
     choose_sampled,
     prepare_sample,
     release_due,
 )
-from ..hidden.regression import CLOCK, FACTS
 from ..maths.dense import factorise, invert
 from ..maths.ridge import dot, inverse_norm_bound, multiply
 

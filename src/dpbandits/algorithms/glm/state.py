@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..hidden import regression as linear
+from ..hidden import model as linear
 
 
 class NewtonParams(NamedTuple):

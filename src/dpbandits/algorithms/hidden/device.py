@@ -17,8 +17,7 @@ from ...privacy.randomiser import VectorRandomiser
 from ...shuffle import Messages, Randomizer
 from ...validation import number_or_nan
 from ..bases.contextual import within_bound
-from .model import add_record, choose_optimistic
-from .regression import Params, statistic_size
+from .model import Params, add_record, choose_optimistic, statistic_size
 
 # Parameters that a device in JavaScript is told.
 _TOLD = ("dimension", "n_arms", "n_models", "context_bound", "weight", "diagonal", "grid")

@@ -29,14 +29,15 @@ from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.schedules import Schedule
 from ..exploration import Divergence, Optimism, Sampling
+from .model import Params
 from .policy import (
     HiddenOptions,
     HiddenPolicy,
     asks_for_published,
     composed_for,
     refuse_unpublished,
+    refuse_weight,
 )
-from .regression import Params
 
 
 def _published(budget: ApproxDP) -> float:
@@ -55,7 +56,7 @@ class HiddenLinear(HiddenPolicy):
     sums that are released at rounds fixed in advance.
 
     Whatever it explores by, it does so with ``estimate = V^-1 (sum x r + noise)`` and ``V = sum x
-    x^T + noise + shift I``; see ``regression``.
+    x^T + noise + shift I``; see ``model``.
 
     Args:
         n_arms: number of arms in every round.
@@ -75,7 +76,7 @@ class HiddenLinear(HiddenPolicy):
         counter: as in ``Linear``; by default the one with the least noise.
         models: as in ``Linear``.
         bounds: with ``calibration="paper"``, ``Optimism`` and ``growth=0``: "published" shift and
-            radius, or those of this package for the same noise, "exact" (see ``regression``).
+            radius, or those of this package for the same noise, "exact" (see ``model``).
             Without they are exact.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget,
             ``Optimism`` and ``growth=0`` noise, shift and radius are those of Shariff & Sheffet
@@ -136,7 +137,13 @@ class HiddenLinear(HiddenPolicy):
             real("growth", growth, 0.01, 1e6)
         real("reward_weight", reward_weight, 1e-6, 1e6)
         if isinstance(explore, Optimism) and growth == 0.0 and asks_for_published(options, budget):
-            counter = _published_counter(counter, reward_weight)
+            refuse_weight("reward_weight", reward_weight)
+            if counter not in (None, "tree"):
+                raise ArgumentError(
+                    f"counter must be 'tree' or None with calibration='paper', got {counter!r}",
+                    "counter",
+                )
+            counter = "tree"
             refuse_unpublished(options)
         else:
             bounds = "published"  # nothing else is known of
@@ -162,11 +169,6 @@ class HiddenLinear(HiddenPolicy):
         return Schedule(1, growth, math.inf if batch == MOST_ROUNDS else float(batch))
 
     @property
-    def _noise_as_published(self) -> bool:
-        fixed = isinstance(self.config["explore"], Optimism) and self.config["growth"] == 0.0
-        return fixed and self._asks_for_published
-
-    @property
     def _weight(self) -> float:
         return math.sqrt(2.0) if self._noise_as_published else super()._weight
 
@@ -187,16 +189,3 @@ class HiddenLinear(HiddenPolicy):
         gamma = std * math.sqrt(levels / bound) * (math.sqrt(d) + math.sqrt(2.0 * log))
         log_odds = 2.0 * math.log(2.0 / self._each_failure)
         return params._replace(matrix_norm=bound, vector_norm=gamma, log_odds=log_odds)
-
-
-def _published_counter(counter: str | None, weight: float) -> str:
-    if weight != 1.0:
-        raise ArgumentError(
-            f"reward_weight must be 1 with calibration='paper', got {weight!r}", "reward_weight"
-        )
-    if counter not in (None, "tree"):
-        raise ArgumentError(
-            f"counter must be 'tree' or None with calibration='paper', got {counter!r}",
-            "counter",
-        )
-    return "tree"

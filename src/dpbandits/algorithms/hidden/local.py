@@ -26,7 +26,7 @@ from ...validation import choice, flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
 from ..exploration import Divergence, Optimism, Sampling
 from .device import Device
-from .model import joint_sensitivity, of_reports, on_arrival
+from .model import Params, joint_sensitivity, of_reports, on_arrival
 from .policy import (
     HiddenOptions,
     HiddenPolicy,
@@ -34,7 +34,6 @@ from .policy import (
     composed_for,
     refuse_unpublished,
 )
-from .regression import Params
 
 
 class LocalPolicy(HiddenPolicy):
@@ -148,17 +147,12 @@ class HiddenLinearLocal(LocalPolicy):
     calls ``pull`` and ``update`` sees features and rewards, and is trusted with them.
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
+        n_arms, dimension, horizon, explore, models: as in ``HiddenLinear``.
         budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
-        horizon: an upper bound on the number of rounds.  ``Divergence`` explores longer with a
-            longer one; for others generous is fine.
-        explore: as in ``HiddenLinear``.
         batch: reports between two estimates.  Batches of up to horizon^(3/4) do not change the
             order of regret bounds (Chowdhury & Zhou 2022, Remark F.2).
         reports: whether this is the server of devices.
-        models: as in ``Linear``.
         bounds: as in ``HiddenLinear``, for ``Optimism``.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget and
             ``Optimism`` noise, shift and radius are those of Zheng et al. (2020).  They are for
@@ -230,10 +224,6 @@ class HiddenLinearLocal(LocalPolicy):
         }
         composition = self.composition(explore=explore, reports=reports)
         super().__init__(own, budget=budget, composition=composition, **options)
-
-    @property
-    def _noise_as_published(self) -> bool:
-        return self._asks_for_published and isinstance(self.config["explore"], Optimism)
 
     # Published noise is the same on x r, squares and products.  Exact bounds take that on a square
     # for twice the variance that it has, so they hold: norms of normal noise are the smaller the

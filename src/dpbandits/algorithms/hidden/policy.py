@@ -13,7 +13,6 @@ from ...errors import ArgumentError
 from ...policies import Card, Composition, Kernels, Statistic
 from ...policies.parts import part
 from ...privacy.budgets import ApproxDP, Budget
-from ...privacy.channels import Certified
 from ...privacy.continual import Independent
 from ...validation import choice
 from ..bases.counter_choice import MOST_ROUNDS
@@ -21,14 +20,12 @@ from ..bases.linear import MODEL, LinearPolicy, ModelOptions
 from ..bases.schedules import Schedule
 from ..exploration import EXPLORATIONS, Divergence, Optimism, Sampling, resolved
 from ..maths.confidence import gaussian_norm, planned_walk, symmetric_norm
-from .model import DIVERGENT, OPTIMISTIC, SAMPLED, joint_sensitivity
-from .regression import Params, statistic_size
+from .model import DIVERGENT, OPTIMISTIC, SAMPLED, Params, joint_sensitivity, statistic_size
 
 _ULP = 2.0**-52
 _SHARES = (0.1, 0.1, 0.8)  # of failures, which help most where noise is largest
 _SHARE = 0.07  # of noise and shift in the widths of IMED
 _STEPS = 1024  # for which sums of noise are planned where nothing else is
-_NOTHING = 1e-6  # the multiplier of Gaussian noise that hides nothing
 
 REPAIR: dict[str, Any] = {"repair": "shift", "switch": 0.0}
 
@@ -39,7 +36,7 @@ class HiddenOptions(ModelOptions, total=False):
 
     repair: how V, whose noise may take away more than was seen, is made positive definite: "shift"
         (default) adds a multiple of the identity, "clip" lifts those eigenvalues alone that are too
-        small.  See ``regression``.
+        small.  See ``model``.
     switch: s; estimates are kept until the information in some direction has grown by a factor of
         more than 1 + s, so that devices rarely need a new chooser.  Default 0: never kept.
     """
@@ -88,24 +85,10 @@ def refuse_unpublished(
             )
 
 
-class AsPublished:
-    """In the place of a channel: noise that was not calibrated for the budget, and keeps its
-    epsilon with another delta.
-
-    Args:
-        delta_at: that delta; it may be computed after the policy has been configured.
-    """
-
-    name, takes = Certified.name, Certified.takes
-
-    def __init__(self, delta_at: Callable[[ApproxDP], float]) -> None:
-        self._delta_at = delta_at
-
-    def calibrated(self, budget: ApproxDP, **_: Any) -> Certified:
-        delta = self._delta_at(budget)
-        if delta >= 0.999:
-            return Certified(_NOTHING)
-        return Certified(1.0 / ApproxDP(budget.epsilon, max(delta, 1e-300)).mu)
+def refuse_weight(name: str, weight: float) -> None:
+    """Raise ArgumentError for a weight of rewards of which no paper knows."""
+    if weight != 1.0:
+        raise ArgumentError(f"{name} must be 1 with calibration='paper', got {weight!r}", name)
 
 
 class HiddenPolicy(LinearPolicy):
@@ -143,7 +126,9 @@ class HiddenPolicy(LinearPolicy):
 
     @property
     def _noise_as_published(self) -> bool:
-        return False
+        """Papers have it for confidence radii, and batches of one length."""
+        fixed, explore = self.config.get("growth", 0.0) == 0.0, self.config.get("explore")
+        return self._asks_for_published and fixed and isinstance(explore, Optimism)
 
     @property
     def _published(self) -> bool:

@@ -45,16 +45,14 @@ from ..bases.schedules import Schedule
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.confidence import gaussian_norm, symmetric_norm
 from .device import ShuffledDevice
-from .model import of_batches
+from .model import Params, of_batches, statistic_size
 from .policy import (
-    AsPublished,
     HiddenOptions,
     HiddenPolicy,
     asks_for_published,
     composed_for,
     refuse_unpublished,
 )
-from .regression import Params, statistic_size
 
 _PROTOCOLS: dict[str, type[CertifiedProtocol]] = {
     "bits": BitSum,
@@ -86,8 +84,7 @@ class HiddenLinearShuffled(HiddenPolicy):
     features and rewards, and is trusted with them.
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
+        n_arms, dimension, models: as in ``HiddenLinear``.
         budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
             the non-private counterpart.
         horizon: an upper bound on the number of people; generous costs little.  ``Divergence``
@@ -103,10 +100,9 @@ class HiddenLinearShuffled(HiddenPolicy):
         levels: steps of the protocol's grid; by default many enough to lose little.
         dropout: people of a batch whose noise may be missing, or known to the server.
         messages: whether this is the server of devices.
-        bounds: "exact" shift and radius (see ``regression``), or for ``Optimism`` "published":
+        bounds: "exact" shift and radius (see ``model``), or for ``Optimism`` "published":
             those of Lemmas 3.9 and A.4, which leave constants open; here they are the norms of the
             law of the noise.
-        models: as in ``Linear``.
         **options: see ``HiddenOptions``.  ``calibration="paper"`` takes the noise of Theorems 3.2
             ("reports") and C.1 ("bits"), and with ``max_rounds`` that of their proofs for returning
             users (E.3, E.5), at the local level that of Corollaries B.3 and C.3, on the upper
@@ -209,7 +205,7 @@ class HiddenLinearShuffled(HiddenPolicy):
             )
         kernels, card = self.composition(explore=explore, messages=messages)
         if paper:
-            published: Any = AsPublished(self._kept)
+            published = papers("shuffle.published").AsPublished(self._kept)
             card = replace(card, noise=(published,))
         super().__init__(own, budget=budget, composition=Composition(kernels, card), **options)
         longest = max(self.context_bound, self._largest / self._weight)
@@ -315,10 +311,7 @@ class HiddenLinearShuffled(HiddenPolicy):
     # The three parties ------------------------------------------------------------------------
 
     def device(self) -> ShuffledDevice:
-        """What a person's device runs, with all that has been published by now.
-
-        For a device that does not trust the server, make it of a policy of the device's own, with
-        the same arguments, and let it ``use`` the choosers that the server sends as JSON.
+        """What a person's device runs, as ``HiddenLinearLocal.device``.
 
         Raises:
             ArgumentError: the policy has no budget, or ``messages`` is False.

@@ -16,7 +16,6 @@ from ...privacy import PureDP
 from ...report.claims import Claim
 from ...studies.cells import Cell, Results
 from ...studies.plans import Findings, Plan, Size, cells_of
-from .changes import Changes
 from .comparisons import (
     CLAIMED,
     EPSILON,
@@ -33,7 +32,7 @@ from .comparisons import (
     music,
     pools,
 )
-from .regret_claims import Against, Measured, at, curves
+from .figures import Against, Changes, Measured, at, curves
 
 HORIZON, RUNS = 8192, 100
 MUSIC_HORIZON, MUSIC_RUNS = 5000, 20

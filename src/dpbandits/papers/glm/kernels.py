@@ -69,12 +69,11 @@ from ...algorithms.glm.gradients import accumulate as keep
 from ...algorithms.glm.newton import accumulate
 from ...algorithms.glm.state import NewtonRaw
 from ...algorithms.hidden import model as linear
-from ...algorithms.hidden import regression
+from ...algorithms.hidden.model import CLOCK, FACTS, statistic_size
 from ...algorithms.hidden.model import choose_optimistic as _most_optimistic
 from ...algorithms.hidden.model import record_pull as _book
 from ...algorithms.hidden.model import release_due as _is_over
 from ...algorithms.hidden.model import report_due as _has_arrived
-from ...algorithms.hidden.regression import CLOCK, FACTS, statistic_size
 from ...algorithms.maths.dense import diagonalise
 from ...algorithms.maths.ridge import dot, multiply
 from ...glm.links import Link, cut
@@ -92,7 +91,7 @@ mean = slope = unbound  # of the link
 
 
 class WeightedParams(NamedTuple):
-    linear: regression.Params
+    linear: linear.Params
     n_arms: int
     dimension: int
     size: int  # of the statistic
@@ -114,7 +113,7 @@ class WeightedParams(NamedTuple):
 
 
 class WeightedPublic(NamedTuple):
-    linear: regression.Public
+    linear: linear.Public
     estimate: np.ndarray  # (d,) of theta
     lens: np.ndarray  # (3 + 2 d, d): p, a, g (which fill their rows), A, A^1/2
     seen: np.ndarray  # (size,) the sum of releases at the end of the last epoch

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ...errors import ArgumentError
 from ...privacy import ApproxDP
+from ...privacy.channels import Certified
 from ...shuffle.protocols import LEVELS
 from ...validation import choice, flag, integer
+
+_NOTHING = 1e-6  # the multiplier of Gaussian noise that hides nothing
 
 
 def published_batch(
@@ -125,3 +129,23 @@ def divided_budget(budget: ApproxDP, batches: int) -> ApproxDP:
         return budget
     epsilon = budget.epsilon / (2.0 * math.sqrt(2.0 * batches * math.log(2.0 / budget.delta)))
     return ApproxDP(epsilon, budget.delta / (2.0 * batches))
+
+
+class AsPublished:
+    """In the place of a channel: noise that was not calibrated for the budget, and keeps its
+    epsilon with another delta.
+
+    Args:
+        delta_at: that delta; it may be computed after the policy has been configured.
+    """
+
+    name, takes = Certified.name, Certified.takes
+
+    def __init__(self, delta_at: Callable[[ApproxDP], float]) -> None:
+        self._delta_at = delta_at
+
+    def calibrated(self, budget: ApproxDP, **_: Any) -> Certified:
+        delta = self._delta_at(budget)
+        if delta >= 0.999:
+            return Certified(_NOTHING)
+        return Certified(1.0 / ApproxDP(budget.epsilon, max(delta, 1e-300)).mu)

@@ -22,8 +22,8 @@ import numpy as np
 
 from ...algorithms.glm import HiddenGLMLocal
 from ...algorithms.hidden import HiddenLinear, HiddenLinearShuffled
+from ...algorithms.hidden.model import Params
 from ...algorithms.hidden.policy import HiddenPolicy
-from ...algorithms.hidden.regression import Params
 from ...environments import Environment
 from ...privacy import ApproxDP
 from ...privacy.amplification import shuffle_amplification

@@ -8,8 +8,8 @@ decisions are as private, by the billboard lemma, see ``joint``.
 **Several models.**  All blocks cross the wall at once, with noise of their own, and a person's
 record leaves one block and enters another, or stays: see *Several sums at once* there.
 
-**Post-processing** is that of ``regression``, with bounds on the norms of N and n - N theta for
-Wishart noise; a release holds as many nodes as its number has binary ones, m at
+**Post-processing** is that of ``hidden.model``, with bounds on the norms of N and n - N theta for
+Wishart noise (``wishart_norm``); a release holds as many nodes as its number has binary ones, m at
 most.
 
 **As published** noise is not centred, and a release has that of m nodes: N - c I has its
@@ -27,16 +27,15 @@ from typing import Any, ClassVar, Unpack
 from ...algorithms.bases.counter_choice import MOST_ROUNDS
 from ...algorithms.bases.errata import JOINT
 from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions
-from ...algorithms.hidden.model import OPTIMISTIC
+from ...algorithms.hidden.model import OPTIMISTIC, Params
 from ...algorithms.hidden.policy import (
     REPAIR,
-    AsPublished,
     HiddenOptions,
     HiddenPolicy,
     asks_for_published,
     refuse_unpublished,
+    refuse_weight,
 )
-from ...algorithms.hidden.regression import Params
 from ...algorithms.maths.confidence import gaussian_norm
 from ...errors import ArgumentError
 from ...policies import Card, register
@@ -44,6 +43,7 @@ from ...privacy.budgets import ApproxDP
 from ...privacy.continual import Counter, Independent, WishartTree
 from ...privacy.wishart import WishartNoise
 from ...validation import choice, integer, real
+from .published import AsPublished
 
 
 class WishartOptions(LinearOptions, HiddenOptions, total=False):
@@ -59,14 +59,10 @@ class WishartLinUCBJDP(HiddenPolicy):
     as long as a record, in every node of a binary tree.
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
+        n_arms, dimension, horizon, models: as in ``HiddenLinear``.
         budget: ``ApproxDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds.
         batch: rounds between two releases.
-        reward_weight: w, how much more of the precision falls on sums of x r than on those of
-            x x^T.
-        models: as in ``LinUCB``.
+        reward_weight: w, as in ``HiddenLinear``.
         **options: see ``WishartOptions``.  With ``calibration="paper"`` k, shift and radius
             are the published ones, and the guarantee says what really holds.  No exact sampler of
             this noise is known: ``noise="secure"`` is refused.
@@ -120,11 +116,7 @@ class WishartLinUCBJDP(HiddenPolicy):
             own["models"] = models
         if asks_for_published(options, budget):
             refuse_unpublished(options)
-            if reward_weight != 1.0:
-                raise ArgumentError(
-                    f"reward_weight must be 1 with calibration='paper', got {reward_weight!r}",
-                    "reward_weight",
-                )
+            refuse_weight("reward_weight", reward_weight)
             published: Any = AsPublished(self._kept)
             self.card = replace(self.card, noise=(published,))
         if options.get("noise") == "secure":
