@@ -29,8 +29,7 @@ from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import GLM_REPORTS
 from ..bases.linear import MODEL, RADIUS, LinearOptions
-from ..hidden.device import Device
-from ..hidden.local import LocalPolicy
+from ..hidden.local import Device, LocalPolicy
 from ..hidden.model import Params
 from ..hidden.policy import asks_for_published, refuse_unpublished
 from . import online

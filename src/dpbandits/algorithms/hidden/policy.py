@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar
 
 from ...errors import ArgumentError
@@ -49,7 +49,6 @@ STATISTIC = "; statistic: Shariff & Sheffet (2018)"
 UNKNOWN = "; no theorem on the regret of this combination is known"
 
 
-@cache
 def composed_for(
     explore: type[Any], setting: str, server: Callable[[Kernels], Kernels] | None, **said: Any
 ) -> Composition:

@@ -29,8 +29,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
+import numpy as np
+
 from ...errors import ArgumentError
-from ...policies import Composition, composed
+from ...policies import Chooser, Composition, composed
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.continual import Counter, Independent, IndependentIntegers
 from ...rooms import papers
@@ -44,7 +46,7 @@ from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from ..bases.schedules import Schedule
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.confidence import gaussian_norm, symmetric_norm
-from .device import ShuffledDevice
+from .local import Device
 from .model import Params, of_batches, statistic_size
 from .policy import (
     HiddenOptions,
@@ -71,6 +73,41 @@ def _certifiable(protocol: CertifiedProtocol, level: str, widest: float) -> Cert
         return protocol
     most = widest**2 * people / (amount * heads * (1.0 - heads))
     return replace(protocol, noise=math.floor(protocol.noise * min(1.0, most)))
+
+
+class ShuffledDevice(Device):
+    """The same in the shuffle model: a report are messages for the shuffler, labelled by the
+    chooser that was used.
+
+    ``HiddenLinearShuffled.device()`` makes it.
+    """
+
+    def __init__(
+        self,
+        chooser: Chooser,
+        params: Params,
+        randomizer: Randomizer,
+        reward_range: tuple[float, float],
+        default_reward: float,
+        reports: int,
+    ) -> None:
+        super().__init__(chooser, params, randomizer.encode, reward_range, default_reward, reports)
+        self._randomizer, self._version = randomizer, chooser.release
+
+    def choose(self, contexts: Any) -> int:
+        self._version = self.chooser.release
+        return super().choose(contexts)
+
+    def report(self, reward: float | None = None) -> Any:
+        if self._features is None:  # of nobody, who chose by nothing
+            self._version = self.chooser.release
+        return super().report(reward)
+
+    def _sent(self, record: np.ndarray) -> Messages:
+        return replace(self._randomise(record / self._params.diagonal), version=self._version)
+
+    def _wall(self) -> dict[str, Any]:
+        return {"protocol": self._randomizer.to_dict()}
 
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)

@@ -309,13 +309,8 @@ class FixedLinear(FixedFeaturesPolicy):
             "ridge": real("ridge", ridge, 0.0, 1e12, strict=True),
             "subgaussian": subgaussian,
         }
-        super().__init__(
-            features("arms", arms, _LARGEST),
-            config,
-            budget=budget,
-            composition=self.composition(),
-            **options,
-        )
+        table, composition = features("arms", arms, _LARGEST), self.composition()
+        super().__init__(table, config, budget=budget, composition=composition, **options)
 
     def _statistic(self) -> Statistic:
         return Statistic.of_rewards(self.reward_range, memo=len(MEMO) + 1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, ClassVar, Unpack
 
 from ...errors import ArgumentError
@@ -77,7 +76,6 @@ _CONSTANTS: dict[tuple[type[Part], type[Part]], dict[str, Any]] = {
 }
 
 
-@cache
 def _composed(updates: type[Any], explore: type[Any], models: str) -> Composition:
     at_once = updates is EveryAnswer
     table = every_answer.OF_MODELS if models == "disjoint" else every_answer.KERNELS
@@ -153,8 +151,7 @@ class Linear(LinearPolicy):
                 " 'disjoint'; updates=EveryAnswer() has both",
                 "models",
             )
-        kinds: Any = type(updates), type(explore)
-        return _composed(*kinds, models)
+        return _composed(type(updates), type(explore), models)
 
     def __init__(
         self,

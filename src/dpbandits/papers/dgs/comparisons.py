@@ -74,8 +74,7 @@ class World:
     seed: int
 
     def linucb(self, **more: Any) -> ContextualPolicy:
-        """Without privacy."""
-        return LinUCB(*self._shape, **self.options, **more)
+        return LinUCB(**self._shape, **self.options, **more)
 
     def dgs(
         self,
@@ -84,23 +83,22 @@ class World:
         horizon: int | None = None,
         **more: Any,
     ) -> LinUCBDGS:
-        """LinUCB-DGS."""
         own: dict[str, Any] = {"horizon": horizon or self.horizon, "sensitivity": sensitivity}
         if sensitivity == "published":
             own["smallest_eigenvalue"] = self.eigenvalue
         budget = ApproxDP(epsilon, DELTA)
-        return LinUCBDGS(*self._shape, budget=budget, **own, **self.options, **more)
+        return LinUCBDGS(**self._shape, budget=budget, **own, **self.options, **more)
 
     def private(
         self, budget: Budget, counter: str, horizon: int | None = None, **more: Any
     ) -> ContextualPolicy:
         """Noise on the sum of x * reward."""
         own: dict[str, Any] = {"horizon": horizon or self.horizon, "counter": counter}
-        return PrivateLinUCB(*self._shape, budget=budget, **own, **self.options, **more)
+        return PrivateLinUCB(**self._shape, budget=budget, **own, **self.options, **more)
 
     @property
-    def _shape(self) -> tuple[int, int]:
-        return self.environment.n_arms, self.environment.dimension
+    def _shape(self) -> dict[str, Any]:
+        return {"n_arms": self.environment.n_arms, "dimension": self.environment.dimension}
 
 
 def cited(reading: str, where: str) -> str:

@@ -148,23 +148,19 @@ class Measured:
         """A line for each policy: regret, distance, or "reward", in units of what random play
         earns.
         """
-        names = {
-            "linucb": "LinUCB",
-            "linucb-greedy": "LinUCB",
-            self.one.dgs[0]: self.one.dgs[1],
-            **self.one.rivals,
-        }
+        key, name = self.one.dgs
+        names = {"linucb": "LinUCB", "linucb-greedy": "LinUCB", key: name, **self.one.rivals}
         lines = []
         for key in self.one.policies:
-            values = self._over_random(key) if column == "reward" else self.curves(key, column)
+            if column == "reward":  # 0 or 1 in a round: random play gets the share 1 / K
+                arms = self.world.environment.n_arms
+                values = arms * (1.0 - self.curves(key) / self.rounds)
+            else:
+                values = self.curves(key, column)
             found = np.array([self.rounds, *curve([values], mean)])
             x, y, low, high = found[:, (self.rounds >= 10) & np.isfinite(found[1])]
             lines.append(Series(names[key], x, y, low, high, dashed="linucb" in key))
         return lines
-
-    def _over_random(self, key: str) -> np.ndarray:
-        """Rewards of 0 and 1, one per round, of which random play gets the share 1 / K."""
-        return self.world.environment.n_arms * (1.0 - self.curves(key) / self.rounds)
 
     @property
     def title(self) -> str:

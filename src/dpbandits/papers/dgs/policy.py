@@ -268,9 +268,8 @@ class LinUCBDGS(LinearPolicy):
         bound = real("context_bound", context_bound, 0.0, 1e50, strict=True)
         x = array("contexts", contexts, PUBLIC_FEATURES, "n, d", "n, K, d")
         x = x.reshape(-1, x.shape[-1])
-        x = x * np.minimum(
-            1.0, bound / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(float).tiny)
-        )
+        lengths = np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(float).tiny)
+        x = x * np.minimum(1.0, bound / lengths)
         values = np.linalg.eigvalsh(x.T @ x / len(x))
         if not values[0] > DEGENERATE * values[-1]:
             raise ArgumentError(
