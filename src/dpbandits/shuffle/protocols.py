@@ -246,7 +246,7 @@ class Protocol(ABC):
 class CertifiedProtocol(Protocol):
     """Whose noise ``certificates`` knows."""
 
-    published_by: ClassVar[str] = ""  # in the paper's room
+    _published_by: ClassVar[str] = ""  # in the paper's room
 
     @classmethod
     def published(
@@ -271,9 +271,9 @@ class CertifiedProtocol(Protocol):
         Raises:
             ArgumentError: the paper has no noise for the budget, or for the protocol.
         """
-        if not cls.published_by:
+        if not cls._published_by:
             raise ArgumentError(f"{cls.__name__} has no published noise")
-        made = getattr(papers("shuffle.published"), cls.published_by)
+        made = getattr(papers("shuffle.published"), cls._published_by)
         return cls(**made(budget, batch, features, batches, level))
 
     def delta_at(self, epsilon: float, batches: int = 1, level: str = "shuffle") -> float:
@@ -376,7 +376,7 @@ class GaussianReports(CertifiedProtocol):
     """
 
     fineness: ClassVar[int] = 256
-    published_by: ClassVar[str] = "for_reports"
+    _published_by: ClassVar[str] = "for_reports"
 
     @property
     def _variance(self) -> float:
@@ -467,7 +467,7 @@ class BitSum(_Coins):
     """
 
     fineness: ClassVar[int] = 4
-    published_by: ClassVar[str] = "for_bits"
+    _published_by: ClassVar[str] = "for_bits"
     heads: ClassVar[float] = 0.25
 
     def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
