@@ -56,15 +56,11 @@ _UP = 1.0 + 1e-5  # steps of z are off by 1e-6 at most, where noise is widest
 
 
 class Tails:
-    """P(X <= t) and P(X > t) at consecutive integers t, where both are positive."""
+    """P(X <= t) and P(X > t) for the number X of heads among n coins with success probability p, at
+    consecutive integers t, where both are positive.
+    """
 
-    def __init__(self, below: np.ndarray, above: np.ndarray) -> None:
-        inside = (below > 0.0) & (above > 0.0)
-        self.below, self.above = below[inside], above[inside]
-
-    @classmethod
-    def of_binomial(cls, n: int, p: float) -> Tails:
-        """Of n coins with success probability p."""
+    def __init__(self, n: int, p: float) -> None:
         mean, std = n * p, math.sqrt(n * p * (1.0 - p))
         if std > WIDEST:
             raise ArgumentError(
@@ -74,7 +70,9 @@ class Tails:
             )
         reach = _REACH * std
         t = np.arange(max(0.0, math.floor(mean - reach)), min(n - 1.0, mean + reach) + 1.0)
-        return cls(betainc(n - t, t + 1.0, 1.0 - p), betainc(t + 1.0, n - t, p))
+        below, above = betainc(n - t, t + 1.0, 1.0 - p), betainc(t + 1.0, n - t, p)
+        inside = (below > 0.0) & (above > 0.0)
+        self.below, self.above = below[inside], above[inside]
 
     def delta(self, epsilon: float, shift: float, dimension: int, batches: int = 1) -> float:
         """The least delta of this module for which the vectors of so many batches are (epsilon,

@@ -246,36 +246,6 @@ class Protocol(ABC):
 class CertifiedProtocol(Protocol):
     """Whose noise ``certificates`` knows."""
 
-    _published_by: ClassVar[str] = ""  # in the paper's room
-
-    @classmethod
-    def published(
-        cls,
-        budget: ApproxDP,
-        *,
-        batch: int,
-        features: int,
-        batches: int = 1,
-        level: str = "shuffle",
-    ) -> Self:
-        """With the noise of Chowdhury & Zhou (2022), for what linear bandits learn from x and y
-        with ``features`` numbers in x, |x| <= 1 and |y| <= 1: the vector x y, and the upper
-        triangle of x x', of joint sensitivity sqrt(4.5).  ``papers.shuffle.published`` says how.
-
-        Args:
-            budget: which need not hold; ``delta_at`` says what does.
-            batch, features: sizes.
-            batches: that a person may be in.
-            level: as of ``calibrated``.
-
-        Raises:
-            ArgumentError: the paper has no noise for the budget, or for the protocol.
-        """
-        if not cls._published_by:
-            raise ArgumentError(f"{cls.__name__} has no published noise")
-        made = getattr(papers("shuffle.published"), cls._published_by)
-        return cls(**made(budget, batch, features, batches, level))
-
     def delta_at(self, epsilon: float, batches: int = 1, level: str = "shuffle") -> float:
         epsilon = real("epsilon", epsilon, 0.0)
         return self._tails_at(level).delta(epsilon, self.shift, self.dimension, batches)
@@ -376,7 +346,27 @@ class GaussianReports(CertifiedProtocol):
     """
 
     fineness: ClassVar[int] = 256
-    _published_by: ClassVar[str] = "for_reports"
+
+    @classmethod
+    def published(
+        cls,
+        budget: ApproxDP,
+        *,
+        batch: int,
+        features: int,
+        batches: int = 1,
+        level: str = "shuffle",
+    ) -> Self:
+        """Chowdhury & Zhou (2022), Theorem 3.2, for the same vectors as ``BitSum.published``; or at
+        the local level Corollary B.3.
+
+        It covers epsilon <= sqrt(log(2 / delta) / batch) only, and promises an unnamed multiple of
+        (epsilon, delta); ``delta_at`` says what a report really has.  For people in several
+        ``batches`` it divides the budget by advanced composition (the proof of Theorem E.3, whose
+        statement has log(2 / delta) where log(4 batches / delta) comes out).
+        """
+        made = papers("shuffle.published").for_reports(budget, batch, features, batches, level)
+        return cls(**made)
 
     @property
     def _variance(self) -> float:
@@ -436,7 +426,7 @@ class _Coins(CertifiedProtocol):
         return std**2 / ((self.batch - self.dropout) * self.heads * (1.0 - self.heads))
 
     def _hiding(self, people: int) -> Tails:
-        return Tails.of_binomial(people * self.noise, self.heads)
+        return Tails(people * self.noise, self.heads)
 
     @property
     def noise_law(self) -> tuple[float, float]:
@@ -467,8 +457,29 @@ class BitSum(_Coins):
     """
 
     fineness: ClassVar[int] = 4
-    _published_by: ClassVar[str] = "for_bits"
     heads: ClassVar[float] = 0.25
+
+    @classmethod
+    def published(
+        cls,
+        budget: ApproxDP,
+        *,
+        batch: int,
+        features: int,
+        batches: int = 1,
+        level: str = "shuffle",
+    ) -> Self:
+        """Chowdhury & Zhou (2022), Theorem C.1, for what linear bandits learn from x and y with
+        ``features`` numbers in x, |x| <= 1 and |y| <= 1: the vector x y, and the upper triangle of
+        x x', of joint sensitivity sqrt(4.5).
+
+        g is rounded up to an integer.  The paper sends g + b bits, but shifts coordinates to
+        [0, 2], for which 2 g + b are needed.  For people in several ``batches`` it divides the
+        budget by advanced composition (Theorem E.5).  At the local level (Corollary C.3) it takes
+        the noise of batches of one.
+        """
+        made = papers("shuffle.published").for_bits(budget, batch, features, batches, level)
+        return cls(**made)
 
     def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
         ones = (integers + self.levels)[..., None] > np.arange(2 * self.levels)

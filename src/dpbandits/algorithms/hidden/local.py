@@ -315,6 +315,9 @@ class HiddenLinearLocal(LocalPolicy):
     """
 
     _covers = True
+    # Exact bounds take published noise on a square for twice the variance that it has, so they
+    # hold: norms of normal noise are the smaller the less covariance it has (Anderson 1955).
+    _triangular = True
 
     @classmethod
     def composition(cls, *, explore: Any, reports: bool = False, **_: Any) -> Composition:
@@ -362,18 +365,6 @@ class HiddenLinearLocal(LocalPolicy):
         }
         composition = self.composition(explore=explore, reports=reports)
         super().__init__(own, budget=budget, composition=composition, **options)
-
-    # Published noise is the same on x r, squares and products.  Exact bounds take that on a square
-    # for twice the variance that it has, so they hold: norms of normal noise are the smaller the
-    # less covariance it has (Anderson 1955).
-
-    @property
-    def _weight(self) -> float:
-        return self._diagonal
-
-    @property
-    def _diagonal(self) -> float:
-        return math.sqrt(2.0) if self._noise_as_published else 1.0
 
     def _with_published_bounds(self, params: Params) -> Params:
         """With the constants of Zheng et al. (2020), for the first report."""

@@ -102,6 +102,8 @@ class HiddenPolicy(LinearPolicy):
         "share": None,  # see ``_share``
     }
     _share: ClassVar[float] = 0.15  # of noise that changes slowly
+    # Whether published noise is of one size on x r and on the upper triangle of x x^T.
+    _triangular: ClassVar[bool] = False
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         choice("repair", options.get("repair", "shift"), ("shift", "clip"))
@@ -137,12 +139,12 @@ class HiddenPolicy(LinearPolicy):
     @property
     def _weight(self) -> float:
         """By how much more of the precision falls on rewards."""
-        return float(self.config.get("reward_weight", 1.0))
+        return self._diagonal * float(self.config.get("reward_weight", 1.0))
 
     @property
     def _diagonal(self) -> float:
         """The weight of squared features."""
-        return 1.0
+        return math.sqrt(2.0) if self._triangular and self._noise_as_published else 1.0
 
     # The statistic ------------------------------------------------------------------------------
 

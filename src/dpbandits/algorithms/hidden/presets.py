@@ -22,6 +22,7 @@ from .shuffled import HiddenLinearShuffled
 
 MODELS = given("models", "shared", quiet=True)
 _BOUNDS = given("bounds", "published", quiet=True)
+_USUAL: dict[str, Any] = {"models": MODELS, "bounds": "published"}  # where no paper has any
 _BOUND = given("parameter_bound", 1.0)
 _OPTIMISM = like(Optimism, "failure_probability", "radius_scale", parameter_bound=_BOUND)
 _SAMPLING = like(Sampling, "inflation")
@@ -79,8 +80,7 @@ AdaCOFULJDP = preset(
     explore=_OPTIMISM,
     batch=MOST_ROUNDS,
     reward_weight=1.0,
-    models=MODELS,
-    bounds="published",
+    **_USUAL,
 )
 LinearThompsonJDP = preset(
     "LinearThompsonJDP",
@@ -93,8 +93,7 @@ LinearThompsonJDP = preset(
     explore=_SAMPLING,
     growth=0.0,
     reward_weight=1.0,
-    models=MODELS,
-    bounds="published",
+    **_USUAL,
 )
 LinearIMEDJDP = preset(
     "LinearIMEDJDP",
@@ -109,8 +108,7 @@ LinearIMEDJDP = preset(
     about=_source(Divergence),
     explore=_divergence(1.3),
     reward_weight=1.0,
-    models=MODELS,
-    bounds="published",
+    **_USUAL,
 )
 
 # Nobody is trusted --------------------------------------------------------------------------------
@@ -140,8 +138,7 @@ LinearThompsonLDP = preset(
     """,
     about=_source(Sampling),
     explore=_SAMPLING,
-    models=MODELS,
-    bounds="published",
+    **_USUAL,
 )
 LinearIMEDLDP = preset(
     "LinearIMEDLDP",
@@ -153,8 +150,7 @@ LinearIMEDLDP = preset(
     """,
     about=_source(Divergence),
     explore=_divergence(1.3),
-    models=MODELS,
-    bounds="published",
+    **_USUAL,
 )
 
 # A shuffler is trusted ----------------------------------------------------------------------------

@@ -165,6 +165,7 @@ class HiddenLinearShuffled(HiddenPolicy):
     """
 
     _constants: ClassVar[dict[str, Any]] = {**HiddenPolicy._constants, "alpha": 1.5}
+    _triangular = True
     _share = 0.2  # the tail of 0.15 is above 1 run in 1,000 on close pairs
     _devices = _shufflers = 0
 
@@ -271,6 +272,7 @@ class HiddenLinearShuffled(HiddenPolicy):
         assert isinstance(self.budget, ApproxDP)
         kind, batches = _PROTOCOLS[config["protocol"]], self.max_rounds or 1
         if self.calibration == "paper":
+            assert issubclass(kind, BitSum | GaussianReports)
             shape = {"batch": self._batch, "features": self.dimension, "batches": batches}
             published = kind.published(self.budget, **shape, level=config["level"])
             moved = max(published.sensitivity, self._most_moved / self._diagonal)
@@ -332,18 +334,12 @@ class HiddenLinearShuffled(HiddenPolicy):
         return self._schedule.releases(self.config["horizon"])
 
     @property
+    def _noise_as_published(self) -> bool:
+        return self._asks_for_published
+
+    @property
     def _published(self) -> bool:
         return self.config["bounds"] == "published" and self.budget is not None
-
-    # Published noise is of one size on x r and on the upper triangle of x x^T.
-
-    @property
-    def _weight(self) -> float:
-        return self._diagonal
-
-    @property
-    def _diagonal(self) -> float:
-        return math.sqrt(2.0) if self._asks_for_published else 1.0
 
     # The three parties ------------------------------------------------------------------------
 

@@ -7,10 +7,9 @@ public.
 
 What crosses the wall: at every change, the running sum of x * reward, with the noise of a counter
 over the changes.  One person contributes one reward to one increment, the sum of one episode, and
-moves it by at most (hi - lo) * context_bound for features no longer than ``context_bound``, which
-scaling enforces.  When an episode ends depends on V, hence on contexts and on what was released
-before (Azize & Basu 2024, Theorem 3 and Appendix D).  All else is post-processing, whichever way it
-explores.
+moves it as far as in ``every_answer``.  When an episode ends depends on V, hence on contexts and on
+what was released before (Azize & Basu 2024, Theorem 3 and Appendix D).  All else is
+post-processing, whichever way it explores.
 
 As published, every increment has noise of its own, so that the noise of the sum grows with the
 number of changes.  The number of changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C),

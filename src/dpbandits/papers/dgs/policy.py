@@ -12,8 +12,7 @@ Delta_s log2(T) / epsilon in every coordinate.
 Why that is not private as claimed: where the increments of a tree are ``x_t r_t``, one record is in
 one of them, and in log2(T) + 1 nodes. Here it moves the estimate at every later round, and so *all*
 later increments and all nodes that hold one (``docs/errata.md``).  Hence ``guarantee.holds`` is
-None, and ``exact_loss`` computes what a record really loses.  ``PrivateLinUCB`` puts the noise on
-the sum itself, which is private whatever the contexts, and has less of it.
+None, and ``exact_loss`` computes what a record really loses.
 """
 
 from __future__ import annotations
@@ -166,8 +165,8 @@ class LinUCBDGS(LinearPolicy):
         ArgumentError: an argument is out of range, lambda_0 is missing or impossible, or lambda' is
             not positive.
 
-    When to choose: to reproduce the paper.  ``PrivateLinUCB`` is private, with less noise than the
-    published constants ask for.
+    When to choose: to reproduce the paper.  ``PrivateLinUCB`` puts the noise on the sum itself: it
+    is private whatever the contexts, with less noise than the published constants ask for.
 
     Example:
         >>> options = {"horizon": 1000, "smallest_eigenvalue": 0.1, "seed": 1}

@@ -78,12 +78,7 @@ def published_batch(
 
 
 def for_bits(budget: ApproxDP, batch: int, features: int, batches: int, level: str) -> Any:
-    """What ``BitSum`` is made of: Theorem C.1, for people in several ``batches`` Theorem E.5.
-
-    g is rounded up to an integer.  The paper sends g + b bits, but shifts coordinates to [0, 2],
-    for which 2 g + b are needed.  At the local level (Corollary C.3) it takes the noise of batches
-    of one.
-    """
+    """See ``BitSum.published``."""
     if not (isinstance(budget, ApproxDP) and budget.epsilon <= 15 and budget.delta < 0.5):
         raise ArgumentError(
             f"budget must be ApproxDP with epsilon <= 15 and delta < 1/2, got {budget!r}"
@@ -97,13 +92,7 @@ def for_bits(budget: ApproxDP, batch: int, features: int, batches: int, level: s
 
 
 def for_reports(budget: ApproxDP, batch: int, features: int, batches: int, level: str) -> Any:
-    """What ``GaussianReports`` are made of: Theorem 3.2, or at the local level Corollary B.3.
-
-    It covers epsilon <= sqrt(log(2 / delta) / batch) only, and promises an unnamed multiple of
-    (epsilon, delta); ``delta_at`` says what a report really has.  For people in several ``batches``
-    it is the proof of Theorem E.3, whose statement has log(2 / delta) where log(4 batches / delta)
-    comes out.
-    """
+    """See ``GaussianReports.published``."""
     if not isinstance(budget, ApproxDP):
         raise ArgumentError(f"budget must be ApproxDP, got {budget!r}")
     budget = divided_budget(budget, batches)
