@@ -40,14 +40,12 @@ from .policy import (
 )
 
 
-def _published(budget: ApproxDP) -> float:
+@PublishedGaussian
+def _as_published(budget: ApproxDP) -> float:
     """Z' has the variance 16 m L^4 ln(4 / delta)^2 / epsilon^2 at m levels of a tree, that is
     sqrt(m) times 4 ln(4 / delta) / epsilon for a sensitivity of L^2.
     """
     return 4.0 * math.log(4.0 / budget.delta) / budget.epsilon
-
-
-_GAUSSIAN = PublishedGaussian(_published)
 
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
@@ -110,7 +108,7 @@ class HiddenLinear(HiddenPolicy):
             "joint DP",
             None,
             proof="dpbandits.algorithms.hidden: sensitivity in model, billboard lemma in joint",
-            noise=(_GAUSSIAN if published else "Gaussian",),
+            noise=(_as_published if published else "Gaussian",),
             view="joint",
         )
 

@@ -265,15 +265,13 @@ class LocalPolicy(HiddenPolicy):
         ]
 
 
-def _published(budget: ApproxDP) -> float:
+@PublishedGaussian
+def _as_published(budget: ApproxDP) -> float:
     """6 sqrt(2 ln(2.5 / delta)) / epsilon on x r and on the upper triangle of x x^T, together moved
     by sqrt(4.5).
     """
     std = 6.0 * math.sqrt(2.0 * math.log(2.5 / budget.delta)) / budget.epsilon
     return std / joint_sensitivity(1.0, 1.0)
-
-
-_GAUSSIAN = PublishedGaussian(_published)
 
 
 @composed(n_arms=3, dimension=2, horizon=30_000)
@@ -327,7 +325,7 @@ class HiddenLinearLocal(LocalPolicy):
             "local DP",
             of_reports if reports else on_arrival,
             proof="dpbandits.algorithms.hidden: sensitivity in model",
-            noise=(_GAUSSIAN if isinstance(explore, Optimism) else "Gaussian",),
+            noise=(_as_published if isinstance(explore, Optimism) else "Gaussian",),
             trust_model="local",
             view="joint",
             learns_at_once=True,
