@@ -5,15 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...policies import given, like, preset
+from ..bases import errata
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.errata import (
-    ADAC_OFUL,
-    JOINT,
-    REPORTS,
-    SHUFFLED_BITS,
-    SHUFFLED_MESSAGES,
-    SHUFFLED_THEOREMS,
-)
 from ..exploration import Divergence, Optimism, Sampling
 from .joint import HiddenLinear
 from .local import HiddenLinearLocal
@@ -55,7 +48,7 @@ LinUCBJDP = preset(
     about={
         "source": "Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits;"
         " continual sums: dpbandits.privacy.continual",
-        "errata": (JOINT,),
+        "errata": (errata.JOINT,),
     },
     explore=_OPTIMISM,
     growth=0.0,
@@ -74,7 +67,7 @@ AdaCOFULJDP = preset(
         "title": "Rarely switching OFUL with private features, joint DP",
         "source": "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Algorithm 3,"
         " on a fixed schedule, with the statistic of Shariff & Sheffet (2018)",
-        "errata": (ADAC_OFUL,),
+        "errata": (errata.ADAC_OFUL,),
     },
     example={"n_arms": 3, "dimension": 2, "horizon": 30_000},
     explore=_OPTIMISM,
@@ -123,7 +116,7 @@ LinUCBLDP = preset(
     about={
         "source": "Zheng, Cai, Huang, Li & Wang (2020), Locally Differentially Private (Contextual)"
         " Bandits Learning",
-        "errata": (REPORTS,),
+        "errata": (errata.REPORTS,),
     },
     explore=_OPTIMISM,
     models=MODELS,
@@ -168,7 +161,7 @@ LinUCBSDP = preset(
     """,
     about={
         "source": "Chowdhury & Zhou (2022), Shuffle Private Linear Contextual Bandits, Algorithm 1",
-        "errata": (SHUFFLED_MESSAGES, SHUFFLED_BITS, SHUFFLED_THEOREMS),
+        "errata": (errata.SHUFFLED_MESSAGES, errata.SHUFFLED_BITS, errata.SHUFFLED_THEOREMS),
     },
     explore=_OPTIMISM,
     models=MODELS,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...algorithms.bases.contextual import within_bound
+from ...algorithms.bases.linear import accumulate, estimate
 from ...algorithms.linear.every_answer import CLOCK
 from ...algorithms.maths.dense import factorise, invert
 from ...algorithms.maths.ridge import (
@@ -16,6 +17,7 @@ from ...algorithms.maths.ridge import (
     smallest_eigenvalue,
 )
 from ...kernel import Generator, Matrix, Vector, kernel, unbound
+from ...policies import Kernels
 
 PUBLISHED, LEMMA, TIGHT, AS_CODED = range(4)
 SENSITIVITIES = {"published": PUBLISHED, "lemma": LEMMA, "tight": TIGHT, "as_coded": AS_CODED}
@@ -216,3 +218,18 @@ def publish(
         public.estimate[i] = release[i]
     public.clock[CLOCK.fresh] = 0
     set_radius(params, public)
+
+
+KERNELS = Kernels(
+    init=init,
+    preprocess_contexts=preprocess_contexts,
+    choose=choose,
+    record_pull=record_pull,
+    accumulate=accumulate,
+    release_due=release_due,
+    sensitivity=sensitivity,
+    summarise=summarise,
+    publish=publish,
+    estimate=estimate,
+    restart=restart,
+)

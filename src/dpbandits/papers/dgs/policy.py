@@ -26,9 +26,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from ...algorithms.bases.counter_choice import MOST_ROUNDS
-from ...algorithms.bases.linear import LinearOptions, LinearPolicy, accumulate, estimate
+from ...algorithms.bases.linear import LinearOptions, LinearPolicy
 from ...errors import ArgumentError
-from ...policies import Card, Erratum, Kernels, register
+from ...policies import Card, Erratum, register
 from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Calibration, Laplace, Open
 from ...privacy.continual import BinaryTree, Counter, HybridTree, Independent
@@ -37,19 +37,11 @@ from ...tables.manners import PUBLIC_FEATURES
 from ...validation import choice, flag, integer, real
 from .kernels import (
     DEGENERATE,
+    KERNELS,
     SENSITIVITIES,
     LinUCBDGSParams,
-    choose,
-    init,
     lemma_eigenvalue,
-    preprocess_contexts,
-    publish,
     published_sensitivity,
-    record_pull,
-    release_due,
-    restart,
-    sensitivity,
-    summarise,
 )
 
 _ERRATUM = Erratum(
@@ -193,19 +185,7 @@ class LinUCBDGS(LinearPolicy):
         refuted_because=VOID,
         errata=(_ERRATUM,),
     )
-    kernels = Kernels(
-        init=init,
-        preprocess_contexts=preprocess_contexts,
-        choose=choose,
-        record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=summarise,
-        publish=publish,
-        estimate=estimate,
-        restart=restart,
-    )
+    kernels = KERNELS
 
     def __init__(
         self,
