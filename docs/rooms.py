@@ -139,12 +139,18 @@ def rest(room: str, shown: set[str]) -> Iterator[Page]:
     names = [
         name
         for one in public_names(module)
-        if (name := f"{module.__name__}.{one}") not in shown
+        if (name := f"{home_of(module, one)}.{one}") not in shown
         and not isinstance(getattr(module, one), Preset)
         and (room == "parts" or one not in dpbandits.parts.__all__)
     ]
     if names:
         yield Page(section, module.__name__, inspect.getdoc(module) or "", names)
+
+
+def home_of(module: ModuleType, name: str) -> str:
+    """Where a name is found without running code: the core loads rooms of papers by name."""
+    home = str(getattr(getattr(module, name), "__module__", ""))
+    return home if home.startswith("dpbandits.papers.") else module.__name__
 
 
 def paper(section: str, room: str) -> Page:

@@ -9,7 +9,7 @@ from sides import public_of
 
 from dpbandits import ZCDP, ApproxDP, PureDP
 from dpbandits.algorithms import AdaCOFUL, LinUCBJDP, LinUCBLDP, PrivateLinUCB
-from dpbandits.algorithms.hidden import state
+from dpbandits.algorithms.hidden import model
 from dpbandits.algorithms.linear import every_answer, switching
 from dpbandits.papers.shuffle import WishartLinUCBJDP
 
@@ -56,15 +56,15 @@ def distances(policy, facts, rng):
         (PrivateLinUCB, ZCDP(0.5), every_answer.FACTS, {"models": "disjoint"}),
         pytest.param(PrivateLinUCB, PureDP(5.0), every_answer.FACTS, {}, marks=pytest.mark.long),
         pytest.param(AdaCOFUL, ZCDP(0.5), switching.FACTS, {}, marks=pytest.mark.long),
-        pytest.param(LinUCBJDP, ZCDP(0.5), state.FACTS, {}, marks=pytest.mark.long),
+        pytest.param(LinUCBJDP, ZCDP(0.5), model.FACTS, {}, marks=pytest.mark.long),
         pytest.param(
-            LinUCBJDP, ZCDP(0.5), state.FACTS, {"models": "disjoint"}, marks=pytest.mark.long
+            LinUCBJDP, ZCDP(0.5), model.FACTS, {"models": "disjoint"}, marks=pytest.mark.long
         ),
         pytest.param(
-            LinUCBJDP, ZCDP(0.05), state.FACTS, {"repair": "clip"}, marks=pytest.mark.long
+            LinUCBJDP, ZCDP(0.05), model.FACTS, {"repair": "clip"}, marks=pytest.mark.long
         ),
-        pytest.param(LinUCBLDP, ZCDP(0.5), state.FACTS, {}, marks=pytest.mark.long),
-        pytest.param(WishartLinUCBJDP, ApproxDP(2.0, 0.1), state.FACTS, {}, marks=pytest.mark.long),
+        pytest.param(LinUCBLDP, ZCDP(0.5), model.FACTS, {}, marks=pytest.mark.long),
+        pytest.param(WishartLinUCBJDP, ApproxDP(2.0, 0.1), model.FACTS, {}, marks=pytest.mark.long),
     ],
     ids=[
         "linucb",

@@ -45,9 +45,9 @@ def dgs(d=2, horizon=64, *, n_arms=3, budget=CLAIM, smallest_eigenvalue=0.04, **
 def deltas(policy, features):
     """Delta_1, ..., Delta_T from the formulas."""
     t, (lo, hi), bound = np.arange(1, len(features) + 1), policy.reward_range, policy.context_bound
-    if policy._sensitivity == "published":
-        return 32 * bound * (hi - lo) / 2 / (policy._eigenvalue * t)
-    if policy._sensitivity == "as_coded":
+    if policy.config["sensitivity"] == "published":
+        return 32 * bound * (hi - lo) / 2 / (policy.config["smallest_eigenvalue"] * t)
+    if policy.config["sensitivity"] == "as_coded":
         return 1 / t
     grams = np.cumsum([np.outer(x, x) for x in features], axis=0) + policy._ridge * np.eye(
         policy.dimension

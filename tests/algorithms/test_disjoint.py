@@ -11,7 +11,7 @@ from sides import public_of, tireless
 
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError
-from dpbandits.algorithms.hidden.model import contribution, joint_sensitivity
+from dpbandits.algorithms.hidden.model import add_record, joint_sensitivity
 from dpbandits.environments import CovariateArms, GaussianContexts
 from dpbandits.simulation import simulate
 
@@ -20,6 +20,7 @@ RNG = np.random.default_rng(4)
 PEOPLE = RNG.normal(size=(ROUNDS, D)) / 2
 REWARDS = RNG.random((ROUNDS, K))
 HIDDEN = ["AdaCOFULJDP", "LinUCBJDP", "LinUCBLDP", "LinearThompsonJDP"]
+
 PLANNED = [*HIDDEN, "LinearThompson", "PrivateLinUCB"]
 
 
@@ -27,6 +28,12 @@ def made(name: str, dimension: int = D, *, models: str = "disjoint", **options):
     planned = {} if name == "LinUCB" else {"horizon": ROUNDS}
     given = {"budget": None, "seed": 7, **planned, **options}
     return getattr(dpb.algorithms, name)(K, dimension, models=models, **given)
+
+
+def contribution(params, arm, x, reward):
+    record = np.zeros(params.n_models * (D + D * (D + 1) // 2))
+    add_record(params, record, arm, x, reward)
+    return record
 
 
 def lifted(person: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from sides import public_of, release_of
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, PureDP
 from dpbandits.algorithms import LinearIMED, LinearIMEDJDP, MergedLinearIMED
-from dpbandits.algorithms.linear.state import LinearParams
+from dpbandits.algorithms.linear.every_answer import LinearParams
 from dpbandits.algorithms.maths.ridge import inverse_norm_bound, least_divergent_at_once
 from dpbandits.environments import Bernoulli, GaussianContexts, LinearArms, PoolContexts
 from dpbandits.papers.concentrated import AdaCGOPE, HannaGOPE

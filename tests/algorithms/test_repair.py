@@ -10,8 +10,7 @@ from sides import public_of
 
 from dpbandits import ZCDP, ApproxDP, ArgumentError
 from dpbandits.algorithms import AdaCOFULJDP, LinearThompsonJDP, LinUCBJDP
-from dpbandits.algorithms.hidden.model import init, publish
-from dpbandits.algorithms.hidden.state import FACTS
+from dpbandits.algorithms.hidden.model import FACTS, init, publish
 
 D, ROOT = 3, np.sqrt(2.0)
 RIDGE = 0.5

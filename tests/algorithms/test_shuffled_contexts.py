@@ -14,7 +14,7 @@ from sides import public_of, published, release_of, tireless
 import dpbandits as dpb
 from dpbandits import ApproxDP, ArgumentError, BudgetExhausted
 from dpbandits.algorithms import LinUCBSDP
-from dpbandits.algorithms.hidden.state import FACTS
+from dpbandits.algorithms.hidden.model import FACTS
 from dpbandits.environments import AnchoredContexts
 from dpbandits.privacy.continual import mechanism_from_python
 from dpbandits.shuffle import Analyzer, Messages, Randomizer, published_batch

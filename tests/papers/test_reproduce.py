@@ -16,7 +16,7 @@ from dpbandits.environments import PoolContexts, Recommendations
 from dpbandits.papers.concentrated import plan as concentrated
 from dpbandits.papers.dgs import comparisons
 from dpbandits.papers.dgs import plan as dgs
-from dpbandits.papers.dgs.changes import Changes
+from dpbandits.papers.dgs.figures import Changes
 from dpbandits.papers.reproduce import PAPERS, reproduce
 from dpbandits.report.claims import FAILS, HOLDS, TIE, TOO_SHORT, UNDECIDED, Claim
 from dpbandits.report.estimates import Estimate

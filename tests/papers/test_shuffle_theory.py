@@ -10,10 +10,10 @@ import pytest
 
 from dpbandits import ApproxDP, PureDP, simulate
 from dpbandits.algorithms import LDPSGD, LinearIMEDJDP, LinUCBJDP, LinUCBLDP, LinUCBSDP
-from dpbandits.algorithms.hidden.state import FACTS
+from dpbandits.algorithms.hidden.model import FACTS
 from dpbandits.environments import AnchoredContexts
 from dpbandits.papers.shuffle import WishartLinUCBJDP, theory
-from dpbandits.shuffle.published import divided_budget
+from dpbandits.papers.shuffle.published import divided_budget
 from dpbandits.theory import promises
 
 LIKELY = {"delta": 1e-6, "failure": 0.001}

@@ -41,11 +41,11 @@ def exact_delta(noise, shift, epsilon):
 @pytest.mark.parametrize("heads", [0.25, 0.5])
 def test_the_bound_covers_the_exact_loss_in_every_direction(epsilon, heads):
     """All integer shifts of norm at most 6 in three coordinates; the worst comes close to it."""
-    bound = Tails.of_binomial(400, heads).delta(epsilon, 6.0, 3)
+    bound = Tails(400, heads).delta(epsilon, 6.0, 3)
     shifts = [(6, 0, 0), (-6, 0, 0), (4, 4, 2), (-4, -4, -2), (4, -4, 2), (5, 3, -1), (3, 3, 4)]
     exact = [exact_delta(coins(400, heads), shift, epsilon) for shift in shifts]
     assert max(exact) <= bound
-    nearly = Tails.of_binomial(400, heads).delta(epsilon, 5.0, 3)  # a bound for a smaller shift
+    nearly = Tails(400, heads).delta(epsilon, 5.0, 3)  # a bound for a smaller shift
     assert max(exact) > nearly
 
 
@@ -73,7 +73,7 @@ def test_distribution_functions_are_those_of_exact_arithmetic(p):
         below += math.comb(n, t) * p**t * (1 - p) ** (n - t)
         rows.append((float(below), float(1 - below)))
     exact = np.array([row for row in rows if min(row) > 0.0])
-    tails = Tails.of_binomial(n, float(p))
+    tails = Tails(n, float(p))
     middle = [np.argmin(np.abs(below - 0.5)) for below in (exact[:, 0], tails.below)]
     for side, ours in enumerate((tails.below, tails.above)):
         theirs = exact[middle[0] - 60 : middle[0] + 60, side]

@@ -76,6 +76,9 @@ class Optimism(Part):
 
     what: ClassVar[str] = "exploration"
     title: ClassVar[str] = "LinUCB"
+    source: ClassVar[str] = (
+        "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic Bandits"
+    )
 
     radius_scale: float = 1.0
     failure_probability: float = 0.001
@@ -111,6 +114,9 @@ class Sampling(Part):
 
     what: ClassVar[str] = "exploration"
     title: ClassVar[str] = "linear Thompson sampling"
+    source: ClassVar[str] = (
+        "Agrawal & Goyal (2013), Thompson Sampling for Contextual Bandits with Linear Payoffs"
+    )
 
     inflation: float = 1.0
 
@@ -144,6 +150,10 @@ class Divergence(Part):
 
     what: ClassVar[str] = "exploration"
     title: ClassVar[str] = "linear IMED"
+    source: ClassVar[str] = (
+        "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for Linear"
+        " Bandits"
+    )
 
     alpha: float | None = None
     margin: float | None = None

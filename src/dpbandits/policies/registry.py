@@ -5,6 +5,7 @@ them: classes, and presets of classes that take parts.
 from __future__ import annotations
 
 import copyreg
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -38,12 +39,17 @@ def register(**example: Any) -> Callable[[P], P]:
 
 def composed(**example: Any) -> Callable[[P], P]:
     """Make a class known that takes parts: ``find`` knows it, and lists have its presets instead.
+    Its card is that of its default parts, unless it has one.
 
     ``example`` are constructor arguments as of ``register``.
     """
 
-    def enter(policy: P) -> P:
-        policy.example = example  # type: ignore[attr-defined]
+    def enter(policy: Any) -> Any:
+        policy.example = example
+        if not hasattr(policy, "card"):
+            taken = inspect.signature(policy.__init__).parameters
+            asked = inspect.signature(policy.composition).parameters.keys() & taken.keys()
+            policy.card = policy.composition(**{name: taken[name].default for name in asked}).card
         _COMPOSED[policy.__name__] = policy
         return policy
 

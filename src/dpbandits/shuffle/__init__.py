@@ -4,10 +4,11 @@
 server, ``Analyzer`` on the server; a ``Protocol`` says what they send each other.
 """
 
-from .coins import BitSum, ModularSum
+from typing import Any
+
+from ..rooms import papers
 from .laplace import LaplaceShares
-from .protocols import GaussianReports, Protocol
-from .published import published_batch
+from .protocols import BitSum, GaussianReports, ModularSum, Protocol
 from .roles import Analyzer, Messages, Randomizer, Shuffler
 
 __all__ = [
@@ -22,3 +23,9 @@ __all__ = [
     "Shuffler",
     "published_batch",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "published_batch":  # of a paper, to which devices have no need
+        return papers("shuffle.published").published_batch
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

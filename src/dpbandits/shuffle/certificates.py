@@ -56,18 +56,23 @@ _UP = 1.0 + 1e-5  # steps of z are off by 1e-6 at most, where noise is widest
 
 
 class Tails:
-    """P(X <= t) and P(X > t) at consecutive integers t, where both are positive."""
+    """P(X <= t) and P(X > t) for the number X of heads among n coins with success probability p, at
+    consecutive integers t, where both are positive.
+    """
 
-    def __init__(self, below: np.ndarray, above: np.ndarray) -> None:
+    def __init__(self, n: int, p: float) -> None:
+        mean, std = n * p, math.sqrt(n * p * (1.0 - p))
+        if std > WIDEST:
+            raise ArgumentError(
+                f"levels must be fewer, or the budget another: no noise of at most {WIDEST:g} steps"
+                " is known to keep it",
+                "levels",
+            )
+        reach = _REACH * std
+        t = np.arange(max(0.0, math.floor(mean - reach)), min(n - 1.0, mean + reach) + 1.0)
+        below, above = betainc(n - t, t + 1.0, 1.0 - p), betainc(t + 1.0, n - t, p)
         inside = (below > 0.0) & (above > 0.0)
         self.below, self.above = below[inside], above[inside]
-
-    @classmethod
-    def of_binomial(cls, n: int, p: float) -> Tails:
-        """Of n coins with success probability p."""
-        mean, reach = n * p, _REACH * _checked(math.sqrt(n * p * (1.0 - p)))
-        t = np.arange(max(0.0, math.floor(mean - reach)), min(n - 1.0, mean + reach) + 1.0)
-        return cls(betainc(n - t, t + 1.0, 1.0 - p), betainc(t + 1.0, n - t, p))
 
     def delta(self, epsilon: float, shift: float, dimension: int, batches: int = 1) -> float:
         """The least delta of this module for which the vectors of so many batches are (epsilon,
@@ -97,13 +102,3 @@ class DiscreteGaussian:
         """
         mu = shift * math.sqrt(batches) / hidden(float(self.parameter)) * (1.0 + 2.0**-48)
         return accounting.gaussian_delta(epsilon, mu)
-
-
-def _checked(std: float) -> float:
-    if std > WIDEST:
-        raise ArgumentError(
-            f"levels must be fewer, or the budget another: no noise of at most {WIDEST:g} steps"
-            " is known to keep it",
-            "levels",
-        )
-    return std

@@ -43,12 +43,13 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..privacy import ApproxDP, Budget
+from ..rooms import papers
 from ..tables import as_numbers
 from ..validation import choice, integer, real
 from .certificates import DiscreteGaussian, Tails
-from .published import LEVELS, divided_budget, regression_shape
-from .randomness import Source, gaussian_parameter
+from .randomness import Source
 
+LEVELS = ("shuffle", "local")
 _UP = 1.0 + 2.0**-30  # outweighs the rounding of floats on the way to the grid
 _UNIT = 2**32  # parts of a step
 _LARGEST = 40.0  # epsilon
@@ -266,7 +267,7 @@ class CertifiedProtocol(Protocol):
 
     def _tails_at(self, level: str) -> Tails | DiscreteGaussian:
         alone = choice("level", level, LEVELS) == "local"
-        return self._tails_alone() if alone else self._tails()
+        return self._hiding(1 if alone else self.batch - self.dropout)
 
     def _least_noise(self, budget: Budget, batches: int, level: str) -> int:
         if not (isinstance(budget, ApproxDP) and budget.epsilon <= _LARGEST):
@@ -289,12 +290,8 @@ class CertifiedProtocol(Protocol):
         """The ``noise`` with which what hides one person has that standard deviation, in steps."""
 
     @abstractmethod
-    def _tails(self) -> Tails | DiscreteGaussian:
-        """Of the noise that hides one person."""
-
-    @abstractmethod
-    def _tails_alone(self) -> Tails | DiscreteGaussian:
-        """Of her own noise."""
+    def _hiding(self, people: int) -> Tails | DiscreteGaussian:
+        """The noise of so many people, by which one is hidden."""
 
 
 @lru_cache(maxsize=256)  # every chooser makes its policy anew
@@ -368,17 +365,8 @@ class GaussianReports(CertifiedProtocol):
         ``batches`` it divides the budget by advanced composition (the proof of Theorem E.3, whose
         statement has log(2 / delta) where log(4 batches / delta) comes out).
         """
-        if not isinstance(budget, ApproxDP):
-            raise ArgumentError(f"budget must be ApproxDP, got {budget!r}")
-        budget = divided_budget(budget, batches)
-        logs = math.log(2.5 * batch / budget.delta) * math.log(2.0 / budget.delta) / batch
-        if choice("level", level, LEVELS) == "local":
-            logs = math.log(2.5 / budget.delta)
-        std = 4.0 * math.sqrt(2.0 * logs) / budget.epsilon
-        levels = math.ceil(1000.0 / std)
-        return cls(
-            levels=levels, noise=math.ceil(std * levels), **regression_shape(batch, features)
-        )
+        made = papers("shuffle.published").for_reports(budget, batch, features, batches, level)
+        return cls(**made)
 
     @property
     def _variance(self) -> float:
@@ -387,11 +375,8 @@ class GaussianReports(CertifiedProtocol):
     def _noise_of_std(self, std: float) -> float:
         return std
 
-    def _tails(self) -> DiscreteGaussian:
+    def _hiding(self, people: int) -> DiscreteGaussian:
         return DiscreteGaussian(self.noise)
-
-    def _tails_alone(self) -> DiscreteGaussian:
-        return self._tails()
 
     @property
     def noise_law(self) -> tuple[float, float]:
@@ -403,8 +388,7 @@ class GaussianReports(CertifiedProtocol):
 
     def to_dict(self) -> dict[str, Any]:
         # As numerator and denominator, which no float could hold.
-        parameter = gaussian_parameter(self.noise).as_integer_ratio()
-        return {**super().to_dict(), "sigma_squared": [str(part) for part in parameter]}
+        return {**super().to_dict(), "sigma_squared": [str(self.noise**2), "1"]}
 
     def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
         return integers + source.gaussians(self.noise, integers.shape)
@@ -423,6 +407,126 @@ class GaussianReports(CertifiedProtocol):
 
     def total(self, mixed: np.ndarray) -> np.ndarray:
         return mixed.sum(axis=0)
+
+
+class _Coins(CertifiedProtocol):
+    """To her integer, which is raised to [0, 2 levels], a person adds the heads of her coins."""
+
+    heads: ClassVar[float]  # probability
+
+    @property
+    def _most(self) -> int:
+        return 2 * self.levels + self.noise
+
+    @property
+    def _variance(self) -> float:
+        return self.noise * self.heads * (1.0 - self.heads)
+
+    def _noise_of_std(self, std: float) -> float:
+        return std**2 / ((self.batch - self.dropout) * self.heads * (1.0 - self.heads))
+
+    def _hiding(self, people: int) -> Tails:
+        return Tails(people * self.noise, self.heads)
+
+    @property
+    def noise_law(self) -> tuple[float, float]:
+        return float(self.batch * self.noise), self.heads
+
+    def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        coins = self.batch * self.noise
+        return rng.binomial(coins, self.heads, shape) - coins * self.heads
+
+    def _centred(self, counts: np.ndarray) -> np.ndarray:
+        return counts - self.batch * (self.levels + self.noise * self.heads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitSum(_Coins):
+    """Labelled bits, in random order: the protocol P_Vec; see ``protocols`` and ``Protocol``.
+
+    When to choose: where all that the shuffler can do is to mix.
+
+    Example:
+        >>> from dpbandits.shuffle import Analyzer, Randomizer, Shuffler
+        >>> protocol = BitSum.calibrated(ApproxDP(5.0, 1e-3), batch=50, dimension=2, bound=1.0)
+        >>> randomizer = Randomizer(protocol, noise="simulation", seed=1)
+        >>> shuffler = Shuffler(protocol, noise="simulation", seed=2)
+        >>> mixed = shuffler.shuffle([randomizer.encode([0.6, -0.8]) for person in range(50)])
+        >>> Analyzer(protocol).aggregate(mixed).round(1).tolist()
+        [31.5, -39.2]
+    """
+
+    fineness: ClassVar[int] = 4
+    heads: ClassVar[float] = 0.25
+
+    @classmethod
+    def published(
+        cls,
+        budget: ApproxDP,
+        *,
+        batch: int,
+        features: int,
+        batches: int = 1,
+        level: str = "shuffle",
+    ) -> Self:
+        """Chowdhury & Zhou (2022), Theorem C.1, for what linear bandits learn from x and y with
+        ``features`` numbers in x, |x| <= 1 and |y| <= 1: the vector x y, and the upper triangle of
+        x x', of joint sensitivity sqrt(4.5).
+
+        g is rounded up to an integer.  The paper sends g + b bits, but shifts coordinates to
+        [0, 2], for which 2 g + b are needed.  For people in several ``batches`` it divides the
+        budget by advanced composition (Theorem E.5).  At the local level (Corollary C.3) it takes
+        the noise of batches of one.
+        """
+        made = papers("shuffle.published").for_bits(budget, batch, features, batches, level)
+        return cls(**made)
+
+    def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
+        ones = (integers + self.levels)[..., None] > np.arange(2 * self.levels)
+        bits = np.concatenate([ones, source.quarters((*integers.shape, self.noise))], axis=-1)
+        # In an order that says nothing, for whoever sees them before the shuffler does.
+        return source.permuted_bits(bits.reshape(-1, self._most)).reshape(bits.shape)
+
+    @property
+    def record(self) -> tuple[tuple[int, ...], int, int]:
+        return (self.dimension, self._most), 0, 1
+
+    def mixed(self, values: np.ndarray, source: Source) -> np.ndarray:
+        return source.permuted_bits(values.swapaxes(0, 1).reshape(self.mixed_shape))
+
+    @property
+    def mixed_shape(self) -> tuple[int, ...]:
+        return self.dimension, self.batch * self._most
+
+    def total(self, mixed: np.ndarray) -> np.ndarray:
+        return self._centred(mixed.sum(axis=1, dtype=np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModularSum(Shares, _Coins):
+    """Shares of noise under secure aggregation; see ``protocols``, ``Shares`` and
+    ``Protocol``.
+
+    When to choose: where the shuffler can add up; messages are short, so that the grid may be fine.
+
+    Example:
+        >>> protocol = ModularSum.calibrated(ApproxDP(1.0, 1e-3), batch=50, dimension=2, bound=1.0)
+        >>> protocol.levels, round(protocol.noise_std, 2)
+        (23, 5.31)
+    """
+
+    fineness: ClassVar[int] = 32
+    heads: ClassVar[float] = 0.5
+
+    @property
+    def modulus(self) -> int:
+        return self.batch * self._most + 1
+
+    def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
+        return integers + self.levels + source.heads(integers.shape, self.noise)
+
+    def total(self, mixed: np.ndarray) -> np.ndarray:
+        return self._centred(mixed)
 
 
 def _smallest(keeps: Callable[[int], bool], start: int) -> int:

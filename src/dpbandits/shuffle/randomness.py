@@ -8,7 +8,6 @@ gives them: whoever knows its state can undo everything, so that it protects nob
 from __future__ import annotations
 
 import os
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -65,8 +64,7 @@ class Source:
         """
         if self._rng is not None:
             return np.rint(self._rng.normal(0.0, std, shape)).astype(np.int64)
-        p, q = gaussian_parameter(std).as_integer_ratio()
-        noise = [discrete_gaussian(p, q, self._take) for _ in range(int(np.prod(shape)))]
+        noise = [discrete_gaussian(std * std, 1, self._take) for _ in range(int(np.prod(shape)))]
         return np.array(noise, np.int64).reshape(shape)
 
     def below(self, ends: np.ndarray) -> np.ndarray:
@@ -139,11 +137,6 @@ class Source:
             words = (len(left), int(1.5 * left.max()) + 16)
             _place(permuted, rare, self.words(words, np.uint16 if n <= 2**14 else np.uint32), left)
         return permuted
-
-
-def gaussian_parameter(std: int) -> Fraction:
-    """The sigma^2 of discrete Gaussian noise of that parameter."""
-    return Fraction(std * std)
 
 
 def seed_of(*words: int) -> int:

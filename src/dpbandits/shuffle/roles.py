@@ -117,13 +117,11 @@ class Shuffler:
     the server.  What it lets out has the same shape however many people came.
 
     Args:
-        protocol: what the three parties agreed on.
+        protocol, noise, seed: as of ``Randomizer``.
         version: of the messages of the first batch; other ones are refused.
         short: what becomes of a batch of fewer people than the noise was calibrated for: "pad" adds
             records of people with nothing to tell, "discard" lets nothing out, which says that
             there were fewer.
-        noise: "secure", or "simulation", which protects nobody.
-        seed: of a simulation.
 
     Attributes:
         caveats: what has to be said of its randomness.

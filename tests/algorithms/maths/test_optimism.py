@@ -5,10 +5,12 @@ import pytest
 
 from dpbandits.algorithms.maths.dense import factorise, invert
 from dpbandits.algorithms.maths.ridge import (
+    WIDE,
     add_observation,
     combine,
     inverse_norm_bound,
-    most_optimistic_for,
+    most_optimistic_of_few,
+    most_optimistic_of_many,
     multiply,
     smallest_eigenvalue,
 )
@@ -79,7 +81,8 @@ def test_pruning_never_changes_the_arm(n_arms, d, spread):
     """Against no pruning at all (``longest`` infinite), ties and zero features included; and
     against NumPy up to rounding.
     """
-    rng, most_optimistic = np.random.default_rng(n_arms), most_optimistic_for(d)
+    rng = np.random.default_rng(n_arms)
+    most_optimistic = most_optimistic_of_few if d < WIDE else most_optimistic_of_many
     _, inverse, longest = ridge_after(300, d, 1.0, rng)
     work, pruned = np.full((3, max(n_arms, d)), np.nan), 0
     for k in range(300):

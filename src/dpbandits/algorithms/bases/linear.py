@@ -29,7 +29,7 @@ from ...privacy.continual import Counter
 from ...validation import real
 from ..exploration import Optimism
 from ..maths.confidence import coordinate_quantile, noise_norm
-from ..maths.ridge import most_optimistic_for
+from ..maths.ridge import WIDE, most_optimistic_of_few, most_optimistic_of_many
 from .contextual import ContextualPolicy
 from .counter_choice import MOST_ROUNDS, Plan, counter_for
 from .links import Linked
@@ -241,8 +241,10 @@ class LinearPolicy(ContextualPolicy):
     @property
     def driven(self) -> Kernels:
         """The kernels, with the search for the best of few or of many features."""
-        kernels, search = super().driven, most_optimistic_for(self.dimension)
-        return _searching(kernels, search) if self._searches else kernels
+        kernels, few = super().driven, self.dimension < WIDE
+        if not self._searches:
+            return kernels
+        return _searching(kernels, most_optimistic_of_few if few else most_optimistic_of_many)
 
     @property
     def regret_guarantee(self) -> str:

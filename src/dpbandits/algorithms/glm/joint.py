@@ -135,8 +135,6 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
     _explorations = (Optimism, Sampling)
     _constants: ClassVar[dict[str, Any]] = {}
 
-    card = _composition(Sampling, link_of("logistic")).card
-
     @classmethod
     def composition(cls, *, explore: Part, link: str = "logistic", **_: Any) -> Composition:
         """What follows from the way to explore, and from the link."""

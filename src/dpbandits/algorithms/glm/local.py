@@ -25,8 +25,7 @@ from ...privacy.channels import Hemisphere
 from ...validation import real
 from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.errata import GLM_REPORTS
-from ..hidden.device import Device
-from ..hidden.local import LocalPolicy
+from ..hidden.local import Device, LocalPolicy
 from .gradients import DescentParams, descending, look_with, of_reports, project
 from .joint import bounds_on_records, moved_by_replacement
 from .public import checked
@@ -153,8 +152,6 @@ class HiddenGLMLocal(LocalPolicy):
     _counter: Any = None  # every report is released by itself
     _device = ScoringDevice
     _options: ClassVar[dict[str, Any]] = {"context_bound": 1.0, "parameter_bound": 1.0}
-
-    card = _composition(link_of("logistic"), reports=False).card
 
     @classmethod
     def composition(cls, *, link: str = "logistic", reports: bool = False, **_: Any) -> Composition:

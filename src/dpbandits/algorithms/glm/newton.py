@@ -29,7 +29,7 @@ is orthogonal: then D^2 <= 2 R^2 l^2 + 2 P^2, the case c = 0 there.
 
 **Post-processing.**  Each epoch stands for a linear model of z = r - nu(<x, p>) + h <x, p>, so that
 the increments of the release, with score g and information H, add [g + w H p ; H] to moments, by
-which ``hidden.regression`` estimates theta.  What is different from its linear model:
+which ``hidden.model`` estimates theta.  What is different from its linear model:
 
 * Rewards scatter with s, and u = sum of x eta is measured by A = sum of h x x^T + c I >= m (sum of
   x x^T + (c / m) I), m being the least slope: all is as there with s / sqrt(m) for s.
@@ -65,12 +65,9 @@ from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.schedules import next_release
 from ..hidden import model as linear
-from ..hidden import state
-from ..hidden.model import joint_sensitivity
+from ..hidden.model import CLOCK, FACTS, joint_sensitivity, regress, statistic_size
 from ..hidden.model import prepare_sample as _draw
 from ..hidden.model import record_pull as _book
-from ..hidden.regression import regress
-from ..hidden.state import CLOCK, FACTS, statistic_size
 from ..maths.ridge import dot
 
 _ROOT = math.sqrt(2.0)
@@ -80,7 +77,7 @@ within = unbound  # a kernel of the linear model
 
 
 class NewtonParams(NamedTuple):
-    linear: state.Params  # of the model that stands for this one near a point
+    linear: linear.Params  # of the model that stands for this one near a point
     n_arms: int
     dimension: int
     context_bound: float
@@ -104,7 +101,7 @@ class NewtonRaw(NamedTuple):
 
 
 class NewtonPublic(NamedTuple):
-    linear: state.Public
+    linear: linear.Public
     estimate: np.ndarray  # (M d,)
     point: np.ndarray  # (M, d) at which the records of the running epoch will be looked at
     seen: np.ndarray  # (M (d + d (d + 1) / 2),) the last release

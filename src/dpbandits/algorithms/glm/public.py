@@ -39,8 +39,7 @@ from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.linear import MODEL, LinearPolicy, ModelOptions, accumulate, block_of, model_of
 from ..bases.schedules import Schedule, next_release
 from ..exploration import Optimism, Sampling, resolved
-from ..hidden.model import OPTIMISTIC, SAMPLED
-from ..hidden.state import CLOCK, FACTS
+from ..hidden.model import CLOCK, FACTS, OPTIMISTIC, SAMPLED
 from ..maths.dense import factorise, invert
 from ..maths.ridge import dot, inverse_norm_bound, multiply
 

@@ -1,8 +1,7 @@
 """Linear bandits whose features are private, too."""
 
-from .device import Device, ShuffledDevice
 from .joint import HiddenLinear
-from .local import HiddenLinearLocal
+from .local import Device, HiddenLinearLocal
 from .presets import (
     AdaCOFULJDP,
     LinearIMEDJDP,
@@ -15,7 +14,7 @@ from .presets import (
     LinUCBLDP,
     LinUCBSDP,
 )
-from .shuffled import HiddenLinearShuffled
+from .shuffled import HiddenLinearShuffled, ShuffledDevice
 
 __all__ = [
     "AdaCOFULJDP",

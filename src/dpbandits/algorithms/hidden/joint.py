@@ -19,54 +19,33 @@ features are seen, from what was released, or by coins that owe nothing to anybo
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any, Unpack
 
 from ...errors import ArgumentError
-from ...policies import Card, composed
-from ...policies.parts import Part
-from ...policies.presets import Composition
+from ...policies import Composition, composed
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
 from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.schedules import Schedule
 from ..exploration import Divergence, Optimism, Sampling
+from .model import Params
 from .policy import (
-    STATISTIC,
-    UNKNOWN,
-    WAYS,
     HiddenOptions,
     HiddenPolicy,
     asks_for_published,
+    composed_for,
     refuse_unpublished,
+    refuse_weight,
 )
-from .state import Params
-
-PROOF = "dpbandits.algorithms.hidden: sensitivity in model, billboard lemma in joint"
 
 
-def _published(budget: ApproxDP) -> float:
+@PublishedGaussian
+def _as_published(budget: ApproxDP) -> float:
     """Z' has the variance 16 m L^4 ln(4 / delta)^2 / epsilon^2 at m levels of a tree, that is
     sqrt(m) times 4 ln(4 / delta) / epsilon for a sensitivity of L^2.
     """
     return 4.0 * math.log(4.0 / budget.delta) / budget.epsilon
-
-
-@cache
-def _composition(explore: type, *, published: bool) -> Composition:
-    """For a way to explore; ``published``: whether a paper has noise for it."""
-    way = WAYS[explore]
-    card = Card(
-        title=f"{way.title} with private features, joint DP",
-        source=f"{way.source}{STATISTIC}{UNKNOWN}",
-        proof=PROOF,
-        noise=(PublishedGaussian(_published) if published else "Gaussian",),
-        protects="contexts and rewards",
-        view="joint",
-        randomised=way.randomised,
-    )
-    return Composition(way.kernels, card)
 
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
@@ -75,7 +54,7 @@ class HiddenLinear(HiddenPolicy):
     sums that are released at rounds fixed in advance.
 
     Whatever it explores by, it does so with ``estimate = V^-1 (sum x r + noise)`` and ``V = sum x
-    x^T + noise + shift I``; see ``regression``.
+    x^T + noise + shift I``; see ``model``.
 
     Args:
         n_arms: number of arms in every round.
@@ -95,7 +74,7 @@ class HiddenLinear(HiddenPolicy):
         counter: as in ``Linear``; by default the one with the least noise.
         models: as in ``Linear``.
         bounds: with ``calibration="paper"``, ``Optimism`` and ``growth=0``: "published" shift and
-            radius, or those of this package for the same noise, "exact" (see ``regression``).
+            radius, or those of this package for the same noise, "exact" (see ``model``).
             Without they are exact.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget,
             ``Optimism`` and ``growth=0`` noise, shift and radius are those of Shariff & Sheffet
@@ -120,14 +99,18 @@ class HiddenLinear(HiddenPolicy):
 
     _covers = True
 
-    card = _composition(Divergence, published=False).card
-
     @classmethod
-    def composition(cls, *, explore: Part, growth: float = 0.1, **_: Any) -> Composition:
+    def composition(cls, *, explore: Any, growth: float = 0.1, **_: Any) -> Composition:
         """What follows from the way to explore, and whether batches grow."""
         published = isinstance(explore, Optimism) and growth == 0.0
-        kind: Any = type(explore)  # which mypy does not take for a key
-        return _composition(kind, published=published)
+        return composed_for(
+            type(explore),
+            "joint DP",
+            None,
+            proof="dpbandits.algorithms.hidden: sensitivity in model, billboard lemma in joint",
+            noise=(_as_published if published else "Gaussian",),
+            view="joint",
+        )
 
     def __init__(
         self,
@@ -152,7 +135,13 @@ class HiddenLinear(HiddenPolicy):
             real("growth", growth, 0.01, 1e6)
         real("reward_weight", reward_weight, 1e-6, 1e6)
         if isinstance(explore, Optimism) and growth == 0.0 and asks_for_published(options, budget):
-            counter = _published_counter(counter, reward_weight)
+            refuse_weight("reward_weight", reward_weight)
+            if counter not in (None, "tree"):
+                raise ArgumentError(
+                    f"counter must be 'tree' or None with calibration='paper', got {counter!r}",
+                    "counter",
+                )
+            counter = "tree"
             refuse_unpublished(options)
         else:
             bounds = "published"  # nothing else is known of
@@ -178,11 +167,6 @@ class HiddenLinear(HiddenPolicy):
         return Schedule(1, growth, math.inf if batch == MOST_ROUNDS else float(batch))
 
     @property
-    def _noise_as_published(self) -> bool:
-        fixed = isinstance(self.config["explore"], Optimism) and self.config["growth"] == 0.0
-        return fixed and self._asks_for_published
-
-    @property
     def _weight(self) -> float:
         return math.sqrt(2.0) if self._noise_as_published else super()._weight
 
@@ -196,25 +180,10 @@ class HiddenLinear(HiddenPolicy):
         """With the constants of Shariff & Sheffet (2018), Section 4.2, for symmetric Gaussian
         noise (Z' + Z'^T) / sqrt(2) in m levels of a tree.
         """
-        d, log = (
-            self.dimension,
-            math.log(2.0 * (self._releases or MOST_ROUNDS) / self._each_failure),
-        )
+        d, releases = self.dimension, self._releases or MOST_ROUNDS
+        log = math.log(2.0 * releases / self._each_failure)
         std, levels = self.noise_scale / math.sqrt(2.0), self._counter.column_norm() ** 2
         bound = std * math.sqrt(2.0 * levels) * (4.0 * math.sqrt(d) + 2.0 * log)  # Upsilon
         gamma = std * math.sqrt(levels / bound) * (math.sqrt(d) + math.sqrt(2.0 * log))
         log_odds = 2.0 * math.log(2.0 / self._each_failure)
         return params._replace(matrix_norm=bound, vector_norm=gamma, log_odds=log_odds)
-
-
-def _published_counter(counter: str | None, weight: float) -> str:
-    if weight != 1.0:
-        raise ArgumentError(
-            f"reward_weight must be 1 with calibration='paper', got {weight!r}", "reward_weight"
-        )
-    if counter not in (None, "tree"):
-        raise ArgumentError(
-            f"counter must be 'tree' or None with calibration='paper', got {counter!r}",
-            "counter",
-        )
-    return "tree"

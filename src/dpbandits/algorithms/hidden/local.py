@@ -10,38 +10,168 @@ arm would learn it.
 
 from __future__ import annotations
 
+import json
 import math
-from functools import cache
+from collections.abc import Callable
+from importlib import resources
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from ...errors import ArgumentError
-from ...policies import Card, composed
-from ...policies.parts import Part
-from ...policies.presets import Composition
+from ...policies import Chooser, Composition, composed
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
 from ...privacy.randomiser import VectorRandomiser
 from ...session.options import WILDEST
 from ...tables import as_numbers
-from ...validation import choice, flag, integer
+from ...validation import choice, flag, integer, number_or_nan
+from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS
 from ..exploration import Divergence, Optimism, Sampling
-from .device import Device
-from .model import joint_sensitivity, of_reports, on_arrival
+from .model import (
+    Params,
+    add_record,
+    choose_optimistic,
+    joint_sensitivity,
+    of_reports,
+    on_arrival,
+    statistic_size,
+)
 from .policy import (
-    STATISTIC,
-    UNKNOWN,
-    WAYS,
     HiddenOptions,
     HiddenPolicy,
     asks_for_published,
+    composed_for,
     refuse_unpublished,
 )
-from .state import Params
 
-PROOF = "dpbandits.algorithms.hidden: sensitivity in model"
+# Parameters that a device in JavaScript is told.
+_TOLD = ("dimension", "n_arms", "n_models", "context_bound", "weight", "diagonal", "grid")
+
+
+class Device:
+    """Chooses with what the server has published, and turns what came of it into a report.
+
+    Features, arm and reward stay here, and are forgotten with the report.
+
+    ``HiddenLinearLocal.device()`` makes it.  A device always sends, at a time that owes nothing to
+    the reward, and ``report()`` where none came: silence would tell.
+
+    Args:
+        chooser: the public half of the policy.
+        params: of its algorithm.
+        randomise: the wall.
+        reward_range: rewards outside are clipped to it.
+        default_reward: what is reported where no reward came, or one that is not a number.
+        reports: how many may be of its person, over its whole life.  ``left`` counts them down; a
+            copy counts for itself, so that no older one may be used again.
+    """
+
+    def __init__(
+        self,
+        chooser: Chooser,
+        params: Params,
+        randomise: Callable[[np.ndarray], Any],
+        reward_range: tuple[float, float],
+        default_reward: float,
+        reports: int,
+    ) -> None:
+        self.chooser, self._params, self._randomise = chooser, params, randomise
+        self._reward_range, self._default_reward = reward_range, default_reward
+        self.left = reports  # of these
+        self._arm = 0
+        self._features: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        return f"<Device with release {self.chooser.release}, contents not shown>"
+
+    def use(self, chooser: Chooser | str) -> None:
+        """Choose with this chooser, or its JSON, from now on.
+
+        Raises:
+            ArgumentError: it is that of another policy, or no chooser.
+        """
+        chooser = Chooser.from_json(chooser) if isinstance(chooser, str) else chooser
+        if chooser.arguments != self.chooser.arguments:
+            raise ArgumentError("chooser must be of the policy that made the device", "chooser")
+        self.chooser = chooser
+
+    @staticmethod
+    def javascript() -> str:
+        """The same devices as a script for browsers, Node and workers, which defines
+        ``dpbandits.Device``; of the same bytes it makes the same arms, reports and messages.
+        """
+        return resources.files(__package__).joinpath("device.js").read_text("utf-8")
+
+    def to_json(self) -> str:
+        """All that a device in JavaScript is made of, the chooser included; nothing of a person.
+
+        Raises:
+            ArgumentError: the noise is simulated, an arm is retired, or arms are not those of
+                highest upper confidence bound (Thompson sampling, IMED).
+        """
+        if self.chooser.retired:
+            raise ArgumentError("a device in JavaScript chooses among all arms")
+        if self.chooser.kernels.choose is not choose_optimistic:
+            raise ArgumentError("a device in JavaScript plays upper confidence bounds only")
+        return json.dumps(
+            {
+                **{name: getattr(self._params, name) for name in _TOLD},
+                "reports": self.left,
+                "reward_range": self._reward_range,
+                "default_reward": self._default_reward,
+                "chooser": json.loads(self.chooser.to_json()),
+                **self._wall(),
+            }
+        )
+
+    def choose(self, contexts: Any) -> int:
+        """The arm for features of every arm, shape (K, d), or as ``pull`` takes them.
+
+        Raises:
+            ArgumentError: the contexts have another shape.
+        """
+        self._features = None
+        arm, x = self.chooser.decide(contexts)
+        # By the device's own bound, on which its noise rests.
+        self._arm, self._features = arm, np.empty((1, x.size))
+        within_bound(self._params, x[np.newaxis], self._features, None)
+        return arm
+
+    def report(self, reward: float | None = None) -> Any:
+        """The report of what was chosen and came of it, as long as ``HiddenLinearLocal.receive``
+        says; of nobody if nothing was chosen since the last report, or all reports of its person
+        have been sent, so that there always is something to send.
+
+        What is no number counts as no reward: an error would tell of it.
+        """
+        value, (lo, hi) = number_or_nan(reward), self._reward_range
+        value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)
+        arm, features = self._arm, self._features
+        self._arm, self._features = 0, None
+        if features is not None and self.left == 0:
+            arm, features, value = 0, None, self._default_reward
+        elif features is not None:
+            self.left -= 1
+        x = np.zeros(self._params.dimension) if features is None else features[0]
+        return self._sent(self._record(arm, x, value))
+
+    def _record(self, arm: int, x: np.ndarray, reward: float) -> np.ndarray:
+        """What is randomised, shape (M (d + d (d + 1) / 2),)."""
+        record = np.zeros(self._params.n_models * statistic_size(self._params.dimension))
+        add_record(self._params, record, arm, x, reward)
+        return record
+
+    def _sent(self, record: np.ndarray) -> Any:
+        return self._randomise(record)
+
+    def _wall(self) -> dict[str, Any]:
+        """What makes the noise of a device in JavaScript."""
+        assert isinstance(self._randomise, VectorRandomiser)
+        # In grid units, as numerator and denominator, which no float could hold.
+        sigma_squared = self._randomise.sigma_squared.as_integer_ratio()
+        return {"sigma_squared": [str(part) for part in sigma_squared]}
 
 
 class LocalPolicy(HiddenPolicy):
@@ -119,7 +249,6 @@ class LocalPolicy(HiddenPolicy):
 
     @property
     def _most_reported(self) -> float:
-        """What no number of a report exceeds in size."""
         return self.statistic.max_abs_contribution + WILDEST * self.noise_scale
 
     def _assumed(self) -> list[str]:
@@ -129,38 +258,20 @@ class LocalPolicy(HiddenPolicy):
             f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
             "the arm is carried out on the person's device, and nobody else sees it",
             "the contexts of others, which arms are open among them, and their rewards owe nothing"
-            " to her record and to her decision but"
-            " by way of reports",
+            " to her record and to her decision but by way of reports",
             "a report is sent at a time that owes nothing to what it holds, and a person has one"
             f" device, which sends {self.max_rounds or 'one'} in all and of which no older copy is"
             " used again",
         ]
 
 
-def _published(budget: ApproxDP) -> float:
+@PublishedGaussian
+def _as_published(budget: ApproxDP) -> float:
     """6 sqrt(2 ln(2.5 / delta)) / epsilon on x r and on the upper triangle of x x^T, together moved
     by sqrt(4.5).
     """
     std = 6.0 * math.sqrt(2.0 * math.log(2.5 / budget.delta)) / budget.epsilon
     return std / joint_sensitivity(1.0, 1.0)
-
-
-@cache
-def _composition(explore: type, *, reports: bool) -> Composition:
-    way = WAYS[explore]
-    card = Card(
-        title=f"{way.title} with private features, local DP",
-        source=f"{way.source}{STATISTIC}{UNKNOWN}",
-        proof=PROOF,
-        noise=(PublishedGaussian(_published) if explore is Optimism else "Gaussian",),
-        trust_model="local",
-        protects="contexts and rewards",
-        view="joint",
-        learns_at_once=True,
-        randomised=way.randomised,
-    )
-    arriving = of_reports if reports else on_arrival
-    return Composition(arriving(way.kernels), card)
 
 
 @composed(n_arms=3, dimension=2, horizon=30_000)
@@ -172,17 +283,12 @@ class HiddenLinearLocal(LocalPolicy):
     calls ``pull`` and ``update`` sees features and rewards, and is trusted with them.
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
+        n_arms, dimension, horizon, explore, models: as in ``HiddenLinear``.
         budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
-        horizon: an upper bound on the number of rounds.  ``Divergence`` explores longer with a
-            longer one; for others generous is fine.
-        explore: as in ``HiddenLinear``.
         batch: reports between two estimates.  Batches of up to horizon^(3/4) do not change the
             order of regret bounds (Chowdhury & Zhou 2022, Remark F.2).
         reports: whether this is the server of devices.
-        models: as in ``Linear``.
         bounds: as in ``HiddenLinear``, for ``Optimism``.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget and
             ``Optimism`` noise, shift and radius are those of Zheng et al. (2020).  They are for
@@ -196,7 +302,6 @@ class HiddenLinearLocal(LocalPolicy):
     sensitivity and budget.
 
     Example:
-        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> server = HiddenLinearLocal(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
@@ -208,14 +313,23 @@ class HiddenLinearLocal(LocalPolicy):
     """
 
     _covers = True
-
-    card = _composition(Divergence, reports=False).card
+    # Exact bounds take published noise on a square for twice the variance that it has, so they
+    # hold: norms of normal noise are the smaller the less covariance it has (Anderson 1955).
+    _triangular = True
 
     @classmethod
-    def composition(cls, *, explore: Part, reports: bool = False, **_: Any) -> Composition:
+    def composition(cls, *, explore: Any, reports: bool = False, **_: Any) -> Composition:
         """What follows from the way to explore, and from what arrives."""
-        kind: Any = type(explore)  # which mypy does not take for a key
-        return _composition(kind, reports=reports)
+        return composed_for(
+            type(explore),
+            "local DP",
+            of_reports if reports else on_arrival,
+            proof="dpbandits.algorithms.hidden: sensitivity in model",
+            noise=(_as_published if isinstance(explore, Optimism) else "Gaussian",),
+            trust_model="local",
+            view="joint",
+            learns_at_once=True,
+        )
 
     def __init__(
         self,
@@ -249,22 +363,6 @@ class HiddenLinearLocal(LocalPolicy):
         }
         composition = self.composition(explore=explore, reports=reports)
         super().__init__(own, budget=budget, composition=composition, **options)
-
-    @property
-    def _noise_as_published(self) -> bool:
-        return self._asks_for_published and isinstance(self.config["explore"], Optimism)
-
-    # Published noise is the same on x r, squares and products.  Exact bounds take that on a square
-    # for twice the variance that it has, so they hold: norms of normal noise are the smaller the
-    # less covariance it has (Anderson 1955).
-
-    @property
-    def _weight(self) -> float:
-        return self._diagonal
-
-    @property
-    def _diagonal(self) -> float:
-        return math.sqrt(2.0) if self._noise_as_published else 1.0
 
     def _with_published_bounds(self, params: Params) -> Params:
         """With the constants of Zheng et al. (2020), for the first report."""

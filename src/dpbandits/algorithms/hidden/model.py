@@ -31,7 +31,60 @@ block loses (x, r) and another gains (x', r'), which are orthogonal:
 less than the bound above, by R^4 / 2 or, where R^2 > 2 L^2, by 2 L^2 (R^2 - L^2).  So the bound is
 the same for any number of models.
 
-What follows from a release: ``regression``.
+**Post-processing.**  With G = sum x x^T and noise N on it, V = G + N + lambda I + C, where C = 0 as
+soon as that leaves no eigenvalue of V below S / 2, S a bound on the operator norm of N in all
+releases at once.  Before, C lifts the others to that: as a multiple of I (``repair="shift"``), or
+those eigenvalues alone ("clip").  Let C >= k I, with k = 0 in the second case.
+
+**Width.**  theta^ = V^-1 (sum x r + n) misses theta by V^-1 (u + z - (lambda I + C) theta), with
+u = sum x eta, eta the noise of rewards, and z = n - N theta.  Let c > 0 be fixed, A = G + c I, and
+h = max(c + S - lambda - k, 0), so that A = V - N - C + (c - lambda) I <= V + h I.  For features x
+and y = V^-1 x
+
+    |<x, theta^ - theta>|  <=  |u|_{A^-1} |y|_A  +  (|z| + (lambda + |C|) |theta|) |y| ,
+    |y|_A^2  <=  |x|_{V^-1}^2 + h |y|^2 ,
+    |u|_{A^-1}^2  <=  s^2 (2 ln(1/p) + ln(det A / c^d)) ,   det A <= det((1 + h / e) V) ,
+
+where e is the least eigenvalue of V.  The last line holds in all rounds at once by Abbasi-Yadkori,
+Pal & Szepesvari (2011), Theorem 1, whatever noise the choices follow.  The noise takes its share
+where it is: |y| is far below |x|_{V^-1} / sqrt(e) in directions that have been explored.
+
+**Switching.**  With ``switch`` = s > 0 a model keeps its estimate and V until (1 + s) V - V' is not
+positive definite, V' being the new G + N with the multiple of I that was added to the old one,
+lambda + k.  So of every x, |x|_{V^-1} stays below sqrt(1 + s) |x|_{V'^-1} where V' has an inverse,
+whatever the noise.  That det V' <= (1 + s) det V
+(Abbasi-Yadkori et al., Section 5.1) says so only where V' >= V, which noise breaks.
+
+**IMED** (``exploration``) plays arg min of D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, without
+margin for the best, with D what <x, theta^> lacks to it, s_x the scatter of rewards with such a
+mean, and for w^2 what is to be explored of the variance of its error, alpha times
+
+    r^4 / (r^2 + n^2) + share n^2 ,       r^2 = s_x^2 |x|_{V^-1}^2 ,
+    n^2 = (v^2 + (lambda + |C|)^2 |theta|^2 / d) |V^-1 x|^2 .
+
+Here v is the standard deviation of z along theta, and theta is as likely in every direction.  Of
+an error e = e_r + e_n, by rewards and by noise, the regression of e_r on e has the variance
+r^4 / (r^2 + n^2): as much of what is seen is the fault of rewards, and stays.  The rest is noise,
+and new noise comes.  But it stands from one release to the next, or adds up, so that an arm which
+it hides does not come back at once, as it does where every answer brings another: ``share`` of it
+counts, 0.07, and where noise adds up, which is slower to change, 0.15, or 0.2 through a shuffler.
+These, alpha and the margin are by measurement (``docs/private-contexts/exploration.md``), and there
+is no regret theorem.
+
+With several models all of this is said of each, of the rounds and of the noise of its own block:
+which rounds these are, follows from the past, as that theorem wants it.  The failure probability is
+shared out equally among models.
+
+**Norms of noise.**  The law of (n, N) owes nothing to data, and no rotation changes it.  Along
+theta, N theta has the variance v^2 |theta|^2, across half of that, and its coordinates are
+independent; so are those of z, with variances v^2 (1 / w^2 + |theta|^2) and v^2 (1 / w^2 +
+|theta|^2 / 2), the larger the longer theta.  ``confidence`` bounds |z| and the norm of N for all
+releases at once; what V depends on does not matter.  Three things are left out: that secure noise
+is normal up to its grid only, the rounding of records under it, half a step in every coordinate,
+and the noise of sums that a crash has cut off.
+
+Shariff & Sheffet (2018) keep the shift at 2 S for ever: its bias then never falls.  Their radius
+multiplies |x|_{V^-1} only.
 """
 
 from __future__ import annotations
@@ -39,6 +92,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,16 +103,94 @@ from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.schedules import next_release
 from ..bases.sums import summarise
+from ..maths.confidence import Walk, walk_norm
+from ..maths.dense import diagonalise, factorise, invert
 from ..maths.ridge import (
     dot,
+    inverse_norm_bound,
     least_divergent_at_once,
     most_optimistic_at_once,
+    multiply,
     prepare_draw,
 )
-from .regression import regress, regress_all
-from .state import CLOCK, FACTS, Params, Public, Raw, statistic_size
 
 _ROOT = math.sqrt(2.0)
+_SMALLEST = 1e-200  # squares of numbers that are not zero yet
+_HALVINGS = 8  # of the search for the shift
+
+
+class Params(NamedTuple):
+    n_arms: int
+    n_models: int  # M: K with one for each arm, else 1
+    dimension: int
+    context_bound: float
+    ridge: float  # lambda
+    subgaussian: float  # s: how far rewards scatter around their mean
+    grid: float  # to which records are rounded; 0 for none
+    weight: float  # w
+    diagonal: float  # weight of squared features; 1 but where a published recipe has another
+    published: bool  # whether shift and radius are the published ones
+    adds_up: bool  # whether the noise of a release is that of all increments so far
+    # Of the noise of one release; if it adds up, sqrt(k) times as much at the k-th.
+    matrix_norm: float  # S
+    spread: float  # standard deviation of n - N theta along theta
+    vector_norm: float  # bound on |n - N theta|
+    walk: Walk  # the same where noise adds up
+    base: float  # c
+    log_odds: float  # 2 ln(1/p)
+    parameter_bound: float  # on |theta|
+    radius_scale: float
+    clips: bool  # whether V is made positive definite by lifting its small eigenvalues alone
+    switch: float  # s
+    batch: int  # rounds of the first release, and of the shortest batch; people in a received sum
+    growth: float  # by which the number of rounds grows between releases
+    movement: float  # the most that a record moves the statistic
+    # Of a published recipe, in units of S: the shift, and the largest that noise and shift are.
+    lift: float = 2.0
+    largest: float = 3.0
+    # How much of noise and shift counts in the widths of IMED; nan for those that hold.
+    share: float = math.nan
+    margin: float = 0.0  # ln of IMED's
+    middle: float = 0.0  # of the range of rewards
+    half: float = 0.0  # half its width
+    horizon: float = math.inf  # of IMED: rounds in which learning may pay
+    longest: float = math.inf  # batch
+
+
+class Raw(NamedTuple):
+    total: np.ndarray  # (M (d + d (d + 1) / 2),) of the running batch
+
+
+class Public(NamedTuple):
+    precision: np.ndarray  # (M, d, d) V
+    factor: np.ndarray  # (M, d, d) of V
+    inverse: np.ndarray  # (M, d, d)
+    estimate: np.ndarray  # (M d,)
+    facts: np.ndarray  # (6, M)
+    clock: np.ndarray  # (3,)
+    sample: np.ndarray  # (M + 1, d) draws of theta, and working memory; for sampling
+
+
+class Facts(NamedTuple):
+    """Slots of ``Public.facts``."""
+
+    radius: int = 0  # of the error that rewards make
+    gap: int = 1  # h; of IMED the variance of noise and shift, over s^2
+    bias: int = 2  # bound on |z| + (lambda + |C|) |theta|
+    longest: int = 3  # see ``inverse_norm_bound``
+    spread: int = 4  # standard deviation of the noise on V theta, in one direction
+    added: int = 5  # bound on lambda + |C|
+
+
+class Clock(NamedTuple):
+    """Slots of ``Public.clock``."""
+
+    rounds: int = 0  # booked
+    next: int = 1  # rounds at the next release
+    releases: int = 2
+
+
+FACTS, CLOCK = Facts(), Clock()
 
 
 def joint_sensitivity(reward: float, length: float) -> float:
@@ -75,6 +207,166 @@ def joint_sensitivity(reward: float, length: float) -> float:
     if r > 2.0 * x:
         return 2.0 * reward * length
     return math.sqrt(2.0 * r * x + 2.0 * x * x + 0.5 * r * r)
+
+
+@kernel
+def statistic_size(dimension: int) -> int:
+    """How many numbers are released of one model."""
+    return dimension + dimension * (dimension + 1) // 2
+
+
+# What follows from a release -------------------------------------------------------------------
+
+
+@kernel
+def _fill(params: Params, matrix: Matrix, release: Vector, shift: float) -> None:
+    """G + N of a model's block of a release, plus shift I."""
+    k = 2 * params.dimension
+    for i in range(params.dimension):
+        matrix[i, i] = release[params.dimension + i] / params.diagonal + shift
+        for j in range(i + 1, params.dimension):
+            matrix[i, j] = matrix[j, i] = release[k] / _ROOT
+            k += 1
+
+
+@kernel
+def _sufficient_shift(params: Params, public: Public, m: int, wanted: float) -> float:
+    """The shift of V, which holds none yet, that leaves no eigenvalue below the wanted one: at
+    least lambda, and what more it takes to a part in 2^8, by bisection.
+    """
+    d, precision, factor = params.dimension, public.precision[m], public.factor[m]
+    shift, more = params.ridge, 4.0 * wanted
+    if factorise(precision, wanted - shift, factor, d):
+        return shift
+    while not factorise(precision, wanted - shift - more, factor, d):
+        more *= 2.0
+    shift += more
+    for _ in range(_HALVINGS):
+        more *= 0.5
+        if factorise(precision, wanted - shift + more, factor, d):
+            shift -= more
+    return shift
+
+
+@kernel
+def _clip(params: Params, public: Public, m: int, wanted: float) -> float:
+    """Lift the eigenvalues of V + lambda I to the wanted one; returns lambda + |C|."""
+    d, precision = params.dimension, public.precision[m]
+    turned, vectors = public.inverse[m], public.factor[m]  # whose own contents come later
+    for i in range(d):
+        precision[i, i] += params.ridge
+        for j in range(d):
+            turned[i, j] = precision[i, j]
+    if factorise(precision, wanted, vectors, d):
+        return params.ridge
+    diagonalise(turned, vectors, d)
+    lifted = 0.0
+    for k in range(d):
+        lift = max(wanted - turned[k, k], 0.0)
+        lifted = max(lifted, lift)
+        for i in range(d):
+            for j in range(d):
+                precision[i, j] += lift * (vectors[i, k] * vectors[j, k])
+    return params.ridge + lifted
+
+
+@kernel
+def _invert(params: Params, public: Public, m: int, release: Vector, matrix_norm: float) -> None:
+    """V, its factor and its inverse; anything is allowed with what has been released."""
+    d, precision, factor = params.dimension, public.precision[m], public.factor[m]
+    wanted = 0.5 * max(matrix_norm, params.ridge)
+    _fill(params, precision, release, 0.0)
+    shift, added = 0.0, params.lift * matrix_norm
+    if params.clips:
+        added = _clip(params, public, m, wanted)
+    elif params.published:
+        while not factorise(precision, -added, factor, d):  # improbable
+            added *= 2.0
+        shift = added
+    else:
+        shift = added = _sufficient_shift(params, public, m, wanted)
+    for i in range(d):
+        precision[i, i] += shift
+    factorise(precision, 0.0, factor, d)
+    invert(factor, public.inverse[m], d)
+    public.facts[FACTS.added, m] = added
+
+
+@kernel
+def _has_grown(params: Params, public: Public, m: int, release: Vector) -> bool:
+    """Whether (1 + s) V - V' is not positive definite, see *Switching*."""
+    d, work = params.dimension, public.inverse[m]
+    _fill(params, work, release, params.ridge if params.clips else public.facts[FACTS.added, m])
+    for i in range(d):
+        for j in range(d):
+            work[i, j] = (1.0 + params.switch) * public.precision[m, i, j] - work[i, j]
+    grown = not factorise(work, 0.0, work, d)
+    invert(public.factor[m], public.inverse[m], d)
+    return grown
+
+
+@kernel
+def _published_radius(params: Params, public: Public, noises: float) -> float:
+    """Shariff & Sheffet (2018), Proposition 4 with the constants of their Section 4.2; or, where
+    noise adds up, Zheng et al. (2020).
+    """
+    d, floor = params.dimension, np.sqrt(noises) * params.matrix_norm
+    bias = (
+        params.parameter_bound * np.sqrt(params.largest * floor) + noises**0.25 * params.vector_norm
+    )
+    if params.adds_up:
+        growth = 0.5 * params.log_odds * d  # d ln T
+        return 2.0 * params.subgaussian * np.sqrt(growth) + bias * growth
+    length = params.context_bound * params.context_bound
+    growth = d * np.log(params.largest + public.clock[CLOCK.rounds] * length / (d * floor))
+    return params.subgaussian * np.sqrt(params.log_odds + growth) + bias
+
+
+@outlined
+def regress(params: Params, public: Public, m: int, release: Vector, noises: float) -> None:
+    """All that follows for a model from its block of a release, with the noise of so many."""
+    d, facts, larger = params.dimension, public.facts[:, m], np.sqrt(noises)
+    matrix_norm = larger * params.matrix_norm
+    _invert(params, public, m, release, matrix_norm)
+    added = facts[FACTS.added]
+    inverse, believed = public.inverse[m], public.estimate[block_of(m, d)]
+    multiply(inverse, release[:d], believed)
+    for i in range(d):
+        believed[i] /= params.weight
+    squares = log_det = 0.0
+    for i in range(d):
+        squares += dot(inverse[i], inverse[i])
+        log_det += 2.0 * np.log(public.factor[m, i, i])
+    # At most the least one of V, and at least that over sqrt(d).
+    eigenvalue = 1.0 / np.sqrt(max(squares, _SMALLEST))
+    facts[FACTS.longest] = inverse_norm_bound(public.precision[m], eigenvalue)
+    facts[FACTS.spread] = larger * params.spread
+    if not np.isnan(params.share):
+        shrunk = (added * params.parameter_bound) ** 2 / d
+        noise = facts[FACTS.spread] ** 2 + shrunk
+        facts[FACTS.radius] = params.radius_scale * params.subgaussian
+        facts[FACTS.gap] = noise / (params.subgaussian * params.subgaussian)
+        return
+    if params.published:
+        facts[FACTS.radius] = params.radius_scale * _published_radius(params, public, noises)
+        return
+    least = params.ridge if params.clips else added  # lambda + k
+    gap = max(params.base + matrix_norm - least, 0.0)
+    growth = log_det + d * (np.log1p(gap / eigenvalue) - np.log(params.base))
+    radius = params.subgaussian * np.sqrt(params.log_odds + max(growth, 0.0))
+    noise = walk_norm(params.walk, d, noises) if params.adds_up else params.vector_norm
+    facts[FACTS.radius] = params.radius_scale * radius
+    facts[FACTS.gap] = gap
+    facts[FACTS.bias] = params.radius_scale * (noise + added * params.parameter_bound)
+
+
+@kernel
+def regress_all(params: Params, public: Public, release: Vector, noises: float) -> None:
+    size = statistic_size(params.dimension)
+    for m in range(params.n_models):
+        block = release[block_of(m, size)]
+        if params.switch == 0.0 or _has_grown(params, public, m, block):
+            regress(params, public, m, block, noises)
 
 
 # Kernels -------------------------------------------------------------------------------------
@@ -159,9 +451,8 @@ def publish_reports(params: Params, public: Public, memo: Vector, release: Vecto
     """The same for such sums, which are looked at once in a batch."""
     clock = public.clock
     clock[CLOCK.releases] += 1
-    if clock[CLOCK.rounds] >= clock[CLOCK.next]:
-        planned = clock[CLOCK.next]
-        clock[CLOCK.next] = next_release(planned, params.batch, params.growth, params.longest)
+    if release_due(params, public):
+        close(params, public, memo)
         regress_all(params, public, release, float(clock[CLOCK.releases]))
 
 
@@ -177,17 +468,10 @@ def choose_optimistic(
     params: Params, public: Public, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
     """The arm of highest <x, estimate> + width.  Nothing of the contexts is written anywhere."""
-    facts = public.facts
-    arm = most_optimistic_at_once(
-        contexts,
-        public.estimate,
-        public.inverse,
-        facts[FACTS.longest],
-        facts[FACTS.radius],
-        facts[FACTS.gap],
-        facts[FACTS.bias],
-    )
-    return arm, 1.0
+    facts, believed, inverse = public.facts, public.estimate, public.inverse
+    longest, radius, gap = facts[FACTS.longest], facts[FACTS.radius], facts[FACTS.gap]
+    bias = facts[FACTS.bias]
+    return most_optimistic_at_once(contexts, believed, inverse, longest, radius, gap, bias), 1.0
 
 
 @kernel
@@ -232,7 +516,7 @@ def prepare_coins(params: Params, public: Public, contexts: Row, rng: Generator)
 def choose_divergent(
     params: Params, public: Public, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of least index, see ``regression``.  Nothing of the contexts is written anywhere.
+    """The arm of least index, see *IMED*.  Nothing of the contexts is written anywhere.
 
     All who come before anything is known would be sent to one arm, for a whole batch, or as long as
     answers are late.  Theirs is the best one for a theta of their own instead, by coins that owe
@@ -240,17 +524,11 @@ def choose_divergent(
     """
     if nothing_known(public):
         return choose_sampled(params, public, contexts, rng)
-    facts = public.facts
+    facts, believed, inverse = public.facts, public.estimate, public.inverse
+    longest, scatter, noise = facts[FACTS.longest], facts[FACTS.radius], facts[FACTS.gap]
+    bias, rounds = facts[FACTS.bias], float(public.clock[CLOCK.rounds])
     arm = least_divergent_at_once(
-        params,
-        contexts,
-        public.estimate,
-        public.inverse,
-        facts[FACTS.longest],
-        facts[FACTS.radius],
-        facts[FACTS.gap],
-        facts[FACTS.bias],
-        float(public.clock[CLOCK.rounds]),
+        params, contexts, believed, inverse, longest, scatter, noise, bias, rounds
     )
     return arm, 1.0
 
@@ -289,10 +567,3 @@ def of_reports(kernels: Kernels) -> Kernels:
 def of_batches(kernels: Kernels) -> Kernels:
     """The same for a server that gets sums of whole batches instead of records."""
     return replace(kernels, record_pull=record_batch, accumulate=accumulate_report)
-
-
-def contribution(params: Params, arm: int, x: np.ndarray, reward: float) -> np.ndarray:
-    """What one record adds to the statistic, shape (M (d + d (d + 1) / 2),)."""
-    record = np.zeros(params.n_models * statistic_size(params.dimension))
-    add_record(params, record, arm, x, reward)
-    return record

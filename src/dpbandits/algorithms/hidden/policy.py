@@ -7,13 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ...errors import ArgumentError
-from ...policies import Kernels, Statistic
+from ...policies import Card, Composition, Kernels, Statistic
 from ...policies.parts import part
 from ...privacy.budgets import ApproxDP, Budget
-from ...privacy.channels import Certified
 from ...privacy.continual import Independent
 from ...validation import choice
 from ..bases.counter_choice import MOST_ROUNDS
@@ -21,14 +20,12 @@ from ..bases.linear import MODEL, LinearPolicy, ModelOptions
 from ..bases.schedules import Schedule
 from ..exploration import EXPLORATIONS, Divergence, Optimism, Sampling, resolved
 from ..maths.confidence import gaussian_norm, planned_walk, symmetric_norm
-from .model import DIVERGENT, OPTIMISTIC, SAMPLED, joint_sensitivity
-from .state import Params, statistic_size
+from .model import DIVERGENT, OPTIMISTIC, SAMPLED, Params, joint_sensitivity, statistic_size
 
 _ULP = 2.0**-52
 _SHARES = (0.1, 0.1, 0.8)  # of failures, which help most where noise is largest
 _SHARE = 0.07  # of noise and shift in the widths of IMED
 _STEPS = 1024  # for which sums of noise are planned where nothing else is
-_NOTHING = 1e-6  # the multiplier of Gaussian noise that hides nothing
 
 REPAIR: dict[str, Any] = {"repair": "shift", "switch": 0.0}
 
@@ -39,7 +36,7 @@ class HiddenOptions(ModelOptions, total=False):
 
     repair: how V, whose noise may take away more than was seen, is made positive definite: "shift"
         (default) adds a multiple of the identity, "clip" lifts those eigenvalues alone that are too
-        small.  See ``regression``.
+        small.  See ``model``.
     switch: s; estimates are kept until the information in some direction has grown by a factor of
         more than 1 + s, so that devices rarely need a new chooser.  Default 0: never kept.
     """
@@ -48,39 +45,25 @@ class HiddenOptions(ModelOptions, total=False):
     switch: float
 
 
-class Way(NamedTuple):
-    """What follows from how a linear model with private features explores."""
-
-    kernels: Kernels
-    title: str
-    source: str
-    randomised: bool
-
-
-WAYS: dict[type, Way] = {
-    Optimism: Way(
-        OPTIMISTIC,
-        "LinUCB",
-        "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic"
-        " Bandits",
-        False,
-    ),
-    Sampling: Way(
-        SAMPLED,
-        "linear Thompson sampling",
-        "Agrawal & Goyal (2013), Thompson Sampling for Contextual Bandits with Linear Payoffs",
-        True,
-    ),
-    Divergence: Way(
-        DIVERGENT,
-        "linear IMED",
-        "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for Linear"
-        " Bandits",
-        True,
-    ),
-}
 STATISTIC = "; statistic: Shariff & Sheffet (2018)"
 UNKNOWN = "; no theorem on the regret of this combination is known"
+
+
+def composed_for(
+    explore: type[Any], setting: str, server: Callable[[Kernels], Kernels] | None, **said: Any
+) -> Composition:
+    """What follows from a way to explore, the setting in which the card says it is, what the server
+    gets instead of records, and what else the card says.
+    """
+    kernels = {Optimism: OPTIMISTIC, Sampling: SAMPLED, Divergence: DIVERGENT}[explore]
+    card = Card(
+        title=f"{explore.title} with private features, {setting}",
+        source=f"{explore.source}{STATISTIC}{UNKNOWN}",
+        protects="contexts and rewards",
+        randomised=explore is not Optimism,
+        **said,
+    )
+    return Composition(server(kernels) if server else kernels, card)
 
 
 def asks_for_published(options: Mapping[str, object], budget: Budget | None) -> bool:
@@ -101,24 +84,10 @@ def refuse_unpublished(
             )
 
 
-class AsPublished:
-    """In the place of a channel: noise that was not calibrated for the budget, and keeps its
-    epsilon with another delta.
-
-    Args:
-        delta_at: that delta; it may be computed after the policy has been configured.
-    """
-
-    name, takes = Certified.name, Certified.takes
-
-    def __init__(self, delta_at: Callable[[ApproxDP], float]) -> None:
-        self._delta_at = delta_at
-
-    def calibrated(self, budget: ApproxDP, **_: Any) -> Certified:
-        delta = self._delta_at(budget)
-        if delta >= 0.999:
-            return Certified(_NOTHING)
-        return Certified(1.0 / ApproxDP(budget.epsilon, max(delta, 1e-300)).mu)
+def refuse_weight(name: str, weight: float) -> None:
+    """Raise ArgumentError for a weight of rewards of which no paper knows."""
+    if weight != 1.0:
+        raise ArgumentError(f"{name} must be 1 with calibration='paper', got {weight!r}", name)
 
 
 class HiddenPolicy(LinearPolicy):
@@ -133,6 +102,8 @@ class HiddenPolicy(LinearPolicy):
         "share": None,  # see ``_share``
     }
     _share: ClassVar[float] = 0.15  # of noise that changes slowly
+    # Whether published noise is of one size on x r and on the upper triangle of x x^T.
+    _triangular: ClassVar[bool] = False
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         choice("repair", options.get("repair", "shift"), ("shift", "clip"))
@@ -148,18 +119,17 @@ class HiddenPolicy(LinearPolicy):
 
     @property
     def _schedule(self) -> Schedule:
-        """When releases are made."""
         return Schedule(self.config["batch"])
 
     @property
     def _asks_for_published(self) -> bool:
-        """Whether noise is to be that of a paper, where one has any; see ``asks_for_published``."""
         return asks_for_published(self.config, self.budget)
 
     @property
     def _noise_as_published(self) -> bool:
-        """Whether the noise is that of a paper."""
-        return False
+        """Papers have it for confidence radii, and batches of one length."""
+        fixed, explore = self.config.get("growth", 0.0) == 0.0, self.config.get("explore")
+        return self._asks_for_published and fixed and isinstance(explore, Optimism)
 
     @property
     def _published(self) -> bool:
@@ -169,12 +139,12 @@ class HiddenPolicy(LinearPolicy):
     @property
     def _weight(self) -> float:
         """By how much more of the precision falls on rewards."""
-        return float(self.config.get("reward_weight", 1.0))
+        return self._diagonal * float(self.config.get("reward_weight", 1.0))
 
     @property
     def _diagonal(self) -> float:
         """The weight of squared features."""
-        return 1.0
+        return math.sqrt(2.0) if self._triangular and self._noise_as_published else 1.0
 
     # The statistic ------------------------------------------------------------------------------
 
@@ -200,7 +170,6 @@ class HiddenPolicy(LinearPolicy):
 
     @property
     def _most_moved(self) -> float:
-        """The most that a record moves the statistic."""
         size, bound, reward = self._size, self.context_bound, self._largest
         moved = self._moved(reward, bound)
         if self.grid > 0.0:
@@ -255,9 +224,7 @@ class HiddenPolicy(LinearPolicy):
         shares = [max(share * self._each_failure, 1e-300) for share in _SHARES]
         d, releases = self.dimension, self._releases or MOST_ROUNDS
         adds_up = isinstance(self._counter, Independent)
-        std = 0.0
-        if private:
-            std = self.noise_scale if adds_up else self._noise_std
+        std = (self.noise_scale if adds_up else self._noise_std) if private else 0.0
         along, across = (
             std * math.hypot(1.0 / self._weight, self._parameter_bound * part)
             for part in (1.0, math.sqrt(0.5))
@@ -286,7 +253,6 @@ class HiddenPolicy(LinearPolicy):
         )
 
     def _for_choice(self, params: Params) -> Params:
-        """With what the way to explore needs to know."""
         explore = self.config.get("explore")
         if isinstance(explore, Sampling):
             return params._replace(radius_scale=explore.inflation)
@@ -311,5 +277,4 @@ class HiddenPolicy(LinearPolicy):
         return gaussian_norm(self.dimension, std, releases, probability, axis)
 
     def _with_published_bounds(self, params: Params) -> Params:
-        """With shift and radius of a paper."""
         raise NotImplementedError

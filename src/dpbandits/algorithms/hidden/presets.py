@@ -5,23 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ...policies import given, like, preset
+from ..bases import errata
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.errata import (
-    ADAC_OFUL,
-    JOINT,
-    REPORTS,
-    SHUFFLED_BITS,
-    SHUFFLED_MESSAGES,
-    SHUFFLED_THEOREMS,
-)
 from ..exploration import Divergence, Optimism, Sampling
 from .joint import HiddenLinear
 from .local import HiddenLinearLocal
-from .policy import STATISTIC, WAYS
+from .policy import STATISTIC
 from .shuffled import HiddenLinearShuffled
 
 MODELS = given("models", "shared", quiet=True)
 _BOUNDS = given("bounds", "published", quiet=True)
+_USUAL: dict[str, Any] = {"models": MODELS, "bounds": "published"}  # where no paper has any
 _BOUND = given("parameter_bound", 1.0)
 _OPTIMISM = like(Optimism, "failure_probability", "radius_scale", parameter_bound=_BOUND)
 _SAMPLING = like(Sampling, "inflation")
@@ -36,9 +30,9 @@ def _divergence(alpha: float) -> Any:
     return like(Divergence, alpha=given("alpha", alpha), margin=margin, parameter_bound=_BOUND)
 
 
-def _source(explore: type, more: str = "") -> dict[str, Any]:
+def _source(explore: type[Any], more: str = "") -> dict[str, Any]:
     """Who published a way to explore, with the statistic of others."""
-    return {"source": f"{WAYS[explore].source}{STATISTIC}{more}"}
+    return {"source": f"{explore.source}{STATISTIC}{more}"}
 
 
 # Whoever runs the policy is trusted ---------------------------------------------------------------
@@ -54,7 +48,7 @@ LinUCBJDP = preset(
     about={
         "source": "Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits;"
         " continual sums: dpbandits.privacy.continual",
-        "errata": (JOINT,),
+        "errata": (errata.JOINT,),
     },
     explore=_OPTIMISM,
     growth=0.0,
@@ -73,14 +67,13 @@ AdaCOFULJDP = preset(
         "title": "Rarely switching OFUL with private features, joint DP",
         "source": "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Algorithm 3,"
         " on a fixed schedule, with the statistic of Shariff & Sheffet (2018)",
-        "errata": (ADAC_OFUL,),
+        "errata": (errata.ADAC_OFUL,),
     },
     example={"n_arms": 3, "dimension": 2, "horizon": 30_000},
     explore=_OPTIMISM,
     batch=MOST_ROUNDS,
     reward_weight=1.0,
-    models=MODELS,
-    bounds="published",
+    **_USUAL,
 )
 LinearThompsonJDP = preset(
     "LinearThompsonJDP",
@@ -93,8 +86,7 @@ LinearThompsonJDP = preset(
     explore=_SAMPLING,
     growth=0.0,
     reward_weight=1.0,
-    models=MODELS,
-    bounds="published",
+    **_USUAL,
 )
 LinearIMEDJDP = preset(
     "LinearIMEDJDP",
@@ -109,8 +101,7 @@ LinearIMEDJDP = preset(
     about=_source(Divergence),
     explore=_divergence(1.3),
     reward_weight=1.0,
-    models=MODELS,
-    bounds="published",
+    **_USUAL,
 )
 
 # Nobody is trusted --------------------------------------------------------------------------------
@@ -125,7 +116,7 @@ LinUCBLDP = preset(
     about={
         "source": "Zheng, Cai, Huang, Li & Wang (2020), Locally Differentially Private (Contextual)"
         " Bandits Learning",
-        "errata": (REPORTS,),
+        "errata": (errata.REPORTS,),
     },
     explore=_OPTIMISM,
     models=MODELS,
@@ -140,8 +131,7 @@ LinearThompsonLDP = preset(
     """,
     about=_source(Sampling),
     explore=_SAMPLING,
-    models=MODELS,
-    bounds="published",
+    **_USUAL,
 )
 LinearIMEDLDP = preset(
     "LinearIMEDLDP",
@@ -153,8 +143,7 @@ LinearIMEDLDP = preset(
     """,
     about=_source(Divergence),
     explore=_divergence(1.3),
-    models=MODELS,
-    bounds="published",
+    **_USUAL,
 )
 
 # A shuffler is trusted ----------------------------------------------------------------------------
@@ -172,7 +161,7 @@ LinUCBSDP = preset(
     """,
     about={
         "source": "Chowdhury & Zhou (2022), Shuffle Private Linear Contextual Bandits, Algorithm 1",
-        "errata": (SHUFFLED_MESSAGES, SHUFFLED_BITS, SHUFFLED_THEOREMS),
+        "errata": (errata.SHUFFLED_MESSAGES, errata.SHUFFLED_BITS, errata.SHUFFLED_THEOREMS),
     },
     explore=_OPTIMISM,
     models=MODELS,

@@ -26,27 +26,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
+import numpy as np
+
 from ...errors import ArgumentError
-from ...policies import Card, composed
-from ...policies.parts import Part
-from ...policies.presets import Composition
+from ...policies import Chooser, Composition, composed
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.continual import Counter, Independent, IndependentIntegers
-from ...shuffle import (
-    Analyzer,
-    BitSum,
-    GaussianReports,
-    Messages,
-    ModularSum,
-    Randomizer,
-    Shuffler,
-)
+from ...rooms import papers
+from ...shuffle import Analyzer, BitSum, GaussianReports, Messages, ModularSum, Randomizer, Shuffler
 from ...shuffle.certificates import WIDEST
-from ...shuffle.protocols import CertifiedProtocol
-from ...shuffle.published import LEVELS, published_batch
+from ...shuffle.protocols import LEVELS, CertifiedProtocol
 from ...shuffle.randomness import seed_of
 from ...validation import choice, flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
@@ -54,27 +46,21 @@ from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from ..bases.schedules import Schedule
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.confidence import gaussian_norm, symmetric_norm
-from .device import ShuffledDevice
-from .model import of_batches
+from .local import Device
+from .model import Params, of_batches, statistic_size
 from .policy import (
-    STATISTIC,
-    UNKNOWN,
-    WAYS,
-    AsPublished,
     HiddenOptions,
     HiddenPolicy,
     asks_for_published,
+    composed_for,
     refuse_unpublished,
 )
-from .state import Params, statistic_size
 
 _PROTOCOLS: dict[str, type[CertifiedProtocol]] = {
     "bits": BitSum,
     "modular": ModularSum,
     "reports": GaussianReports,
 }
-
-
 _WIDE, _WIDEST = 2.0**13, 0.9 * WIDEST  # steps; proofs for more noise take longer
 _NEVER = 1e-30  # a delta that nobody asks to be less
 
@@ -89,29 +75,39 @@ def _certifiable(protocol: CertifiedProtocol, level: str, widest: float) -> Cert
     return replace(protocol, noise=math.floor(protocol.noise * min(1.0, most)))
 
 
-PUBLISHED = "published"
-PROOF = (
-    "dpbandits.algorithms.hidden: sensitivity in model, views in shuffled;"
-    " dpbandits.shuffle: protocols, certificates"
-)
+class ShuffledDevice(Device):
+    """The same in the shuffle model: a report are messages for the shuffler, labelled by the
+    chooser that was used.
 
+    ``HiddenLinearShuffled.device()`` makes it.
+    """
 
-@cache
-def _composition(explore: type, *, messages: bool) -> Composition:
-    way = WAYS[explore]
-    card = Card(
-        title=f"{way.title} with private features, shuffle model",
-        source=f"{way.source}{STATISTIC}{UNKNOWN}",
-        proof=PROOF,
-        noise=("certified",),
-        trust_model="shuffle",
-        protects="contexts and rewards",
-        view="shuffle",
-        learns_at_once=messages,
-        randomised=way.randomised,
-        errata=(SHUFFLED_MESSAGES, SHUFFLED_BITS),
-    )
-    return Composition(of_batches(way.kernels) if messages else way.kernels, card)
+    def __init__(
+        self,
+        chooser: Chooser,
+        params: Params,
+        randomizer: Randomizer,
+        reward_range: tuple[float, float],
+        default_reward: float,
+        reports: int,
+    ) -> None:
+        super().__init__(chooser, params, randomizer.encode, reward_range, default_reward, reports)
+        self._randomizer, self._version = randomizer, chooser.release
+
+    def choose(self, contexts: Any) -> int:
+        self._version = self.chooser.release
+        return super().choose(contexts)
+
+    def report(self, reward: float | None = None) -> Any:
+        if self._features is None:  # of nobody, who chose by nothing
+            self._version = self.chooser.release
+        return super().report(reward)
+
+    def _sent(self, record: np.ndarray) -> Messages:
+        return replace(self._randomise(record / self._params.diagonal), version=self._version)
+
+    def _wall(self) -> dict[str, Any]:
+        return {"protocol": self._randomizer.to_dict()}
 
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
@@ -125,8 +121,7 @@ class HiddenLinearShuffled(HiddenPolicy):
     features and rewards, and is trusted with them.
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
+        n_arms, dimension, models: as in ``HiddenLinear``.
         budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
             the non-private counterpart.
         horizon: an upper bound on the number of people; generous costs little.  ``Divergence``
@@ -142,10 +137,9 @@ class HiddenLinearShuffled(HiddenPolicy):
         levels: steps of the protocol's grid; by default many enough to lose little.
         dropout: people of a batch whose noise may be missing, or known to the server.
         messages: whether this is the server of devices.
-        bounds: "exact" shift and radius (see ``regression``), or for ``Optimism`` "published":
+        bounds: "exact" shift and radius (see ``model``), or for ``Optimism`` "published":
             those of Lemmas 3.9 and A.4, which leave constants open; here they are the norms of the
             law of the noise.
-        models: as in ``Linear``.
         **options: see ``HiddenOptions``.  ``calibration="paper"`` takes the noise of Theorems 3.2
             ("reports") and C.1 ("bits"), and with ``max_rounds`` that of their proofs for returning
             users (E.3, E.5), at the local level that of Corollaries B.3 and C.3, on the upper
@@ -171,16 +165,27 @@ class HiddenLinearShuffled(HiddenPolicy):
     """
 
     _constants: ClassVar[dict[str, Any]] = {**HiddenPolicy._constants, "alpha": 1.5}
+    _triangular = True
     _share = 0.2  # the tail of 0.15 is above 1 run in 1,000 on close pairs
     _devices = _shufflers = 0
 
-    card = _composition(Divergence, messages=False).card
-
     @classmethod
-    def composition(cls, *, explore: Part, messages: bool = False, **_: Any) -> Composition:
+    def composition(cls, *, explore: Any, messages: bool = False, **_: Any) -> Composition:
         """What follows from the way to explore, and from what arrives."""
-        kind: Any = type(explore)  # which mypy does not take for a key
-        return _composition(kind, messages=messages)
+        return composed_for(
+            type(explore),
+            "shuffle model",
+            of_batches if messages else None,
+            proof=(
+                "dpbandits.algorithms.hidden: sensitivity in model, views in shuffled;"
+                " dpbandits.shuffle: protocols, certificates"
+            ),
+            noise=("certified",),
+            trust_model="shuffle",
+            view="shuffle",
+            learns_at_once=messages,
+            errata=(SHUFFLED_MESSAGES, SHUFFLED_BITS),
+        )
 
     def __init__(
         self,
@@ -218,7 +223,11 @@ class HiddenLinearShuffled(HiddenPolicy):
         people = _people(own, budget, returning=returning)
         own["dropout"] = integer("dropout", dropout, 0, people - 1)
         if bounds == "published":
-            _refuse_unpublished_bounds(explore)
+            if not isinstance(explore, Optimism):
+                raise ArgumentError(
+                    f"bounds must be 'exact' for {explore!r}, which has no radius, got 'published'",
+                    "bounds",
+                )
             if budget is not None:
                 refuse_unpublished(options, "bounds='published'")
         if paper and protocol == "modular":
@@ -234,7 +243,7 @@ class HiddenLinearShuffled(HiddenPolicy):
             )
         kernels, card = self.composition(explore=explore, messages=messages)
         if paper:
-            published: Any = AsPublished(self._kept)
+            published = papers("shuffle.published").AsPublished(self._kept)
             card = replace(card, noise=(published,))
         super().__init__(own, budget=budget, composition=Composition(kernels, card), **options)
         longest = max(self.context_bound, self._largest / self._weight)
@@ -325,26 +334,17 @@ class HiddenLinearShuffled(HiddenPolicy):
         return self._schedule.releases(self.config["horizon"])
 
     @property
+    def _noise_as_published(self) -> bool:
+        return self._asks_for_published
+
+    @property
     def _published(self) -> bool:
         return self.config["bounds"] == "published" and self.budget is not None
-
-    # Published noise is of one size on x r and on the upper triangle of x x^T.
-
-    @property
-    def _weight(self) -> float:
-        return self._diagonal
-
-    @property
-    def _diagonal(self) -> float:
-        return math.sqrt(2.0) if self._asks_for_published else 1.0
 
     # The three parties ------------------------------------------------------------------------
 
     def device(self) -> ShuffledDevice:
-        """What a person's device runs, with all that has been published by now.
-
-        For a device that does not trust the server, make it of a policy of the device's own, with
-        the same arguments, and let it ``use`` the choosers that the server sends as JSON.
+        """What a person's device runs, as ``HiddenLinearLocal.device``.
 
         Raises:
             ArgumentError: the policy has no budget, or ``messages`` is False.
@@ -420,8 +420,7 @@ class HiddenLinearShuffled(HiddenPolicy):
             f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
             "the arm is carried out on the person's device, and nobody else sees it",
             "the contexts of others, which arms are open among them, and their rewards owe nothing"
-            " to her record and to her decision but"
-            " by way of what leaves the shuffler",
+            " to her record and to her decision but by way of what leaves the shuffler",
             f"a batch has {self._batch} people, of whom all but {self.config['dropout']} add"
             " their noise and keep it to themselves; the shuffler fills shorter batches up",
             "a person is in a batch once, which the shuffler enforces",
@@ -468,8 +467,8 @@ def _people(config: Mapping[str, Any], budget: Budget | None, *, returning: bool
     batch = config["batch"]
     if not isinstance(batch, str):
         return integer("batch", batch, 1, 10**6)
-    choice("batch", batch, (PUBLISHED,))
-    return published_batch(
+    choice("batch", batch, ("published",))
+    return papers("shuffle.published").published_batch(
         budget if isinstance(budget, ApproxDP) else None,
         features=integer("dimension", config["dimension"], 1),
         people=config["horizon"],
@@ -477,11 +476,3 @@ def _people(config: Mapping[str, Any], budget: Budget | None, *, returning: bool
         level=config["level"],
         returning=returning,
     )
-
-
-def _refuse_unpublished_bounds(explore: Any) -> None:
-    if not isinstance(explore, Optimism):
-        raise ArgumentError(
-            f"bounds must be 'exact' for {explore!r}, which has no radius, got 'published'",
-            "bounds",
-        )

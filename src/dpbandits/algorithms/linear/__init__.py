@@ -1,15 +1,17 @@
 """Linear bandits with public contexts, or with arms of fixed features."""
 
 from .fixed import FixedLinear, MergedLinearIMED
-from .policy import EveryAnswer, Linear, Switching
-from .presets import (
+from .policy import (
     RSOFUL,
     AdaCOFUL,
+    EveryAnswer,
+    Linear,
     LinearIMED,
     LinearThompson,
     LinUCB,
     PrivateLinUCB,
     RSLinearIMED,
+    Switching,
 )
 
 __all__ = [

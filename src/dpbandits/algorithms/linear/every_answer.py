@@ -26,6 +26,7 @@ v |V^-1 x|, but 0 for the best.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +49,40 @@ from ..maths.ridge import (
     smallest_eigenvalue,
     update_factor,
 )
-from .state import LinearParams, LinearRaw, radius_of
+
+
+class LinearParams(NamedTuple):
+    n_arms: int
+    n_models: int  # M: K with one for each arm, else 1
+    dimension: int
+    context_bound: float
+    ridge: float  # lambda
+    subgaussian: float  # s: how far rewards scatter around their mean
+    grid: float  # to which increments are rounded; 0 for none
+    movement: float  # the most that a record moves an increment, in the channel's norm
+    growth: float  # 1 + C, of ``Switching``
+    # Of the radius, which is fixed but for optimism.
+    log_odds: float = 1.0  # 2 ln(1 / p); alpha of IMED
+    widens: float = 0.0  # 1 where the radius grows with ln det V
+    bias: float = 0.0  # sqrt(lambda) times the bound on |theta|
+    noise_norm: float = 0.0  # bound on the norm of the noise of every release
+    spread: float = 0.0  # the same in one direction; instead of ``noise_norm``
+    radius_scale: float = 1.0
+    adds_up: bool = False  # whether ``noise_norm`` is that of the first release, and noise adds up
+    # lambda_0, the least eigenvalue of E[x x^T], where a bound on V stands for V; nan otherwise
+    eigenvalue: float = math.nan
+    log_rounds: float = 0.0  # ln(d / p), of that bound
+    # Of IMED; see ``least_divergent_at_once``.
+    noise: float = 0.0  # the variance of a release over s^2, where noise stands for long
+    share: float = 0.0  # of that variance which explores
+    margin: float = 0.0  # its logarithm
+    middle: float = 0.0  # of the range of rewards
+    half: float = 0.0  # half its width
+    horizon: float = math.inf  # rounds in which learning may pay
+
+
+class LinearRaw(NamedTuple):
+    total: np.ndarray  # (M d,) sums of x * reward since the last release
 
 
 class LinUCBPublic(NamedTuple):
@@ -86,6 +120,13 @@ most_optimistic = unbound  # of few or of many features
 
 
 @kernel
+def radius_of(params: LinearParams, log_det: float, eigenvalue: float, noise_norm: float) -> float:
+    """The confidence radius for ln(det V / lambda^d), and a bound on V's smallest eigenvalue."""
+    sampling = params.subgaussian * np.sqrt(params.log_odds + params.widens * log_det) + params.bias
+    return params.radius_scale * (sampling + noise_norm / np.sqrt(eigenvalue))
+
+
+@kernel
 def set_radius(params: LinearParams, public: LinUCBPublic, m: int) -> None:
     facts = public.facts
     log_det, eigenvalue = facts[FACTS.log_det, m], facts[FACTS.eigenvalue, m]
@@ -119,14 +160,10 @@ def choose_optimistic(
     """The arm of highest <x, estimate> + radius |x|_{V^-1}, plus ``spread`` |V^-1 x| where that
     stands for the noise.
     """
-    spread = params.radius_scale * params.spread
+    believed, inverse, work = public.estimate, public.inverse[0], public.scratch
     longest, radius = public.facts[FACTS.longest, 0], public.facts[FACTS.radius, 0]
-    return (
-        most_optimistic(
-            contexts, public.estimate, public.inverse[0], longest, radius, spread, public.scratch
-        ),
-        1.0,
-    )
+    spread = params.radius_scale * params.spread
+    return most_optimistic(contexts, believed, inverse, longest, radius, spread, work), 1.0
 
 
 @kernel
@@ -134,17 +171,10 @@ def choose_optimistic_of_models(
     params: LinearParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
     """The arm of highest confidence bound, where each arm has a model of its own."""
-    facts = public.facts
-    arm = most_optimistic_at_once(
-        contexts,
-        public.estimate,
-        public.inverse,
-        facts[FACTS.longest],
-        facts[FACTS.radius],
-        facts[FACTS.gap],
-        facts[FACTS.spread],
-    )
-    return arm, 1.0
+    facts, believed, inverse = public.facts, public.estimate, public.inverse
+    longest, radius, gap = facts[FACTS.longest], facts[FACTS.radius], facts[FACTS.gap]
+    spread = facts[FACTS.spread]
+    return most_optimistic_at_once(contexts, believed, inverse, longest, radius, gap, spread), 1.0
 
 
 @kernel
@@ -174,19 +204,11 @@ def choose_divergent(
     params: LinearParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
     """The arm of least index, see ``exploration``."""
-    facts, rounds = public.facts, 0
-    for m in range(params.n_models):
-        rounds += public.clock[CLOCK.rounds, m]
+    facts, believed, inverse = public.facts, public.estimate, public.inverse
+    longest, scatter, noise = facts[FACTS.longest], facts[FACTS.radius], facts[FACTS.gap]
+    spread, rounds = facts[FACTS.spread], float(public.clock[CLOCK.rounds].sum())
     arm = least_divergent_at_once(
-        params,
-        contexts,
-        public.estimate,
-        public.inverse,
-        facts[FACTS.longest],
-        facts[FACTS.radius],
-        facts[FACTS.gap],
-        facts[FACTS.spread],
-        float(rounds),
+        params, contexts, believed, inverse, longest, scatter, noise, spread, rounds
     )
     return arm, 1.0
 
@@ -226,10 +248,7 @@ def record_with_factor(
 
 @kernel
 def release_due(params: LinearParams, public: LinUCBPublic) -> bool:
-    fresh = 0
-    for m in range(params.n_models):
-        fresh += public.clock[CLOCK.fresh, m]
-    return fresh > 0
+    return public.clock[CLOCK.fresh].sum() > 0
 
 
 @kernel

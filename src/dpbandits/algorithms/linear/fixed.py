@@ -64,6 +64,7 @@ from ...validation import real
 from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
 from ..bases.fixed_features import FixedFeaturesPolicy
 from ..bases.sums import accumulate, sensitivity, summarise
+from ..exploration import Divergence
 from ..maths.dense import factorise, invert
 from ..maths.ridge import add_outer, combine, dot, largest_variance, multiply
 
@@ -235,10 +236,7 @@ _COMPOSITION = Composition(
     ),
     Card(
         title="linear IMED on merged noisy sums",
-        source=(
-            "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for"
-            " Linear Bandits; merged batches: this package"
-        ),
+        source=f"{Divergence.source}; merged batches: this package",
         proof=(
             "dpbandits.algorithms.linear.fixed; parallel composition as in Azize & Basu (2024),"
             " Theorem 12, and in pure DP their Appendix D"
@@ -311,13 +309,8 @@ class FixedLinear(FixedFeaturesPolicy):
             "ridge": real("ridge", ridge, 0.0, 1e12, strict=True),
             "subgaussian": subgaussian,
         }
-        super().__init__(
-            features("arms", arms, _LARGEST),
-            config,
-            budget=budget,
-            composition=self.composition(),
-            **options,
-        )
+        table, composition = features("arms", arms, _LARGEST), self.composition()
+        super().__init__(table, config, budget=budget, composition=composition, **options)
 
     def _statistic(self) -> Statistic:
         return Statistic.of_rewards(self.reward_range, memo=len(MEMO) + 1)

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, ClassVar, Unpack
 
 from ...errors import ArgumentError
-from ...policies import Card, Composition, Statistic, composed
+from ...policies import Card, Composition, Statistic, composed, given, like, preset
 from ...policies.parts import Part, part
 from ...privacy.budgets import Budget, PureDP
 from ...validation import choice, real
 from ..bases.counter_choice import running_sum
+from ..bases.errata import ADAC_OFUL, LINPRIV
 from ..bases.linear import MODEL, LinearPolicy, ModelOptions
 from ..exploration import EXPLORATIONS, Divergence, Optimism, Sampling, resolved
 from . import every_answer, switching
-from .state import LinearParams
+from .every_answer import LinearParams
 
 _COUNTERS = ("tree", "honaker", "toeplitz", "buffered", "independent")  # of which the number ends
 
@@ -76,7 +76,6 @@ _CONSTANTS: dict[tuple[type[Part], type[Part]], dict[str, Any]] = {
 }
 
 
-@cache
 def _composed(updates: type[Any], explore: type[Any], models: str) -> Composition:
     at_once = updates is EveryAnswer
     table = every_answer.OF_MODELS if models == "disjoint" else every_answer.KERNELS
@@ -152,8 +151,7 @@ class Linear(LinearPolicy):
                 " 'disjoint'; updates=EveryAnswer() has both",
                 "models",
             )
-        kinds: Any = type(updates), type(explore)
-        return _composed(*kinds, models)
+        return _composed(type(updates), type(explore), models)
 
     def __init__(
         self,
@@ -178,22 +176,13 @@ class Linear(LinearPolicy):
             _refuse_unplanned(horizon, counter, budget)
         if isinstance(how, Optimism) and how.radius == "published":
             _refuse_unpublished(when, counter, budget)
-        parts: dict[str, Any] = {
-            "explore": how,
-            "updates": when,
-            "models": choice("models", models, ("shared", "disjoint")),
-        }
-        arms = {"n_arms": n_arms, "dimension": dimension}
-        super().__init__(
-            {**arms, **parts, **running_sum(horizon, counter)},
-            budget=budget,
-            composition=self.composition(**parts),
-            **options,
-        )
+        choice("models", models, ("shared", "disjoint"))
+        parts: dict[str, Any] = {"explore": how, "updates": when, "models": models}
+        own = {"n_arms": n_arms, "dimension": dimension, **parts, **running_sum(horizon, counter)}
+        super().__init__(own, budget=budget, composition=self.composition(**parts), **options)
 
     @property
     def _growth(self) -> float | None:
-        """C, where there is one."""
         return getattr(self.config["updates"], "growth", None)
 
     @property
@@ -220,12 +209,8 @@ class Linear(LinearPolicy):
         rounds, growth = self._horizon or 1, self._growth
         if growth is None:
             return rounds
-        most = (
-            self.dimension
-            * math.log1p(rounds * length**2 / (self._ridge * self.dimension))
-            / math.log1p(growth)
-        )
-        return min(rounds, math.floor(most) + 1)
+        volume = math.log1p(rounds * length**2 / (self._ridge * self.dimension))
+        return min(rounds, math.floor(self.dimension * volume / math.log1p(growth)) + 1)
 
     @property
     def _releases(self) -> int | None:
@@ -240,11 +225,13 @@ class Linear(LinearPolicy):
         return replace(super()._statistic(), memo=memo)
 
     def _params(self) -> LinearParams:
-        terms = {
-            Optimism: self._optimistic,
-            Sampling: self._sampled,
-            Divergence: self._divergent,
-        }[type(self.config["explore"])]()
+        explore = self.config["explore"]
+        if isinstance(explore, Optimism):
+            terms = self._optimistic(explore)
+        elif isinstance(explore, Divergence):
+            terms = self._divergent(explore)
+        else:
+            terms = {"spread": self._noise_std, "radius_scale": explore.inflation}
         model: dict[str, Any] = {
             **self._model(),
             "n_models": self.n_models,
@@ -253,8 +240,8 @@ class Linear(LinearPolicy):
         }
         return LinearParams(**(model | terms))
 
-    def _optimistic(self) -> dict[str, Any]:
-        explore, published = self.config["explore"], self._radius == "published"
+    def _optimistic(self, explore: Optimism) -> dict[str, Any]:
+        published = self._radius == "published"
         # The failure probability is split over sampling and noise; the published theorem fails with
         # three times what it is given.
         each = self._each_failure / (1 if published or self.budget is None else 2)
@@ -272,23 +259,14 @@ class Linear(LinearPolicy):
             "log_rounds": math.log(self.dimension / each),
         }
 
-    def _sampled(self) -> dict[str, Any]:
-        return {"spread": self._noise_std, "radius_scale": self.config["explore"].inflation}
-
-    def _divergent(self) -> dict[str, Any]:
-        explore = self.config["explore"]
-        own = {
-            **self._for_imed(),
-            "log_odds": explore.alpha,
-            "margin": math.log(explore.margin),
-        }
+    def _divergent(self, explore: Divergence) -> dict[str, Any]:
+        assert explore.margin is not None
+        margin = math.log(explore.margin)
+        own = {**self._for_imed(), "log_odds": explore.alpha, "margin": margin}
         if self._growth is None:  # noise changes with every round
             return {**own, "spread": self._noise_std}
-        return {
-            **own,
-            "noise": (self._noise_std / self._least_scatter) ** 2,
-            "share": explore.share,
-        }
+        noise = (self._noise_std / self._least_scatter) ** 2
+        return {**own, "noise": noise, "share": explore.share}
 
     def _noise_norm(self, probability: float) -> float:
         if self._radius != "published" or self.budget is None or self._horizon is None:
@@ -318,8 +296,179 @@ def _refuse_unpublished(updates: Part, counter: str | None, budget: Budget | Non
     if isinstance(updates, EveryAnswer):
         choice("radius", "published", ("safe", "heuristic"))
     if isinstance(budget, PureDP):
-        told = "radius must not be the published one for a PureDP budget: the paper has Gaussian"
-        raise ArgumentError(f"{told} noise only", "radius")
+        raise ArgumentError(
+            "radius must not be the published one for a PureDP budget: the paper has Gaussian noise"
+            " only",
+            "radius",
+        )
     if counter is not None:
-        told = "counter must be None with the published radius, whose noise is its own, got"
-        raise ArgumentError(f"{told} {counter!r}", "counter")
+        raise ArgumentError(
+            "counter must be None with the published radius, whose noise is its own, got"
+            f" {counter!r}",
+            "counter",
+        )
+
+
+# By the names of those who published them ---------------------------------------------------------
+
+_OF_MODEL = "ridge subgaussian context_bound"
+_OF_RADIUS = "parameter_bound failure_probability radius_scale"
+_MODELS = given("models", "shared", quiet=True)
+_OPEN = given("budget", None, values={None: None})
+_NOT_PRIVATE = {"noise": (), "trust_model": "none"}
+_ON_COUNTERS = "; continual sums: dpbandits.privacy.continual"
+
+
+def _known(source: str, **more: Any) -> dict[str, Any]:
+    """What is said of a preset: who published it, and has the proof."""
+    return {"source": source, "proof": "", **more}
+
+
+def _optimism(**radius: Any) -> Any:
+    bound = given("parameter_bound", 1.0)
+    return like(Optimism, "failure_probability", "radius_scale", parameter_bound=bound, **radius)
+
+
+def _divergence(alpha: float, margin: float, **more: Any) -> Any:
+    return like(Divergence, alpha=given("alpha", alpha), margin=given("margin", margin), **more)
+
+
+LinUCB = preset(
+    "LinUCB",
+    Linear,
+    f"n_arms dimension models {_OF_MODEL} {_OF_RADIUS} budget",
+    """LinUCB, also called OFUL, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011).
+
+    ``Linear`` with ``Optimism()`` and ``EveryAnswer()``; the private relative is ``PrivateLinUCB``.
+    """,
+    about=_known(f"{Optimism.source}, Theorem 2", title="LinUCB, not private", **_NOT_PRIVATE),
+    example={"n_arms": 3, "dimension": 2},
+    explore=_optimism(radius="safe"),
+    updates=EveryAnswer(),
+    models=_MODELS,
+    horizon=None,
+    counter=None,
+    budget=_OPEN,
+)
+
+PrivateLinUCB = preset(
+    "PrivateLinUCB",
+    Linear,
+    f"n_arms dimension horizon counter radius models {_OF_MODEL} {_OF_RADIUS}",
+    """LinUCB on a running sum that is released with the noise of a continual sum after every
+    answer.  Under pure DP with the binary tree this is the mechanism of LinPriv (Neel & Roth 2018),
+    which has ``models="disjoint"``.
+
+    ``Linear`` with ``Optimism()`` and ``EveryAnswer()``.
+    """,
+    about=_known(
+        "Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via Differential Privacy"
+        f"{_ON_COUNTERS}",
+        errata=(LINPRIV,),
+    ),
+    explore=_optimism(
+        radius=given("radius", "safe", values={"safe": "safe", "heuristic": "heuristic"})
+    ),
+    updates=EveryAnswer(),
+    models=_MODELS,
+)
+
+LinearThompson = preset(
+    "LinearThompson",
+    Linear,
+    f"n_arms dimension horizon counter inflation models {_OF_MODEL}",
+    """Linear Thompson sampling on a released running sum, with the known law of its noise in the
+    posterior.
+
+    ``Linear`` with ``Sampling()`` and ``EveryAnswer()``.
+    """,
+    about=_known(
+        f"{Sampling.source}{_ON_COUNTERS}",
+        title="linear Thompson sampling on a continual sum",
+    ),
+    explore=like(Sampling, "inflation"),
+    updates=EveryAnswer(),
+    models=_MODELS,
+)
+
+LinearIMED = preset(
+    "LinearIMED",
+    Linear,
+    f"n_arms dimension horizon counter alpha margin models {_OF_MODEL}",
+    """Indexed minimum empirical divergence on a running sum that is released after every answer.
+
+    ``Linear`` with ``Divergence()`` and ``EveryAnswer()``.
+    """,
+    about=_known(f"{Divergence.source}{_ON_COUNTERS}"),
+    explore=_divergence(1.5, 2.0),
+    updates=EveryAnswer(),
+    models=_MODELS,
+)
+
+RSOFUL = preset(
+    "RSOFUL",
+    Linear,
+    f"n_arms dimension growth {_OF_MODEL} {_OF_RADIUS} budget",
+    """Rarely switching OFUL, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011, Section 5.1).
+
+    ``Linear`` with ``Optimism()`` and ``Switching()``; the private relative is ``AdaCOFUL``.
+    """,
+    about=_known(
+        f"{Optimism.source}, Section 5.1",
+        title="Rarely switching OFUL, not private",
+        **_NOT_PRIVATE,
+    ),
+    example={"n_arms": 3, "dimension": 2},
+    explore=_optimism(radius="safe"),
+    updates=like(Switching, growth=given("growth", 1.0)),
+    models="shared",
+    horizon=None,
+    counter=None,
+    budget=_OPEN,
+)
+
+AdaCOFUL = preset(
+    "AdaCOFUL",
+    Linear,
+    f"n_arms dimension horizon variant counter smallest_eigenvalue growth {_OF_MODEL} {_OF_RADIUS}",
+    """Rarely switching OFUL on noisy sums (Azize & Basu 2024, Algorithm 3): ``variant="tight"`` has
+    correlated noise and a radius that is proved to hold, "heuristic" one that claims no coverage,
+    and "published" that of Appendix F, with independent noise in every episode.
+    """,
+    about=_known(
+        "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3; counters:"
+        " dpbandits.privacy.continual",
+        title="Rarely switching OFUL on noisy sums",
+        errata=(ADAC_OFUL,),
+    ),
+    explore=_optimism(
+        radius=given(
+            "variant",
+            "tight",
+            values={"tight": "safe", "heuristic": "heuristic", "published": "published"},
+        ),
+        smallest_eigenvalue=given("smallest_eigenvalue", None),
+    ),
+    updates=like(Switching, growth=given("growth", 1.0)),
+    models="shared",
+    horizon=given("horizon"),
+)
+
+RSLinearIMED = preset(
+    "RSLinearIMED",
+    Linear,
+    f"n_arms dimension horizon counter growth alpha margin share {_OF_MODEL}",
+    """Indexed minimum empirical divergence on rarely released sums, for a linear model: the default
+    with public contexts.
+
+    ``Linear`` with ``Divergence()`` and ``Switching()``.
+    """,
+    about=_known(
+        f"{Divergence.source}; releases: Azize & Basu (2024), Concentrated Differential Privacy for"
+        " Bandits, Theorem 3; counters: dpbandits.privacy.continual"
+    ),
+    explore=_divergence(1.8, 2.5, share=given("share", 1.0)),
+    updates=like(Switching, growth=given("growth", 0.4)),
+    models="shared",
+    horizon=given("horizon"),
+)

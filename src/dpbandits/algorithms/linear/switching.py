@@ -7,10 +7,9 @@ public.
 
 What crosses the wall: at every change, the running sum of x * reward, with the noise of a counter
 over the changes.  One person contributes one reward to one increment, the sum of one episode, and
-moves it by at most (hi - lo) * context_bound for features no longer than ``context_bound``, which
-scaling enforces.  When an episode ends depends on V, hence on contexts and on what was released
-before (Azize & Basu 2024, Theorem 3 and Appendix D).  All else is post-processing, whichever way it
-explores.
+moves it as far as in ``every_answer``.  When an episode ends depends on V, hence on contexts and on
+what was released before (Azize & Basu 2024, Theorem 3 and Appendix D).  All else is
+post-processing, whichever way it explores.
 
 As published, every increment has noise of its own, so that the noise of the sum grows with the
 number of changes.  The number of changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C),
@@ -47,10 +46,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernel import Generator, Matrix, Vector, kernel, unbound
-from ...policies import Kernels
-from ..bases.contextual import within_bound
-from ..bases.linear import accumulate, estimate, sensitivity
-from ..bases.sums import summarise
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.dense import factorise, invert
 from ..maths.ridge import (
@@ -62,7 +57,8 @@ from ..maths.ridge import (
     prepare_draw,
     smallest_eigenvalue,
 )
-from .state import LinearParams, LinearRaw, radius_of
+from . import every_answer
+from .every_answer import LinearParams, LinearRaw, radius_of
 
 
 class OFULPublic(NamedTuple):
@@ -142,14 +138,10 @@ def choose_optimistic(
     """The arm of highest <x, estimate> + radius |x|_{V^-1}, with estimate, radius and V of the last
     change.
     """
-    spread = params.radius_scale * params.spread
+    believed, inverse, work = public.estimate, public.standing, public.scratch
     longest, radius = public.facts[FACTS.longest], public.facts[FACTS.radius]
-    return (
-        most_optimistic(
-            contexts, public.estimate, public.standing, longest, radius, spread, public.scratch
-        ),
-        1.0,
-    )
+    spread = params.radius_scale * params.spread
+    return most_optimistic(contexts, believed, inverse, longest, radius, spread, work), 1.0
 
 
 @kernel
@@ -175,17 +167,12 @@ def choose_divergent(
     params: LinearParams, public: OFULPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
     """The arm of least index, see ``exploration``."""
-    facts, d = public.facts, params.dimension
+    d, believed, rounds = params.dimension, public.estimate, float(public.clock[CLOCK.rounds])
+    facts, inverse = public.facts.reshape((-1, 1)), public.inverse.reshape((1, d, d))
+    longest, scatter = facts[FACTS.longest], facts[FACTS.scatter]
+    noise, spread = facts[FACTS.noise], facts[FACTS.spread]
     arm = least_divergent_at_once(
-        params,
-        contexts,
-        public.estimate,
-        public.inverse.reshape((1, d, d)),
-        facts[FACTS.longest : FACTS.longest + 1],
-        facts[FACTS.scatter : FACTS.scatter + 1],
-        facts[FACTS.noise : FACTS.noise + 1],
-        facts[FACTS.spread : FACTS.spread + 1],
-        float(public.clock[CLOCK.rounds]),
+        params, contexts, believed, inverse, longest, scatter, noise, spread, rounds
     )
     return arm, 1.0
 
@@ -231,18 +218,14 @@ def publish(params: LinearParams, public: OFULPublic, memo: Vector, release: Vec
     set_radius(params, public, eigenvalue, rounds)
 
 
-_OPTIMISTIC = Kernels(
+_OPTIMISTIC = replace(
+    every_answer.KERNELS[Optimism],
     init=init,
-    preprocess_contexts=within_bound,
     choose=choose_optimistic,
     record_pull=record_pull,
-    accumulate=accumulate,
     release_due=release_due,
-    sensitivity=sensitivity,
     close=close,
-    summarise=summarise,
     publish=publish,
-    estimate=estimate,
 )
 KERNELS = {
     Optimism: _OPTIMISTIC,

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ...kernel import Generator, Kernel, Matrices, Matrix, Vector, inlined, kernel, outlined
+from ...kernel import Generator, Matrices, Matrix, Vector, inlined, kernel, outlined
 from .dense import factorise, solve_upper
 
-_WIDE = 8  # from this dimension on, vector instructions pay
+WIDE = 8  # from this dimension on, vector instructions pay
 _SMALLEST = 1e-200  # of variances, which are divided by
 _CAUTION = 2.0  # standard deviations that a mean may be nearer to the middle than it seems
 # Of the largest variance: rewards always have as much.  Else means at an end of their range would
@@ -62,7 +62,7 @@ def combine(rows: Matrix, weights: Vector, out: Vector) -> None:
 @inlined
 def multiply(matrix: Matrix, x: Vector, out: Vector) -> None:
     """``out`` = matrix x, for a symmetric matrix."""
-    if x.size >= _WIDE:
+    if x.size >= WIDE:
         combine(matrix, x, out)
     else:
         for i in range(x.size):
@@ -241,11 +241,6 @@ def most_optimistic_of_many(
         if index > best or (index == best and a < arm):
             best, arm = index, a
     return arm
-
-
-def most_optimistic_for(dimension: int) -> Kernel:
-    """The faster of both, so that only that one is compiled."""
-    return most_optimistic_of_few if dimension < _WIDE else most_optimistic_of_many
 
 
 @outlined

@@ -6,8 +6,7 @@ bounds of the paper (``theory``); and Figures 1 and 2 (``plan``).
 """
 
 from ...rooms import lazily
-from .exact_loss import ExactLoss
-from .policy import LinUCBDGS
+from .policy import ExactLoss, LinUCBDGS
 
 __all__ = ["ExactLoss", "LinUCBDGS"]
 __getattr__ = lazily(__name__, {"plan": "plan", "theory": "theory"})

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,8 +74,7 @@ class World:
     seed: int
 
     def linucb(self, **more: Any) -> ContextualPolicy:
-        """Without privacy."""
-        return LinUCB(self._k, self._d, **self.options, **more)
+        return LinUCB(**self._shape, **self.options, **more)
 
     def dgs(
         self,
@@ -83,28 +83,27 @@ class World:
         horizon: int | None = None,
         **more: Any,
     ) -> LinUCBDGS:
-        """LinUCB-DGS."""
         own: dict[str, Any] = {"horizon": horizon or self.horizon, "sensitivity": sensitivity}
         if sensitivity == "published":
             own["smallest_eigenvalue"] = self.eigenvalue
-        return LinUCBDGS(
-            self._k, self._d, budget=ApproxDP(epsilon, DELTA), **own, **self.options, **more
-        )
+        budget = ApproxDP(epsilon, DELTA)
+        return LinUCBDGS(**self._shape, budget=budget, **own, **self.options, **more)
 
     def private(
         self, budget: Budget, counter: str, horizon: int | None = None, **more: Any
     ) -> ContextualPolicy:
         """Noise on the sum of x * reward."""
         own: dict[str, Any] = {"horizon": horizon or self.horizon, "counter": counter}
-        return PrivateLinUCB(self._k, self._d, budget=budget, **own, **self.options, **more)
+        return PrivateLinUCB(**self._shape, budget=budget, **own, **self.options, **more)
 
     @property
-    def _k(self) -> int:
-        return self.environment.n_arms
+    def _shape(self) -> dict[str, Any]:
+        return {"n_arms": self.environment.n_arms, "dimension": self.environment.dimension}
 
-    @property
-    def _d(self) -> int:
-        return self.environment.dimension
+
+def cited(reading: str, where: str) -> str:
+    """The source of a claim."""
+    return f"{'' if reading == PUBLISHED else 'after '}{PAPER}, {where}"
 
 
 class Loss(NamedTuple):
@@ -148,21 +147,15 @@ def pools(rewards: str, horizon: int, runs: int, seed: int) -> list[World]:
     """Instances of the paper's synthetic pool; with Gaussian rewards, as there, or with bounded
     ones, which can be protected.
     """
-    return [_pool(rewards, horizon, each, one) for one, each in instances(seed, runs)]
-
-
-def _pool(rewards: str, horizon: int, runs: int, seed: int) -> World:
-    world = PoolContexts.uniform(seed=seed, rewards=rewards)
-    bounded = rewards == "bounded"
-    options = {
-        **_OPTIONS,
-        "reward_range": (-1.0, 1.0),
-        **({} if bounded else {"subgaussian": world.std, "clip": False}),
-    }
-    eigenvalue = _eigenvalue(world.features)
-    return World(
-        f"pool-{rewards}", "Synthetic pool", world, eigenvalue, options, horizon, runs, seed
-    )
+    key, title, found = f"pool-{rewards}", "Synthetic pool", []
+    for one, each in instances(seed, runs):
+        world = PoolContexts.uniform(seed=one, rewards=rewards)
+        options = {**_OPTIONS, "reward_range": (-1.0, 1.0)}
+        if rewards != "bounded":
+            options |= {"subgaussian": world.std, "clip": False}
+        eigenvalue = _eigenvalue(world.features)
+        found.append(World(key, title, world, eigenvalue, options, horizon, each, one))
+    return found
 
 
 def music(folder: Path, horizon: int, runs: int, seed: int) -> World:
@@ -190,11 +183,11 @@ def as_read(reading: str, world: World) -> Comparison:
 
 def at_equal_privacy(worlds: Sequence[World]) -> list[list[Comparison]]:
     """Both of these against rivals that may spend what they really lose, in all instances."""
-    return [
-        [_at_equal_privacy(world, scale, loss) for world in worlds]
-        for scale in SCALES.values()
-        for loss in [real_loss(worlds, scale.sensitivity)]
-    ]
+    found = []
+    for scale in SCALES.values():
+        loss = real_loss(worlds, scale.sensitivity)
+        found.append([_at_equal_privacy(world, scale, loss) for world in worlds])
+    return found
 
 
 def _at_equal_privacy(world: World, scale: Scale, loss: Loss) -> Comparison:
@@ -224,13 +217,8 @@ def at_claimed_privacy(world: World) -> Comparison:
         "dgs-greedy": world.dgs(EPSILON, radius_scale=SCALE),
         "claimed": world.private(budget, "buffered", radius_scale=SCALE),
     }
-    return Comparison(
-        CLAIMED,
-        world,
-        ("dgs-greedy", "LinUCB-DGS"),
-        {"claimed": "Private LinUCB, buffered, Gaussian"},
-        policies,
-    )
+    rivals = {"claimed": "Private LinUCB, buffered, Gaussian"}
+    return Comparison(CLAIMED, world, ("dgs-greedy", "LinUCB-DGS"), rivals, policies)
 
 
 # Tables of rounds ----------------------------------------------------------------------------
@@ -254,11 +242,8 @@ def tabulated(environment: ContextEnvironment, horizon: int, seed: int) -> Conte
     """
     rng = stream(seed, "environment", identity(f"table of {environment.stream_key}"), 0)
     shape = (horizon, environment.n_arms)
-    contexts, rewards, losses = (
-        np.zeros((*shape, environment.dimension)),
-        np.zeros(shape),
-        np.zeros(shape),
-    )
+    contexts = np.zeros((*shape, environment.dimension))
+    rewards, losses = np.zeros(shape), np.zeros(shape)
     bind(_fill_table, **environment.kernels._asdict())(
         environment.state, rng, contexts, rewards, losses
     )
@@ -270,17 +255,14 @@ def tabulated(environment: ContextEnvironment, horizon: int, seed: int) -> Conte
 def arms_of(policy: ContextualPolicy, table: ContextTable, seed: int, run: int) -> np.ndarray:
     """Which arm the policy plays in every round of a table, shape (T,)."""
     assert table.horizon is not None
-    return play(
-        policy, table, table.horizon, run, seed, np.array([table.horizon]), trace=True
-    ).tally.trace
+    record = np.array([table.horizon])
+    return play(policy, table, table.horizon, run, seed, record, trace=True).tally.trace
 
 
 def draws(worlds: Sequence[World], count: int) -> list[tuple[World, int]]:
     """Worlds, each with the seed of a table: as many instances as there are, in turn."""
-    return [
-        (worlds[i % len(worlds)], seed)
-        for i, (seed, _) in enumerate(instances(worlds[0].seed, count))
-    ]
+    seeds = [seed for seed, _ in instances(worlds[0].seed, count)]
+    return list(zip(cycle(worlds), seeds, strict=False))
 
 
 def real_loss(worlds: Sequence[World], sensitivity: str) -> Loss:

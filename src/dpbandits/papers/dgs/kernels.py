@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...algorithms.bases.contextual import within_bound
+from ...algorithms.bases.linear import accumulate, estimate
+from ...algorithms.linear.every_answer import CLOCK
 from ...algorithms.maths.dense import factorise, invert
 from ...algorithms.maths.ridge import (
     add_observation,
@@ -15,6 +17,7 @@ from ...algorithms.maths.ridge import (
     smallest_eigenvalue,
 )
 from ...kernel import Generator, Matrix, Vector, kernel, unbound
+from ...policies import Kernels
 
 PUBLISHED, LEMMA, TIGHT, AS_CODED = range(4)
 SENSITIVITIES = {"published": PUBLISHED, "lemma": LEMMA, "tight": TIGHT, "as_coded": AS_CODED}
@@ -54,7 +57,7 @@ class LinUCBDGSPublic(NamedTuple):
     factor: np.ndarray  # (d, d) scratch
     estimate: np.ndarray  # (d,) the released estimate
     facts: np.ndarray  # (2,)
-    clock: np.ndarray  # (3,)
+    clock: np.ndarray  # (3,) as that of ``LinUCBPublic``
     scratch: np.ndarray  # (3, max(d, K))
 
 
@@ -65,15 +68,7 @@ class Facts(NamedTuple):
     radius: int = 1
 
 
-class Clock(NamedTuple):
-    """Slots of ``LinUCBDGSPublic.clock``."""
-
-    rounds: int = 0  # booked
-    fresh: int = 1  # since the last release
-    refresh: int = 2  # round of the next recomputation
-
-
-FACTS, CLOCK = Facts(), Clock()
+FACTS = Facts()
 
 most_optimistic = unbound  # of few or of many features
 
@@ -158,16 +153,10 @@ def choose(
     params: LinUCBDGSParams, public: LinUCBDGSPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
     """The arm of highest <x, estimate> + radius |x|_{A^-1}."""
-    longest, radius = (
-        inverse_norm_bound(public.precision, params.ridge),
-        public.facts[FACTS.radius],
-    )
-    return (
-        most_optimistic(
-            contexts, public.estimate, public.inverse, longest, radius, 0.0, public.scratch
-        ),
-        1.0,
-    )
+    believed, inverse, work = public.estimate, public.inverse, public.scratch
+    longest = inverse_norm_bound(public.precision, params.ridge)
+    radius = public.facts[FACTS.radius]
+    return most_optimistic(contexts, believed, inverse, longest, radius, 0.0, work), 1.0
 
 
 @kernel
@@ -229,3 +218,18 @@ def publish(
         public.estimate[i] = release[i]
     public.clock[CLOCK.fresh] = 0
     set_radius(params, public)
+
+
+KERNELS = Kernels(
+    init=init,
+    preprocess_contexts=preprocess_contexts,
+    choose=choose,
+    record_pull=record_pull,
+    accumulate=accumulate,
+    release_due=release_due,
+    sensitivity=sensitivity,
+    summarise=summarise,
+    publish=publish,
+    estimate=estimate,
+    restart=restart,
+)

@@ -16,7 +16,6 @@ from ...privacy import PureDP
 from ...report.claims import Claim
 from ...studies.cells import Cell, Results
 from ...studies.plans import Findings, Plan, Size, cells_of
-from .changes import Changes
 from .comparisons import (
     CLAIMED,
     EPSILON,
@@ -33,7 +32,7 @@ from .comparisons import (
     music,
     pools,
 )
-from .regret_claims import Against, Measured, at, curves
+from .figures import Against, Changes, Measured, at, curves
 
 HORIZON, RUNS = 8192, 100
 MUSIC_HORIZON, MUSIC_RUNS = 5000, 20
@@ -65,7 +64,8 @@ def plan(size: Size) -> Plan:
         listeners = [music(size.data, horizon, runs, size.seed)]
         groups, places = [*groups, *_groups(listeners, listeners)], [gaussian, listeners]
     epsilons = QUICK_EPSILONS if quick else EPSILONS
-    cells = [cell for group in groups for one in group for cell in _cells(one)]
+    compared = [one for group in groups for one in group]
+    cells = [cell for one in compared for cell in _in(one.world, one.reading.lower(), one.policies)]
     cells += [cell for world in gaussian for cell in _against_epsilon(world, epsilons)]
     notes = [
         (
@@ -85,11 +85,11 @@ def plan(size: Size) -> Plan:
             "Constants that the paper leaves open: λ = 0.1, failure probability 0.1, radii as in"
             " its eq. (4) and in dpbandits."
         ),
+        (
+            f"The synthetic pool is random: numbers are means over {len(gaussian)} pools, and"
+            " intervals cover what differs among them. Last.fm is one data set."
+        ),
     ]
-    notes.append(
-        f"The synthetic pool is random: numbers are means over {len(gaussian)} pools, and"
-        " intervals cover what differs among them. Last.fm is one data set."
-    )
     if size.data is None:
         notes.append(
             "The parts on Last.fm, Figures 1 (b) and 2 (c), were left out: --data names the folder"
@@ -117,10 +117,6 @@ def _groups(learned: Sequence[World], protected: Sequence[World]) -> list[Group]
         *at_equal_privacy(protected),
         [at_claimed_privacy(world) for world in protected],
     ]
-
-
-def _cells(comparison: Comparison) -> list[Cell]:
-    return _in(comparison.world, comparison.reading.lower(), comparison.policies)
 
 
 def _in(world: World, what: str, policies: Mapping[str, ContextualPolicy]) -> list[Cell]:
@@ -166,19 +162,11 @@ def _assess(
     claims += [one.at_claimed_privacy() for one in found if one.reading == CLAIMED]
     exhibits = [
         curves("figure-1a", "Figure 1 (a): regret, synthetic", synthetic, "mean regret", "regret"),
-        *(
-            [
-                curves(
-                    "figure-1b",
-                    "Figure 1 (b): reward, Last.fm",
-                    listeners,
-                    "reward / random",
-                    "reward",
-                )
-            ]
-            if listeners
-            else []
-        ),
+    ]
+    if listeners:
+        heading = "Figure 1 (b): reward, Last.fm"
+        exhibits.append(curves("figure-1b", heading, listeners, "reward / random", "reward"))
+    exhibits += [
         curves(
             "figure-1c",
             "Figure 1 (c): error of the parameter, synthetic",
@@ -201,8 +189,5 @@ def _read(
     for one in found:
         if one.reading == reading:
             claims += [one.price(), *one.compared()]
-    return (
-        claims
-        + against.claims(reading)
-        + [claim for change in changes for claim in change.claims(reading)]
-    )
+    claims += against.claims(reading)
+    return claims + [claim for change in changes for claim in change.claims(reading)]

@@ -12,13 +12,13 @@ Delta_s log2(T) / epsilon in every coordinate.
 Why that is not private as claimed: where the increments of a tree are ``x_t r_t``, one record is in
 one of them, and in log2(T) + 1 nodes. Here it moves the estimate at every later round, and so *all*
 later increments and all nodes that hold one (``docs/errata.md``).  Hence ``guarantee.holds`` is
-None, and ``exact_loss`` computes what a record really loses.  ``PrivateLinUCB`` puts the noise on
-the sum itself, which is private whatever the contexts, and has less of it.
+None, and ``exact_loss`` computes what a record really loses.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Unpack
@@ -26,29 +26,22 @@ from typing import Any, Unpack
 import numpy as np
 
 from ...algorithms.bases.counter_choice import MOST_ROUNDS
-from ...algorithms.bases.linear import LinearOptions, LinearPolicy, accumulate, estimate
+from ...algorithms.bases.linear import LinearOptions, LinearPolicy
 from ...errors import ArgumentError
-from ...policies import Card, Erratum, Kernels, register
-from ...privacy.budgets import ApproxDP, Budget, PureDP
+from ...policies import Card, Erratum, register
+from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Calibration, Laplace, Open
 from ...privacy.continual import BinaryTree, Counter, HybridTree, Independent
+from ...tables import array
+from ...tables.manners import PUBLIC_FEATURES
 from ...validation import choice, flag, integer, real
-from .exact_loss import ExactLoss, feature_array, loss_of_tree, without_noise
 from .kernels import (
     DEGENERATE,
+    KERNELS,
     SENSITIVITIES,
     LinUCBDGSParams,
-    choose,
-    init,
     lemma_eigenvalue,
-    preprocess_contexts,
-    publish,
     published_sensitivity,
-    record_pull,
-    release_due,
-    restart,
-    sensitivity,
-    summarise,
 )
 
 _ERRATUM = Erratum(
@@ -86,6 +79,44 @@ class PublishedLaplace(Laplace):
         return cls(1.0 / budget.epsilon)
 
 
+@dataclass(frozen=True, repr=False)
+class ExactLoss:
+    """What the released estimates say about single rewards, for one sequence of played features;
+    ``float`` of it is ``epsilon``.
+
+    ``epsilon`` and ``losses`` are largest ratios of likelihoods.  They hold for features that were
+    fixed beforehand, and where a policy has chosen them, for the outcomes in which it chose just
+    these.  ``rho`` and ``delta`` are means over outcomes, and hold for features that were fixed
+    beforehand only: with other noise, a policy chooses others.
+
+    Attributes:
+        epsilon: the largest privacy loss of any record: no smaller pure-DP epsilon is true.
+        record: the round, from 0, of a record that loses as much.
+        losses: shape (T,), the largest privacy loss of the record of each round.
+        rho: the releases are rho-zCDP for every record, if the features were fixed beforehand.
+    """
+
+    epsilon: float
+    record: int
+    losses: np.ndarray
+    rho: float
+
+    def delta(self, epsilon: float) -> float:
+        """An upper bound on the delta of (epsilon, delta)-DP, for every record, by way of zCDP; the
+        truth may be several times less.  For features that were fixed beforehand.
+        """
+        epsilon = real("epsilon", epsilon, 0.0)
+        if epsilon >= self.epsilon:
+            return 0.0
+        return ZCDP(self.rho).delta_at(epsilon) if math.isfinite(self.rho) else 1.0
+
+    def __float__(self) -> float:
+        return self.epsilon
+
+    def __repr__(self) -> str:
+        return f"ExactLoss(epsilon={self.epsilon:.4g}, record={self.record}, rho={self.rho:.4g})"
+
+
 VOID = (
     "One reward moves every later increment of the estimate, and not log2(T) of them: the paper's"
     " Theorem 1 is false, and no budget can be stated (docs/errata.md); exact_loss(contexts)"
@@ -103,8 +134,7 @@ class LinUCBDGS(LinearPolicy):
     drawn once, when a node closes at round s; the radius is eq. (4).
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
+        n_arms, dimension: as in ``Linear``.
         budget: what noise is calibrated to, ``ApproxDP`` or ``PureDP``: it is asked for, and does
             not hold; None for no noise.
         horizon: T, after which nothing more is learned.  None takes the hybrid tree, as the paper
@@ -127,8 +157,8 @@ class LinUCBDGS(LinearPolicy):
         ArgumentError: an argument is out of range, lambda_0 is missing or impossible, or lambda' is
             not positive.
 
-    When to choose: to reproduce the paper.  ``PrivateLinUCB`` is private, with less noise than the
-    published constants ask for.
+    When to choose: to reproduce the paper.  ``PrivateLinUCB`` puts the noise on the sum itself: it
+    is private whatever the contexts, with less noise than the published constants ask for.
 
     Example:
         >>> options = {"horizon": 1000, "smallest_eigenvalue": 0.1, "seed": 1}
@@ -155,19 +185,7 @@ class LinUCBDGS(LinearPolicy):
         refuted_because=VOID,
         errata=(_ERRATUM,),
     )
-    kernels = Kernels(
-        init=init,
-        preprocess_contexts=preprocess_contexts,
-        choose=choose,
-        record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=summarise,
-        publish=publish,
-        estimate=estimate,
-        restart=restart,
-    )
+    kernels = KERNELS
 
     def __init__(
         self,
@@ -188,21 +206,18 @@ class LinUCBDGS(LinearPolicy):
                 " on no grid, and no noise would make it private as claimed; use PrivateLinUCB",
                 "noise",
             )
-        most = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
-        self._sensitivity = choice("sensitivity", sensitivity, tuple(SENSITIVITIES))
-        self._perturbation = real("perturbation", perturbation, 0.0, 1e12)
-        self._greedy = flag("greedy", greedy)
-        self._eigenvalue = (
-            None
-            if smallest_eigenvalue is None
-            else real("smallest_eigenvalue", smallest_eigenvalue)
-        )
-        own: dict[str, Any] = {"n_arms": n_arms, "dimension": dimension, "horizon": most}
-        own["smallest_eigenvalue"] = self._eigenvalue
-        own |= {
-            "sensitivity": self._sensitivity,
-            "perturbation": self._perturbation,
-            "greedy": self._greedy,
+        if horizon is not None:
+            horizon = integer("horizon", horizon, 1, MOST_ROUNDS)
+        if smallest_eigenvalue is not None:
+            smallest_eigenvalue = real("smallest_eigenvalue", smallest_eigenvalue)
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "horizon": horizon,
+            "smallest_eigenvalue": smallest_eigenvalue,
+            "sensitivity": choice("sensitivity", sensitivity, tuple(SENSITIVITIES)),
+            "perturbation": real("perturbation", perturbation, 0.0, 1e12),
+            "greedy": flag("greedy", greedy),
         }
         super().__init__(own, budget=budget, **options)
 
@@ -230,11 +245,10 @@ class LinUCBDGS(LinearPolicy):
             0.25
         """
         bound = real("context_bound", context_bound, 0.0, 1e50, strict=True)
-        x = feature_array("contexts", contexts, (2, 3))
+        x = array("contexts", contexts, PUBLIC_FEATURES, "n, d", "n, K, d")
         x = x.reshape(-1, x.shape[-1])
-        x = x * np.minimum(
-            1.0, bound / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(float).tiny)
-        )
+        lengths = np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(float).tiny)
+        x = x * np.minimum(1.0, bound / lengths)
         values = np.linalg.eigvalsh(x.T @ x / len(x))
         if not values[0] > DEGENERATE * values[-1]:
             raise ArgumentError(
@@ -271,15 +285,14 @@ class LinUCBDGS(LinearPolicy):
         """
         x = self._played(contexts)
         if isinstance(self.channel, Open):
-            return without_noise(len(x))
-        precision = np.cumsum(x[:, :, None] * x[:, None, :], axis=0) + self._ridge * np.eye(
-            x.shape[1]
-        )
+            return ExactLoss(math.inf, 0, np.full(len(x), math.inf), math.inf)
+        precision = np.cumsum(x[:, :, None] * x[:, None, :], axis=0)
+        precision += self._ridge * np.eye(x.shape[1])
         lo, hi = self.reward_range
         return loss_of_tree(x, precision, *self._nodes(precision), hi - lo)
 
     def alters(self, context_bound: float) -> bool:
-        return self._perturbation > 0.0 or super().alters(context_bound)
+        return self.config["perturbation"] > 0.0 or super().alters(context_bound)
 
     @property
     def noise_scale(self) -> float:
@@ -313,7 +326,7 @@ class LinUCBDGS(LinearPolicy):
         previous = t & (t - 1)
         if self._horizon is None:
             previous = np.where(previous > 0, previous, t // 2)
-        tight = self._sensitivity == "tight"
+        tight = self.config["sensitivity"] == "tight"
         smallest = np.linalg.eigvalsh(precision)[:, 0] if tight else np.full(len(t), math.nan)
         bound = [
             published_sensitivity(self.params, float(n), float(least))
@@ -322,7 +335,7 @@ class LinUCBDGS(LinearPolicy):
         return previous, self.channel.multiplier * self._levels(t) * np.array(bound)
 
     def _played(self, contexts: Any) -> np.ndarray:
-        x = feature_array("contexts", contexts, (2,))
+        x = array("contexts", contexts, PUBLIC_FEATURES, "n, d")
         if x.shape[1] != self.dimension:
             raise ArgumentError(
                 f"contexts must have shape (T, {self.dimension}), got {x.shape}", "contexts"
@@ -348,14 +361,16 @@ class LinUCBDGS(LinearPolicy):
 
     def _lambda_0(self) -> float:
         """The eigenvalue that the published bounds rest on; nan where they are not used."""
-        if self._sensitivity not in ("published", "lemma"):
+        sensitivity, perturbation = self.config["sensitivity"], self.config["perturbation"]
+        if sensitivity not in ("published", "lemma"):
             return math.nan
-        value, most = self._eigenvalue, self.context_bound**2 / self.dimension
-        if value is None and self._perturbation > 0.0:
-            value = self._perturbation**2
+        value = self.config["smallest_eigenvalue"]
+        most = self.context_bound**2 / self.dimension
+        if value is None and perturbation > 0.0:
+            value = perturbation**2
         if value is None:
             raise ArgumentError(
-                f"smallest_eigenvalue must be given for sensitivity={self._sensitivity!r}, got"
+                f"smallest_eigenvalue must be given for sensitivity={sensitivity!r}, got"
                 " None: it is lambda_0, the least eigenvalue of E[x x^T];"
                 " LinUCBDGS.estimate_eigenvalue(contexts) estimates it from public features,"
                 " perturbation= enforces one, and sensitivity='tight' needs none",
@@ -375,11 +390,11 @@ class LinUCBDGS(LinearPolicy):
                 " larger context_bound",
                 "smallest_eigenvalue",
             )
-        return value
+        return float(value)
 
     def _lemma_odds(self, eigenvalue: float) -> float:
         """ln(1/delta') of Lemma 1 for one node of the tree; nan where it is not used."""
-        if self._sensitivity != "lemma":
+        if self.config["sensitivity"] != "lemma":
             return math.nan
         if not isinstance(self.budget, ApproxDP):
             raise ArgumentError(
@@ -417,17 +432,17 @@ class LinUCBDGS(LinearPolicy):
         movement = (hi - lo) * self.context_bound
         return LinUCBDGSParams(
             **self._model(),
-            calibration=SENSITIVITIES[self._sensitivity],
+            calibration=SENSITIVITIES[self.config["sensitivity"]],
             movement=movement,
             eigenvalue=eigenvalue,
             log_odds=self._lemma_odds(eigenvalue),
-            perturbation=self._perturbation,
+            perturbation=self.config["perturbation"],
             growth=self.context_bound**2 * self._ridge,
             log_failure=log_failure,
             bias=self._bias,
             noise=movement / 2.0 / epsilon * log_failure,
             log_horizon=math.nan if self._horizon is None else math.log(self._horizon),
-            radius_scale=0.0 if self._greedy else self._radius_scale,
+            radius_scale=0.0 if self.config["greedy"] else self._radius_scale,
         )
 
 
@@ -438,15 +453,43 @@ def first_positive_round(eigenvalue: float, delta: float) -> int:
     1114
     """
     log_odds = -math.log(delta)
-    high = 1
-    while not lemma_eigenvalue(float(high), eigenvalue, log_odds) > 0.0:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (low, middle)
-            if lemma_eigenvalue(float(middle), eigenvalue, log_odds) > 0.0
-            else (middle, high)
-        )
-    return high
+
+    def positive(t: int) -> bool:
+        return bool(lemma_eigenvalue(float(t), eigenvalue, log_odds) > 0.0)
+
+    end = 1
+    while not positive(end):
+        end *= 2
+    return bisect_left(range(end), True, end // 2 + 1, key=positive)
+
+
+def loss_of_tree(
+    x: np.ndarray, precision: np.ndarray, previous: np.ndarray, scale: np.ndarray, width: float
+) -> ExactLoss:
+    """The loss of all records together with the noise of a tree.
+
+    A node over the rounds p + 1 to t holds the estimate after t, A_t^-1 sum x_j r_j, minus that
+    after p, plus Laplace noise of its own in every coordinate.  If reward j changes by w, the node
+    moves by w A_t^-1 x_j for p < j <= t and by w (A_t^-1 - A_p^-1) x_j for j <= p; later rewards
+    are not in it.
+
+    Args:
+        x: the features that were played, shape (T, d).
+        precision: A_t after each round, shape (T, d, d).
+        previous: for the node that ends at each round, the round before it begins, shape (T,); 0
+            where it begins with the first.
+        scale: of that node's Laplace noise, shape (T,).
+        width: the most that a reward can change by.
+    """
+    inverse = np.linalg.inv(precision)
+    losses, squares = np.zeros(len(x)), np.zeros(len(x))
+    columns = np.ascontiguousarray(x.T)
+    for t, (p, s) in enumerate(zip(previous, scale, strict=True), start=1):
+        last = inverse[t - 1]
+        spans = [(p, t, last)] if p == 0 else [(0, p, last - inverse[p - 1]), (p, t, last)]
+        for first, end, change in spans:
+            shift = np.abs(change @ columns[:, first:end]) * (width / s)
+            losses[first:end] += shift.sum(axis=0)
+            squares[first:end] += np.einsum("ij,ij->j", shift, shift)
+    worst = int(np.argmax(losses))
+    return ExactLoss(float(losses[worst]), worst, losses, float(squares.max()) / 2)

@@ -62,10 +62,12 @@ def dgs(
     S) w + 2 (3 / e)^1.5 L ln(1 / zeta) w / (lambda_0 epsilon) + 32 ln(1 / delta) / lambda_0, with w
     = sqrt(d T ln(lambda + L T / d)).
     """
-    free, private = _parts(
-        horizon, dimension, epsilon, delta, zeta, context_bound, ridge, parameter_bound
-    )
-    return free + private / eigenvalue
+    t = np.asarray(horizon, float)
+    widths = np.sqrt(dimension * t * np.log(ridge + context_bound * t / dimension))
+    radius = np.sqrt(dimension * np.log((1.0 + t * context_bound**2 * ridge) / zeta))
+    free = 2.0 * (radius + np.sqrt(ridge) * parameter_bound) * widths
+    noise = 2.0 * (3.0 / np.e) ** 1.5 * context_bound * np.log(1.0 / zeta) / epsilon
+    return free + (noise * widths + 32.0 * np.log(1.0 / delta)) / eigenvalue
 
 
 @bound(
@@ -87,29 +89,9 @@ def dgs_perturbed(
     ridge: float = 1.0,
     parameter_bound: float = 1.0,
 ) -> Values:
-    """LinUCB-DGS on perturbed contexts: as ``dgs``, with all of it over sigma^2."""
-    free, private = _parts(
-        horizon, dimension, epsilon, delta, zeta, context_bound, ridge, parameter_bound
-    )
-    return (free + private) / sigma**2
-
-
-def _parts(
-    horizon: Values,
-    d: int,
-    epsilon: float,
-    delta: float,
-    zeta: float,
-    context_bound: float,
-    ridge: float,
-    parameter_bound: float,
-) -> tuple[Values, Values]:
-    t = np.asarray(horizon, float)
-    widths = np.sqrt(d * t * np.log(ridge + context_bound * t / d))
-    radius = np.sqrt(d * np.log((1.0 + t * context_bound**2 * ridge) / zeta))
-    free = 2.0 * (radius + np.sqrt(ridge) * parameter_bound) * widths
-    noise = 2.0 * (3.0 / np.e) ** 1.5 * context_bound * np.log(1.0 / zeta) / epsilon
-    return free, noise * widths + 32.0 * np.log(1.0 / delta)
+    """LinUCB-DGS on perturbed contexts: as ``dgs`` for lambda_0 = 1, all of it over sigma^2."""
+    bounds = context_bound, ridge, parameter_bound
+    return dgs(horizon, dimension, epsilon, delta, zeta, 1.0, *bounds) / sigma**2
 
 
 @promises_of(LinUCBDGS)

@@ -67,8 +67,7 @@ from ...algorithms.glm.gradients import DescentRaw
 from ...algorithms.glm.gradients import accumulate as keep
 from ...algorithms.glm.newton import NewtonRaw, no_records, optimistic, report_due
 from ...algorithms.hidden import model as linear
-from ...algorithms.hidden import state
-from ...algorithms.hidden.state import CLOCK, FACTS, statistic_size
+from ...algorithms.hidden.model import CLOCK, FACTS, statistic_size
 from ...algorithms.maths.dense import diagonalise
 from ...algorithms.maths.ridge import dot, multiply
 from ...glm.links import Link, cut
@@ -85,7 +84,7 @@ mean = slope = unbound  # of the link
 
 
 class WeightedParams(NamedTuple):
-    linear: state.Params
+    linear: linear.Params
     n_arms: int
     dimension: int
     size: int  # of the statistic
@@ -107,7 +106,7 @@ class WeightedParams(NamedTuple):
 
 
 class WeightedPublic(NamedTuple):
-    linear: state.Public
+    linear: linear.Public
     estimate: np.ndarray  # (d,) of theta
     lens: np.ndarray  # (3 + 2 d, d): p, a, g (which fill their rows), A, A^1/2
     seen: np.ndarray  # (size,) the sum of releases at the end of the last epoch

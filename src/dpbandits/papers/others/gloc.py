@@ -28,7 +28,7 @@ with J the sensitivity of the linear model (``joint_sensitivity``).
 which theta lies, once in a batch; p_t is the one at the t-th report, and p' their mean.  The
 estimate is the ridge regression of <x_t, p_t> on x_t that is drawn to p': theta^ = p' + V^-1 sum of
 (x_t x_t^T + N_t) (p_t - p'), with V = sum of (x_t x_t^T + N_t) + lambda I + C as in
-``hidden.regression``.  (Drawn to 0, as published, it would turn around in directions in
+``hidden.model``.  (Drawn to 0, as published, it would turn around in directions in
 which noise has taken away more than was seen.)  So with q_t = p_t - theta
 
     V (theta^ - theta)  =  sum of x_t <x_t, q_t>  +  sum of N_t q_t  +  (lambda I + C) (p' - theta).
@@ -51,7 +51,7 @@ of rewards, and n_t the noise of g_t,
   logarithm B <= (2 S L)^2 n.  What is left is quadratic in sqrt(B + c / s^2).
 
 Nothing is said of where the noise of one report lies: choices and points may follow it in any way.
-What is left out: as in ``hidden.regression``.
+What is left out: as in ``hidden.model``.
 """
 
 from __future__ import annotations
@@ -73,12 +73,16 @@ from ...algorithms.glm.local import HAN, ScoringDevice
 from ...algorithms.glm.newton import add_products, choose_optimistic, record_pull, report_due
 from ...algorithms.glm.public import checked
 from ...algorithms.hidden import model as linear
-from ...algorithms.hidden import state
 from ...algorithms.hidden.local import LocalPolicy
-from ...algorithms.hidden.model import add_record, joint_sensitivity
+from ...algorithms.hidden.model import (
+    CLOCK,
+    FACTS,
+    add_record,
+    joint_sensitivity,
+    regress,
+    statistic_size,
+)
 from ...algorithms.hidden.policy import asks_for_published, refuse_unpublished
-from ...algorithms.hidden.regression import regress
-from ...algorithms.hidden.state import CLOCK, FACTS, statistic_size
 from ...algorithms.maths.ridge import dot
 from ...errors import ArgumentError
 from ...glm.links import Link, link_of
@@ -104,7 +108,7 @@ def published_sensitivity(residual: float, length: float, parameter: float) -> f
 
 
 class OnlineParams(NamedTuple):
-    linear: state.Params
+    linear: linear.Params
     n_arms: int
     dimension: int
     size: int  # of a report
@@ -123,7 +127,7 @@ class OnlineParams(NamedTuple):
 
 
 class OnlinePublic(NamedTuple):
-    linear: state.Public
+    linear: linear.Public
     estimate: np.ndarray  # (d,)
     point: np.ndarray  # (d,) p
     seen: np.ndarray  # (size,) the sum of reports at the last update
@@ -483,7 +487,7 @@ class LDPGLOC(LocalPolicy):
             excess=std / self._diagonal * math.sqrt(self.dimension) / flattest,
         )
 
-    def _with_published_bounds(self, params: state.Params) -> state.Params:
+    def _with_published_bounds(self, params: linear.Params) -> linear.Params:
         """With the shift of Han et al. (2021), for the first report."""
         d, rounds = self.dimension, self._horizon or MOST_ROUNDS
         std = self.noise_scale / self._diagonal

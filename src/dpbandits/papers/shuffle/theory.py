@@ -15,26 +15,33 @@ takes it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...algorithms.glm import HiddenGLMLocal
 from ...algorithms.hidden import HiddenLinear, HiddenLinearShuffled
+from ...algorithms.hidden.model import Params
 from ...algorithms.hidden.policy import HiddenPolicy
-from ...algorithms.hidden.state import Params
 from ...environments import Environment
 from ...privacy import ApproxDP
 from ...privacy.amplification import shuffle_amplification
 from ...shuffle import BitSum, GaussianReports
-from ...shuffle.published import divided_budget
 from ...theory.bounds import Values, bound, valid
 from ...theory.promises import Applied, World, promises_of
+from .published import divided_budget
 
 PAPER = "Chowdhury & Zhou (2022)"
 BOUNDED = "features and parameter at most 1 long, rewards in [0, 1]"
 UNIQUE = f"{BOUNDED}; everybody is in one batch"
 RETURNING = f"{BOUNDED}; everybody may be in every batch, once"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _regret(where: str, **said: Any) -> Callable[[F], F]:
+    """A bound of the paper on regret, whose constants are open."""
+    return bound("upper", "regret", source=f"{PAPER}, {where}", constants="order", **said)
 
 
 # The template ---------------------------------------------------------------------------------
@@ -117,16 +124,12 @@ def _order(
 ) -> np.ndarray:
     """d B ln T + sqrt(std T) d^(3/4) ln(T) ln(T / failure): Lemma A.4 but for its d sqrt(T)."""
     t = np.asarray(horizon, float)
-    return dimension * batch * np.log(t) + np.sqrt(std * t) * dimension**0.75 * np.log(t) * np.log(
-        t / failure
-    )
+    noise = np.sqrt(std * t) * dimension**0.75 * np.log(t) * np.log(t / failure)
+    return dimension * batch * np.log(t) + noise
 
 
-@bound(
-    "upper",
-    "regret",
-    source=f"{PAPER}, Theorems 3.2 and B.1",
-    constants="order",
+@_regret(
+    "Theorems 3.2 and B.1",
     assumes=(
         f"{UNIQUE}; T >= d; what leaves the shuffler is O(epsilon, delta)-DP, with unnamed"
         " constants of at least 4, where B >= 16 e ln(4 / delta)"
@@ -147,11 +150,8 @@ def shuffled_reports(
     return valid(epsilon < np.sqrt(amplified), _order(horizon, dimension, batch, std, failure))
 
 
-@bound(
-    "upper",
-    "regret",
-    source=f"{PAPER}, Corollary 3.3",
-    constants="order",
+@_regret(
+    "Corollary 3.3",
     holds="void",
     because=(
         "Theorem 3.2 needs epsilon < sqrt(ln(2 / delta) / B), that is T^(-3/10) sqrt(ln(2 /"
@@ -170,13 +170,7 @@ def shuffled_reports_balanced(horizon: Values, epsilon: float, delta: float) -> 
     return t**0.6 * np.sqrt(np.log(t / delta) / epsilon)
 
 
-@bound(
-    "upper",
-    "regret",
-    source=f"{PAPER}, Theorems 3.5 and C.1",
-    constants="order",
-    assumes=f"{UNIQUE}; epsilon <= 15, delta < 1/2",
-)
+@_regret("Theorems 3.5 and C.1", assumes=f"{UNIQUE}; epsilon <= 15, delta < 1/2")
 def shuffled_bits(
     horizon: Values, dimension: int, batch: Values, epsilon: float, delta: float, failure: float
 ) -> Values:
@@ -191,11 +185,8 @@ def shuffled_bits(
     return valid(delta < 0.5, _order(horizon, dimension, batch, std, failure))
 
 
-@bound(
-    "upper",
-    "regret",
-    source=f"{PAPER}, Remark 3.6",
-    constants="order",
+@_regret(
+    "Remark 3.6",
     assumes=f"{UNIQUE}; epsilon <= 15, delta < 1/2; B = T^(3/5); without d and logarithms of T",
 )
 def shuffled_bits_balanced(horizon: Values, dimension: int, epsilon: float, delta: float) -> Values:
@@ -213,11 +204,8 @@ def shuffled_bits_balanced(horizon: Values, dimension: int, epsilon: float, delt
 # People who return ----------------------------------------------------------------------------
 
 
-@bound(
-    "upper",
-    "regret",
-    source=f"{PAPER}, Theorems 4.2 (i) and E.3",
-    constants="order",
+@_regret(
+    "Theorems 4.2 (i) and E.3",
     holds="corrected",
     because=(
         "one of the factors ln(2 / delta) of its noise is ln(4 M / delta), by its own proof, and"
@@ -242,11 +230,8 @@ def returning_reports(
     return valid(epsilon <= most, _order(t, dimension, batch, std, failure))
 
 
-@bound(
-    "upper",
-    "regret",
-    source=f"{PAPER}, Theorems 4.2 (ii) and E.5",
-    constants="order",
+@_regret(
+    "Theorems 4.2 (ii) and E.5",
     holds="corrected",
     because=(
         "advanced composition as it is used needs epsilon < 1, where the theorem has 15; and its"
@@ -269,11 +254,8 @@ def returning_bits(
     return valid(delta < 0.5, _order(t, dimension, batch, std, failure))
 
 
-@bound(
-    "upper",
-    "regret",
-    source=f"{PAPER}, Propositions 4.3 and E.7 (Shariff & Sheffet 2018 for rounds = 1)",
-    constants="order",
+@_regret(
+    "Propositions 4.3 and E.7 (Shariff & Sheffet 2018 for rounds = 1)",
     assumes=f"{BOUNDED}; joint DP, everybody in so many rounds; without logarithms of T",
 )
 def returning_joint(
@@ -293,11 +275,8 @@ def returning_joint(
 # Batches in the local and in the central model ------------------------------------------------
 
 
-@bound(
-    "upper",
-    "regret",
-    source=f"{PAPER}, Proposition F.1 (Zheng et al. 2020 for B = 1)",
-    constants="order",
+@_regret(
+    "Proposition F.1 (Zheng et al. 2020 for B = 1)",
     assumes=f"{BOUNDED}; T >= d; (epsilon, delta)-local DP; without logarithms of T but one",
 )
 def batched_local(
@@ -314,11 +293,8 @@ def batched_local(
     return dimension * batch + noise * np.log(t / failure)
 
 
-@bound(
-    "upper",
-    "regret",
-    source=f"{PAPER}, Proposition F.3",
-    constants="order",
+@_regret(
+    "Proposition F.3",
     holds="corrected",
     because="it leaves out d sqrt(T), which Lemma A.4 has, and Proposition 4.3",
     assumes=f"{BOUNDED}; (epsilon, delta)-joint DP; without logarithms of T but one",
@@ -513,18 +489,16 @@ def _by_the_template(policy: HiddenPolicy, world: World) -> Iterator[Applied]:
     if params.subgaussian > 0.5 or 0.25 * params.dimension * math.log(3.0) > 0.75 * params.log_odds:
         return
     norms = {"least": params.matrix_norm, "largest": params.largest * params.matrix_norm}
+    own = {"dimension": params.dimension, "batch": params.batch, "failure": _failure(params)}
     yield (
         perturbed_linucb,
-        {
-            "dimension": params.dimension,
-            "batch": params.batch,
-            **norms,
-            "nu": params.vector_norm,
-            # The three parts fail with half of what the lemma calls alpha, each.
-            "failure": 2.0 * math.exp(-0.5 * params.log_odds),
-            "tuned_for": policy.tuned_for,
-        },
+        {**own, **norms, "nu": params.vector_norm, "tuned_for": policy.tuned_for},
     )
+
+
+def _failure(params: Params) -> float:
+    """What the lemma calls alpha: its three parts fail with half of it, each."""
+    return 2.0 * math.exp(-0.5 * params.log_odds)
 
 
 def _is_linear(environment: Environment, policy: HiddenPolicy) -> bool:
@@ -545,7 +519,7 @@ def _as_published(policy: HiddenLinearShuffled, world: World) -> Iterator[Applie
     if not (published and isinstance(budget, ApproxDP)):
         return
     own = {"dimension": params.dimension, "epsilon": budget.epsilon, "delta": budget.delta}
-    own |= {"batch": params.batch, "failure": 2.0 * math.exp(-0.5 * params.log_odds)}
+    own |= {"batch": params.batch, "failure": _failure(params)}
     bits, most = isinstance(policy.protocol, BitSum), policy.max_rounds
     if policy.level == "local":
         if most is None and not bits:
@@ -565,8 +539,7 @@ def _central(policy: HiddenLinear, world: World) -> Iterator[Applied]:
     if policy.max_rounds is not None:
         yield returning_joint, {**own, "rounds": policy.max_rounds}
     else:
-        failure = 2.0 * math.exp(-0.5 * params.log_odds)
-        yield batched_joint, {**own, "batch": params.batch, "failure": failure}
+        yield batched_joint, {**own, "batch": params.batch, "failure": _failure(params)}
 
 
 @promises_of(HiddenGLMLocal)

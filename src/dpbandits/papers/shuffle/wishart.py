@@ -8,8 +8,8 @@ decisions are as private, by the billboard lemma, see ``joint``.
 **Several models.**  All blocks cross the wall at once, with noise of their own, and a person's
 record leaves one block and enters another, or stays: see *Several sums at once* there.
 
-**Post-processing** is that of ``regression``, with bounds on the norms of N and n - N theta for
-Wishart noise (``confidence``); a release holds as many nodes as its number has binary ones, m at
+**Post-processing** is that of ``hidden.model``, with bounds on the norms of N and n - N theta for
+Wishart noise (``wishart_norm``); a release holds as many nodes as its number has binary ones, m at
 most.
 
 **As published** noise is not centred, and a release has that of m nodes: N - c I has its
@@ -27,23 +27,23 @@ from typing import Any, ClassVar, Unpack
 from ...algorithms.bases.counter_choice import MOST_ROUNDS
 from ...algorithms.bases.errata import JOINT
 from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions
-from ...algorithms.hidden.model import OPTIMISTIC
+from ...algorithms.hidden.model import OPTIMISTIC, Params
 from ...algorithms.hidden.policy import (
     REPAIR,
-    AsPublished,
     HiddenOptions,
     HiddenPolicy,
     asks_for_published,
     refuse_unpublished,
+    refuse_weight,
 )
-from ...algorithms.hidden.state import Params
-from ...algorithms.maths.confidence import wishart_image_norm, wishart_norm
+from ...algorithms.maths.confidence import gaussian_norm
 from ...errors import ArgumentError
 from ...policies import Card, register
 from ...privacy.budgets import ApproxDP
 from ...privacy.continual import Counter, Independent, WishartTree
 from ...privacy.wishart import WishartNoise
 from ...validation import choice, integer, real
+from .published import AsPublished
 
 
 class WishartOptions(LinearOptions, HiddenOptions, total=False):
@@ -59,14 +59,10 @@ class WishartLinUCBJDP(HiddenPolicy):
     as long as a record, in every node of a binary tree.
 
     Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
+        n_arms, dimension, horizon, models: as in ``HiddenLinear``.
         budget: ``ApproxDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds.
         batch: rounds between two releases.
-        reward_weight: w, how much more of the precision falls on sums of x r than on those of
-            x x^T.
-        models: as in ``LinUCB``.
+        reward_weight: w, as in ``HiddenLinear``.
         **options: see ``WishartOptions``.  With ``calibration="paper"`` k, shift and radius
             are the published ones, and the guarantee says what really holds.  No exact sampler of
             this noise is known: ``noise="secure"`` is refused.
@@ -120,11 +116,7 @@ class WishartLinUCBJDP(HiddenPolicy):
             own["models"] = models
         if asks_for_published(options, budget):
             refuse_unpublished(options)
-            if reward_weight != 1.0:
-                raise ArgumentError(
-                    f"reward_weight must be 1 with calibration='paper', got {reward_weight!r}",
-                    "reward_weight",
-                )
+            refuse_weight("reward_weight", reward_weight)
             published: Any = AsPublished(self._kept)
             self.card = replace(self.card, noise=(published,))
         if options.get("noise") == "secure":
@@ -230,3 +222,48 @@ class WishartLinUCBJDP(HiddenPolicy):
             largest=2.0,
             log_odds=2.0 * math.log(2.0 / failure),
         )
+
+
+def wishart_norm(dimension: int, freedom: float, releases: int, probability: float) -> float:
+    """What the operator norms of ``releases`` matrices W - K I, W ~ Wishart(I, K) and K at most
+    ``freedom``, however dependent, stay below with probability 1 - ``probability``.
+
+    W = G^T G with G normal of K rows, whose singular values are within sqrt(K) +- (sqrt(d) + t)
+    with probability 1 - 2 exp(-t^2 / 2) (Davidson & Szarek 2001, Theorem II.13); their squares are
+    at most 2 sqrt(K) (sqrt(d) + t) + (sqrt(d) + t)^2 from K.
+    """
+    if freedom == 0.0:
+        return 0.0
+    reach = math.sqrt(dimension) + math.sqrt(2.0 * math.log(2.0 * releases / probability))
+    return 2.0 * math.sqrt(freedom) * reach + reach * reach
+
+
+def wishart_image_norm(
+    dimension: int,
+    freedom: float,
+    releases: int,
+    probability: float,
+    along: float,
+    last: float,
+) -> float:
+    """What |n - N theta| stays below in the same sense, where n is ``last`` times the last column
+    of W - K I, of side d + 1, without its end, and N the rest.
+
+    Args:
+        dimension: d.
+        freedom: a bound on K.
+        releases: how many such vectors.
+        probability: of failure.
+        along: a bound on |theta|.
+        last: what the last column is multiplied with.
+
+    It is what (W - K I) u has in the first d coordinates, u = (-theta, last).  In the direction of
+    u, W u / |u| is a chi2(K) variable q, and across sqrt(q) times d independent normal ones.  With
+    probability 1 - 2 e^-t q is above K - 2 sqrt(K t) and below K + 2 sqrt(K t) + 2 t <= (sqrt(K) +
+    sqrt(2 t))^2 (Laurent & Massart 2000, Lemma 1).
+    """
+    if freedom == 0.0:
+        return 0.0
+    t, root = math.log(4.0 * releases / probability), math.sqrt(freedom)
+    across = (root + math.sqrt(2.0 * t)) * gaussian_norm(dimension, 1.0, releases, probability / 2)
+    return along * 2.0 * (root * math.sqrt(t) + t) + math.hypot(along, last) * across

@@ -1,15 +1,18 @@
-"""What Chowdhury & Zhou (2022) publish about batches and budgets, whatever it really keeps."""
+"""What Chowdhury & Zhou (2022) publish of batches, noise and budgets, whatever it really keeps."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from ..errors import ArgumentError
-from ..privacy import ApproxDP
-from ..validation import choice, flag, integer
+from ...errors import ArgumentError
+from ...privacy import ApproxDP
+from ...privacy.channels import Certified
+from ...shuffle.protocols import LEVELS
+from ...validation import choice, flag, integer
 
-LEVELS = ("shuffle", "local")
+_NOTHING = 1e-6  # the multiplier of Gaussian noise that hides nothing
 
 
 def published_batch(
@@ -55,8 +58,11 @@ def published_batch(
             "level",
         )
     if budget is None:
-        return _of_people(rounds ** (2 / 3 if returning else 3 / 5), rounds)
-    epsilon, delta = _checked(budget)
+        size = rounds ** (2 / 3 if returning else 3 / 5)
+        return min(max(1, round(size)), rounds)
+    if not isinstance(budget, ApproxDP):
+        raise ArgumentError(f"budget must be ApproxDP or None, got {budget!r}", "budget")
+    epsilon, delta = budget.epsilon, budget.delta
     dimensions = math.log(d * d / delta)
     if returning:
         log = math.log(rounds * (d * d if bits else 1) / delta)
@@ -68,21 +74,38 @@ def published_batch(
         amplified = math.log(rounds / delta) * math.log(2.0 / delta)
         logs = dimensions**0.4 if bits else amplified**0.2
         size = d**-0.2 * epsilon**-0.4 * rounds**0.6 * logs
-    return _of_people(size, rounds)
+    return min(max(1, round(size)), rounds)
 
 
-def _checked(budget: Any) -> tuple[float, float]:
+def for_bits(budget: ApproxDP, batch: int, features: int, batches: int, level: str) -> Any:
+    """See ``BitSum.published``."""
+    if not (isinstance(budget, ApproxDP) and budget.epsilon <= 15 and budget.delta < 0.5):
+        raise ArgumentError(
+            f"budget must be ApproxDP with epsilon <= 15 and delta < 1/2, got {budget!r}"
+        )
+    budget = divided_budget(budget, batches)
+    hiding = 1 if choice("level", level, LEVELS) == "local" else batch
+    levels = math.ceil(max(2.0 * math.sqrt(hiding), features, 4))
+    log = math.log(4.0 * (features**2 + 1) / budget.delta)
+    noise = math.ceil(24e4 * (levels * log / budget.epsilon) ** 2 / hiding)
+    return {"levels": levels, "noise": noise, **_shape(batch, features)}
+
+
+def for_reports(budget: ApproxDP, batch: int, features: int, batches: int, level: str) -> Any:
+    """See ``GaussianReports.published``."""
     if not isinstance(budget, ApproxDP):
-        raise ArgumentError(f"budget must be ApproxDP or None, got {budget!r}", "budget")
-    return budget.epsilon, budget.delta
+        raise ArgumentError(f"budget must be ApproxDP, got {budget!r}")
+    budget = divided_budget(budget, batches)
+    logs = math.log(2.5 * batch / budget.delta) * math.log(2.0 / budget.delta) / batch
+    if choice("level", level, LEVELS) == "local":
+        logs = math.log(2.5 / budget.delta)
+    std = 4.0 * math.sqrt(2.0 * logs) / budget.epsilon
+    levels = math.ceil(1000.0 / std)
+    return {"levels": levels, "noise": math.ceil(std * levels), **_shape(batch, features)}
 
 
-def _of_people(size: float, people: int) -> int:
-    return min(max(1, round(size)), people)
-
-
-def regression_shape(batch: int, features: int) -> dict[str, Any]:
-    """For ``Protocol``, the shape of x y with the upper triangle of x x', for norms at most 1."""
+def _shape(batch: int, features: int) -> dict[str, Any]:
+    """Of x y with the upper triangle of x x', for norms at most 1."""
     d = integer("features", features, 1)
     size, bound = d + d * (d + 1) // 2, math.sqrt(2.0)
     norms = {"bound": bound, "largest": 1.0, "sensitivity": math.sqrt(4.5)}
@@ -90,8 +113,28 @@ def regression_shape(batch: int, features: int) -> dict[str, Any]:
 
 
 def divided_budget(budget: ApproxDP, batches: int) -> ApproxDP:
-    """What each of so many batches may spend (Theorem E.2)."""
+    """What each of so many batches may spend by advanced composition (Theorem E.2)."""
     if integer("batches", batches, 1) == 1:
         return budget
     epsilon = budget.epsilon / (2.0 * math.sqrt(2.0 * batches * math.log(2.0 / budget.delta)))
     return ApproxDP(epsilon, budget.delta / (2.0 * batches))
+
+
+class AsPublished:
+    """In the place of a channel: noise that was not calibrated for the budget, and keeps its
+    epsilon with another delta.
+
+    Args:
+        delta_at: that delta; it may be computed after the policy has been configured.
+    """
+
+    name, takes = Certified.name, Certified.takes
+
+    def __init__(self, delta_at: Callable[[ApproxDP], float]) -> None:
+        self._delta_at = delta_at
+
+    def calibrated(self, budget: ApproxDP, **_: Any) -> Certified:
+        delta = self._delta_at(budget)
+        if delta >= 0.999:
+            return Certified(_NOTHING)
+        return Certified(1.0 / ApproxDP(budget.epsilon, max(delta, 1e-300)).mu)
