@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ..report.record import StudyRecord
     from ..studies import Study
     from ..studies.cells import Cell
-    from ..studies.plans import Size
 
 _KEPT = (
     "Interrupted: what is finished has been kept beside the output, and the same command continues."
@@ -258,16 +257,16 @@ def reproduce(
 
     What is finished survives an interrupt: the same command continues.
     """
-    from ..studies.plans import Size
-
     with clear_errors(_KEPT):
         announce_compilation()
         typer.echo("Preparing the experiments.", err=True)
-        size = Size(quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data)
+        size = papers("plans").Size(
+            quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data
+        )
         _reproduce(paper, size, output or _dated(paper), jobs, force)
 
 
-def _reproduce(paper: str, size: Size, target: Path, jobs: int, force: bool) -> None:
+def _reproduce(paper: str, size: Any, target: Path, jobs: int, force: bool) -> None:
     reproduction = papers("reproduce")
     plan = reproduction.PAPERS[paper](size)
     heading, again = f"{plan.title}: {len(plan.cells)} simulations.", partial(_planned, paper, size)
@@ -289,7 +288,7 @@ def _run(study: Study, file: Path, target: Path, jobs: int, force: bool) -> None
     typer.echo(f"Report: {target / 'report.html'}")
 
 
-def _planned(paper: str, size: Size) -> Sequence[Cell]:
+def _planned(paper: str, size: Any) -> Sequence[Cell]:
     return papers("reproduce").PAPERS[paper](size).cells
 
 

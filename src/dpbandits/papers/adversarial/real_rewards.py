@@ -13,8 +13,7 @@ from ...policies import Policy
 from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve, mean, measured, ratio
-from ...studies.cells import Results
-from ...studies.plans import Findings, Size, cells_of, spoken
+from ..plans import Findings, Results, Size, cells_of, spoken
 from .section import EVERY, Section, runs_of
 from .worst_case import LEARNERS, Setting
 

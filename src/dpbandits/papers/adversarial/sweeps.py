@@ -9,8 +9,7 @@ import numpy as np
 
 from ...report.claims import Claim, Expectation
 from ...report.intervals import measured
-from ...studies.cells import Results
-from ...studies.plans import spoken
+from ..plans import Results, spoken
 from .section import SLACK
 from .worst_case import Probe, S, log_weights
 

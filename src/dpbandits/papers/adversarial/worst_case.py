@@ -21,7 +21,8 @@ from ...privacy import PureDP
 from ...report.estimates import Estimate
 from ...report.exhibits import Series
 from ...report.intervals import Ratio, Statistic, curve, largest, ratios
-from ...studies.cells import Cell, Results
+from ...studies.cells import Cell
+from ..plans import Results
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from ...report.claims import Claim, Expectation
 from ...report.intervals import largest, measured, price, ratio, ratios, steps
-from ...studies.cells import Results
-from ...studies.plans import spoken
+from ..plans import Results, spoken
 from .settings import HONEST, PAPER, PUBLISHED, Setting, policy_key
 
 SMALL = (

@@ -12,8 +12,7 @@ from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import curve, largest, mean, measured, ratio, ratios, steps
-from ...studies.cells import Results
-from ...studies.plans import spoken
+from ..plans import Results, spoken
 from .comparisons import CLAIMED, DELTA, EPSILON, EQUAL, PAPER, PUBLISHED, SCALES, Comparison, World
 
 RISE = 0.01

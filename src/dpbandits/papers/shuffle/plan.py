@@ -35,9 +35,8 @@ from ...privacy import ApproxDP
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.intervals import measured, ratio
-from ...studies.cells import Results
-from ...studies.plans import Findings, Plan, Size, cells_of, recorded, spoken
 from ..curves import figure
+from ..plans import Findings, Plan, Results, Size, cells_of, recorded, spoken
 
 PAPER = "Chowdhury & Zhou (2022)"
 ARMS, BATCH, DELTA = 100, 20, 0.1

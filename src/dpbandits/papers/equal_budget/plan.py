@@ -21,8 +21,8 @@ from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series, Table, slug
 from ...report.intervals import largest_of, ratio, share
-from ..cells import Cell, Results
-from ..plans import Findings, Plan, Size, recorded, spoken
+from ...studies.cells import Cell
+from ..plans import Findings, Plan, Results, Size, recorded, spoken
 from .panel import (
     TRIAL,
     Contest,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,12 @@ from ..environments import ArmsEnvironment, ContextEnvironment
 from ..plotting.numbers import abbreviated
 from ..policies import Policy
 from ..report.claims import Claim
+from ..report.estimates import Estimate
 from ..report.exhibits import Exhibit, Table
-from .cells import Cell, Results
+from ..report.intervals import measured, ratio
+from ..simulation import Result
+from ..simulation.uniform import regret_at_random
+from ..studies.cells import Cell
 
 INSTANCES = 20  # of a setting, at most
 
@@ -73,6 +78,60 @@ def cells_of(
         for name, policy in policies.items()
         for seed, world in worlds
     ]
+
+
+class Results:
+    """What claims are made of: the results of simulated cells by their keys.
+
+    Instances of a setting stand side by side; a setting without random instances is one instance.
+    """
+
+    def __init__(self, cells: Sequence[Cell], results: Sequence[Any]) -> None:
+        self._results: dict[str, list[Result]] = {}
+        self._cells: dict[str, list[Cell]] = {}
+        self._at_random: dict[tuple[str, int, int, int], np.ndarray] = {}
+        for cell, result in zip(cells, results, strict=True):
+            self._results.setdefault(cell.key, []).append(result)
+            self._cells.setdefault(cell.key, []).append(cell)
+
+    def final(self, key: str, column: str = "regret") -> np.ndarray:
+        """Regret at the horizon, or another column of the runs, shape (instances, runs)."""
+        return np.array([one.runs.sort_values("run")[column] for one in self._results[key]])
+
+    def at_random(self, key: str, runs: int | None = None) -> np.ndarray:
+        """Regret at the horizon of choosing at random instead, shape (instances, runs); of the
+        first ``runs`` runs only, which without contexts say it all.
+        """
+        return np.array([self._random(cell, runs or cell.runs) for cell in self._cells[key]])
+
+    def _random(self, cell: Cell, runs: int) -> np.ndarray:
+        assert isinstance(cell.environment, ArmsEnvironment | ContextEnvironment)
+        assert cell.horizon is not None
+        same = (repr(cell.environment), cell.horizon, runs, cell.seed)
+        if same not in self._at_random:
+            self._at_random[same] = regret_at_random(
+                cell.environment, cell.horizon, runs=runs, seed=cell.seed
+            )
+        return self._at_random[same]
+
+    def over_random(self, key: str) -> Estimate:
+        """Final regret over that of choosing at random, by which ``Claim`` sees whether learning
+        has begun.
+        """
+        return measured([self.final(key), self.at_random(key)], ratio)
+
+    def curves(self, key: str, column: str = "regret") -> np.ndarray:
+        """Regret, or another column, at the recorded rounds, shape (instances, runs, rounds)."""
+        return np.array(
+            [
+                one.frame.pivot(index="run", columns="round", values=column)
+                for one in self._results[key]
+            ]
+        )
+
+    def rounds(self, key: str) -> np.ndarray:
+        """The recorded rounds."""
+        return np.sort(self._results[key][0].frame["round"].unique())
 
 
 @dataclass(frozen=True)
