@@ -287,9 +287,9 @@ def test_budgets_are_rounded_down() -> None:
 
 
 def test_the_papers_are_known_to_the_command() -> None:
-    from dpbandits.cli.commands import Paper
+    from dpbandits.cli import commands
 
-    assert set(PAPERS) == set(Paper)
+    assert set(PAPERS) == set(commands.PAPERS)
 
 
 @pytest.mark.long
