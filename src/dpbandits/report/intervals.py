@@ -101,13 +101,13 @@ def largest_of(questions: Sequence[Sequence[np.ndarray]], statistic: Statistic) 
     return Estimate(*map(float, ends.max(axis=0)))
 
 
-def share(hits: int, trials: int) -> Estimate:
+def share(hits: int, trials: int, confidence: float = VERDICT_CONFIDENCE) -> Estimate:
     """A share with the exact interval of Clopper & Pearson.
 
     >>> share(0, 1000).high < 0.01
     True
     """
-    found = binomtest(hits, trials).proportion_ci(VERDICT_CONFIDENCE, method="exact")
+    found = binomtest(hits, trials).proportion_ci(confidence, method="exact")
     return Estimate(hits / trials, float(found.low), float(found.high))
 
 
@@ -155,27 +155,14 @@ def mean(means: np.ndarray) -> np.ndarray:
     return means[..., 0]
 
 
-def _price(means: np.ndarray) -> np.ndarray:
-    return (means[..., 0] - means[..., 1]) / means[..., 1]
-
-
-def _ratio(means: np.ndarray) -> np.ndarray:
-    return means[..., 0] / means[..., 1]
-
-
-def _ratios(means: np.ndarray) -> np.ndarray:
-    first, second = np.split(means, 2, axis=-1)
-    return first / second
-
-
 # The price of privacy: private minus open over open, from means (private, open).
-price = Ratio(_price, less=1.0)
+price = Ratio(lambda means: (means[..., 0] - means[..., 1]) / means[..., 1], less=1.0)
 
 # The first mean over the second.
-ratio = Ratio(_ratio)
+ratio = Ratio(lambda means: means[..., 0] / means[..., 1])
 
 # The ratios of pairs, shape (..., pairs), from means (first of all pairs, then second of all).
-ratios = Ratio(_ratios)
+ratios = Ratio(lambda means: np.divide(*np.split(means, 2, axis=-1)))
 
 
 def steps(means: np.ndarray) -> np.ndarray:
