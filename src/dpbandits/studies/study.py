@@ -46,14 +46,15 @@ from ..policies import DecisionProblem, Policy, find
 from ..privacy import Budget
 from ..privacy.budgets import examples
 from ..simulation.parallel import shared_name
-from .building import Problems, build
 from .cautions import cautions
 from .schema import (
     Budgets,
     Horizon,
     PolicyEntry,
+    Problems,
     StudyForm,
     WorldEntry,
+    build,
     form_problems,
     without_name,
 )
