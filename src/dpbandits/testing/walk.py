@@ -268,11 +268,6 @@ def releases(policy: Policy) -> int:
     return policy.ledger.releases
 
 
-def draws(policy: Policy) -> int:
-    """How many noise variables were drawn."""
-    return policy.ledger.draws
-
-
 def spans(policy: Policy) -> list[list[int]]:
     """What the lines of the ledger cover."""
     ledger = policy.session.state.wall.ledger
