@@ -96,9 +96,7 @@ def items(sentences: Iterable[str]) -> Html:
 
 
 def picture(wide: bytes, narrow: bytes, alt: str, *, half: bool = False) -> Html:
-    """An SVG with another one for phones, and for paper where it takes ``half`` the width, both
-    within the page.
-    """
+    """An SVG within the page, with a narrow one for phones, and for paper on ``half`` the width."""
     media = f"screen and (max-width: 640px){', print' if half else ''}"
     phone = {"media": media, "srcset": _data(narrow)}
     image = f"<img{_written({'src': _data(wide), 'alt': alt})}>"

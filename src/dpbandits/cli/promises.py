@@ -1,6 +1,4 @@
-"""The commands ``dpbandits explain``, ``card`` and ``inspect``: what a policy promises, and what a
-saved one has spent.
-"""
+"""The commands ``dpbandits explain``, ``card`` and ``inspect``: what a policy promises."""
 
 from __future__ import annotations
 

@@ -82,9 +82,7 @@ def _policy(name: str) -> str:
 
 
 def play(policy: Policy, rounds: int = 1) -> None:
-    """Answer so many pulls, and further ones until there is a release; with ``patience`` a pull
-    late.
-    """
+    """Answer so many pulls, and go on until there is a release; with ``patience`` a pull late."""
     contexts, waiting = _contexts(policy), []
     for played in range(_MOST_ROUNDS):
         if played >= rounds and policy.ledger.releases:

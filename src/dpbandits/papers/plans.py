@@ -115,9 +115,7 @@ class Results:
         return self._at_random[same]
 
     def over_random(self, key: str) -> Estimate:
-        """Final regret over that of choosing at random, by which ``Claim`` sees whether learning
-        has begun.
-        """
+        """Final regret over that at random, by which ``Claim`` sees whether learning has begun."""
         return measured([self.final(key), self.at_random(key)], ratio)
 
     def curves(self, key: str, column: str = "regret") -> np.ndarray:

@@ -156,9 +156,7 @@ def _by_budget(
     label: str,
     yscale: str,
 ) -> Figure:
-    """A mean against the budget; one panel per privacy notion, because their numbers cannot be
-    compared.
-    """
+    """A mean against the budget; one panel per notion, because their numbers do not compare."""
     groups = by_notion(table["budget_label"])
     figure, (axes,) = grouped_panels([len(groups)], width, height=3.2)
     for ax, labels in zip(axes, groups, strict=True):
@@ -204,9 +202,7 @@ def _budget_panel(
 def arm_shares(
     summary: EnvironmentSummary, styles: Mapping[str, PlotStyle], width: float = WIDE
 ) -> Figure:
-    """Which share of the people each arm got, per policy and budget, beside the reference
-    allocation.
-    """
+    """Which share of the people each arm got, beside the reference allocation."""
     names, shares, reference = _merged_arms(summary)
     above = summary.reference.name if summary.reference else None
     chart = _row_chart(summary.table, styles, width, above=above)
@@ -238,9 +234,7 @@ def _stacked_bar(ax: Axes, y: float, shares: np.ndarray, least: float) -> None:
 def people_helped(
     summary: EnvironmentSummary, styles: Mapping[str, PlotStyle], width: float = WIDE
 ) -> Figure:
-    """Expected successes per 1,000 people, more or fewer than under the baseline's allocation, with
-    intervals.
-    """
+    """Expected successes per 1,000 people, more or fewer than the baseline's, with intervals."""
     assert summary.baseline is not None
     assert summary.means is not None
     name, baseline = summary.baseline

@@ -463,9 +463,7 @@ class _Page:
         *,
         half: bool = False,
     ) -> Html:
-        """A figure under its heading in the page, on paper on ``half`` its width, and, as it is at
-        a desk, in files.
-        """
+        """A figure under its heading in the page, on paper on ``half`` its width, and in files."""
         prefix = (
             ""
             if index is None or len(self.summaries) == 1

@@ -52,9 +52,7 @@ class _Form(BaseModel):
 
 
 class Budgets(_Form):
-    """The budgets to try: a list of each notion under its key, and whether the same policies also
-    run without privacy.
-    """
+    """The budgets to try by notion, and whether the same policies also run without privacy."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, arbitrary_types_allowed=True)
     __pydantic_extra__: dict[str, Annotated[list[_Listed], BeforeValidator(_each)]]

@@ -239,9 +239,7 @@ def _parse(
 
 
 def _valid(form: Any, data: Any) -> Any:
-    """``data`` in the given form; None where it does not fit, which has been reported with the
-    whole file.
-    """
+    """``data`` in the given form; None where it does not fit, which the whole file has reported."""
     try:
         return TypeAdapter(form).validate_python(data, strict=True)
     except ValidationError:

@@ -216,9 +216,7 @@ def _delayed(place: str, world: Any, given: dict[str, Any], problems: Problems) 
 
 
 def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
-    """What may stand behind ``kind``: classes, other ways of making them, and readers of data
-    relative to the folder.
-    """
+    """What may stand behind ``kind``: classes, other ways of making them, and readers of data."""
     adversarial, data = papers("adversarial"), _Data(folder)
     public = {name: getattr(environments, name) for name in environments.__all__}
     bases = (ArmsEnvironment, ContextEnvironment, LoggedTrial)

@@ -199,9 +199,7 @@ def _weakest(own: Mapping[str, np.ndarray]) -> str:
 
 
 def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
-    """That no policy has much less regret than the default on any instance, but for those who pay
-    for it with lost runs.
-    """
+    """That nobody has much less regret than the default, but for those who pay with lost runs."""
     title = contest.champion.title
     own = regrets[title]
     keeping = who_keeps_tails(regrets, _yardstick(contest))
@@ -343,9 +341,7 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
 
 
 def _yardstick(contest: Contest) -> str | None:
-    """Whose median run says what a lost one is; None where rewards follow no law, where promises
-    are about means.
-    """
+    """Whose median run says what a lost one is; None where promises are about means."""
     return contest.champion.title if contest.default.rewards == "law" else None
 
 
