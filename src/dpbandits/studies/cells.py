@@ -83,11 +83,6 @@ class Cell:
             return replay(self.policy, self.environment, **common)
         return simulate(self.policy, self.environment, record=list(self.record), **common)
 
-    def load(self, path: Path) -> Result | ReplayResult:
-        """What ``compute`` returned and someone saved."""
-        kind = ReplayResult if isinstance(self.environment, LoggedTrial) else Result
-        return kind.load(path)
-
 
 def compute(
     cells: Sequence[Cell],
@@ -123,8 +118,9 @@ def _result_of(
     if folder is None:
         return cell.compute(n_jobs, progress)
     path = folder / f"{cell.digest}.parquet"
+    kind = ReplayResult if isinstance(cell.environment, LoggedTrial) else Result
     with contextlib.suppress(FileNotFoundError, StateFileError):
-        return cell.load(path)
+        return kind.load(path)
     result = cell.compute(n_jobs, progress)
     folder.mkdir(exist_ok=True)  # where locks are unknown, another process may have removed it
     result.save(path)
