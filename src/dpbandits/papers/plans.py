@@ -1,4 +1,4 @@
-"""What the study of a paper consists of."""
+"""What the study of a paper consists of, and the numbers by which its claims are decided."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy as np
 from ..environments import ArmsEnvironment, ContextEnvironment
 from ..plotting.numbers import abbreviated
 from ..policies import Policy
-from ..report.claims import Claim
+from ..report.claims import VERDICT_CONFIDENCE, Claim
 from ..report.estimates import Estimate
 from ..report.exhibits import Exhibit, Table
-from ..report.intervals import measured, ratio
+from ..report.intervals import Ratio, Statistic, curve, ratio
 from ..simulation import Result
 from ..simulation.uniform import regret_at_random
 from ..studies.cells import Cell
@@ -188,3 +188,70 @@ def recorded(horizon: int, points: int = 120) -> tuple[int, ...]:
     """Log-spaced rounds that end with the horizon and hold its hundredth part."""
     spaced = np.unique(np.geomspace(1, horizon, points).round().astype(int))
     return tuple(sorted({*map(int, spaced), horizon, max(1, horizon // 100)}))
+
+
+# Numbers by which claims are decided -------------------------------------------------------------
+
+
+def measured(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
+    """A function of means with the interval by which claims are decided; none where there is one
+    run only.
+
+    Args:
+        columns: one array of shape (instances, runs) per mean.
+        statistic: from means of shape (..., columns) to values of shape (...).
+
+    Raises:
+        ArgumentError: the columns have different shapes.
+
+    >>> measured([np.array([[1.0, 3.0]]), np.array([[1.0, 3.0]])], lambda m: m[..., 0] / m[..., 1])
+    Estimate(mean=1.0, low=1.0, high=1.0)
+    """
+    return Estimate(*map(float, curve(columns, statistic, VERDICT_CONFIDENCE)))
+
+
+def largest(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
+    """The largest of several numbers, with an interval for the largest true one.
+
+    The largest of noisy numbers is too large.  So each number has an interval of its own, with the
+    confidence that all of them hold together (Bonferroni): the largest true one lies between the
+    largest of their lower and of their upper ends.
+
+    Args:
+        columns: one array of shape (instances, runs) per mean.
+        statistic: from means of shape (..., columns) to values of shape (..., n).
+
+    >>> largest([np.array([[1.0, 1.0]]), np.array([[3.0, 3.0]])], lambda means: means)
+    Estimate(mean=3.0, low=3.0, high=3.0)
+    """
+    count = statistic(np.stack([column.mean() for column in columns])).size
+    ends = curve(columns, statistic, 1.0 - (1.0 - VERDICT_CONFIDENCE) / count)
+    return Estimate(*(float(end.max()) for end in ends))
+
+
+def largest_of(questions: Sequence[Sequence[np.ndarray]], statistic: Statistic) -> Estimate:
+    """As ``largest``, of numbers that come from columns of their own, such as those of different
+    settings.
+
+    Args:
+        questions: the columns of each number.
+        statistic: from means of shape (..., columns) to values of shape (...).
+
+    >>> one, two = np.array([[1.0, 1.0]]), np.array([[2.0, 2.0]])
+    >>> largest_of([[one, two], [two, one]], ratio)
+    Estimate(mean=2.0, low=2.0, high=2.0)
+    """
+    confidence = 1.0 - (1.0 - VERDICT_CONFIDENCE) / len(questions)
+    ends = np.array([curve(columns, statistic, confidence) for columns in questions])
+    return Estimate(*map(float, ends.max(axis=0)))
+
+
+# The ratios of pairs, shape (..., pairs), from means (first of all pairs, then second of all).
+ratios = Ratio(lambda means: np.divide(*np.split(means, 2, axis=-1)))
+
+
+def steps(means: np.ndarray) -> np.ndarray:
+    """The rises from one mean to the next, in units of the last, from means (from strict to loose,
+    then open).
+    """
+    return np.diff(means[..., :-1], axis=-1) / means[..., -1:]

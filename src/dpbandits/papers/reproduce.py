@@ -49,10 +49,7 @@ def reproduce(
     Args:
         plan: see ``PAPERS``.
         size: from which the plan was made.
-        beside: the output to be; see ``studies.cells.kept``, within which this has to be called
-            then.  None keeps nothing.
-        n_jobs: threads; -1 for one per core.  The numbers are the same for any.
-        progress: called with (stage, runs done, runs in all).
+        beside, n_jobs, progress: as ``run_study`` takes them.
 
     Returns:
         What a report is written from.

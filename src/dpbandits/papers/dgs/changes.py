@@ -12,7 +12,8 @@ from ...privacy import PureDP
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import mean, measured, ratio
+from ...report.intervals import mean, ratio
+from ..plans import measured
 from .comparisons import EPSILON, PAPER, PUBLISHED, SCALES, World, arms_of, draws, tabulated
 
 CHANGE_HORIZON = 500  # of the synthetic part

@@ -11,8 +11,8 @@ from ...privacy import ZCDP
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import curve, largest, mean, measured, ratio, ratios, steps
-from ..plans import Results, spoken
+from ...report.intervals import curve, mean, ratio
+from ..plans import Results, largest, measured, ratios, spoken, steps
 from .comparisons import CLAIMED, DELTA, EPSILON, EQUAL, PAPER, PUBLISHED, SCALES, Comparison, World
 
 RISE = 0.01

@@ -20,9 +20,9 @@ from ...privacy import Budget
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series, Table, slug
-from ...report.intervals import largest_of, ratio, share
+from ...report.intervals import ratio, share
 from ...studies.cells import Cell
-from ..plans import Findings, Plan, Results, Size, recorded, spoken
+from ..plans import Findings, Plan, Results, Size, largest_of, recorded, spoken
 from .panel import (
     TRIAL,
     Contest,
