@@ -96,9 +96,7 @@ def items(sentences: Iterable[str]) -> Html:
 
 
 def picture(wide: bytes, narrow: bytes, alt: str, *, half: bool = False) -> Html:
-    """An SVG with another one for phones, and for paper where it takes ``half`` the width, both
-    within the page.
-    """
+    """An SVG within the page, with a narrow one for phones, and for paper on ``half`` the width."""
     media = f"screen and (max-width: 640px){', print' if half else ''}"
     phone = {"media": media, "srcset": _data(narrow)}
     image = f"<img{_written({'src': _data(wide), 'alt': alt})}>"
@@ -117,32 +115,18 @@ def table(
     kinds = ["", "budget"] + ["n"] * (len(heads) - 2)
     for column in words:
         kinds[0], kinds[column] = "budget", "words"
-    head = tag(
-        "tr",
-        *(
-            tag("th", name, scope="col", class_=kind)
-            for name, kind in zip(heads, kinds, strict=True)
-        ),
-    )
+    names = zip(heads, kinds, strict=True)
+    head = tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in names))
     body = []
     for first, rows in groups:
-        for i, row in enumerate(rows):
-            cells = [
-                tag("td", cell, class_=kind) for cell, kind in zip(row, kinds[1:], strict=True)
-            ]
-            lead = (
-                [tag("th", first, scope="rowgroup", class_=kinds[0], rowspan=str(len(rows)))]
-                if i == 0
-                else []
-            )
-            body.append(tag("tr", *lead, *cells, class_="" if i else "first"))
-    return tag(
-        "table",
-        tag("caption", caption),
-        tag("thead", head),
-        tag("tbody", *body),
-        style=f"--columns: {_columns(len(heads) - 1)}",
-    )
+        lead = [tag("th", first, scope="rowgroup", class_=kinds[0], rowspan=str(len(rows)))]
+        for row in rows:
+            pairs = zip(row, kinds[1:], strict=True)
+            cells = [tag("td", cell, class_=kind) for cell, kind in pairs]
+            body.append(tag("tr", *lead, *cells, class_="first" if lead else ""))
+            lead = []
+    parts = [tag("caption", caption), tag("thead", head), tag("tbody", *body)]
+    return tag("table", *parts, style=f"--columns: {_columns(len(heads) - 1)}")
 
 
 def _columns(cells: int) -> int:

@@ -18,7 +18,7 @@ from dpbandits.kernel import plain
 from dpbandits.privacy import Certified, LaplaceVector, accounting
 from dpbandits.privacy.ledger import HEAD, SPAN, Ledger
 from dpbandits.testing.living import budget_is_spent_once, draws_belong_to_releases
-from dpbandits.testing.walk import ROUNDS, draws, play, pull, releases, snapshot, spans
+from dpbandits.testing.walk import ROUNDS, play, pull, releases, snapshot, spans
 
 REWARDS = np.random.default_rng(8).random(ROUNDS)
 
@@ -48,7 +48,7 @@ def test_without_a_budget_the_ledger_says_that_everything_left(case: Case):
     play(policy, reward, until=2)
     assert policy.ledger.spent() is None
     assert policy.ledger.total() == math.inf
-    assert draws(policy) == 0
+    assert policy.ledger.draws == 0
     assert policy.session.state.noise_rng is None
     assert all(span[SPAN.family] == 0 for span in spans(policy))
 

@@ -37,12 +37,12 @@ from dpbandits.papers.adversarial.late_switch import conditions, late_switch
 from dpbandits.papers.adversarial.plan import bound, leaked
 from dpbandits.papers.adversarial.section import Section
 from dpbandits.papers.adversarial.theory import late_notice
+from dpbandits.papers.plans import Plan, Results, Size
 from dpbandits.papers.reproduce import reproduce
 from dpbandits.report.claims import FAILS, HOLDS, TIE, Claim
 from dpbandits.report.record import StudyRecord
 from dpbandits.report.summaries import environment_summaries
-from dpbandits.studies.cells import Cell, Results, kept
-from dpbandits.studies.plans import Plan, Size
+from dpbandits.studies.cells import Cell, kept
 
 pytestmark = pytest.mark.xdist_group("a small study of adversarial bandits")  # made once
 TINY = Size(quick=True, runs=2, horizon=400, seed=2)

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 
 from dpbandits.environments import PoolContexts, Recommendations
+from dpbandits.papers import plans
 from dpbandits.papers.concentrated import plan as concentrated
 from dpbandits.papers.dgs import comparisons
 from dpbandits.papers.dgs import plan as dgs
 from dpbandits.papers.dgs.figures import Changes
+from dpbandits.papers.plans import Plan, Results, Size, recorded
 from dpbandits.papers.reproduce import PAPERS, reproduce
 from dpbandits.report.claims import FAILS, HOLDS, TIE, TOO_SHORT, UNDECIDED, Claim
 from dpbandits.report.estimates import Estimate
 from dpbandits.report.record import StudyRecord
 from dpbandits.simulation import Result
-from dpbandits.studies import plans
-from dpbandits.studies.cells import Results, compute, kept
-from dpbandits.studies.plans import Plan, Size, recorded
+from dpbandits.studies.cells import compute, kept
 
 pytestmark = pytest.mark.xdist_group("small studies of papers")  # which are made once
 TINY = Size(quick=True, runs=3, horizon=400, seed=2)
@@ -287,9 +287,9 @@ def test_budgets_are_rounded_down() -> None:
 
 
 def test_the_papers_are_known_to_the_command() -> None:
-    from dpbandits.cli.commands import Paper
+    from dpbandits.cli import commands
 
-    assert set(PAPERS) == set(Paper)
+    assert set(PAPERS) == set(commands.PAPERS)
 
 
 @pytest.mark.long

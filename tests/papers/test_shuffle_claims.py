@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from dpbandits.papers.plans import Size, recorded
 from dpbandits.papers.shuffle import plan as shuffle
 from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim
-from dpbandits.studies.plans import Size, recorded
 
 pytestmark = pytest.mark.xdist_group("the plan of the shuffle study")
 SIZE = Size(runs=5, horizon=400)

@@ -11,8 +11,8 @@ from test_notebook import NASTY, Balanced
 
 import dpbandits as dpb
 from dpbandits.cli import modest_audits, promises
-from dpbandits.cli.playing import play
 from dpbandits.cli.promises import write_cards
+from dpbandits.cli.warm import play
 from dpbandits.policies import registered
 from dpbandits.policies.privacy_card import spent
 from dpbandits.validation import downward, upward

@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import t as student
 
 from dpbandits.errors import ArgumentError
+from dpbandits.papers.plans import largest, measured, ratios, steps
 from dpbandits.report.claims import (
     FAILS,
     HOLDS,
@@ -25,7 +26,7 @@ from dpbandits.report.claims import (
     tally,
 )
 from dpbandits.report.estimates import Estimate
-from dpbandits.report.intervals import curve, largest, mean, measured, price, ratio, ratios, steps
+from dpbandits.report.intervals import curve, mean, price, ratio
 
 
 def claim(value: float, low: float, high: float, expected: Expectation, **options: Any) -> Claim:

@@ -13,9 +13,10 @@ from dpbandits import ZCDP, replay
 from dpbandits.environments import Bernoulli, DoctorReplay
 from dpbandits.errors import ArgumentError, StateFileError
 from dpbandits.papers.concentrated import AdaCUCB
+from dpbandits.papers.plans import Results
 from dpbandits.simulation import ReplayResult, Result
 from dpbandits.studies import cells
-from dpbandits.studies.cells import Cell, Results, compute, folder_for, kept, stages
+from dpbandits.studies.cells import Cell, compute, folder_for, kept, stages
 
 
 def cell(rho: float | None = 0.5, **changes: object) -> Cell:

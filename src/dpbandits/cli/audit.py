@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ArgumentError
+from ..policies import Policy, find
 from .first_run import announce_compilation
-from .inputs import Noise, budget_of, clear_errors, policy_class
+from .inputs import Noise, budget_of, clear_errors
 from .tables import new_console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..auditing import Audit
-    from ..policies import Policy
 
 REFUTED = 1
 FIGURES = (".png", ".svg", ".pdf")
@@ -109,7 +109,7 @@ def _policies(what: str, budget: str | None) -> Sequence[Policy]:
         if budget is not None:
             raise ArgumentError("--budget is for a policy, not for a study, which has its own")
         return load_study(what).policies
-    cls = policy_class(what)
+    cls = find(what)
     chosen: Any = budget_of(budget) if budget else next(iter(cls.example_budgets()), None)
     return [cls(**cls.example, budget=chosen, noise="simulation")]
 
@@ -123,8 +123,8 @@ def _audited(policies: Sequence[Policy], given: dict[str, Any]) -> list[Audit]:
         except ArgumentError as error:
             if len(policies) == 1:
                 raise
-            console.print(f"{policy!r}\nNot audited: {error}\n", markup=False, highlight=False)
+            console.print(f"{policy!r}\nNot audited: {error}\n")
             continue
-        console.print(f"{one}\n", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"{one}\n", soft_wrap=True)
         found.append(one)
     return found

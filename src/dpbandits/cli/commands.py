@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,10 +25,9 @@ from .estimate import estimate
 from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import clear_errors
-from .look import inspect
 from .plan import plan
-from .promises import card, explain
-from .tables import new_console, print_claims, print_results, print_tables
+from .promises import card, explain, inspect
+from .tables import new_console, new_table, print_claims, print_results, print_tables
 from .theory import theory
 from .warm import warm
 
@@ -37,23 +35,14 @@ if TYPE_CHECKING:
     from ..report.record import StudyRecord
     from ..studies import Study
     from ..studies.cells import Cell
-    from ..studies.plans import Size
 
 _KEPT = (
     "Interrupted: what is finished has been kept beside the output, and the same command continues."
 )
 
 
-class Paper(StrEnum):
-    """What ``papers.reproduce`` can run, which is imported only where it is needed."""
-
-    adversarial = "adversarial"
-    concentrated = "concentrated"
-    dgs = "dgs"
-    equal_budget = "equal-budget"
-    glm = "glm"
-    shuffle = "shuffle"
-
+# What ``papers.reproduce`` can run, which is imported only where it is needed.
+PAPERS = ("adversarial", "concentrated", "dgs", "equal-budget", "glm", "shuffle")
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -120,12 +109,8 @@ def list_policies(
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("policy", no_wrap=True)
-    for head in ("budgets", "trust", "protects", "source"):
-        table.add_column(head)
+    table = new_table("policy", "budgets", "trust", "protects", "source")
+    table.columns[0].no_wrap = True
     for row in rows:
         table.add_row(
             row["policy"] + (" *" if row["default_for"] else ""),
@@ -141,7 +126,7 @@ def list_policies(
     console.print(table)
     console.print("\n* the default for")
     for one in DEFAULTS:
-        console.print(f"  {one.setting}, {one.trust} trust: {one.call}", highlight=False)
+        console.print(f"  {one.setting}, {one.trust} trust: {one.call}")
 
 
 app.command()(explain)
@@ -206,8 +191,8 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
 
 
 def _paper(name: str) -> str:
-    if name not in set(Paper):
-        raise typer.BadParameter(f"there is no {name!r}; {close_name(name, Paper)}")
+    if name not in PAPERS:
+        raise typer.BadParameter(f"there is no {name!r}; {close_name(name, PAPERS)}")
     return name
 
 
@@ -218,7 +203,7 @@ def reproduce(
         typer.Argument(
             metavar="PAPER",
             callback=_paper,
-            help=f"Whose experiments: {', '.join(Paper)}.",
+            help=f"Whose experiments: {', '.join(PAPERS)}.",
             show_default=False,
         ),
     ],
@@ -258,16 +243,16 @@ def reproduce(
 
     What is finished survives an interrupt: the same command continues.
     """
-    from ..studies.plans import Size
-
     with clear_errors(_KEPT):
         announce_compilation()
         typer.echo("Preparing the experiments.", err=True)
-        size = Size(quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data)
+        size = papers("plans").Size(
+            quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data
+        )
         _reproduce(paper, size, output or _dated(paper), jobs, force)
 
 
-def _reproduce(paper: str, size: Size, target: Path, jobs: int, force: bool) -> None:
+def _reproduce(paper: str, size: Any, target: Path, jobs: int, force: bool) -> None:
     reproduction = papers("reproduce")
     plan = reproduction.PAPERS[paper](size)
     heading, again = f"{plan.title}: {len(plan.cells)} simulations.", partial(_planned, paper, size)
@@ -289,7 +274,7 @@ def _run(study: Study, file: Path, target: Path, jobs: int, force: bool) -> None
     typer.echo(f"Report: {target / 'report.html'}")
 
 
-def _planned(paper: str, size: Size) -> Sequence[Cell]:
+def _planned(paper: str, size: Any) -> Sequence[Cell]:
     return papers("reproduce").PAPERS[paper](size).cells
 
 
@@ -319,7 +304,7 @@ def _carried_out(
 
     started, talk = datetime.now(UTC), new_console(stderr=True)
     with kept(cells, target), result_folder(target, force=force) as folder:
-        talk.print(heading, markup=False, highlight=False)
+        talk.print(heading)
         with compiling_ahead(again, jobs), StudyProgress(talk, stages(cells)) as progress:
             record = measure(beside=target, n_jobs=jobs, progress=progress)
         talk.print("Writing the report.")
@@ -367,13 +352,13 @@ def _authors(source: str) -> str:
 
 def _size(study: Study) -> str:
     worlds = len(study.environments) + (study.log is not None)
-    counts = [(worlds, "environment"), (len(study.policies), "policy"), (study.runs, "run")]
-    words = [f"{n} {_plural(word) if n != 1 else word}" for n, word in counts]
+    counts = [
+        (worlds, "environment", "environments"),
+        (len(study.policies), "policy", "policies"),
+        (study.runs, "run", "runs"),
+    ]
+    words = [f"{n} {one if n == 1 else many}" for n, one, many in counts]
     return f"{' x '.join(words)} of {study.horizon:,} rounds"
-
-
-def _plural(word: str) -> str:
-    return "policies" if word == "policy" else f"{word}s"
 
 
 def _dated(name: str) -> Path:

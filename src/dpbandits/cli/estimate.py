@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .inputs import Decimal, Header, Noise, Separator, Thousands, budget_of, clear_errors, pair
-from .tables import new_console
+from .tables import new_console, new_table
 
 if TYPE_CHECKING:
     from ..glm import PrivateGLM
@@ -160,14 +160,9 @@ def _rows(model: PrivateGLM, names: list[str]) -> list[dict[str, Any]]:
 
 
 def _print(rows: list[dict[str, Any]], model: PrivateGLM) -> None:
-    from rich.table import Table
-
     console = new_console()
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    shown.add_column("feature")
-    for head in ("estimate", "95 % from", "to"):
-        shown.add_column(head, justify="right")
+    shown = new_table("feature", numbers=["estimate", "95 % from", "to"])
     for row in rows:
         shown.add_row(row["feature"], *(f"{row[key]:.4g}" for key in ("estimate", "low", "high")))
     console.print(shown)
-    console.print(f"\n{model.guarantee}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"\n{model.guarantee}", soft_wrap=True)

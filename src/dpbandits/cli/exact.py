@@ -12,7 +12,7 @@ import typer
 from ..errors import ArgumentError
 from ..validation import choice, upward
 from .inputs import clear_errors
-from .tables import new_console
+from .tables import new_console, new_table
 
 if TYPE_CHECKING:
     from ..finite import FinitePolicy
@@ -49,19 +49,14 @@ def exact(
         written = [{k: "inf" if v == math.inf else v for k, v in row.items()} for row in rows]
         typer.echo(json.dumps(written, indent=2))
         return
-    from rich.table import Table
-
     heads = [f"delta at epsilon {epsilon:g}", f"epsilon at delta {delta:g}", "rho"]
-    table = Table(title=repr(policy), title_justify="left", box=None, pad_edge=False)
-    table.add_column("view")
-    for head in heads:
-        table.add_column(head, justify="right")
+    table = new_table("view", numbers=heads, title=repr(policy), header_style=None)
     for row in rows:
         table.add_row(row["view"], *(_shown(row[name]) for name in ("delta", "epsilon", "rho")))
     console = new_console()
-    console.print(table, highlight=False)
+    console.print(table)
     for complaint in dict.fromkeys(row["refused"] for row in rows if row["refused"]):
-        console.print(f"– {complaint}", highlight=False, markup=False)
+        console.print(f"– {complaint}")
 
 
 def _read(file: Path | None, example: str | None) -> FinitePolicy:

@@ -6,7 +6,7 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -66,13 +66,6 @@ def clear_errors(interrupted: str = "Interrupted: nothing was written.") -> Iter
     except KeyboardInterrupt:
         typer.echo(interrupted, err=True)
         raise typer.Exit(INTERRUPTED) from None
-
-
-def policy_class(name: str) -> Any:
-    """The policy of that name: a class, or a preset, which is called alike."""
-    from ..policies import find
-
-    return find(name)
 
 
 def budget_of(text: str) -> Budget:

@@ -12,33 +12,17 @@ import typer
 from ..errors import ArgumentError
 from .first_run import announce_compilation
 from .inputs import Decimal, Separator, Thousands, budget_of, clear_errors
-from .tables import new_console
+from .tables import new_console, new_table
 
 if TYPE_CHECKING:
     from ..planning import Plan, Setting
     from ..privacy import Budget
 
 
-class Trust(StrEnum):
-    """The values of ``--trust``."""
-
-    central = "central"
-    shuffle = "shuffle"
-    local = "local"
-
-
-class Protects(StrEnum):
-    """The values of ``--protects``."""
-
-    rewards = "rewards"
-    both = "contexts and rewards"
-
-
-class Goal(StrEnum):
-    """The values of ``--goal``."""
-
-    regret = "regret"
-    best_arm = "best arm"
+# The values of options.
+Trust = StrEnum("Trust", ["central", "shuffle", "local"])
+Protects = StrEnum("Protects", {"rewards": "rewards", "both": "contexts and rewards"})
+Goal = StrEnum("Goal", {"regret": "regret", "best_arm": "best arm"})
 
 
 def _numbers(text: str) -> list[float]:
@@ -167,7 +151,7 @@ def plan(
         affordable = None if target_regret is None else made.budget_for(target_regret)
     _show(made, left_out)
     if affordable is not None:
-        new_console().print(str(affordable), soft_wrap=True, highlight=False, markup=False)
+        new_console().print(str(affordable), soft_wrap=True)
 
 
 def _described(
@@ -180,10 +164,12 @@ def _described(
     """The setting that the options describe; ``marks`` are those of the file of features."""
     from ..environments import Bernoulli
     from ..planning import Setting
+    from ..tables import read_numbers
 
     if features is not None:
         number = int(features) if features.isdecimal() else None
-        given = {**given, "features": number or _read(Path(features), marks)}
+        table = number or read_numbers("--features", Path(features), **marks)
+        given = {**given, "features": table}
     told = [len(given[name]) for name in ("gaps", "features") if np.ndim(given.get(name, 0))]
     told += [len(means)] if means else []
     counts = {count for count in (arms, *told) if count is not None}
@@ -193,13 +179,6 @@ def _described(
             f" {' and '.join(map(str, sorted(counts))) or 'none'}"
         )
     return Setting.of(Bernoulli(means), **given) if means else Setting(counts.pop(), **given)
-
-
-def _read(path: Path, marks: dict[str, Any]) -> Any:
-    """The numbers of a file, which has a header where its first line holds another thing."""
-    from ..tables import read_numbers
-
-    return read_numbers("--features", path, **marks)
 
 
 def _of_study(
@@ -216,29 +195,24 @@ def _of_study(
 
 
 def _show(made: Plan, left_out: bool) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
     console = new_console()
-    console.print(repr(made.policy()), soft_wrap=True, highlight=False, markup=False)
+    console.print(repr(made.policy()), soft_wrap=True)
     heads, rows = made.rows()
-    console.print(made.heading, style="italic", highlight=False)
-    shown = Table(heads[0], box=None, pad_edge=False, header_style="bold")
-    for head in heads[1:]:
-        shown.add_column(head, justify="right")
+    console.print(made.heading, style="italic")
+    shown = new_table(heads[0], numbers=heads[1:])
     for row in rows:
-        shown.add_row(*map(escape, row))
+        shown.add_row(*row)
     console.print(shown)
     console.print("* the default of the setting\n" if made.table["default"].any() else "")
     for sentence in made.findings:
-        console.print(sentence, soft_wrap=True, highlight=False, markup=False)
+        console.print(sentence, soft_wrap=True)
     if left_out:
         console.print("\nLeft out:")
         for name, reason in made.left_out.items():
-            console.print(f"  {name}: {reason}", soft_wrap=True, highlight=False, markup=False)
+            console.print(f"  {name}: {reason}", soft_wrap=True)
     promise = made.policy().guarantee
     if promise.holds is not None:
         words = f"{promise.holds.shown()}: {promise.means}"
-        console.print(words, soft_wrap=True, highlight=False, markup=False)
+        console.print(words, soft_wrap=True)
     best = made.fitting[made.best].cls.__name__
-    console.print(f"What it promises: dpbandits explain {best}", highlight=False)
+    console.print(f"What it promises: dpbandits explain {best}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from types import TracebackType
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 _SECONDS_BETWEEN_LINES = 5.0
 
 
-class StudyProgress:
+class StudyProgress(Progress):
     """To be called with (what, runs done, runs in all), inside a ``with`` block.
 
     Args:
@@ -22,7 +21,6 @@ class StudyProgress:
     """
 
     def __init__(self, console: Console, stages: Mapping[str, int | None]) -> None:
-        self._console = console
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -30,30 +28,18 @@ class StudyProgress:
             TextColumn("runs"),
             TimeElapsedColumn(),
         )
-        self._bars = Progress(*columns, console=console, disable=not console.is_terminal)
-        self._tasks = {
-            what: self._bars.add_task(escape(what), total=total) for what, total in stages.items()
+        super().__init__(*columns, console=console, disable=not console.is_terminal)
+        self._bars = {
+            what: self.add_task(escape(what), total=total) for what, total in stages.items()
         }
         self._spoken = time.monotonic()
 
-    def __enter__(self) -> StudyProgress:
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bars.stop()
-
     def __call__(self, what: str, done: int, total: int) -> None:
-        self._bars.update(self._tasks[what], completed=done, total=total)
-        if self._bars.disable and (
+        self.update(self._bars[what], completed=done, total=total)
+        if self.disable and (
             done == total or time.monotonic() - self._spoken >= _SECONDS_BETWEEN_LINES
         ):
             self._spoken = time.monotonic()
-            self._console.print(
+            self.console.print(
                 f"{what}: {done} of {total} runs", markup=False, highlight=False, soft_wrap=True
             )

@@ -1,4 +1,4 @@
-"""The commands ``dpbandits explain`` and ``dpbandits card``: what a policy promises."""
+"""The commands ``dpbandits explain``, ``card`` and ``inspect``: what a policy promises."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ArgumentError, BudgetWarning
-from ..policies import Policy, registered
+from ..policies import Policy, find, registered
 from .audit import attack
 from .first_run import announce_compilation
-from .inputs import Noise, budget_of, clear_errors, policy_class
-from .playing import play
-from .tables import new_console
+from .inputs import Noise, budget_of, clear_errors
+from .tables import new_console, new_table
+from .warm import play
 
 if TYPE_CHECKING:
     from ..auditing import Audit
@@ -50,15 +50,15 @@ def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) ->
     regret.
     """
     with clear_errors():
-        cls = policy_class(policy)
+        cls = find(policy)
         policies = _instances(cls, budget, noise)
     console = new_console()
-    console.print(f"[bold]{policy}[/bold]: {cls.card.title}", highlight=False)
-    console.print(f"Source: {cls.card.source}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"[bold]{policy}[/bold]: {cls.card.title}", markup=True)
+    console.print(f"Source: {cls.card.source}", soft_wrap=True)
     if noise is None and _noise(cls) is Noise.simulation and not cls.card.refuted_because:
         console.print(
             "With simulated noise, because OpenDP is not installed: pip install"
-            " 'dpbandits\\[secure]'",
+            " 'dpbandits[secure]'",
             soft_wrap=True,
         )
     for one in policies:
@@ -69,11 +69,11 @@ def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) ->
             if cls.card.refuted_because
             else one.budget
         )
-        console.print(f"\n{asked}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"\n{asked}: {one.guarantee}", soft_wrap=True)
         if proved := getattr(one, "regret_guarantee", None):
-            console.print(f"Regret: {proved}.", highlight=False, markup=False, soft_wrap=True)
+            console.print(f"Regret: {proved}.", soft_wrap=True)
         for bound in _bounds_of(one):
-            console.print(f"Bound: {bound}", highlight=False, markup=False, soft_wrap=True)
+            console.print(f"Bound: {bound}", soft_wrap=True)
 
 
 def card(
@@ -111,7 +111,7 @@ def card(
     Of a saved policy as it stands, of others that of a small instance which has played a short
     example.
     """
-    from ..inspection import inspect
+    from ..inspection import inspect as look
 
     with clear_errors():
         if (policy is None) == (every is None):
@@ -126,9 +126,9 @@ def card(
             return
         assert policy is not None
         if Path(policy).is_file():
-            cards = [inspect(policy).card]
+            cards = [look(policy).card]
         else:
-            made = _instances(policy_class(policy), budget, noise)
+            made = _instances(find(policy), budget, noise)
             cards = [_played(one, attack(one) if audit else None) for one in made]
     if html is not None:  # first, for a pipe may be closed before all is said
         html.write_text(cards[0].html(), encoding="utf-8")
@@ -136,6 +136,42 @@ def card(
         _print(one)
     if html is not None:
         typer.echo(f"Card: {html}")
+
+
+def inspect(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="What `Policy.save` wrote.",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Show what a saved policy promises, has spent and has released, be it alive or not.
+
+    Nothing is loaded, claimed or written.
+    """
+    from ..inspection import inspect as look
+
+    with clear_errors():
+        seen = look(file)
+    console = new_console()
+    facts = new_table(show_header=False)
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, text in seen.facts.items():
+        facts.add_row(name, text)
+    console.print(facts)
+    heads, rows = seen.estimates.table()
+    console.print(f"\n{seen.estimates!r}")
+    if rows:
+        shown = new_table(*heads)
+        for row in rows:
+            shown.add_row(*row)
+        console.print(shown)
 
 
 def write_cards(folder: Path, audits: Mapping[str, Any] | None = None) -> Sequence[str]:
@@ -215,25 +251,19 @@ def _played(policy: Policy, audit: Audit | Finding | None = None) -> PrivacyCard
 
 
 def _print(card: PrivacyCard) -> None:
-    from rich.markup import escape
-    from rich.table import Table
+    from rich.text import Text
 
     console = new_console()
-    console.print(f"[bold]Privacy card[/bold] {escape(card.title)}", highlight=False)
-    console.print(card.policy, markup=False, highlight=False, soft_wrap=True)
+    console.print(Text.assemble(("Privacy card", "bold"), f" {card.title}"))
+    console.print(card.policy, soft_wrap=True)
     for one in card.sections:
-        console.print(f"\n[bold]{one.title}[/bold]", highlight=False)
+        console.print(f"\n{one.title}", style="bold")
         for point in one.points:
-            console.print(f"* {point}", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"* {point}", soft_wrap=True)
         if one.rows:
-            table = Table(
-                *map(escape, one.heads or ["", ""]),
-                box=None,
-                pad_edge=False,
-                show_header=bool(one.heads),
-                header_style="italic",
-            )
+            heads = one.heads or ["", ""]
+            table = new_table(*heads, show_header=bool(one.heads), header_style="italic")
             for row in one.rows:
-                table.add_row(*map(escape, row))
-            console.print(table, highlight=False)
+                table.add_row(*row)
+            console.print(table)
     console.print()

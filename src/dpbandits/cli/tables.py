@@ -1,16 +1,17 @@
-"""Tables on the terminal, or in a pipe, which has no width."""
+"""Text and tables on the terminal, or in a pipe, which has no width."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
+    from rich.table import Table
 
     from ..report.record import StudyRecord
     from ..simulation.settings import SettingsByKey
@@ -20,62 +21,56 @@ _PIPED_WIDTH = 240
 
 
 def new_console(*, stderr: bool = False) -> Console:
-    """A console, wide where nobody looks at it."""
+    """A console that prints text as it is, wide where nobody looks at it."""
     from rich.console import Console
 
-    console = Console(stderr=stderr)
+    console = Console(stderr=stderr, markup=False, highlight=False)
     if not console.is_terminal:
         console.width = _PIPED_WIDTH  # a file has no edge to wrap at
     return console
 
 
-def print_claims(record: StudyRecord) -> None:
-    """The claims of a paper, and how many hold."""
-    from rich.markup import escape
+def new_table(*heads: str, numbers: Sequence[str] = (), **options: Any) -> Table:
+    """A table without lines: columns of text, and then ``numbers``, which stand to the right.
+
+    ``options`` are those of ``rich.table.Table``.
+    """
     from rich.table import Table
 
+    looks: dict[str, Any] = {"title_justify": "left", "header_style": "bold"}
+    table = Table(*heads, box=None, pad_edge=False, **{**looks, **options})
+    for head in numbers:
+        table.add_column(head, justify="right")
+    return table
+
+
+def print_claims(record: StudyRecord) -> None:
+    """The claims of a paper, and how many hold."""
     from ..report.claims import tally
 
     console = new_console()
     for reading in dict.fromkeys(claim.reading for claim in record.claims):
-        shown = Table(
-            title=reading, title_justify="left", box=None, pad_edge=False, header_style="bold"
-        )
-        shown.add_column("claim")
-        for head in ("measured", "expected"):
-            shown.add_column(head, justify="right")
+        shown = new_table("claim", numbers=["measured", "expected"], title=reading)
         shown.add_column("verdict", no_wrap=True)
         for claim in record.claims:
             if claim.reading == reading:
                 measured = f"{claim.shown(claim.measured.mean)} {claim.range}"
-                shown.add_row(
-                    *map(escape, (claim.statement, measured, claim.wanted, claim.verdict))
-                )
+                shown.add_row(claim.statement, measured, claim.wanted, claim.verdict)
         console.print(shown)
         console.print()
     for note in record.notes:
-        console.print(note, markup=False, highlight=False)
+        console.print(note)
     typer.echo(tally(record.claims))
 
 
 def print_tables(record: StudyRecord) -> None:
     """The first table of a study, and where the others are."""
-    from rich.markup import escape
-    from rich.table import Table
-
     if not record.tables:
         return
     first, *others = record.tables
-    shown = Table(
-        *map(escape, first.frame.columns),
-        title=first.heading,
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-    )
+    shown = new_table(*first.frame.columns, title=first.heading)
     for row in first.frame.itertuples(index=False):
-        shown.add_row(*(escape(str(cell)) for cell in row))
+        shown.add_row(*map(str, row))
     console = new_console()
     console.print(shown)
     console.print(f"... and {len(others)} more tables in the folder\n")
@@ -105,21 +100,16 @@ def print_results(record: StudyRecord, table: pd.DataFrame) -> None:
 def _print_means(
     title: str, rows: pd.DataFrame, settings: SettingsByKey, what: str, show: Callable[[float], str]
 ) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
     from ..plotting.labels import promise
     from ..simulation.settings import policy_styles
 
     console, styles = new_console(), policy_styles(settings)
-    console.print(title, style="italic", markup=False, highlight=False)
-    shown = Table("policy", "budget", box=None, pad_edge=False, header_style="bold")
-    shown.add_column(what, justify="right")
-    shown.add_column("95 % band", justify="right")
+    console.print(title, style="italic")
+    shown = new_table("policy", "budget", numbers=[what, "95 % band"])
     for row in rows.head(_ROWS).itertuples():
         setting = settings[row.policy, row.budget]
         shown.add_row(
-            escape(styles[row.policy].label),
+            styles[row.policy].label,
             str(promise(setting.budget, setting.holds)),
             show(row.mean),
             f"{show(row.low)} to {show(row.high)}",

@@ -12,7 +12,7 @@ import typer
 from ..errors import ArgumentError
 from ..validation import close_name
 from .inputs import clear_errors
-from .tables import new_console
+from .tables import new_console, new_table
 
 if TYPE_CHECKING:
     from ..theory import Bound
@@ -69,12 +69,8 @@ def _list(bounds: list[Bound], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(list(map(_facts, bounds)), indent=2, ensure_ascii=False))
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("name", no_wrap=True)
-    for head in ("kind", "constants", "holds", "on", "source"):
-        table.add_column(head)
+    table = new_table("name", "kind", "constants", "holds", "on", "source")
+    table.columns[0].no_wrap = True
     for one in bounds:
         table.add_row(one.name, one.kind, one.constants, one.holds, one.of, one.source)
     new_console().print(table)
@@ -82,7 +78,7 @@ def _list(bounds: list[Bound], as_json: bool) -> None:
 
 def _describe(bound: Bound) -> None:
     console = new_console()
-    console.print(f"[bold]{bound.name}[/bold]({', '.join(bound.parameters)})", highlight=False)
+    console.print(f"[bold]{bound.name}[/bold]({', '.join(bound.parameters)})", markup=True)
     lines = [bound.summary, f"Source: {bound.source}.", f"{bound.kind} bound on {bound.of}."]
     if bound.assumes:
         lines.append(f"Assumes {bound.assumes}.")
@@ -91,7 +87,7 @@ def _describe(bound: Bound) -> None:
     if bound.because:
         lines.append(f"{bound.holds.capitalize()}: {bound.because}.")
     for line in lines:
-        console.print(textwrap.fill(line, 100), markup=False, highlight=False)
+        console.print(textwrap.fill(line, 100))
 
 
 def _facts(bound: Bound) -> dict[str, Any]:

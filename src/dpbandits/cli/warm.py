@@ -7,12 +7,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from ..errors import ArgumentError
+from ..policies import Policy, find
 from .first_run import can_write, compile_cell
-from .inputs import clear_errors, policy_class
-from .playing import play
+from .inputs import clear_errors
+
+_MOST_ROUNDS = 20_000  # until a release
 
 
 def warm(
@@ -66,7 +69,7 @@ def _study(file: Path) -> str:
 
 def _policy(name: str) -> str:
     """Play small instances, with every kind of budget and noise, until each has released."""
-    cls = policy_class(name)
+    cls = find(name)
     budgets = cls.example_budgets()
     settings: list[tuple[Any, str]] = [(None, "simulation")]
     for noise in ("simulation", "secure") if find_spec("opendp") else ("simulation",):
@@ -76,3 +79,23 @@ def _policy(name: str) -> str:
             for patience in (0, 2):
                 play(cls(**cls.example, budget=budget, noise=noise, patience=patience))
     return f"{len(settings)} kinds played until a release, with answers in time and late"
+
+
+def play(policy: Policy, rounds: int = 1) -> None:
+    """Answer so many pulls, and go on until there is a release; with ``patience`` a pull late."""
+    contexts, waiting = _contexts(policy), []
+    for played in range(_MOST_ROUNDS):
+        if played >= rounds and policy.ledger.releases:
+            return
+        waiting.append(policy.pull(contexts))
+        if len(waiting) > bool(policy.patience):
+            policy.update(policy.reward_range[played % 2], waiting.pop(0))
+
+
+def _contexts(policy: Policy) -> Any:
+    """What ``pull`` takes."""
+    if policy.sees == "advice":
+        return np.full((policy.dimension, policy.n_arms), 1.0 / policy.n_arms)
+    if policy.sees:
+        return np.full((policy.n_arms, policy.dimension), policy.dimension**-0.5)
+    return None

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from ..policies import Policy
 from ..report.exhibits import Exhibit, Panel, Series
 from ..report.intervals import curve, mean
-from ..studies.cells import Results
+from .plans import Results
 
 
 class Played(Protocol):

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from ..report.record import StudyRecord
 from ..simulation import Result
-from ..studies import equal_budget
 from ..studies.cautions import cautions
-from ..studies.cells import Progress, Results, compute
-from ..studies.plans import Plan, Size
+from ..studies.cells import Progress, compute
 from ..studies.run import versions
 from .adversarial import plan as adversarial
 from .concentrated import plan as concentrated
 from .dgs import plan as dgs
+from .equal_budget import plan as equal_budget
 from .glm import plan as glm
+from .plans import Plan, Results, Size
 from .shuffle import plan as shuffle
 
 # What can be measured again with one command: experiments of papers, and the table of defaults.
@@ -49,10 +49,7 @@ def reproduce(
     Args:
         plan: see ``PAPERS``.
         size: from which the plan was made.
-        beside: the output to be; see ``studies.cells.kept``, within which this has to be called
-            then.  None keeps nothing.
-        n_jobs: threads; -1 for one per core.  The numbers are the same for any.
-        progress: called with (stage, runs done, runs in all).
+        beside, n_jobs, progress: as ``run_study`` takes them.
 
     Returns:
         What a report is written from.

@@ -85,9 +85,7 @@ def plot_styles(policies: Mapping[str, PolicyFacts]) -> dict[str, PlotStyle]:
 
 
 def mark(place: int) -> Mark:
-    """The mark of the policy at a place: colour and marker both new for the first dozen, then in
-    other pairs.
-    """
+    """The mark of a place: colour and marker both new for the first dozen, then in other pairs."""
     round_, i = divmod(place, len(_COLOURS))
     return Mark(_COLOURS[i], _MARKERS[(i + round_) % len(_MARKERS)])
 

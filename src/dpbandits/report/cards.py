@@ -1,6 +1,4 @@
-"""What the policies of a study promise, as cards: a promise that several budgets share stands once,
-with the list of them.
-"""
+"""The promises of a study's policies as cards: one that several budgets share stands once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Who did best at every budget, by how much, and what its privacy cost, in sentences that stand on
-a result's tables.
-"""
+"""Who did best at every budget, by how much, and what its privacy cost, in sentences."""
 
 from __future__ import annotations
 
@@ -72,17 +70,13 @@ class _Verdict(NamedTuple):
 
 
 def findings_in_regret(summary: EnvironmentSummary, styles: Styles) -> list[str]:
-    """Which private policy had the least regret at every budget, by how much, and what that cost
-    against the best one without privacy.
-    """
+    """Who had the least regret at every budget, by how much, and what its privacy cost."""
     playing = summary.table.drop(index=searches_of(summary.table).index)
     return list(_findings(_REGRET, summary, playing, styles))
 
 
 def findings_in_searches(summary: EnvironmentSummary, styles: Styles) -> list[str]:
-    """The same of rounds, for searches at a confidence that ended in all runs, and how often each
-    search erred.
-    """
+    """The same of rounds, for searches at a confidence that always ended; how often each erred."""
     searches = searches_of(summary.table)
     racing = [
         i for i, row in searches.iterrows() if asked_for(row) > 0 and row["ended"] == row["runs"]

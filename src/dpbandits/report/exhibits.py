@@ -1,6 +1,4 @@
-"""Exhibits: what a study adds to its report: figures as numbers, which ``figures.exhibit`` draws,
-and tables.
-"""
+"""What a study adds to its report: tables, and figures as numbers for ``figures.exhibit``."""
 
 from __future__ import annotations
 

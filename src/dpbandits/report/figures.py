@@ -122,42 +122,22 @@ def _exhibit_axes(ax: Axes, panel: Panel) -> None:
 def regret_by_budget(
     summary: EnvironmentSummary, styles: Mapping[str, PlotStyle], width: float = WIDE
 ) -> Figure:
-    """Final regret against the budget; one panel per privacy notion, because their numbers cannot
-    be compared.
-    """
+    """Final regret against the budget."""
     table = summary.table[summary.table["budget_label"].map(lambda label: label.private)]
-    groups = by_notion(table["budget_label"])
-    figure, (axes,) = grouped_panels([len(groups)], width, height=3.2)
-    for ax, labels in zip(axes, groups, strict=True):
-        _budget_panel(ax, summary, table[table["budget_label"].isin(labels)], styles, "regret")
-        ax.set_title(labels[0].notion)
-    share_regret_axis(axes, table["regret"], regret_scale(summary.table["regret"]))
-    label_axes(figure, y=f"mean regret after {summary.horizon:,} rounds")
-    dashes = Line2D([], [], color=SOFT, linestyle=DASHES, linewidth=1.2)
-    drawn = [styles[policy] for policy in table["policy"].drop_duplicates()]
-    policy_legend(figure, drawn, width, extra={"same policy without privacy": dashes})
-    return figure
+    y, scale = (
+        f"mean regret after {summary.horizon:,} rounds",
+        regret_scale(summary.table["regret"]),
+    )
+    return _by_budget(summary, table, styles, width, "regret", y, scale)
 
 
 @matplotlib.rc_context(STYLE)
 def search_rounds(
     summary: EnvironmentSummary, styles: Mapping[str, PlotStyle], width: float = WIDE
 ) -> Figure:
-    """Rounds until a search for the best arm was over against the budget; one panel per privacy
-    notion.
-    """
-    table = private_searches(summary)
-    groups = by_notion(table["budget_label"])
-    figure, (axes,) = grouped_panels([len(groups)], width, height=3.2)
-    for ax, labels in zip(axes, groups, strict=True):
-        _budget_panel(ax, summary, table[table["budget_label"].isin(labels)], styles, "stopped")
-        ax.set_title(labels[0].notion)
-    share_regret_axis(axes, table["stopped"], "log")
-    label_axes(figure, y="mean rounds until it stopped")
-    dashes = Line2D([], [], color=SOFT, linestyle=DASHES, linewidth=1.2)
-    drawn = [styles[policy] for policy in table["policy"].drop_duplicates()]
-    policy_legend(figure, drawn, width, extra={"same policy without privacy": dashes})
-    return figure
+    """Rounds until a search for the best arm was over against the budget."""
+    table, y = private_searches(summary), "mean rounds until it stopped"
+    return _by_budget(summary, table, styles, width, "stopped", y, "log")
 
 
 def private_searches(summary: EnvironmentSummary) -> pd.DataFrame:
@@ -165,6 +145,29 @@ def private_searches(summary: EnvironmentSummary) -> pd.DataFrame:
     found = searches_of(summary.table)
     found = found[[row["ended"] > 0 and asked_for(row) > 0.0 for _, row in found.iterrows()]]
     return found[found["budget_label"].map(lambda label: label.private).astype(bool)]
+
+
+def _by_budget(
+    summary: EnvironmentSummary,
+    table: pd.DataFrame,
+    styles: Mapping[str, PlotStyle],
+    width: float,
+    column: str,
+    label: str,
+    yscale: str,
+) -> Figure:
+    """A mean against the budget; one panel per notion, because their numbers do not compare."""
+    groups = by_notion(table["budget_label"])
+    figure, (axes,) = grouped_panels([len(groups)], width, height=3.2)
+    for ax, labels in zip(axes, groups, strict=True):
+        _budget_panel(ax, summary, table[table["budget_label"].isin(labels)], styles, column)
+        ax.set_title(labels[0].notion)
+    share_regret_axis(axes, table[column], yscale)
+    label_axes(figure, y=label)
+    dashes = Line2D([], [], color=SOFT, linestyle=DASHES, linewidth=1.2)
+    drawn = [styles[policy] for policy in table["policy"].drop_duplicates()]
+    policy_legend(figure, drawn, width, extra={"same policy without privacy": dashes})
+    return figure
 
 
 def _budget_panel(
@@ -199,9 +202,7 @@ def _budget_panel(
 def arm_shares(
     summary: EnvironmentSummary, styles: Mapping[str, PlotStyle], width: float = WIDE
 ) -> Figure:
-    """Which share of the people each arm got, per policy and budget, beside the reference
-    allocation.
-    """
+    """Which share of the people each arm got, beside the reference allocation."""
     names, shares, reference = _merged_arms(summary)
     above = summary.reference.name if summary.reference else None
     chart = _row_chart(summary.table, styles, width, above=above)
@@ -233,9 +234,7 @@ def _stacked_bar(ax: Axes, y: float, shares: np.ndarray, least: float) -> None:
 def people_helped(
     summary: EnvironmentSummary, styles: Mapping[str, PlotStyle], width: float = WIDE
 ) -> Figure:
-    """Expected successes per 1,000 people, more or fewer than under the baseline's allocation, with
-    intervals.
-    """
+    """Expected successes per 1,000 people, more or fewer than the baseline's, with intervals."""
     assert summary.baseline is not None
     assert summary.means is not None
     name, baseline = summary.baseline

@@ -1,6 +1,4 @@
-"""The main findings of a study in sentences that stand on its numbers, with their uncertainty, and
-say no more.
-"""
+"""The main findings of a study, in sentences that stand on its numbers and say no more."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ _REVEALED = 0.99  # a budget under which a belief can rise to this is no headlin
 
 
 def findings_in_people(summary: EnvironmentSummary, styles: Mapping[str, PlotStyle]) -> list[str]:
-    """What a reader with one minute should know about one environment that has an allocation of
-    its own, such as a trial.
-    """
+    """What to know first of an environment with an allocation of its own, such as a trial."""
     if summary.reference is None:
         return []
     return [*_setting(summary), *_helped(summary, _private(summary), styles)]
@@ -60,9 +56,7 @@ def findings_on_clipping(summary: EnvironmentSummary, styles: Mapping[str, PlotS
 
 
 def _private(summary: EnvironmentSummary) -> pd.DataFrame:
-    """The settings whose guarantee holds: one that is void, as without clipping, has no limit
-    either.
-    """
+    """The settings whose guarantee holds; one that is void has no limit either."""
     holds = summary.table["setting"].map(lambda setting: setting.holds is not None)
     return summary.table[holds]
 
@@ -92,9 +86,7 @@ def _setting(summary: EnvironmentSummary) -> Iterator[str]:
 def _helped(
     summary: EnvironmentSummary, private: pd.DataFrame, styles: Mapping[str, PlotStyle]
 ) -> Iterator[str]:
-    """The best setting among those whose budget still protects, what its privacy cost, and how all
-    settings compare.
-    """
+    """The best setting whose budget still protects, its price, and how all settings compare."""
     if summary.baseline is None or private.empty:
         return
     name, unit = summary.baseline.name, f"{summary.gained} per 1,000 people"
@@ -137,9 +129,7 @@ def _price(summary: EnvironmentSummary, best: pd.Series, unit: str) -> Iterator[
 
 
 def _split(name: str, unit: str, *, more: int, fewer: int, total: int) -> str:
-    """How many of all settings lie above, below or around what they are compared with, by their
-    intervals.
-    """
+    """How many settings lie above, below or around what they are compared with."""
     settings = f"{total} private settings (policy and budget)"
     if total in (more, fewer):
         return f"All {settings} bring {'more' if more else 'fewer'} {unit} than {name}."

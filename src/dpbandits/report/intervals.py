@@ -1,4 +1,4 @@
-"""The arithmetic of claims: functions of mean results, with intervals that another seed respects.
+"""Functions of mean results, with intervals that another seed respects.
 
 What a seed decides is of two kinds.  Runs differ by chance, and so do random instances where a
 setting has some.  Numbers stand in arrays of shape (instances, runs).
@@ -48,66 +48,13 @@ class Ratio:
         return self.of(means)
 
 
-def measured(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
-    """A function of means with the interval by which claims are decided; none where there is one
-    run only.
-
-    Args:
-        columns: one array of shape (instances, runs) per mean.
-        statistic: from means of shape (..., columns) to values of shape (...).
-
-    Raises:
-        ArgumentError: the columns have different shapes.
-
-    >>> measured([np.array([[1.0, 3.0]]), np.array([[1.0, 3.0]])], lambda m: m[..., 0] / m[..., 1])
-    Estimate(mean=1.0, low=1.0, high=1.0)
-    """
-    return Estimate(*map(float, curve(columns, statistic, VERDICT_CONFIDENCE)))
-
-
-def largest(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
-    """The largest of several numbers, with an interval for the largest true one.
-
-    The largest of noisy numbers is too large.  So each number has an interval of its own, with the
-    confidence that all of them hold together (Bonferroni): the largest true one lies between the
-    largest of their lower and of their upper ends.
-
-    Args:
-        columns: one array of shape (instances, runs) per mean.
-        statistic: from means of shape (..., columns) to values of shape (..., n).
-
-    >>> largest([np.array([[1.0, 1.0]]), np.array([[3.0, 3.0]])], lambda means: means)
-    Estimate(mean=3.0, low=3.0, high=3.0)
-    """
-    count = statistic(np.stack([column.mean() for column in columns])).size
-    ends = curve(columns, statistic, 1.0 - (1.0 - VERDICT_CONFIDENCE) / count)
-    return Estimate(*(float(end.max()) for end in ends))
-
-
-def largest_of(questions: Sequence[Sequence[np.ndarray]], statistic: Statistic) -> Estimate:
-    """As ``largest``, of numbers that come from columns of their own, such as those of different
-    settings.
-
-    Args:
-        questions: the columns of each number.
-        statistic: from means of shape (..., columns) to values of shape (...).
-
-    >>> one, two = np.array([[1.0, 1.0]]), np.array([[2.0, 2.0]])
-    >>> largest_of([[one, two], [two, one]], ratio)
-    Estimate(mean=2.0, low=2.0, high=2.0)
-    """
-    confidence = 1.0 - (1.0 - VERDICT_CONFIDENCE) / len(questions)
-    ends = np.array([curve(columns, statistic, confidence) for columns in questions])
-    return Estimate(*map(float, ends.max(axis=0)))
-
-
-def share(hits: int, trials: int) -> Estimate:
+def share(hits: int, trials: int, confidence: float = VERDICT_CONFIDENCE) -> Estimate:
     """A share with the exact interval of Clopper & Pearson.
 
     >>> share(0, 1000).high < 0.01
     True
     """
-    found = binomtest(hits, trials).proportion_ci(VERDICT_CONFIDENCE, method="exact")
+    found = binomtest(hits, trials).proportion_ci(confidence, method="exact")
     return Estimate(hits / trials, float(found.low), float(found.high))
 
 
@@ -155,31 +102,8 @@ def mean(means: np.ndarray) -> np.ndarray:
     return means[..., 0]
 
 
-def _price(means: np.ndarray) -> np.ndarray:
-    return (means[..., 0] - means[..., 1]) / means[..., 1]
-
-
-def _ratio(means: np.ndarray) -> np.ndarray:
-    return means[..., 0] / means[..., 1]
-
-
-def _ratios(means: np.ndarray) -> np.ndarray:
-    first, second = np.split(means, 2, axis=-1)
-    return first / second
-
-
 # The price of privacy: private minus open over open, from means (private, open).
-price = Ratio(_price, less=1.0)
+price = Ratio(lambda means: (means[..., 0] - means[..., 1]) / means[..., 1], less=1.0)
 
 # The first mean over the second.
-ratio = Ratio(_ratio)
-
-# The ratios of pairs, shape (..., pairs), from means (first of all pairs, then second of all).
-ratios = Ratio(_ratios)
-
-
-def steps(means: np.ndarray) -> np.ndarray:
-    """The rises from one mean to the next, in units of the last, from means (from strict to loose,
-    then open).
-    """
-    return np.diff(means[..., :-1], axis=-1) / means[..., -1:]
+ratio = Ratio(lambda means: means[..., 0] / means[..., 1])

@@ -8,6 +8,7 @@ from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -25,9 +26,8 @@ from ..plotting.numbers import (
     signed_per_thousand,
 )
 from ..policies import registered
-from ..simulation.settings import policy_styles
+from ..simulation.settings import policy_styles, with_budget_labels
 from . import claims, figures
-from .bounds import at_the_end, promised_cells, promises_in
 from .cards import any_simulated, cards, stamp
 from .contests import findings_in_regret, findings_in_searches, findings_on_promises
 from .estimates import estimate_of
@@ -80,6 +80,14 @@ def write(folder: str | Path, record: StudyRecord) -> Path:
     return path
 
 
+class _Section(NamedTuple):
+    """One section: its anchor, the words of the link to it, and what is in it."""
+
+    key: str
+    link: str
+    content: Iterator[Html]
+
+
 class _Page:
     """One page in the making."""
 
@@ -105,54 +113,37 @@ class _Page:
         parts = [tag("h1", self.record.title)]
         if self.record.description:
             parts.append(tag("p", self.record.description, class_="lead"))
-        parts.append(
-            tag(
-                "dl",
-                *(tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items()),
-                class_="facts",
-            )
-        )
+        named = (tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items())
+        parts.append(tag("dl", *named, class_="facts"))
         if any_simulated(self.settings.values()):
             parts.append(stamp())
-        return Html("\n".join([*parts, self._contents()]))
+        links = "\n".join(tag("a", one.link, href=f"#{one.key}") for one in self._sections())
+        return Html("\n".join([*parts, tag("nav", Html(links), aria_label="Contents")]))
 
-    def _contents(self) -> Html:
-        links = {"claims": "Claims"} if self.record.claims else {}
-        if self.record.tables:
-            links["tables"] = "Tables to the claims"
-        if self.record.exhibits:
-            links["exhibits"] = "Figures to the claims"
-        links |= {
-            "findings": "Main findings",
-            **{_anchor(i): self._heading(summary) for i, summary in enumerate(self.summaries)},
-        }
+    def body(self) -> Html:
+        sections = [tag("section", *one.content, id=one.key) for one in self._sections()]
+        return Html("\n".join(sections))
+
+    def _sections(self) -> Iterator[_Section]:
+        """Those that have something to say; content is made as it is asked for."""
+        record = self.record
+        if record.claims:
+            yield _Section("claims", "Claims", claims.section(record.claims, record.notes))
+        if record.tables:
+            yield _Section("tables", "Tables to the claims", self._tables())
+        if record.exhibits:
+            yield _Section("exhibits", "Figures to the claims", self._exhibits())
+        yield _Section("findings", "Main findings", self._findings())
+        for i, summary in enumerate(self.summaries):
+            content = self._environment(i, summary)
+            yield _Section(f"results-{i + 1}", self._heading(summary), content)
         if self.trials:
-            links["replay"] = "Replay of the real trial"
-        links |= {"guarantees": "Guarantees", "reading": "How to read this page"}
-        written = Html("\n".join(tag("a", name, href=f"#{key}") for key, name in links.items()))
-        return tag("nav", written, aria_label="Contents")
+            yield _Section("replay", "Replay of the real trial", self._replay())
+        yield _Section("guarantees", "Guarantees", self._guarantees())
+        yield _Section("reading", "How to read this page", self._reading())
 
     def _heading(self, summary: EnvironmentSummary) -> str:
         return "Results" if len(self.summaries) == 1 else f"Results: {summary.title}"
-
-    def body(self) -> Html:
-        sections = []
-        if self.record.claims:
-            sections.append(
-                tag("section", *claims.section(self.record.claims, self.record.notes), id="claims")
-            )
-        if self.record.tables:
-            sections.append(tag("section", *self._tables(), id="tables"))
-        if self.record.exhibits:
-            sections.append(tag("section", *self._exhibits(), id="exhibits"))
-        sections.append(tag("section", *self._findings(), id="findings"))
-        for i, summary in enumerate(self.summaries):
-            sections.append(tag("section", *self._environment(i, summary), id=_anchor(i)))
-        if self.trials:
-            sections.append(tag("section", *self._replay(), id="replay"))
-        sections.append(tag("section", *self._guarantees(), id="guarantees"))
-        sections.append(tag("section", *self._reading(), id="reading"))
-        return Html("\n".join(sections))
 
     def foot(self) -> Html:
         versions = ", ".join(f"{name} {version}" for name, version in self.record.versions.items())
@@ -170,11 +161,8 @@ class _Page:
     def _exhibits(self) -> Iterator[Html]:
         yield tag("h2", "Figures to the claims")
         shown = self.record.exhibits
-        labels = list(
-            dict.fromkeys(
-                series.label for one in shown for panel in one.panels for series in panel.series
-            )
-        )
+        panels = [panel for one in shown for panel in one.panels]
+        labels = list(dict.fromkeys(line.label for panel in panels for line in panel.series))
         for one in shown:
             draw = partial(figures.exhibit, one, labels)
             yield self._figure(None, one.name, one.heading, draw, one.alt, one.caption)
@@ -210,7 +198,9 @@ class _Page:
         if any(summary.reference for summary in self.summaries):
             yield tag("h3", "In the language of bandits")
             yield from self._by_environment(
-                lambda summary: self._regrets(summary) if summary.reference else []
+                lambda summary: (
+                    findings_in_regret(summary, self.styles) if summary.reference else []
+                )
             )
         yield tag(
             "p",
@@ -249,13 +239,10 @@ class _Page:
         """What comes first: people where there are some, and regret where there are none."""
         return [
             *findings_in_people(summary, self.styles),
-            *([] if summary.reference else self._regrets(summary)),
+            *([] if summary.reference else findings_in_regret(summary, self.styles)),
             *findings_in_searches(summary, self.styles),
             *findings_on_clipping(summary, self.styles),
         ]
-
-    def _regrets(self, summary: EnvironmentSummary) -> list[str]:
-        return findings_in_regret(summary, self.styles)
 
     def _by_environment(self, find: Callable[[EnvironmentSummary], list[str]]) -> Iterator[Html]:
         for summary in self.summaries:
@@ -289,10 +276,12 @@ class _Page:
         return " ".join([*parts, f"Each run has {summary.horizon:,} rounds."])
 
     def _regret(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
-        best = summary.table.loc[summary.table["regret"].idxmin()]
-        worst = summary.table.loc[summary.table["regret"].idxmax()]
+        regrets = summary.table["regret"]
+        ends = (summary.table.loc[i] for i in (regrets.idxmin(), regrets.idxmax()))
         low, high = (
-            f"{reward_amount(row['regret'])} ({self._setting_of(row)})" for row in (best, worst)
+            f"{reward_amount(row['regret'])} ({self.styles[row['policy']].phrase},"
+            f" {row['budget_label'].text})"
+            for row in ends
         )
         reach = f"After {summary.horizon:,} rounds the mean regret lies between {low} and {high}."
         yield self._figure(
@@ -321,7 +310,10 @@ class _Page:
             )
 
     def _promised(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
-        promised = promises_in(self.record.bounds, summary, self.settings)
+        if self.record.bounds is None:
+            return
+        own = self.record.bounds[self.record.bounds["environment"] == summary.key]
+        promised = with_budget_labels(own, self.settings)
         if promised.empty:
             return
         drawn = promised[promised["of"].str.endswith("regret")]
@@ -338,10 +330,17 @@ class _Page:
                 " may be crossed at any finite time, and one of which only the order is known has"
                 " no constant.",
             )
+
+        def cells(row: pd.Series) -> list[str]:
+            numbers = [number(row["value"]), number(row["regret"])]
+            return [promise_cell(row), row["label"], row["of"], *numbers]
+
+        last = promised[promised["round"] == summary.horizon]
+        measured = summary.table[["policy", "budget", "setting", "regret"]]
         yield table(
             f"What theory promises for {summary.horizon:,} rounds, and what was measured.",
             ["Policy", "Budget", "Bound", "On", "Its value", "Mean regret"],
-            self._grouped(at_the_end(promised, summary), promised_cells),
+            self._grouped(measured.merge(last, on=["policy", "budget"]), cells),
             [2, 3],
         )
 
@@ -430,17 +429,16 @@ class _Page:
             ]
 
         def cells(row: pd.Series) -> list[str]:
-            found: list[str] = [
-                promise_cell(row),
-                ranged(estimate_of(row, "regret"), reward_amount),
+            regret = ranged(estimate_of(row, "regret"), reward_amount)
+            found: list[str] = [promise_cell(row), regret]
+            if summary.baseline is None:
+                return found
+            return [
+                *found,
+                ranged(estimate_of(row, "helped"), per_thousand),
+                ranged(estimate_of(row, "gain"), signed_per_thousand),
+                percent(row[f"share_{summary.best}"], 1),
             ]
-            if summary.baseline is not None:
-                found += [
-                    ranged(estimate_of(row, "helped"), per_thousand),
-                    ranged(estimate_of(row, "gain"), signed_per_thousand),
-                ]
-                found.append(percent(row[f"share_{summary.best}"], 1))
-            return found
 
         return table(
             f"Means over runs, with 95 % bootstrap intervals. {_DASH}",
@@ -454,9 +452,6 @@ class _Page:
         for policy, group in rows.groupby("policy", sort=False):
             yield self._marked(str(policy)), [cells(row) for _, row in group.iterrows()]
 
-    def _setting_of(self, row: pd.Series) -> str:
-        return f"{self.styles[row['policy']].phrase}, {row['budget_label'].text}"
-
     def _figure(
         self,
         index: int | None,
@@ -468,13 +463,11 @@ class _Page:
         *,
         half: bool = False,
     ) -> Html:
-        """A figure under its heading in the page, on paper on ``half`` its width, and, as it is at
-        a desk, in files.
-        """
+        """A figure under its heading in the page, on paper on ``half`` its width, and in files."""
         prefix = (
             ""
             if index is None or len(self.summaries) == 1
-            else f"{index + 1}-{_slug(self.summaries[index].title)}-"
+            else f"{index + 1}-{slug(self.summaries[index].title)[:40].strip('-')}-"
         )
         wide = draw(WIDE)
         drawn = svg(wide)
@@ -508,25 +501,13 @@ class _Page:
         def cells(row: pd.Series) -> list[str]:
             gap = f"{signed_per_thousand(100 * (row['rate'] - trial.own_rate))} points"
             rate = ranged(estimate_of(row, "rate"), lambda rate: percent(rate, 1))
-            return [
-                promise_cell(row),
-                rate,
-                gap,
-                mean_count(row["rounds"]),
-                mean_count(row["releases"]),
-            ]
+            counts = [mean_count(row["rounds"]), mean_count(row["releases"])]
+            return [promise_cell(row), rate, gap, *counts]
 
-        heads = [
-            "Policy",
-            "Budget",
-            "Success rate",
-            "Compared with the trial",
-            "People counted",
-            "Releases",
-        ]
+        heads = ["Policy", "Budget", "Success rate", "Compared with the trial"]
         yield table(
             f"Means over replays, with 95 % intervals. {_DASH}",
-            heads,
+            [*heads, "People counted", "Releases"],
             self._grouped(trial.rates, cells),
         )
 
@@ -560,20 +541,9 @@ class _Page:
         configured = {one.policy: one.configuration for one in self.settings.values()}
         yield items(f"{self.styles[key].label}: {what}" for key, what in configured.items())
         if self.record.config:
+            declared = json.dumps(self.record.config, indent=2, ensure_ascii=False, default=str)
             yield tag("h3", "The study as it was declared", class_="screen")
-            yield tag(
-                "pre",
-                json.dumps(self.record.config, indent=2, ensure_ascii=False, default=str),
-                class_="screen",
-            )
-
-
-def _anchor(index: int) -> str:
-    return f"results-{index + 1}"
-
-
-def _slug(name: str) -> str:
-    return slug(name)[:40].strip("-")
+            yield tag("pre", declared, class_="screen")
 
 
 def _written(one: Table) -> Html:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
 
 from ..html import Html, table
 from ..plotting.numbers import number, percent
-from .estimates import CONFIDENCE, Estimate, estimate, estimate_of
+from .estimates import CONFIDENCE, estimate, estimate_of
+from .intervals import share
 from .wording import promise_cell, ranged
 
 CAPTION = (
@@ -28,12 +28,8 @@ def ended(runs: pd.DataFrame) -> dict[str, Any]:
     over = runs["stopped"].notna()
     rounds = estimate(runs["stopped"][over].to_numpy())
     errors = int((runs["wrong"] * over).sum())
-    exact = binomtest(errors, len(runs)).proportion_ci(CONFIDENCE, "exact")
-    named = {
-        "stopped": rounds,
-        "error": Estimate(errors / len(runs), float(exact.low), float(exact.high)),
-    }
     found: dict[str, Any] = {"ended": int(over.sum()), "errors": errors}
+    named = {"stopped": rounds, "error": share(errors, len(runs), CONFIDENCE)}
     for name, (mean, low, high) in named.items():
         found |= {name: mean, f"{name}_low": low, f"{name}_high": high}
     return found

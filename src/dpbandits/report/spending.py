@@ -37,11 +37,7 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
                 f"{unit} {upward(row['spent']):.6g}",
                 _bar(row),
             ]
-        return [
-            promise_cell(row),
-            *(spending[:2] if exhausted else spending),
-            *counts,
-        ]
+        return [promise_cell(row), *(spending[:2] if exhausted else spending), *counts]
 
     yield tag("h3", "Privacy spent")
     yield tag(
@@ -51,16 +47,8 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
         " run that paid most.",
         (" Every private policy spent all of its limit, and none spent more." if exhausted else ""),
     )
-    share = [] if exhausted else ["Of the limit"]
-    heads = [
-        "Policy",
-        "Budget",
-        "Limit",
-        "Most spent in any run",
-        *share,
-        "Releases per run",
-        "Noise draws per run",
-    ]
+    heads = ["Policy", "Budget", "Limit", "Most spent in any run"]
+    heads += [*([] if exhausted else ["Of the limit"]), "Releases per run", "Noise draws per run"]
     squares = "(ε, δ) and GDP budgets are counted in μ², in which Gaussian noise adds up."
     caption = (
         "Privacy spent against the budget."
@@ -69,18 +57,9 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
     yield table(caption, heads, grouped(summary.table, cells))
 
 
-def _share(row: pd.Series) -> str:
-    """How much of its limit a row spent."""
-    return percent_up(row["spent"] / row["setting"].limit)
-
-
 def _bar(row: pd.Series) -> Html:
-    """The same, drawn and in percent."""
-    width = min(100 * row["spent"] / row["setting"].limit, 100)
-    bar = (
-        f'<span class="bar{" over" if row["over"] else ""}"><i'
-        f' style="width:{width:.1f}%"></i></span>'
-    )
-    return Html(
-        bar + text(_share(row) + (f", over in {row['over']:,} runs" if row["over"] else ""))
-    )
+    """How much of its limit a row spent, drawn and in percent."""
+    share = row["spent"] / row["setting"].limit
+    kind, over = ("bar over", f", over in {row['over']:,} runs") if row["over"] else ("bar", "")
+    fill = tag("i", style=f"width:{min(100 * share, 100):.1f}%")
+    return Html(tag("span", fill, class_=kind) + text(percent_up(share) + over))

@@ -1,6 +1,4 @@
-"""What a report says in numbers: one table per environment, and paired comparisons, all with
-bootstrap intervals over runs.
-"""
+"""The numbers of a report: tables, and paired comparisons, with bootstrap intervals over runs."""
 
 from __future__ import annotations
 

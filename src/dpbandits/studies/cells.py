@@ -17,16 +17,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .. import __version__
 from ..environments import ArmsEnvironment, ContextEnvironment, LoggedTrial
 from ..errors import ArgumentError, StateFileError
 from ..policies import Policy
-from ..report.estimates import Estimate
-from ..report.intervals import measured, ratio
 from ..simulation import ReplayResult, Result, replay, simulate
-from ..simulation.uniform import regret_at_random
 from ..source import code_digest
 
 try:
@@ -88,65 +83,6 @@ class Cell:
             return replay(self.policy, self.environment, **common)
         return simulate(self.policy, self.environment, record=list(self.record), **common)
 
-    def load(self, path: Path) -> Result | ReplayResult:
-        """What ``compute`` returned and someone saved."""
-        kind = ReplayResult if isinstance(self.environment, LoggedTrial) else Result
-        return kind.load(path)
-
-
-class Results:
-    """What claims are made of: the results of simulated cells by their keys.
-
-    Instances of a setting stand side by side; a setting without random instances is one instance.
-    """
-
-    def __init__(self, cells: Sequence[Cell], results: Sequence[Any]) -> None:
-        self._results: dict[str, list[Result]] = {}
-        self._cells: dict[str, list[Cell]] = {}
-        self._at_random: dict[tuple[str, int, int, int], np.ndarray] = {}
-        for cell, result in zip(cells, results, strict=True):
-            self._results.setdefault(cell.key, []).append(result)
-            self._cells.setdefault(cell.key, []).append(cell)
-
-    def final(self, key: str, column: str = "regret") -> np.ndarray:
-        """Regret at the horizon, or another column of the runs, shape (instances, runs)."""
-        return np.array([one.runs.sort_values("run")[column] for one in self._results[key]])
-
-    def at_random(self, key: str, runs: int | None = None) -> np.ndarray:
-        """Regret at the horizon of choosing at random instead, shape (instances, runs); of the
-        first ``runs`` runs only, which without contexts say it all.
-        """
-        return np.array([self._random(cell, runs or cell.runs) for cell in self._cells[key]])
-
-    def _random(self, cell: Cell, runs: int) -> np.ndarray:
-        assert isinstance(cell.environment, ArmsEnvironment | ContextEnvironment)
-        assert cell.horizon is not None
-        same = (repr(cell.environment), cell.horizon, runs, cell.seed)
-        if same not in self._at_random:
-            self._at_random[same] = regret_at_random(
-                cell.environment, cell.horizon, runs=runs, seed=cell.seed
-            )
-        return self._at_random[same]
-
-    def over_random(self, key: str) -> Estimate:
-        """Final regret over that of choosing at random, by which ``Claim`` sees whether learning
-        has begun.
-        """
-        return measured([self.final(key), self.at_random(key)], ratio)
-
-    def curves(self, key: str, column: str = "regret") -> np.ndarray:
-        """Regret, or another column, at the recorded rounds, shape (instances, runs, rounds)."""
-        return np.array(
-            [
-                one.frame.pivot(index="run", columns="round", values=column)
-                for one in self._results[key]
-            ]
-        )
-
-    def rounds(self, key: str) -> np.ndarray:
-        """The recorded rounds."""
-        return np.sort(self._results[key][0].frame["round"].unique())
-
 
 def compute(
     cells: Sequence[Cell],
@@ -182,8 +118,9 @@ def _result_of(
     if folder is None:
         return cell.compute(n_jobs, progress)
     path = folder / f"{cell.digest}.parquet"
+    kind = ReplayResult if isinstance(cell.environment, LoggedTrial) else Result
     with contextlib.suppress(FileNotFoundError, StateFileError):
-        return cell.load(path)
+        return kind.load(path)
     result = cell.compute(n_jobs, progress)
     folder.mkdir(exist_ok=True)  # where locks are unknown, another process may have removed it
     result.save(path)

@@ -198,9 +198,7 @@ def _remove_abandoned(parent: Path) -> None:
 
 
 def _lock(folder: Path) -> int | None:
-    """A descriptor that holds the lock of the folder; None where someone else does, or there is
-    none.
-    """
+    """A descriptor that holds the lock of the folder; None where we cannot have it."""
     if fcntl is None:
         return None
     try:

@@ -1,13 +1,14 @@
 """The form of a study file: which keys there are, and what may stand behind them.
 
 What the arguments of a policy or an environment may be is known to their constructors only, which
-``study`` asks.
+``build`` calls, and collects all that is wrong.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 from pydantic import (
@@ -21,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from ..errors import DPBanditsError
 from ..privacy.budgets import NOTIONS, Budget, read_budget
 from ..protocol import Card
 from ..validation import close_name, integer
@@ -50,9 +52,7 @@ class _Form(BaseModel):
 
 
 class Budgets(_Form):
-    """The budgets to try: a list of each notion under its key, and whether the same policies also
-    run without privacy.
-    """
+    """The budgets to try by notion, and whether the same policies also run without privacy."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, arbitrary_types_allowed=True)
     __pydantic_extra__: dict[str, Annotated[list[_Listed], BeforeValidator(_each)]]
@@ -160,3 +160,56 @@ def _sentence(detail: Any) -> str:
     message = re.sub(r"^\w+ should (be|have) ", r"must \1 ", detail["msg"])
     message = message.replace("a valid integer", "an integer").replace("a valid ", "a ")
     return f"{place}: {message}, got {detail['input']!r}"
+
+
+class Problems(list[str]):
+    """What is wrong with a file, each thing once."""
+
+    def add(self, place: str, message: str) -> None:
+        """Note what is wrong at a place."""
+        line = f"{place}: {message}"
+        if line not in self:
+            self.append(line)
+
+
+def build(
+    place: str,
+    make: Callable[..., Any],
+    given: dict[str, Any],
+    fixed: dict[str, Any],
+    known: set[str],
+    problems: Problems,
+) -> Any:
+    """``make(**given, **fixed)``, or None after noting all that is wrong with the arguments."""
+    before = len(problems)
+    usable = {}
+    for name, value in given.items():
+        if name in known:
+            usable[name] = value
+        else:
+            problems.add(f"{place}.{name}", f"unknown argument; {close_name(name, sorted(known))}")
+    needed = {
+        name
+        for name, p in inspect.signature(make).parameters.items()
+        if p.default is p.empty and p.kind != p.VAR_KEYWORD
+    }
+    missing = needed - usable.keys() - fixed.keys()
+    for name in sorted(missing):
+        problems.add(f"{place}.{name}", "is missing")
+    while not missing:
+        try:
+            built = make(**usable, **fixed)
+        except (DPBanditsError, TypeError, ValueError) as error:
+            argument = getattr(error, "argument", None) or ""
+            name = argument.partition("[")[0]
+            if name not in usable:
+                problems.add(place, str(error))
+                break
+            problems.add(f"{place}.{argument}", without_name(error))
+            # A constructor reports one argument at a time: leave that one at its default, and see
+            # what else is wrong.
+            del usable[name]
+            missing = needed & {name}
+        else:
+            return built if len(problems) == before else None
+    return None

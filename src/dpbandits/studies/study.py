@@ -46,14 +46,15 @@ from ..policies import DecisionProblem, Policy, find
 from ..privacy import Budget
 from ..privacy.budgets import examples
 from ..simulation.parallel import shared_name
-from .building import Problems, build
 from .cautions import cautions
 from .schema import (
     Budgets,
     Horizon,
     PolicyEntry,
+    Problems,
     StudyForm,
     WorldEntry,
+    build,
     form_problems,
     without_name,
 )
@@ -238,9 +239,7 @@ def _parse(
 
 
 def _valid(form: Any, data: Any) -> Any:
-    """``data`` in the given form; None where it does not fit, which has been reported with the
-    whole file.
-    """
+    """``data`` in the given form; None where it does not fit, which the whole file has reported."""
     try:
         return TypeAdapter(form).validate_python(data, strict=True)
     except ValidationError:

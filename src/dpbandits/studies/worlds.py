@@ -40,8 +40,7 @@ from ..rooms import papers
 from ..simulation.simulating import check_users, what_is_shown, what_is_taken
 from ..tables import read_numbers
 from ..validation import close_name
-from .building import Problems, build
-from .schema import WorldEntry
+from .schema import Problems, WorldEntry, build
 
 World = ArmsEnvironment | ContextEnvironment
 
@@ -193,7 +192,9 @@ def read_worlds(
                 " one kind of them",
             )
         worlds.append(made)
-    if entries and all(_is_log(kinds.get(entry.kind)) for _, entry in entries):
+    chosen = [kinds.get(entry.kind) for _, entry in entries]
+    logs = [isinstance(kind, type) and issubclass(kind, LoggedTrial) for kind in chosen]
+    if entries and all(logs):
         problems.add(
             "environments", "must hold one that is simulated, beside the log that is replayed"
         )
@@ -215,10 +216,8 @@ def _delayed(place: str, world: Any, given: dict[str, Any], problems: Problems) 
 
 
 def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
-    """What may stand behind ``kind``: classes, other ways of making them, and readers of data
-    relative to the folder.
-    """
-    adversarial = papers("adversarial")
+    """What may stand behind ``kind``: classes, other ways of making them, and readers of data."""
+    adversarial, data = papers("adversarial"), _Data(folder)
     public = {name: getattr(environments, name) for name in environments.__all__}
     bases = (ArmsEnvironment, ContextEnvironment, LoggedTrial)
     kinds = {
@@ -236,18 +235,18 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
         "GLMContexts.random": GLMContexts.random,
         "GaussianContexts.on_sphere": GaussianContexts.on_sphere,
         "PoolContexts.uniform": PoolContexts.uniform,
-        "RewardTable": _table_reader(folder),
+        "RewardTable": data.table,
         "Advised.constant": _advised(Advised.constant),
         "Advised.shifted": _advised(Advised.shifted),
         "classification": classification,
         "ClassifierAdvice": adversarial.ClassifierAdvice,
         "classifier_advice": adversarial.classifier_advice,
-        "lastfm": _lastfm_reader(folder),
-        "lastfm.reward_table": _artists_reader(folder),
-        "movielens": _movielens_reader(folder),
-        "movielens.reward_table": _genres_reader(folder),
-        "DoctorReplay.reward_table": _patients,
-        "warfarin": _warfarin_reader(folder),
+        "lastfm": data.lastfm,
+        "lastfm.reward_table": data.artists,
+        "movielens": data.movielens,
+        "movielens.reward_table": data.genres,
+        "DoctorReplay.reward_table": data.patients,
+        "warfarin": data.warfarin,
     }
 
 
@@ -278,10 +277,6 @@ def _arguments(make: Callable[..., Any]) -> set[str]:
     return names
 
 
-def _is_log(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, LoggedTrial)
-
-
 def _dimension(world: World) -> int | None:
     return world.dimension if isinstance(world, ContextEnvironment) else None
 
@@ -294,59 +289,43 @@ def _shown(world: World) -> str:
     }.get(shown, "")
 
 
-def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:
-    def read(
-        path: Any, separator: str = ",", decimal: str = ".", thousands: str = ""
+class _Data:
+    """What is read from data, whose files a study names relative to its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._beside = folder
+
+    def _inside(self, given: Any) -> Path:
+        if not isinstance(given, str):
+            raise ArgumentError(f"folder must be the name of a folder, got {given!r}", "folder")
+        return self._beside / given
+
+    def table(
+        self, path: Any, separator: str = ",", decimal: str = ".", thousands: str = ""
     ) -> RewardTable:
-        if not isinstance(path, str) or not (folder / path).is_file():
+        if not isinstance(path, str) or not (self._beside / path).is_file():
             raise ArgumentError(f"path must be a file beside the study, got {path!r}", "path")
         marks = {"separator": separator, "decimal": decimal, "thousands": thousands}
-        return RewardTable(read_numbers("path", folder / path, **marks))
+        return RewardTable(read_numbers("path", self._beside / path, **marks))
 
-    return read
+    def lastfm(self, folder: Any, components: int = 25, per_round: int = 25) -> Recommendations:
+        data = lastfm(self._inside(folder))
+        return data.environment(components=components, per_round=per_round)
 
-
-def _inside(folder: Path, given: Any) -> Path:
-    if not isinstance(given, str):
-        raise ArgumentError(f"folder must be the name of a folder, got {given!r}", "folder")
-    return folder / given
-
-
-def _lastfm_reader(beside: Path) -> Callable[..., Recommendations]:
-    def read(folder: Any, components: int = 25, per_round: int = 25) -> Recommendations:
-        return lastfm(_inside(beside, folder)).environment(
-            components=components, per_round=per_round
-        )
-
-    return read
-
-
-def _movielens_reader(beside: Path) -> Callable[..., Recommendations]:
-    def read(
-        folder: Any, components: int = 20, per_round: int = 25, liked_from: int = 4
+    def movielens(
+        self, folder: Any, components: int = 20, per_round: int = 25, liked_from: int = 4
     ) -> Recommendations:
-        data = movielens(_inside(beside, folder))
+        data = movielens(self._inside(folder))
         return data.environment(components=components, per_round=per_round, liked_from=liked_from)
 
-    return read
+    def artists(self, folder: Any, artists: int = 20) -> RewardTable:
+        return lastfm(self._inside(folder)).reward_table(artists=artists)
 
+    def genres(self, folder: Any, liked_from: int = 4) -> RewardTable:
+        return movielens(self._inside(folder)).reward_table(liked_from=liked_from)
 
-def _artists_reader(beside: Path) -> Callable[..., RewardTable]:
-    def read(folder: Any, artists: int = 20) -> RewardTable:
-        return lastfm(_inside(beside, folder)).reward_table(artists=artists)
-
-    return read
-
-
-def _genres_reader(beside: Path) -> Callable[..., RewardTable]:
-    def read(folder: Any, liked_from: int = 4) -> RewardTable:
-        return movielens(_inside(beside, folder)).reward_table(liked_from=liked_from)
-
-    return read
-
-
-def _warfarin_reader(beside: Path) -> Callable[..., Classification]:
-    def read(
+    def warfarin(
+        self,
         path: Any,
         ends: str = "medium",
         genotypes: bool = True,
@@ -356,12 +335,9 @@ def _warfarin_reader(beside: Path) -> Callable[..., Classification]:
     ) -> Classification:
         if not isinstance(path, str):
             raise ArgumentError(f"path must be the name of a file, got {path!r}", "path")
-        return warfarin(beside / path, ends=ends).environment(
+        return warfarin(self._beside / path, ends=ends).environment(
             genotypes=genotypes, once=once, seed=seed, blocks=blocks
         )
 
-    return read
-
-
-def _patients() -> RewardTable:
-    return DoctorReplay().reward_table()
+    def patients(self) -> RewardTable:
+        return DoctorReplay().reward_table()

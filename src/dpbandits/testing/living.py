@@ -32,9 +32,7 @@ _DRAWN = np.random.default_rng(8).random(ROUNDS)  # rewards in [0, 1]
 
 
 def with_fixed_releases(policy: Policy) -> Policy:
-    """The policy with numbers in place of its releases that no reward enters: what else differs
-    then is timing.
-    """
+    """The policy with releases that no reward enters: what else differs then is timing."""
     rng, gate = np.random.default_rng(10), policy.session.gate
     policy.watch.silence()
 

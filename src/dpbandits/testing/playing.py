@@ -122,9 +122,7 @@ def propensities_are_frequencies(make: Make) -> None:
 
 
 def pull_among(policy: Policy, rng: np.random.Generator) -> tuple[Decision, list[int]]:
-    """A pull of one person, and the arms that were open to her: often some, and of some
-    candidates.
-    """
+    """A pull of one person, and the arms that were open to them, which often are only some."""
     count, contexts = policy.n_arms, contexts_of(policy)
     candidates = int(rng.integers(1, count + 1)) if contexts is not None else count
     there = [arm for arm in range(candidates) if arm not in policy.retired]

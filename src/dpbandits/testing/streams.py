@@ -14,7 +14,7 @@ from ..simulation.arms_loop import arms_loop
 from ..simulation.clipping import Entering
 from ..simulation.context_loop import context_loop
 from ..simulation.seeding import identity, stream
-from ..simulation.tally import CURSOR, DONE, LEDGER_FULL, new_tally
+from ..simulation.tally import DONE, LEDGER_FULL, new_tally
 from .walk import contexts_of, require
 
 ROUNDS = 3000
@@ -38,70 +38,31 @@ def table(policy: Policy, rounds: int = ROUNDS) -> Table:
     return ContextTable(contexts, (rng.random(means.shape) < means).astype(float), means)
 
 
-class Run:
-    """The compiled loop in a table, from the start and in pieces; ``loop`` is another one than the
-    policy's own.
-    """
-
-    def __init__(
-        self,
-        policy: Policy,
-        world: Table,
-        rngs: list[np.random.Generator | None],
-        loop: Kernel | None = None,
-        *,
-        trace: bool = False,
-    ) -> None:
-        self.policy, self.world, self.rngs = policy, world, rngs
-        self.last = int(world.horizon or 0)
-        self.state = policy.new_state()
-        self.tally = new_tally(
-            np.array([world.horizon]), policy.n_arms, trace=self.last if trace else 0
-        )
-        self.loop = loop or loop_in(policy, type(world))
-
-    def until(self, pause: int, horizon: int | None = None) -> int:
-        """Go on to a round, or stop at the horizon; how the loop ended."""
-        bounds, horizon = (
-            Entering(False, *self.policy.reward_range),
-            horizon or self.last,
-        )
-        state = self.state
-        sides = (self.policy.params, state.raw, state.public, state.memo, state.wall)
-        world = self.world.state
-        if isinstance(self.world, RewardTable):
-            longest = 1 if self.policy.takes_each_reward else 1 << 62
-            ends = (bounds, horizon, pause, longest)
-            return self.loop(*sides, world, self.tally, *ends, *self.rngs)
-        contexts = np.zeros((self.policy.n_arms, self.policy.dimension))
-        shown = (np.zeros(0), self.tally, contexts, np.zeros_like(contexts), True)
-        return self.loop(*sides, world, *shown, bounds, horizon, pause, *self.rngs)
-
-    @property
-    def rounds(self) -> int:
-        return int(self.tally.cursor[CURSOR.round])
-
-
-def loop_in(policy: Policy, kind: type[Table], release: Kernel | None = None) -> Kernel:
-    """The loop of a policy, with another release than its own where one is given."""
-    bound: Any = arms_loop if kind is RewardTable else context_loop
-    own = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
-    loop: Kernel = bound(policy.driven, release or own, kind.kernels)
-    return loop
-
-
 def looped(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]:
     """The arms that the loop plays."""
-    loop = loop_in(policy, type(world))
-    run = Run(
-        policy, world, streams_of(policy), loop if compiled else interpreted(loop), trace=True
-    )
-    while (status := run.until(run.last)) != DONE:
+    template: Any = arms_loop if isinstance(world, RewardTable) else context_loop
+    own = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
+    loop: Kernel = template(policy.driven, own, world.kernels)
+    run = loop if compiled else interpreted(loop)
+    horizon, rngs, state = int(world.horizon or 0), streams_of(policy), policy.new_state()
+    tally = new_tally(np.array([horizon]), policy.n_arms, trace=horizon)
+    bounds = Entering(False, *policy.reward_range)
+
+    def go_on() -> int:
+        sides = (policy.params, state.raw, state.public, state.memo, state.wall)
+        if isinstance(world, RewardTable):
+            longest = 1 if policy.takes_each_reward else 1 << 62
+            return run(*sides, world.state, tally, bounds, horizon, horizon, longest, *rngs)
+        contexts = np.zeros((policy.n_arms, policy.dimension))
+        shown = (np.zeros(0), tally, contexts, np.zeros_like(contexts), True)
+        return run(*sides, world.state, *shown, bounds, horizon, horizon, *rngs)
+
+    while (status := go_on()) != DONE:
         require(status == LEDGER_FULL, "sensitivity: it is no positive number")
-        run.state.make_room()
-    arms = run.tally.trace
+        state.make_room()
+    arms = tally.trace
     counts = np.bincount(arms, minlength=policy.n_arms).tolist()
-    require(counts == run.tally.counts.tolist(), "the loop has counted other arms than it played")
+    require(counts == tally.counts.tolist(), "the loop has counted other arms than it played")
     return arms.tolist()
 
 

@@ -125,9 +125,7 @@ class Walk:
         self.sum = np.zeros_like(self.wall.statistic)
 
     def step(self, rewards: Callable[[int, int, int], list[float]]) -> Release | None:
-        """Play one choice to its end; ``rewards(first, arm, n)`` gives the sum of n rewards in each
-        world.
-        """
+        """Play one choice to its end; ``rewards(first, arm, n)`` sums n rewards in each world."""
         choice_rng = self.rng if self.policy.card.randomised else None
         seen = self.seen(choice_rng)
         self.call("prepare", self.params, self.public, seen, choice_rng)
@@ -226,9 +224,7 @@ def scratch_of(side: Any) -> list[np.ndarray]:
 
 
 def frozen(state: Any) -> tuple[bytes, ...]:
-    """The bytes of arrays and numbers in nested tuples, without ``scratch``: working
-    memory that nobody reads between two calls.
-    """
+    """The bytes in nested tuples, without ``scratch``, which nobody reads between two calls."""
     names = getattr(state, "_fields", [""] * len(state))
     found: list[bytes] = []
     for name, held in zip(names, state, strict=True):
@@ -266,11 +262,6 @@ def _comparable(rounds: Any) -> dict[str, Any]:
 def releases(policy: Policy) -> int:
     """How many there have been."""
     return policy.ledger.releases
-
-
-def draws(policy: Policy) -> int:
-    """How many noise variables were drawn."""
-    return policy.ledger.draws
 
 
 def spans(policy: Policy) -> list[list[int]]:

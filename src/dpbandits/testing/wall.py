@@ -240,9 +240,7 @@ def statistic_of(policy: Policy, features: np.ndarray, reward: float, arm: int =
 def features_stay_within_the_bound(
     policy: ContextualPolicy, rng: np.random.Generator, longer: float = 1.5, pairs: int = 20
 ) -> None:
-    """Where features are private, two records of any features, arms and rewards are no farther
-    apart than the bound.
-    """
+    """Where features are private, any two records are no farther apart than the bound."""
     (lo, hi), bound = policy.reward_range, policy.context_bound
     most = policy.statistic.max_sensitivity
     for _ in range(pairs):

@@ -11,9 +11,8 @@ import numpy as np
 from ...errors import MissingExtra
 from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import Ratio, curve, measured
-from ...studies.cells import Results
-from ...studies.plans import Findings, Size, cells_of, spoken
+from ...report.intervals import Ratio, curve
+from ..plans import Findings, Results, Size, cells_of, measured, spoken
 from .expert_growth import QUICK_RUNS, RUNS
 from .expert_settings import IMPROVED, KINDS, policy
 from .experts import ClassifierAdvice, classifier_advice

@@ -11,9 +11,8 @@ import numpy as np
 
 from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel
-from ...report.intervals import Ratio, largest, measured, ratio
-from ...studies.cells import Results
-from ...studies.plans import Findings, Size, cells_of, spoken
+from ...report.intervals import Ratio, ratio
+from ..plans import Findings, Results, Size, cells_of, largest, measured, spoken
 from .expert_settings import DELTA, IMPROVED, KINDS, PERIOD, Advice, moving
 from .section import PAPER, Section, horizon_of
 from .sweeps import Sweep, grows

@@ -25,10 +25,9 @@ from ...plotting.numbers import number
 from ...policies import Policy
 from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import Ratio, curve, mean, measured
+from ...report.intervals import Ratio, curve, mean
 from ...simulation.simulating import play
-from ...studies.cells import Results
-from ...studies.plans import Findings, Size, cells_of, spoken
+from ..plans import Findings, Results, Size, cells_of, measured, spoken
 from .section import PAPER, SMALLEST, Section, horizon_of, runs_of
 from .theory import late_notice
 from .worst_case import LEARNERS, USUAL_EPSILON, Setting

@@ -10,8 +10,7 @@ from ...plotting.numbers import number
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
-from ...studies.cells import Results
-from ...studies.plans import Findings, Size, spoken
+from ..plans import Findings, Results, Size, spoken
 from .section import PAPER, Section
 
 LEAK = "What EXP3 leaks without noise"

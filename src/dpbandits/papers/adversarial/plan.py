@@ -9,8 +9,7 @@ do, whatever the policy.
 
 from __future__ import annotations
 
-from ...studies.cells import Results
-from ...studies.plans import Findings, Plan, Size
+from ..plans import Findings, Plan, Results, Size
 from .classifiers import CLASSIFIERS, classifiers
 from .expert_growth import COMPARED, GROWTHS, Experts
 from .late_switch import LATE_SWITCH, late_switch

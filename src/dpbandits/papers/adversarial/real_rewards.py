@@ -12,9 +12,8 @@ from ...errors import ArgumentError
 from ...policies import Policy
 from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import Ratio, curve, mean, measured, ratio
-from ...studies.cells import Results
-from ...studies.plans import Findings, Size, cells_of, spoken
+from ...report.intervals import Ratio, curve, mean, ratio
+from ..plans import Findings, Results, Size, cells_of, measured, spoken
 from .section import EVERY, Section, runs_of
 from .worst_case import LEARNERS, Setting
 

@@ -11,9 +11,8 @@ import numpy as np
 from ...plotting.numbers import percent
 from ...report.claims import VERDICT_CONFIDENCE, Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import Ratio, measured
-from ...studies.cells import Results
-from ...studies.plans import Findings, Size, spoken
+from ...report.intervals import Ratio
+from ..plans import Findings, Results, Size, measured, spoken
 from .section import PAPER, SLACK, Section, horizon_of, runs_of
 from .sweeps import Sweep, grows, slopes
 from .worst_case import LEARNERS, USUAL_ARMS, USUAL_EPSILON, Probe, Setting, bound, log_weights

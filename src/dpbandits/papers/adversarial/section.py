@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...studies.cells import Cell, Results
-from ...studies.plans import Findings, Size
+from ...studies.cells import Cell
+from ..plans import Findings, Results, Size
 
 HORIZON, RUNS = 10**6, 30
 QUICK_HORIZON, QUICK_RUNS = 40_000, 10

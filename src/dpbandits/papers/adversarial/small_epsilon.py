@@ -9,9 +9,7 @@ import numpy as np
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import measured
-from ...studies.cells import Results
-from ...studies.plans import Findings, Size, spoken
+from ..plans import Findings, Results, Size, measured, spoken
 from .section import EVERY, PAPER, Section, horizon_of, runs_of
 from .worst_case import LEARNERS, Probe, Setting
 

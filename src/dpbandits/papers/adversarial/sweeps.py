@@ -8,9 +8,7 @@ from typing import Generic, NamedTuple
 import numpy as np
 
 from ...report.claims import Claim, Expectation
-from ...report.intervals import measured
-from ...studies.cells import Results
-from ...studies.plans import spoken
+from ..plans import Results, measured, spoken
 from .section import SLACK
 from .worst_case import Probe, S, log_weights
 

@@ -20,8 +20,9 @@ from ...policies import Policy
 from ...privacy import PureDP
 from ...report.estimates import Estimate
 from ...report.exhibits import Series
-from ...report.intervals import Ratio, Statistic, curve, largest, ratios
-from ...studies.cells import Cell, Results
+from ...report.intervals import Ratio, Statistic, curve
+from ...studies.cells import Cell
+from ..plans import Results, largest, ratios
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...report.claims import Claim, Expectation
-from ...report.intervals import largest, measured, price, ratio, ratios, steps
-from ...studies.cells import Results
-from ...studies.plans import spoken
+from ...report.intervals import price, ratio
+from ..plans import Results, largest, measured, ratios, spoken, steps
 from .settings import HONEST, PAPER, PUBLISHED, Setting, policy_key
 
 SMALL = (

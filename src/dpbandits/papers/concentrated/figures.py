@@ -8,8 +8,8 @@ import numpy as np
 
 from ...plotting.numbers import number
 from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import Statistic, curve, mean, measured, price, ratio
-from ...studies.plans import spoken
+from ...report.intervals import Statistic, curve, mean, price, ratio
+from ..plans import measured, spoken
 from .claims import Measured, ends
 from .settings import PUBLISHED, policy_key
 

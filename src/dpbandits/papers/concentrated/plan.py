@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ...environments import ContextEnvironment
 from ...privacy import ZCDP
-from ...studies.cells import Cell, Results
-from ...studies.plans import Findings, Plan, Size, cells_of, instances
+from ...studies.cells import Cell
+from ..plans import Findings, Plan, Results, Size, cells_of, instances
 from .claims import Measured
 from .figures import figure4, figure5, tighter_ratios
 from .settings import (

@@ -20,7 +20,7 @@ from ...kernel import Generator, Matrix, bind, entry, unbound
 from ...privacy import ZCDP, ApproxDP, Budget, PureDP
 from ...simulation.seeding import identity, stream
 from ...simulation.simulating import play
-from ...studies.plans import instances
+from ..plans import instances
 from .policy import LinUCBDGS
 
 EPSILON, DELTA = 2.0, 0.1  # "as default"

@@ -16,9 +16,8 @@ from ...privacy import ZCDP, PureDP
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import curve, largest, mean, measured, ratio, ratios, steps
-from ...studies.cells import Results
-from ...studies.plans import spoken
+from ...report.intervals import curve, mean, ratio
+from ..plans import Results, largest, measured, ratios, spoken, steps
 from .comparisons import (
     CLAIMED,
     DELTA,

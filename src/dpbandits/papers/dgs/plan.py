@@ -14,8 +14,8 @@ from functools import partial
 from ...algorithms.bases import ContextualPolicy
 from ...privacy import PureDP
 from ...report.claims import Claim
-from ...studies.cells import Cell, Results
-from ...studies.plans import Findings, Plan, Size, cells_of
+from ...studies.cells import Cell
+from ..plans import Findings, Plan, Results, Size, cells_of
 from .comparisons import (
     CLAIMED,
     EPSILON,

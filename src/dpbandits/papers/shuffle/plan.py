@@ -34,10 +34,9 @@ from ...plotting.numbers import number
 from ...privacy import ApproxDP
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
-from ...report.intervals import measured, ratio
-from ...studies.cells import Results
-from ...studies.plans import Findings, Plan, Size, cells_of, recorded, spoken
+from ...report.intervals import ratio
 from ..curves import figure
+from ..plans import Findings, Plan, Results, Size, cells_of, measured, recorded, spoken
 
 PAPER = "Chowdhury & Zhou (2022)"
 ARMS, BATCH, DELTA = 100, 20, 0.1

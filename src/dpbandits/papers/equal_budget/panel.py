@@ -39,26 +39,17 @@ NOT_QUICK = (PureDP(STRICT), ZCDP(0.01), ZCDP(0.1))
 
 # Settings of arguments that change regret at the same budget; the conversion only wraps learners
 # that enter by themselves.  Small radii have no theorem and mostly less regret.
-_RADII: Sequence[Mapping[str, Any]] = ({}, {"radius_scale": 0.1})
+_WITH_RADIUS = (
+    *("PrivateLinUCB", "AdaCOFUL", "GLMUCB"),
+    *("LinUCBJDP", "WishartLinUCBJDP", "AdaCOFULJDP", "GLMUCBJDP", "WeightedGLMJDP"),
+    *("LinUCBSDP", "LinUCBLDP", "LDPGLOC", "WeightedGLMLDP"),
+)
+_WITH_ALPHA = ("AdaPUCB", "AdaPKLUCB", "AdaPUCBSDP", "AdaPKLUCBSDP")
 _VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "AdaCUCB": ({}, {"forget": False}),
-    "AdaPUCB": ({}, {"alpha": 1.0}),
-    "AdaPKLUCB": ({}, {"alpha": 1.0}),
-    "AdaPUCBSDP": ({}, {"alpha": 1.0}),
-    "AdaPKLUCBSDP": ({}, {"alpha": 1.0}),
     "BatchConversion": (),
-    "PrivateLinUCB": _RADII,
-    "AdaCOFUL": _RADII,
-    "GLMUCB": _RADII,
-    "LinUCBJDP": _RADII,
-    "WishartLinUCBJDP": _RADII,
-    "AdaCOFULJDP": _RADII,
-    "GLMUCBJDP": _RADII,
-    "WeightedGLMJDP": _RADII,
-    "LinUCBSDP": _RADII,
-    "LinUCBLDP": _RADII,
-    "LDPGLOC": _RADII,
-    "WeightedGLMLDP": _RADII,
+    **dict.fromkeys(_WITH_ALPHA, ({}, {"alpha": 1.0})),
+    **dict.fromkeys(_WITH_RADIUS, ({}, {"radius_scale": 0.1})),
 }
 _TOLD_ALL = {"batch", "link"}  # whoever takes them: as long batches as the default has
 World = ArmsEnvironment | ContextEnvironment

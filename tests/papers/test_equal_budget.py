@@ -18,17 +18,17 @@ import pytest
 
 from dpbandits import ApproxDP, ArgumentError, PureDP
 from dpbandits.cli.tables import print_tables
+from dpbandits.papers.equal_budget import plan as equal_budget
+from dpbandits.papers.equal_budget.panel import CHANGING, PANEL, TRIAL, Contest, contests
+from dpbandits.papers.equal_budget.ranking import lost_runs, ranking, relative, who_keeps_tails
+from dpbandits.papers.plans import Findings, Plan, Size, largest, largest_of, ratios
 from dpbandits.papers.reproduce import reproduce
 from dpbandits.policies import DEFAULTS, default_for, registered
 from dpbandits.protocol import no_arm
 from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim
-from dpbandits.report.intervals import largest, largest_of, ratio, ratios, share
+from dpbandits.report.intervals import ratio, share
 from dpbandits.simulation.simulating import what_is_taken
-from dpbandits.studies import equal_budget
-from dpbandits.studies.equal_budget.panel import CHANGING, PANEL, TRIAL, Contest, contests
-from dpbandits.studies.equal_budget.ranking import lost_runs, ranking, relative, who_keeps_tails
 from dpbandits.studies.output import result_folder, write_results
-from dpbandits.studies.plans import Findings, Plan, Size
 
 pytestmark = pytest.mark.xdist_group("the plan of the table of defaults")
 SIZE = Size(quick=True, runs=4, horizon=200)

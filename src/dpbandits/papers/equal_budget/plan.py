@@ -20,9 +20,9 @@ from ...privacy import Budget
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series, Table, slug
-from ...report.intervals import largest_of, ratio, share
-from ..cells import Cell, Results
-from ..plans import Findings, Plan, Size, recorded, spoken
+from ...report.intervals import ratio, share
+from ...studies.cells import Cell
+from ..plans import Findings, Plan, Results, Size, largest_of, recorded, spoken
 from .panel import (
     TRIAL,
     Contest,
@@ -52,15 +52,15 @@ def plan(size: Size) -> Plan:
         for contest in played
         for instance in contest.instances
     }
+    simulated = partial(_cell, size=size, runs=runs)
     cells = [
-        _cell(contest, entrant, instance, size, runs)
+        simulated(_key(contest, who, where), contest.title, who, contest.budget, where)
         for contest in played
-        for entrant in contest.entrants
-        for instance in contest.instances
+        for who in contest.entrants
+        for where in contest.instances
     ]
     cells += [
-        _simulated(key, "Without privacy", entrant, None, instance, size, runs)
-        for key, (entrant, instance) in opened.items()
+        simulated(key, "Without privacy", who, None, where) for key, (who, where) in opened.items()
     ]
     return Plan(
         title="Least regret at equal budget",
@@ -75,10 +75,9 @@ def plan(size: Size) -> Plan:
         notes=[
             (
                 f"{_counted(played)}. {runs} runs of {_horizons(played, size)} rounds. Means are"
-                " compared"
-                " within an instance and a contest: as factors of the least mean regret there,"
-                " which flatters the winner where two are close. Verdicts compare pair by pair,"
-                " with intervals that hold for all pairs together."
+                " compared within an instance and a contest: as factors of the least mean regret"
+                " there, which flatters the winner where two are close. Verdicts compare pair by"
+                " pair, with intervals that hold for all pairs together."
             ),
             (
                 f"A run is lost if it has above {LOST:g} times the regret of the median run of its"
@@ -115,12 +114,10 @@ def _horizons(played: Sequence[Contest], size: Size) -> str:
 
 def _counted(played: Sequence[Contest]) -> str:
     """How many instances every setting has, whoever is trusted."""
-    counts = {
-        setting_of(contest.default.central, contest.family).rpartition(",")[0]: len(
-            contest.instances
-        )
-        for contest in played
-    }
+    counts = {}
+    for contest in played:
+        setting = setting_of(contest.default.central, contest.family)
+        counts[setting.rpartition(",")[0]] = len(contest.instances)
     return "Instances: " + "; ".join(f"{count} of {words}" for words, count in counts.items())
 
 
@@ -132,12 +129,7 @@ def _open_key(contest: Contest, instance: Instance) -> str:
     return f"open/{contest.default.central.policy}/{instance.name}"
 
 
-def _cell(contest: Contest, entrant: Entrant, instance: Instance, size: Size, runs: int) -> Cell:
-    key = _key(contest, entrant, instance)
-    return _simulated(key, contest.title, entrant, contest.budget, instance, size, runs)
-
-
-def _simulated(
+def _cell(
     key: str,
     stage: str,
     entrant: Entrant,
@@ -207,9 +199,7 @@ def _weakest(own: Mapping[str, np.ndarray]) -> str:
 
 
 def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
-    """That no policy has much less regret than the default on any instance, but for those who pay
-    for it with lost runs.
-    """
+    """That nobody has much less regret than the default, but for those who pay with lost runs."""
     title = contest.champion.title
     own = regrets[title]
     keeping = who_keeps_tails(regrets, _yardstick(contest))
@@ -351,9 +341,7 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
 
 
 def _yardstick(contest: Contest) -> str | None:
-    """Whose median run says what a lost one is; None where rewards follow no law, where promises
-    are about means.
-    """
+    """Whose median run says what a lost one is; None where promises are about means."""
     return contest.champion.title if contest.default.rewards == "law" else None
 
 
@@ -449,13 +437,18 @@ def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhi
     """For every factor of the least regret the share of instances on which a policy is within."""
     factors = np.geomspace(1.0, 30.0, 120)
     nothing = np.full(factors.size, np.nan)
+
+    def line(title: str, ratios: np.ndarray) -> Series:
+        within = (ratios[:, np.newaxis] <= factors).mean(axis=0)
+        return Series(title, factors, within, nothing, nothing)
+
     panels = [
         Panel(
             contest.title,
             "factor of the least mean regret",
             "share of instances",
             [
-                Series(title, factors, _shares_within(ratios, factors), nothing, nothing)
+                line(title, ratios)
                 for title, ratios in _best_variants(_entitled(contest, regrets)).items()
             ],
         )
@@ -487,8 +480,3 @@ def _best_variants(ratios: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     for title in sorted(ratios, key=lambda title: float(ratios[title].max())):
         best.setdefault(title.partition("(")[0], title)
     return {title: own for title, own in ratios.items() if title in best.values()}
-
-
-def _shares_within(ratios: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    within: np.ndarray = (ratios[:, np.newaxis] <= factors).mean(axis=0)
-    return within

@@ -1,0 +1,257 @@
+"""What the study of a paper consists of, and the numbers by which its claims are decided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..environments import ArmsEnvironment, ContextEnvironment
+from ..plotting.numbers import abbreviated
+from ..policies import Policy
+from ..report.claims import VERDICT_CONFIDENCE, Claim
+from ..report.estimates import Estimate
+from ..report.exhibits import Exhibit, Table
+from ..report.intervals import Ratio, Statistic, curve, ratio
+from ..simulation import Result
+from ..simulation.uniform import regret_at_random
+from ..studies.cells import Cell
+
+INSTANCES = 20  # of a setting, at most
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of a paper to compute.
+
+    Attributes:
+        quick: a small version that shows everything.
+        full: also at full length what is shortened otherwise.
+        runs, horizon: instead of the paper's; None for those.
+        seed: of everything, random instances among it; see ``instances``.
+        data: the folder with real data; None leaves out what needs it.
+    """
+
+    quick: bool = False
+    full: bool = False
+    runs: int | None = None
+    horizon: int | None = None
+    seed: int = 1
+    data: Path | None = None
+
+
+def cells_of(
+    key: Callable[[str], str],
+    stage: str,
+    policies: Mapping[str, Policy],
+    worlds: Iterable[tuple[int, ArmsEnvironment | ContextEnvironment]],
+    *,
+    horizon: int,
+    runs: int = 1,
+    record: tuple[int, ...] | None = None,
+) -> list[Cell]:
+    """All of these policies in all of these worlds.
+
+    Args:
+        key: by which a policy's cells are found.
+        stage: see ``Cell``.
+        policies: by what ``key`` takes.
+        worlds: instances of one setting, each with its seed.
+        horizon, runs: as ``simulate`` takes them.
+        record: the rounds at which regret is recorded; by default those of ``recorded``.
+    """
+    return [
+        Cell(
+            key=key(name),
+            stage=stage,
+            policy=policy,
+            environment=world,
+            horizon=horizon,
+            runs=runs,
+            seed=seed,
+            record=record or recorded(horizon),
+        )
+        for name, policy in policies.items()
+        for seed, world in worlds
+    ]
+
+
+class Results:
+    """What claims are made of: the results of simulated cells by their keys.
+
+    Instances of a setting stand side by side; a setting without random instances is one instance.
+    """
+
+    def __init__(self, cells: Sequence[Cell], results: Sequence[Any]) -> None:
+        self._results: dict[str, list[Result]] = {}
+        self._cells: dict[str, list[Cell]] = {}
+        self._at_random: dict[tuple[str, int, int, int], np.ndarray] = {}
+        for cell, result in zip(cells, results, strict=True):
+            self._results.setdefault(cell.key, []).append(result)
+            self._cells.setdefault(cell.key, []).append(cell)
+
+    def final(self, key: str, column: str = "regret") -> np.ndarray:
+        """Regret at the horizon, or another column of the runs, shape (instances, runs)."""
+        return np.array([one.runs.sort_values("run")[column] for one in self._results[key]])
+
+    def at_random(self, key: str, runs: int | None = None) -> np.ndarray:
+        """Regret at the horizon of choosing at random instead, shape (instances, runs); of the
+        first ``runs`` runs only, which without contexts say it all.
+        """
+        return np.array([self._random(cell, runs or cell.runs) for cell in self._cells[key]])
+
+    def _random(self, cell: Cell, runs: int) -> np.ndarray:
+        assert isinstance(cell.environment, ArmsEnvironment | ContextEnvironment)
+        assert cell.horizon is not None
+        same = (repr(cell.environment), cell.horizon, runs, cell.seed)
+        if same not in self._at_random:
+            self._at_random[same] = regret_at_random(
+                cell.environment, cell.horizon, runs=runs, seed=cell.seed
+            )
+        return self._at_random[same]
+
+    def over_random(self, key: str) -> Estimate:
+        """Final regret over that at random, by which ``Claim`` sees whether learning has begun."""
+        return measured([self.final(key), self.at_random(key)], ratio)
+
+    def curves(self, key: str, column: str = "regret") -> np.ndarray:
+        """Regret, or another column, at the recorded rounds, shape (instances, runs, rounds)."""
+        return np.array(
+            [
+                one.frame.pivot(index="run", columns="round", values=column)
+                for one in self._results[key]
+            ]
+        )
+
+    def rounds(self, key: str) -> np.ndarray:
+        """The recorded rounds."""
+        return np.sort(self._results[key][0].frame["round"].unique())
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What came of the cells."""
+
+    claims: Sequence[Claim]
+    exhibits: Sequence[Exhibit]
+    tables: Sequence[Table] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The study of one paper at one size.
+
+    Attributes:
+        title, description: of the report.
+        cells: what to simulate.
+        assess: from their results to claims and figures.
+        notes: what a reader of the claims has to know besides.
+        shown: environments, by their ``repr``, whose results the page shows by themselves; None for
+            all.
+    """
+
+    title: str
+    description: str
+    cells: Sequence[Cell]
+    assess: Callable[[Results], Findings]
+    notes: Sequence[str] = ()
+    shown: Sequence[str] | None = None
+
+
+def instances(seed: int, runs: int) -> list[tuple[int, int]]:
+    """(seed, runs) of every random instance that a setting is measured on.
+
+    What instances differ in is no smaller than what runs do, so that there are as many as is
+    affordable, and the runs are spread over them.  The first instance has the given seed itself.
+
+    >>> instances(1, 100)[:2], len(instances(1, 100)), len(instances(1, 3))
+    ([(1, 5), (1000001, 5)], 20, 3)
+    """
+    each = math.ceil(runs / INSTANCES)
+    return [(seed + 10**6 * i, each) for i in range(runs // each)]
+
+
+def spoken(rounds: int) -> str:
+    """A number of rounds as one says it.
+
+    >>> spoken(10_000_000), spoken(50_000), spoken(8192)
+    ('10M', '50k', '8,192')
+    """
+    return abbreviated(rounds) if len(abbreviated(rounds)) <= 4 else f"{rounds:,}"
+
+
+def recorded(horizon: int, points: int = 120) -> tuple[int, ...]:
+    """Log-spaced rounds that end with the horizon and hold its hundredth part."""
+    spaced = np.unique(np.geomspace(1, horizon, points).round().astype(int))
+    return tuple(sorted({*map(int, spaced), horizon, max(1, horizon // 100)}))
+
+
+# Numbers by which claims are decided -------------------------------------------------------------
+
+
+def measured(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
+    """A function of means with the interval by which claims are decided; none where there is one
+    run only.
+
+    Args:
+        columns: one array of shape (instances, runs) per mean.
+        statistic: from means of shape (..., columns) to values of shape (...).
+
+    Raises:
+        ArgumentError: the columns have different shapes.
+
+    >>> measured([np.array([[1.0, 3.0]]), np.array([[1.0, 3.0]])], lambda m: m[..., 0] / m[..., 1])
+    Estimate(mean=1.0, low=1.0, high=1.0)
+    """
+    return Estimate(*map(float, curve(columns, statistic, VERDICT_CONFIDENCE)))
+
+
+def largest(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
+    """The largest of several numbers, with an interval for the largest true one.
+
+    The largest of noisy numbers is too large.  So each number has an interval of its own, with the
+    confidence that all of them hold together (Bonferroni): the largest true one lies between the
+    largest of their lower and of their upper ends.
+
+    Args:
+        columns: one array of shape (instances, runs) per mean.
+        statistic: from means of shape (..., columns) to values of shape (..., n).
+
+    >>> largest([np.array([[1.0, 1.0]]), np.array([[3.0, 3.0]])], lambda means: means)
+    Estimate(mean=3.0, low=3.0, high=3.0)
+    """
+    count = statistic(np.stack([column.mean() for column in columns])).size
+    ends = curve(columns, statistic, 1.0 - (1.0 - VERDICT_CONFIDENCE) / count)
+    return Estimate(*(float(end.max()) for end in ends))
+
+
+def largest_of(questions: Sequence[Sequence[np.ndarray]], statistic: Statistic) -> Estimate:
+    """As ``largest``, of numbers that come from columns of their own, such as those of different
+    settings.
+
+    Args:
+        questions: the columns of each number.
+        statistic: from means of shape (..., columns) to values of shape (...).
+
+    >>> one, two = np.array([[1.0, 1.0]]), np.array([[2.0, 2.0]])
+    >>> largest_of([[one, two], [two, one]], ratio)
+    Estimate(mean=2.0, low=2.0, high=2.0)
+    """
+    confidence = 1.0 - (1.0 - VERDICT_CONFIDENCE) / len(questions)
+    ends = np.array([curve(columns, statistic, confidence) for columns in questions])
+    return Estimate(*map(float, ends.max(axis=0)))
+
+
+# The ratios of pairs, shape (..., pairs), from means (first of all pairs, then second of all).
+ratios = Ratio(lambda means: np.divide(*np.split(means, 2, axis=-1)))
+
+
+def steps(means: np.ndarray) -> np.ndarray:
+    """The rises from one mean to the next, in units of the last, from means (from strict to loose,
+    then open).
+    """
+    return np.diff(means[..., :-1], axis=-1) / means[..., -1:]
