@@ -11,8 +11,8 @@ from sides import public_of
 
 from dpbandits import ZCDP, ApproxDP, ArgumentError
 from dpbandits.algorithms import LinUCBJDP
-from dpbandits.algorithms.maths.confidence import wishart_image_norm, wishart_norm
 from dpbandits.papers.shuffle import WishartLinUCBJDP
+from dpbandits.papers.shuffle.wishart import wishart_image_norm, wishart_norm
 
 BUDGET = ApproxDP(1.0, 1e-6)
 

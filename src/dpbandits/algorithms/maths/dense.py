@@ -79,21 +79,6 @@ def invert(factor: Matrix, inverse: Matrix, n: int) -> None:
 
 
 @kernel
-def multiply(a: Matrix, x: Vector, out: Vector, n: int) -> None:
-    """Fill ``out`` with a x."""
-    for i in range(n):
-        out[i] = dot(a[i], x, n)
-
-
-@kernel
-def add_outer(a: Matrix, x: Vector, factor: Matrix, n: int) -> None:
-    """Add ``factor`` x x^T to a."""
-    for i in range(n):
-        for j in range(n):
-            a[i, j] += factor * x[i] * x[j]
-
-
-@kernel
 def _rotate(matrix: Matrix, vectors: Matrix, p: int, q: int, n: int) -> None:
     """Rotate two coordinates such that matrix[p, q] becomes 0."""
     ratio = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])

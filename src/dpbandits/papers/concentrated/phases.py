@@ -14,7 +14,8 @@ import numpy as np
 
 from ...algorithms.bases.quotas import FOREVER
 from ...algorithms.maths.dense import dot, solve_lower, solve_upper
-from ...algorithms.maths.design import (
+from ...kernel import kernel, outlined
+from .design import (
     DesignSpace,
     find_span,
     new_space,
@@ -22,7 +23,6 @@ from ...algorithms.maths.design import (
     refresh,
     support_limit,
 )
-from ...kernel import kernel, outlined
 
 # what is released; SMALLER of the variances of SUMS and WHITE
 SUMS, WHITE, OUTPUT, SMALLER = range(4)

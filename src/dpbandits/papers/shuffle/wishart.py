@@ -9,7 +9,7 @@ decisions are as private, by the billboard lemma, see ``joint``.
 record leaves one block and enters another, or stays: see *Several sums at once* there.
 
 **Post-processing** is that of ``regression``, with bounds on the norms of N and n - N theta for
-Wishart noise (``confidence``); a release holds as many nodes as its number has binary ones, m at
+Wishart noise (``wishart_norm``); a release holds as many nodes as its number has binary ones, m at
 most.
 
 **As published** noise is not centred, and a release has that of m nodes: N - c I has its
@@ -37,7 +37,7 @@ from ...algorithms.hidden.policy import (
     refuse_unpublished,
 )
 from ...algorithms.hidden.state import Params
-from ...algorithms.maths.confidence import wishart_image_norm, wishart_norm
+from ...algorithms.maths.confidence import gaussian_norm
 from ...errors import ArgumentError
 from ...policies import Card, register
 from ...privacy.budgets import ApproxDP
@@ -230,3 +230,48 @@ class WishartLinUCBJDP(HiddenPolicy):
             largest=2.0,
             log_odds=2.0 * math.log(2.0 / failure),
         )
+
+
+def wishart_norm(dimension: int, freedom: float, releases: int, probability: float) -> float:
+    """What the operator norms of ``releases`` matrices W - K I, W ~ Wishart(I, K) and K at most
+    ``freedom``, however dependent, stay below with probability 1 - ``probability``.
+
+    W = G^T G with G normal of K rows, whose singular values are within sqrt(K) +- (sqrt(d) + t)
+    with probability 1 - 2 exp(-t^2 / 2) (Davidson & Szarek 2001, Theorem II.13); their squares are
+    at most 2 sqrt(K) (sqrt(d) + t) + (sqrt(d) + t)^2 from K.
+    """
+    if freedom == 0.0:
+        return 0.0
+    reach = math.sqrt(dimension) + math.sqrt(2.0 * math.log(2.0 * releases / probability))
+    return 2.0 * math.sqrt(freedom) * reach + reach * reach
+
+
+def wishart_image_norm(
+    dimension: int,
+    freedom: float,
+    releases: int,
+    probability: float,
+    along: float,
+    last: float,
+) -> float:
+    """What |n - N theta| stays below in the same sense, where n is ``last`` times the last column
+    of W - K I, of side d + 1, without its end, and N the rest.
+
+    Args:
+        dimension: d.
+        freedom: a bound on K.
+        releases: how many such vectors.
+        probability: of failure.
+        along: a bound on |theta|.
+        last: what the last column is multiplied with.
+
+    It is what (W - K I) u has in the first d coordinates, u = (-theta, last).  In the direction of
+    u, W u / |u| is a chi2(K) variable q, and across sqrt(q) times d independent normal ones.  With
+    probability 1 - 2 e^-t q is above K - 2 sqrt(K t) and below K + 2 sqrt(K t) + 2 t <= (sqrt(K) +
+    sqrt(2 t))^2 (Laurent & Massart 2000, Lemma 1).
+    """
+    if freedom == 0.0:
+        return 0.0
+    t, root = math.log(4.0 * releases / probability), math.sqrt(freedom)
+    across = (root + math.sqrt(2.0 * t)) * gaussian_norm(dimension, 1.0, releases, probability / 2)
+    return along * 2.0 * (root * math.sqrt(t) + t) + math.hypot(along, last) * across
