@@ -29,7 +29,7 @@ from .batches import Batches, Growing
 from .earlier import as_of_today
 from .held import arms_params, held_kernels, held_statistic
 from .indices import IMED, KLUCB, Index, Thompson
-from .interleaved import interleaved_kernels
+from .interleaved import INTERLEAVED
 from .law import merged_estimates
 from .memories import AGED, Discount, Memory, Merge
 
@@ -133,7 +133,7 @@ class Arms(_HeldArms):
                 "index",
             )
         if not isinstance(index, Thompson):
-            return Composition(held_kernels(index, memory), card)
+            return Composition(held_kernels(type(index), type(memory)), card)
         if not isinstance(memory, Merge):
             raise ArgumentError(
                 "memory must be Merge() with index=Thompson(), whose draws are tabled when a sum is"
@@ -141,7 +141,7 @@ class Arms(_HeldArms):
                 "memory",
             )
         card = replace(card, proof=PROOF.replace("arms.held", "arms.interleaved"))
-        return Composition(interleaved_kernels(), card)
+        return Composition(INTERLEAVED, card)
 
     def __init__(
         self,
@@ -211,7 +211,8 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
                 f" one sum of people who all play one arm, got {index!r}",
                 "index",
             )
-        return Composition(held_kernels(index, memory), composed_card(cls.card, index, memory))
+        card = composed_card(cls.card, index, memory)
+        return Composition(held_kernels(type(index), type(memory)), card)
 
     def __init__(
         self,
@@ -247,42 +248,28 @@ def _parts(index: Any, memory: Any, batches: Any) -> dict[str, Any]:
 # Names -----------------------------------------------------------------------------------------
 
 GROWING = like(Growing, "first", ratio=given("growth", None))
-_ORDER = "n_arms alpha growth first variance"
 
 
-def _source(index: type[Index]) -> str:
-    return f"{index.source}; {Memory.source}; {PARALLEL}"
+def _merged(index: type[Index], doc: str) -> Any:
+    return preset(
+        f"Merged{index.__name__}",
+        Arms,
+        "n_arms alpha growth first variance",
+        doc,
+        about={
+            "title": f"{index.title} on merged noisy sums",
+            "source": f"{index.source}; {Memory.source}; {PARALLEL}",
+        },
+        index=like(index, "alpha", "variance"),
+        memory=Merge(),
+        batches=GROWING,
+    )
 
 
-MergedIMED = preset(
-    "MergedIMED",
-    Arms,
-    _ORDER,
-    """IMED on all noisy sums that were released of an arm: the default.""",
-    about={"title": "IMED on merged noisy sums", "source": _source(IMED)},
-    index=like(IMED, "alpha", "variance"),
-    memory=Merge(),
-    batches=GROWING,
-)
-MergedKLUCB = preset(
-    "MergedKLUCB",
-    Arms,
-    _ORDER,
-    """KL-UCB on all noisy sums that were released of an arm.""",
-    about={"title": "KL-UCB on merged noisy sums", "source": _source(KLUCB)},
-    index=like(KLUCB, "alpha", "variance"),
-    memory=Merge(),
-    batches=GROWING,
-)
-MergedThompson = preset(
-    "MergedThompson",
-    Arms,
-    _ORDER,
-    """Thompson sampling on all noisy sums that were released of an arm.""",
-    about={"title": "Thompson sampling on merged noisy sums", "source": _source(Thompson)},
-    index=like(Thompson, "alpha", "variance"),
-    memory=Merge(),
-    batches=GROWING,
+MergedIMED = _merged(IMED, "IMED on all noisy sums that were released of an arm: the default.")
+MergedKLUCB = _merged(KLUCB, "KL-UCB on all noisy sums that were released of an arm.")
+MergedThompson = _merged(
+    Thompson, "Thompson sampling on all noisy sums that were released of an arm."
 )
 DiscountedIMED = preset(
     "DiscountedIMED",

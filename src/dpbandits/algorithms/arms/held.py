@@ -27,8 +27,7 @@ from ..bases.episodes import CLOCK, record_pull_of, release_due
 from ..bases.linear import on_grid
 from ..bases.sums import accumulate, summarise
 from .batches import Batches, batch_rounds
-from .indices import Index
-from .memories import ROWS, Memory
+from .memories import ROWS
 
 
 class ArmsParams(NamedTuple):
@@ -104,14 +103,9 @@ def sensitivity(params: Any, public: Any, norm: int) -> float:
     return params.movement
 
 
-def held_kernels(index: Index, memory: Memory) -> Kernels:
-    """Of policies that hold an arm for a batch."""
-    kinds: tuple[Any, Any] = (type(index), type(memory))
-    return _held_kernels(*kinds)
-
-
 @cache
-def _held_kernels(index: Any, memory: Any) -> Kernels:
+def held_kernels(index: Any, memory: Any) -> Kernels:
+    """Of policies that hold an arm for a batch, by the classes of index and memory."""
     hold: Kernel = bind(hold_rounds, rounds_of=memory.rounds_of)
     return Kernels(
         init=init,

@@ -24,17 +24,24 @@ columns = standing = index = unbound  # of the memory, and of the index
 
 
 @kernel
+def seen(public: Any) -> tuple[Vector, Vector, Vector]:
+    """Of every arm: how often it was played, the rounds that its index knows of, its value."""
+    known = columns(public.merged, public.awaited)
+    return public.pulls, known[AGED.rounds], public.merged[MERGED.value]
+
+
+@kernel
 def choose_least(params: Any, public: Any, contexts: Contexts, rng: Generator) -> tuple[int, float]:
-    """The arm of least index, where the best may be as good as the highest merged value, cut to
-    [0, ``params.highest``]; arms that were never played come first.
+    """The arm of least index, where the best may be as good as the highest value, cut to [0,
+    ``params.highest``]; arms that were never played come first.
     """
-    target = 0.0
+    target, (pulls, _, values) = 0.0, seen(public)
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        if public.pulls[a] == 0:
+        if pulls[a] == 0:
             return a, 1.0
-        target = max(target, public.merged[MERGED.value, a])
+        target = max(target, values[a])
     target, best, arm = min(target, params.highest), np.inf, 0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
@@ -51,14 +58,14 @@ def choose_largest(
 ) -> tuple[int, float]:
     """The arm of largest index at the level alpha ln t; of equals the one with fewer rounds."""
     level = params.constant * np.log(public.clock[CLOCK.rounds] + 1.0)
-    best, arm, known = -np.inf, 0, columns(public.merged, public.awaited)
+    best, arm, (pulls, known, _) = -np.inf, 0, seen(public)
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        if public.pulls[a] == 0:
+        if pulls[a] == 0:
             return a, 1.0
         found = index(params, public, a, level)
-        if found > best or (found == best and known[AGED.rounds, a] < known[AGED.rounds, arm]):
+        if found > best or (found == best and known[a] < known[arm]):
             best, arm = found, a
     return arm, 1.0
 
@@ -133,9 +140,9 @@ class Index(Part, base=True):
     @classmethod
     def choosing(cls, memory: type[Memory]) -> Kernel:
         """``choose`` for a memory."""
-        places = memory.places
+        places = {**memory.places, "seen": bind_places(seen, memory.places)}
         if cls.each is not None:
-            places = {**places, "index": bind_places(cls.each, places)}
+            places["index"] = bind_places(cls.each, memory.places)
         return bind_places(cls.loop, places)
 
 

@@ -48,9 +48,8 @@ from ..bases.episodes import close as close_episode
 from .batches import weight_of
 from .law import MERGED, await_batch, merge
 
-_HIGHEST = (
-    1.0 - 1e-6
-)  # mean that an arm is compared with: an exponent that fades may not be infinite
+# Mean that an arm is compared with: an exponent that fades may not be infinite.
+_HIGHEST = 1.0 - 1e-6
 
 
 class HeldMemo(NamedTuple):
