@@ -24,10 +24,11 @@ from ...policies import (
     preset,
 )
 from ...privacy.budgets import Budget
+from ...privacy.channels import Laplace
 from ..bases.shuffled import ShuffledPolicy, shuffled_card
-from .batches import Batches, Growing
+from .batches import Batches, Growing, Plan
 from .earlier import as_of_today
-from .held import arms_params, held_kernels, held_statistic
+from .held import ArmsParams, held_kernels
 from .indices import IMED, KLUCB, Index, Thompson
 from .interleaved import INTERLEAVED
 from .law import merged_estimates
@@ -63,12 +64,41 @@ class _HeldArms(Policy):
     learns_off_policy = True
 
     def _statistic(self) -> Statistic:
-        made = held_statistic(self)
-        interleaved = isinstance(self.config["index"], Thompson)
-        return replace(made, parts=self.n_arms) if interleaved else made
+        (lo, hi), index = self.reward_range, self.config["index"]
+        # Rounding r (1 - r) moves it by half a step, before and after.
+        rounding = self.grid if index.learns_variance else 0.0
+        return Statistic(
+            max_sensitivity=float(hi - lo + rounding),
+            max_abs_contribution=max(-lo, hi),
+            size=2 if index.learns_variance else 1,
+            memo=self.config["memory"].memo,
+            parts=self.n_arms if isinstance(index, Thompson) else 0,
+        )
 
-    def _params(self) -> Any:
-        return arms_params(self)
+    def _params(self) -> ArmsParams:
+        index, memory = self.config["index"], self.config["memory"]
+        plan: Plan = self.config["batches"].plan
+        (lo, hi), laplace = self.reward_range, isinstance(self.channel, Laplace)
+        scale = self.noise_scale / (hi - lo)
+        noise = scale * scale * (2.0 if laplace else 1.0)
+        return ArmsParams(
+            n_arms=self.n_arms,
+            constant=index.constant,
+            highest=memory.highest,
+            decay=memory.decay(self.n_arms, noise),
+            forgets=memory.forgets,
+            growth=plan.growth,
+            growth_in_noise=plan.growth_in_noise,
+            first=plan.first,
+            longest=plan.longest or memory.longest(self.n_arms, noise),
+            noise_scale=scale,
+            laplace=laplace,
+            curved=index.learns_variance,
+            low=lo,
+            width=hi - lo,
+            movement=self.statistic.max_sensitivity,
+            grid=self.grid if index.learns_variance else 0.0,
+        )
 
     def params_for(self, n: int) -> Any:
         if isinstance(self.config["memory"], Discount):
@@ -133,7 +163,7 @@ class Arms(_HeldArms):
                 "index",
             )
         if not isinstance(index, Thompson):
-            return Composition(held_kernels(type(index), type(memory)), card)
+            return Composition(held_kernels(index, memory), card)
         if not isinstance(memory, Merge):
             raise ArgumentError(
                 "memory must be Merge() with index=Thompson(), whose draws are tabled when a sum is"
@@ -211,8 +241,7 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
                 f" one sum of people who all play one arm, got {index!r}",
                 "index",
             )
-        card = composed_card(cls.card, index, memory)
-        return Composition(held_kernels(type(index), type(memory)), card)
+        return Composition(held_kernels(index, memory), composed_card(cls.card, index, memory))
 
     def __init__(
         self,

@@ -24,10 +24,10 @@ columns = standing = index = unbound  # of the memory, and of the index
 
 
 @kernel
-def seen(public: Any) -> tuple[Vector, Vector, Vector]:
-    """Of every arm: how often it was played, the rounds that its index knows of, its value."""
+def seen(public: Any, a: int) -> tuple[int, float, float]:
+    """Of an arm: how often it was played, the rounds that its index knows of, its value."""
     known = columns(public.merged, public.awaited)
-    return public.pulls, known[AGED.rounds], public.merged[MERGED.value]
+    return public.pulls[a], known[AGED.rounds, a], public.merged[MERGED.value, a]
 
 
 @kernel
@@ -35,13 +35,14 @@ def choose_least(params: Any, public: Any, contexts: Contexts, rng: Generator) -
     """The arm of least index, where the best may be as good as the highest value, cut to [0,
     ``params.highest``]; arms that were never played come first.
     """
-    target, (pulls, _, values) = 0.0, seen(public)
+    target = 0.0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        if pulls[a] == 0:
+        pulls, _, value = seen(public, a)
+        if pulls == 0:
             return a, 1.0
-        target = max(target, values[a])
+        target = max(target, value)
     target, best, arm = min(target, params.highest), np.inf, 0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
@@ -58,14 +59,15 @@ def choose_largest(
 ) -> tuple[int, float]:
     """The arm of largest index at the level alpha ln t; of equals the one with fewer rounds."""
     level = params.constant * np.log(public.clock[CLOCK.rounds] + 1.0)
-    best, arm, (pulls, known, _) = -np.inf, 0, seen(public)
+    best, arm = -np.inf, 0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        if pulls[a] == 0:
+        pulls, rounds, _ = seen(public, a)
+        if pulls == 0:
             return a, 1.0
         found = index(params, public, a, level)
-        if found > best or (found == best and known[a] < known[arm]):
+        if found > best or (found == best and rounds < seen(public, arm)[1]):
             best, arm = found, a
     return arm, 1.0
 

@@ -92,8 +92,8 @@ def law_of_reports(params: ReportsParams, public: ReportsPublic, a: int) -> Law:
 
 
 @kernel
-def seen_in_reports(public: ReportsPublic) -> tuple[Vector, Vector, Vector]:
-    return public.plays, public.plays, public.mean
+def seen_in_reports(public: ReportsPublic, a: int) -> tuple[int, int, float]:
+    return public.plays[a], public.plays[a], public.mean[a]
 
 
 @kernel
