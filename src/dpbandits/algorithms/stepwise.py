@@ -193,9 +193,7 @@ class _Stepwise(Policy):
 class LDPUCB(_Stepwise, LocalPolicy):
     """UCB on rewards that were randomised before anyone saw them (Ren et al. 2020, LDP-UCB-L).
 
-    The wall has to stand where the reward arises: with ``reports=True`` the person's device
-    randomises the reward with ``randomiser()``, and the policy takes the report as it is.  Without,
-    whoever calls ``update`` sees the reward and is trusted with it.
+    Who sees the reward goes by ``reports``, as with ``ArmsLocal``.
 
     Args:
         n_arms: number of arms.
@@ -204,16 +202,12 @@ class LDPUCB(_Stepwise, LocalPolicy):
         reports: whether ``update`` is given reports instead of rewards.
         **options: see ``Options``.
 
-    When to choose: nobody may be trusted with raw rewards.  Regret grows like 1 / epsilon^2, far
-    above the central model's.
+    When to choose: to compare with the published algorithm; ``ArmsLocal`` has less regret.
 
     Example:
         >>> from dpbandits import PureDP
         >>> policy = LDPUCB(3, budget=PureDP(1.0), reports=True, seed=1)
-        >>> randomise = policy.randomiser()  # pickle it, and send it to the devices
-        >>> policy.pull().arm
-        0
-        >>> policy.update(randomise(1.0))
+        >>> policy.update(policy.randomiser()(1.0), policy.pull())
         True
     """
 

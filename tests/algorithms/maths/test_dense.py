@@ -5,13 +5,12 @@ import pytest
 
 from dpbandits.algorithms.maths.dense import (
     diagonalise,
-    dot,
     factorise,
     invert,
     solve_lower,
     solve_upper,
 )
-from dpbandits.papers.concentrated.design import add_outer, multiply
+from dpbandits.papers.concentrated.design import add_outer, dot, multiply
 
 RNG = np.random.default_rng(1)
 

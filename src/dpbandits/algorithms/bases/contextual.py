@@ -98,7 +98,8 @@ def shown_matrix(
     wanted = f"{shape[1:]} or {shape}" if one_row else f"{shape}"
     if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
         shape = (len(array), shape[1])
-    elif fewer and hidden and array.ndim == 2 and _is_odd(array.shape, shape):
+    elif fewer and hidden and array.shape[1:] == shape[1:] and len(array) != shape[0]:
+        # No candidates, or too many: how many there are is private.
         rounds.blanked += 1
         return np.zeros(shape)
     if array.shape != shape:
@@ -121,11 +122,6 @@ def shown_matrix(
         rounds.scaled += scaled
         policy.watch.look_at_features(rounds.scaled, longest, hidden)
     return entries
-
-
-def _is_odd(shape: tuple[int, ...], wanted: tuple[int, int]) -> bool:
-    """Whether there are no candidates, or too many: how many there are is private."""
-    return shape[1] == wanted[1] and shape[0] != wanted[0]
 
 
 if TYPE_CHECKING:

@@ -37,9 +37,8 @@ from .links import Linked
 MODEL: dict[str, Any] = {"ridge": 1.0, "subgaussian": None, "context_bound": 1.0}
 RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, "radius_scale": 1.0}
 _ULP = 2.0**-52
-_LEAST_RIDGE = (
-    1e-13  # relative to squared features: less is lost in rounding when features are added
-)
+# Relative to squared features: less is lost in rounding when features are added.
+_LEAST_RIDGE = 1e-13
 
 
 class ModelOptions(Options, total=False):

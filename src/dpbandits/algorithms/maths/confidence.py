@@ -38,14 +38,8 @@ def gaussian_norm(
     dimension: int, std: float, releases: int, probability: float, axis: float | None = None
 ) -> float:
     """What the norms of ``releases`` normal vectors, however dependent, stay below with probability
-    1 - ``probability``.
-
-    Args:
-        dimension: d.
-        std: the largest standard deviation of a coordinate in any release.
-        releases: how many vectors.
-        probability: of failure, to which releases contribute equally.
-        axis: the standard deviation along one direction where that is larger; by default ``std``.
+    1 - ``probability``, to which they contribute equally: ``std`` is the largest standard deviation
+    of a coordinate in any release, and ``axis`` that along one direction, where it is larger.
 
     |z|^2 follows a chi square law of d degrees of freedom, or of d - 1 given the coordinate along
     the axis, which is integrated out.
@@ -179,16 +173,8 @@ def noise_norm(
     norm: int, dimension: int, std: float, scale: float, releases: int, probability: float
 ) -> float:
     """What the noise vectors of ``releases`` running sums stay below with probability 1 -
-    ``probability``.
-
-    Args:
-        norm: 2 for Gaussian noise, 1 for Laplace noise.
-        dimension: of the vectors.
-        std: the largest standard deviation of a coordinate.
-        scale: of one noise variable; a coordinate is a sum of such variables with weights of at
-            most 1.
-        releases: how many vectors.
-        probability: of failure.
+    ``probability``; ``norm`` is 2 for Gaussian noise, and 1 for Laplace noise, of which a
+    coordinate is a sum of variables of that ``scale`` with weights of at most 1.
     """
     if norm == 2:
         return gaussian_norm(dimension, std, releases, probability)

@@ -10,16 +10,6 @@ import numpy as np
 
 from ...kernel import Matrix, Vector, kernel, outlined
 
-
-@kernel
-def dot(x: Vector, y: Vector, n: int) -> float:
-    """The inner product of the first n entries."""
-    total = 0.0
-    for i in range(n):
-        total += x[i] * y[i]
-    return total
-
-
 _SWEEPS = 12  # over all pairs; a few are enough, since errors are squared in each
 
 

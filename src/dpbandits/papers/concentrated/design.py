@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...algorithms.maths.dense import dot, factorise, invert, solve_lower
+from ...algorithms.maths.dense import factorise, invert, solve_lower
 from ...kernel import Matrix, Vector, kernel, outlined
 from ...tables import features
 from ...validation import real
@@ -79,6 +79,15 @@ def new_space(n_arms: int, dimension: int) -> DesignSpace:
 def support_limit(n_arms: int, dimension: int) -> int:
     """The most arms that a design of this file plays: d (d + 1) / 2, or all."""
     return min(n_arms, dimension * (dimension + 1) // 2)
+
+
+@kernel
+def dot(x: Vector, y: Vector, n: int) -> float:
+    """The inner product of the first n entries."""
+    total = 0.0
+    for i in range(n):
+        total += x[i] * y[i]
+    return total
 
 
 @kernel

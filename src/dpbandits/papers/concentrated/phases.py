@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...algorithms.bases.quotas import FOREVER
-from ...algorithms.maths.dense import dot, solve_lower, solve_upper
+from ...algorithms.maths.dense import solve_lower, solve_upper
 from ...kernel import kernel, outlined
 from .design import (
     DesignSpace,
+    dot,
     find_span,
     new_space,
     optimise,
