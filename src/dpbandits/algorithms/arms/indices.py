@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...calls import is_open
-from ...kernel import Generator, Kernel, Vector, bind_places, kernel, unbound
+from ...kernel import Generator, Kernel, bind_places, kernel, unbound
 from ...policies import Erratum, Part
 from ...protocol import Contexts
 from ...validation import choice, real
@@ -95,20 +95,15 @@ def kl_ucb(params: Any, public: Any, a: int, level: float) -> float:
 
 
 @kernel
-def variance_of(params: Any, column: Vector) -> float:
-    """That of a merged value, for rewards in [0, 1]: sum of a_j^2 (n_j / 4 + v)."""
-    weight = column[MERGED.weight]
-    squares = 0.25 * column[MERGED.squares] + noise_variance(params) * column[MERGED.noise]
-    return squares / (weight * weight)
-
-
-@kernel
 def ucb(params: Any, public: Any, a: int, level: float) -> float:
-    """m + sqrt(2 level Var(m))."""
+    """m + sqrt(2 level Var(m)), where Var(m) is the sum of a_j^2 (n_j / 4 + v)."""
     _, share = standing(params, public, a)
     if share == 0.0:
         return np.inf
-    variance = variance_of(params, columns(public.merged, public.awaited)[:, a])
+    column = columns(public.merged, public.awaited)[:, a]
+    weight = column[MERGED.weight]
+    squares = 0.25 * column[MERGED.squares] + noise_variance(params) * column[MERGED.noise]
+    variance = squares / (weight * weight)
     return public.merged[MERGED.value, a] + np.sqrt(2.0 * level * variance / share)
 
 

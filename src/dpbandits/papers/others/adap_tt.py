@@ -43,8 +43,9 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from ...algorithms.arms.interleaved import close, partition
 from ...algorithms.bases.episodes import MEMO
-from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise_arm
+from ...algorithms.bases.sums import accumulate_by_arm, sensitivity
 from ...algorithms.search.top_two import price_of_batches
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
@@ -53,6 +54,7 @@ from ...privacy.budgets import PureDP
 from ...protocol import Contexts, Row
 from ...session.estimates import standard_error
 from ...validation import real
+from .lazy_thompson import summarise_arm
 
 _ERRATUM = Erratum(
     "AdaP-TT",
@@ -183,19 +185,6 @@ def record_pull(params: AdaPTTParams, public: AdaPTTPublic, arm: int, x: Row, n:
 def release_due(params: AdaPTTParams, public: AdaPTTPublic) -> bool:
     arm = public.clock[CLOCK.arm]
     return public.fresh[arm] >= max(public.pulls[arm], 1)
-
-
-@kernel
-def partition(params: AdaPTTParams, public: AdaPTTPublic) -> int:
-    return public.clock[CLOCK.arm]
-
-
-@kernel
-def close(params: AdaPTTParams, public: AdaPTTPublic, memo: Vector) -> None:
-    arm = public.clock[CLOCK.arm]
-    memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
-    public.pulls[arm] += public.fresh[arm]
-    public.fresh[arm] = 0
 
 
 @kernel
