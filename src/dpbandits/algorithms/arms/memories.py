@@ -4,10 +4,6 @@ What crosses the wall is the same under every memory (``held``): when a batch en
 rewards.  A memory weighs what has been released, which is post-processing.  A sliding window, or a
 discount, of raw rewards would hold a record in many sums.
 
-**Merge**: all sums, each weighted by what it is worth, which is one over its variance, for ever.
-
-**Forget**: the last sum alone.
-
 **Discount.**  Let g be the discount of a round.  A batch of weight w (see ``law``) that ended n
 rounds ago weighs w g^n.  Merged values and the law of their noise are those of ``law`` with these
 weights, which is about what the sums say of the arm as they were drawn.  How much that says of the
