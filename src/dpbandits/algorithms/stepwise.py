@@ -22,9 +22,8 @@ from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from ..validation import real
-from .bases.every_round import CLOCK, record_pull, release_due
+from .bases.every_round import CLOCK, EVERY_ROUND
 from .bases.local import LocalPolicy
-from .bases.sums import accumulate, sensitivity, summarise
 from .maths.divergences import kl_upper_bound
 
 
@@ -152,17 +151,7 @@ def publish(params: StepwiseParams, public: StepwisePublic, memo: Vector, releas
 
 
 def _kernels(choose: Kernel) -> Kernels:
-    return Kernels(
-        init=init,
-        choose=choose,
-        record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=summarise,
-        publish=publish,
-        skips_closed=True,
-    )
+    return Kernels(init=init, choose=choose, publish=publish, **EVERY_ROUND)
 
 
 class _Stepwise(Policy):

@@ -37,9 +37,8 @@ from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...session.estimates import standard_error
 from ...validation import real
-from ..bases.every_round import record_pull, release_due
+from ..bases.every_round import EVERY_ROUND
 from ..bases.local import LocalPolicy
-from ..bases.sums import accumulate, sensitivity, summarise
 from .arms import composed_card
 from .indices import IMED, KLUCB, UCB, Index
 from .law import Law, exponent, noise_variance, upper_bound
@@ -154,13 +153,8 @@ def report_kernels(index: Any) -> Kernels:
     return Kernels(
         init=init,
         choose=bind(choose, next_arm=_NEXT[index]),
-        record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=summarise,
         publish=bind(publish, next_arm=_NEXT[index]),
-        skips_closed=True,
+        **EVERY_ROUND,
     )
 
 

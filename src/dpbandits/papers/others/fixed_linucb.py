@@ -20,9 +20,8 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ...algorithms.bases.every_round import record_pull, release_due
+from ...algorithms.bases.every_round import EVERY_ROUND
 from ...algorithms.bases.fixed_features import FixedFeaturesPolicy
-from ...algorithms.bases.sums import accumulate, sensitivity, summarise
 from ...algorithms.maths.dense import factorise, invert
 from ...algorithms.maths.ridge import add_outer, combine, dot, multiply
 from ...calls import is_open
@@ -240,14 +239,9 @@ class FixedLinUCB(FixedFeaturesPolicy):
     kernels = Kernels(
         init=init,
         choose=choose,
-        record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=summarise,
         publish=publish,
         estimate=estimate,
-        skips_closed=True,
+        **EVERY_ROUND,
     )
 
     def __init__(
