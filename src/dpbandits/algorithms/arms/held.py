@@ -23,7 +23,7 @@ from ...kernel import Kernel, bind, kernel, unbound
 from ...policies import Kernels
 from ...protocol import Row
 from ..bases.episodes import CLOCK, record_pull_of, release_due
-from ..bases.linear import on_grid
+from ..bases.linear import on_grid, sensitivity
 from ..bases.sums import accumulate, summarise
 from .batches import batch_rounds
 from .memories import ROWS
@@ -95,11 +95,6 @@ def accumulate_curved(params: Any, raw: Any, arm: int, x: Row, reward: float, n:
     accumulate(params, raw, arm, x, reward, n)
     if params.curved:
         raw.total[1] += curvature(params, reward, n)
-
-
-@kernel
-def sensitivity(params: Any, public: Any, norm: int) -> float:
-    return params.movement
 
 
 def held_kernels(index: Any, memory: Any) -> Kernels:

@@ -27,6 +27,7 @@ from ...kernel import Generator, Vector, bind, kernel
 from ...policies import Kernels
 from ...protocol import Contexts, Row
 from ..bases.episodes import MEMO
+from ..bases.linear import sensitivity
 from . import held
 from .batches import weight_of
 from .held import ArmsParams, curvature
@@ -177,7 +178,7 @@ INTERLEAVED = Kernels(
     accumulate=accumulate,
     release_due=release_due,
     partition=partition,
-    sensitivity=held.sensitivity,
+    sensitivity=sensitivity,
     close=close,
     summarise=summarise,
     publish=publish_and_tabulate,

@@ -22,6 +22,7 @@ import numpy as np
 
 from ...algorithms.bases.every_round import EVERY_ROUND
 from ...algorithms.bases.fixed_features import FixedFeaturesPolicy
+from ...algorithms.bases.linear import estimate
 from ...algorithms.maths.dense import factorise, invert
 from ...algorithms.maths.ridge import add_outer, combine, dot, multiply
 from ...calls import is_open
@@ -187,11 +188,6 @@ def publish(
     else:
         add_outer(public.inverse, -shrink, image[: public.estimate.size])
     set_radius(params, public)
-
-
-@kernel
-def estimate(params: FixedLinUCBParams, public: FixedLinUCBPublic, i: int) -> float:
-    return public.estimate[i]
 
 
 @register(arms=((1.0, 0.0), (0.0, 1.0), (0.9, 0.8)))
