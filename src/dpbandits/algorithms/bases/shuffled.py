@@ -74,9 +74,7 @@ class RewardDevice:
 class ShuffledPolicy(Policy):
     """The base of policies that learn sums of rewards of an arm, and choose without drawing.
 
-    With ``messages=True`` this is the server: it has no ``pull`` and no ``update``, but
-    ``protocol``, ``device``, ``shuffler`` and ``receive``.  Without, whoever calls ``update`` sees
-    rewards.
+    With ``messages=True`` this is the server: it has no ``pull`` and no ``update``.
     """
 
     _parties = 0

@@ -17,7 +17,7 @@ only the failures of several releases are added up.
 from __future__ import annotations
 
 import math
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +49,7 @@ def gaussian_norm(
     axis = std if axis is None else axis
     if axis == std or dimension == 1:
         return axis * quantile
-    nodes, weights = _gauss_rule()
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
 
     def tail(norm: float) -> float:
         along = 0.5 * norm * (nodes + 1.0)  # the other half is alike
@@ -62,12 +62,6 @@ def gaussian_norm(
         middle = 0.5 * (low + high)
         low, high = (middle, high) if tail(middle) > share else (low, middle)
     return high
-
-
-@cache
-def _gauss_rule() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes in [-1, 1] and their weights."""
-    return np.polynomial.legendre.leggauss(_NODES)
 
 
 class Walk(NamedTuple):
