@@ -59,7 +59,7 @@ from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
 from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...validation import integer, real
-from ..arms.arms import PROOF
+from ..arms.arms import PARALLEL, PROOF
 from ..arms.batches import batch_rounds, weight_of
 from ..arms.held import HeldRaw
 from ..arms.law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
@@ -271,9 +271,8 @@ class TopTwo(Part):
     card: ClassVar[Card] = Card(
         title="Top Two on merged noisy sums",
         source=(
-            "Jourdan et al. (2022), Top Two Algorithms Revisited;"
-            " merged batches and the stopping rule: this package; parallel composition as in Azize"
-            " & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
+            "Jourdan et al. (2022), Top Two Algorithms Revisited; merged batches and the stopping"
+            f" rule: this package; {PARALLEL}"
         ),
         proof=PROOF,
         noise=("Laplace", "Gaussian"),
