@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 import dpbandits as dpb
-from dpbandits.algorithms.bases.links import Linked
+from dpbandits.algorithms.bases.linear import Linked
 from dpbandits.environments import GLMContexts
 from dpbandits.glm import LocalGLM, PrivateGLM
 from dpbandits.glm.links import link_of

@@ -14,8 +14,7 @@ import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, Policy, PureDP, replay, simulate
 from dpbandits.algorithms import MergedTopTwo, SequentialHalving
 from dpbandits.algorithms.arms.law import law_of
-from dpbandits.algorithms.bases.identification import price_of_batches, two_exponentials
-from dpbandits.algorithms.search.top_two import evidence
+from dpbandits.algorithms.search.top_two import evidence, price_of_batches, two_exponentials
 from dpbandits.environments import Bernoulli, LoggedTrial
 from dpbandits.kernel import kernel
 from dpbandits.papers.others import DPSEBAI, AdaPTT

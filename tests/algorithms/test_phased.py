@@ -19,9 +19,9 @@ from walks import arms_played
 
 import dpbandits as dpb
 from dpbandits import RDP, ZCDP, ApproxDP, PureDP
-from dpbandits.algorithms.maths.design import g_optimal
 from dpbandits.environments import RewardTable
 from dpbandits.papers.concentrated import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
+from dpbandits.papers.concentrated.design import g_optimal
 from dpbandits.papers.concentrated.phases import CLOCK, MEASURES, OUTPUT, SUMS, WHITE
 
 FAILURE = 0.5

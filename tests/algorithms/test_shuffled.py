@@ -219,7 +219,7 @@ def test_devices_travel_and_have_noise_of_their_own():
 
 def test_secure_noise_of_devices():
     policy = server(noise="secure", seed=None)
-    assert policy.device()._randomizer.caveats == ()
+    assert policy.device().randomizer.caveats == ()
     assert play_batch(policy, lambda arm: 1.0) == (0, True)
     assert not policy.guarantee.simulated
 

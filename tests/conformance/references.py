@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, rel_entr
 
-from dpbandits.algorithms.maths.design import g_optimal
+from dpbandits.papers.concentrated.design import g_optimal
 from dpbandits.privacy import ZCDP, Budget, PureDP
 
 Reference = Callable[[Budget | None, np.ndarray, int, int, np.random.Generator], np.ndarray]

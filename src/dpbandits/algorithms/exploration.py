@@ -1,27 +1,20 @@
 """What policies with a linear or generalised linear model do with a released regression: ways to
 explore, as values.
 
-With the estimate, V and the noise of a release, ``x`` the features of an arm:
+They look at what was released, an estimate and V, and at the features x that the person shows whom
+they choose for: privacy is that of the class, whichever it explores by.  Arguments that are None
+are the class's own best constants.
 
-* ``Optimism``: the arm of highest <x, estimate> + radius |x|_{V^-1}, plus what the noise may amount
-  to.
-* ``Sampling``: the best arm for one draw from N(estimate, s^2 V^-1 + v^2 V^-2).
-* ``Divergence``: the arm of least D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, see below.
-
-They look at what was released, and at the features that the person shows whom they choose for:
-privacy is that of the class, whichever it explores by.  Arguments that are None are the class's own
-best constants.
-
-**Divergence** is IMED (Honda & Takemura 2015; for linear models Bian & Tan 2024): w^2 = alpha s_x^2
-|x|^2_{V^-1}, s_x is the scatter of rewards, and D what <x, estimate> lacks to the best, for which
-the margin is left out.  An arm is tried as often as it takes to say that it is worse, about as
-surely as the best one is known, and only if its variance is more than ``margin`` times that of the
-best.  w is the error that rewards make in one direction, and no bound for all at once: exploration
-ends by itself where contexts are diverse enough to teach everything, and goes on, logarithmically,
-where they are not.  Bian & Tan have a confidence radius, of order sqrt(d ln T), in place of s_x.
-There is no regret theorem: alpha = 1 is the law of normal rewards, and the constants were chosen by
-measurement (``docs/contexts/exploration.md``).  What noise does to D and w is said by classes.
-
+**Divergence** is IMED (Honda & Takemura 2015; for linear models Bian & Tan 2024): the arm of least
+D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, w^2 = alpha s_x^2 |x|^2_{V^-1}, s_x is the scatter of
+rewards, and D what <x, estimate> lacks to the best, for which the margin is left out.  An arm is
+tried as often as it takes to say that it is worse, about as surely as the best one is known, and
+only if its variance is more than ``margin`` times that of the best.  w is the error that rewards
+make in one direction, and no bound for all at once: exploration ends by itself where contexts are
+diverse enough to teach everything, and goes on, logarithmically, where they are not.  Bian & Tan
+have a confidence radius, of order sqrt(d ln T), in place of s_x.  There is no regret theorem: alpha
+= 1 is the law of normal rewards, and the constants were chosen by measurement
+(``docs/contexts/exploration.md``).  What noise does to D and w is said by classes.
 *Rounds that pay.*  s_x^2 / w^2 is a number of rounds, how well an arm is known.  No arm counts as
 known by more than n / alpha of them, with n = min(t, (T - t) / 10) after t rounds of a horizon of
 T, or t without one.  Without that, features of nothing at all would be known for ever, and all

@@ -22,9 +22,8 @@ from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from ..validation import real
-from .bases.every_round import CLOCK, record_pull, release_due
+from .bases.every_round import CLOCK, EVERY_ROUND
 from .bases.local import LocalPolicy
-from .bases.sums import accumulate, sensitivity, summarise
 from .maths.divergences import kl_upper_bound
 
 
@@ -152,17 +151,7 @@ def publish(params: StepwiseParams, public: StepwisePublic, memo: Vector, releas
 
 
 def _kernels(choose: Kernel) -> Kernels:
-    return Kernels(
-        init=init,
-        choose=choose,
-        record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=summarise,
-        publish=publish,
-        skips_closed=True,
-    )
+    return Kernels(init=init, choose=choose, publish=publish, **EVERY_ROUND)
 
 
 class _Stepwise(Policy):
@@ -193,9 +182,7 @@ class _Stepwise(Policy):
 class LDPUCB(_Stepwise, LocalPolicy):
     """UCB on rewards that were randomised before anyone saw them (Ren et al. 2020, LDP-UCB-L).
 
-    The wall has to stand where the reward arises: with ``reports=True`` the person's device
-    randomises the reward with ``randomiser()``, and the policy takes the report as it is.  Without,
-    whoever calls ``update`` sees the reward and is trusted with it.
+    Who sees the reward goes by ``reports``, as with ``ArmsLocal``.
 
     Args:
         n_arms: number of arms.
@@ -204,16 +191,12 @@ class LDPUCB(_Stepwise, LocalPolicy):
         reports: whether ``update`` is given reports instead of rewards.
         **options: see ``Options``.
 
-    When to choose: nobody may be trusted with raw rewards.  Regret grows like 1 / epsilon^2, far
-    above the central model's.
+    When to choose: to compare with the published algorithm; ``ArmsLocal`` has less regret.
 
     Example:
         >>> from dpbandits import PureDP
         >>> policy = LDPUCB(3, budget=PureDP(1.0), reports=True, seed=1)
-        >>> randomise = policy.randomiser()  # pickle it, and send it to the devices
-        >>> policy.pull().arm
-        0
-        >>> policy.update(randomise(1.0))
+        >>> policy.update(policy.randomiser()(1.0), policy.pull())
         True
     """
 

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from dpbandits.algorithms.maths.dense import (
-    add_outer,
     diagonalise,
-    dot,
     factorise,
     invert,
-    multiply,
     solve_lower,
     solve_upper,
 )
+from dpbandits.papers.concentrated.design import add_outer, dot, multiply
 
 RNG = np.random.default_rng(1)
 

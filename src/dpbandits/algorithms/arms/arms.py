@@ -24,12 +24,13 @@ from ...policies import (
     preset,
 )
 from ...privacy.budgets import Budget
+from ...privacy.channels import Laplace
 from ..bases.shuffled import ShuffledPolicy, shuffled_card
-from .batches import Batches, Growing
+from .batches import Batches, Growing, Plan
 from .earlier import as_of_today
-from .held import arms_params, held_kernels, held_statistic
+from .held import ArmsParams, held_kernels
 from .indices import IMED, KLUCB, Index, Thompson
-from .interleaved import interleaved_kernels
+from .interleaved import INTERLEAVED
 from .law import merged_estimates
 from .memories import AGED, Discount, Memory, Merge
 
@@ -63,12 +64,41 @@ class _HeldArms(Policy):
     learns_off_policy = True
 
     def _statistic(self) -> Statistic:
-        made = held_statistic(self)
-        interleaved = isinstance(self.config["index"], Thompson)
-        return replace(made, parts=self.n_arms) if interleaved else made
+        (lo, hi), index = self.reward_range, self.config["index"]
+        # Rounding r (1 - r) moves it by half a step, before and after.
+        rounding = self.grid if index.learns_variance else 0.0
+        return Statistic(
+            max_sensitivity=float(hi - lo + rounding),
+            max_abs_contribution=max(-lo, hi),
+            size=2 if index.learns_variance else 1,
+            memo=self.config["memory"].memo,
+            parts=self.n_arms if isinstance(index, Thompson) else 0,
+        )
 
-    def _params(self) -> Any:
-        return arms_params(self)
+    def _params(self) -> ArmsParams:
+        index, memory = self.config["index"], self.config["memory"]
+        plan: Plan = self.config["batches"].plan
+        (lo, hi), laplace = self.reward_range, isinstance(self.channel, Laplace)
+        scale = self.noise_scale / (hi - lo)
+        noise = scale * scale * (2.0 if laplace else 1.0)
+        return ArmsParams(
+            n_arms=self.n_arms,
+            constant=index.constant,
+            highest=memory.highest,
+            decay=memory.decay(self.n_arms, noise),
+            forgets=memory.forgets,
+            growth=plan.growth,
+            growth_in_noise=plan.growth_in_noise,
+            first=plan.first,
+            longest=plan.longest or memory.longest(self.n_arms, noise),
+            noise_scale=scale,
+            laplace=laplace,
+            curved=index.learns_variance,
+            low=lo,
+            width=hi - lo,
+            movement=self.statistic.max_sensitivity,
+            grid=self.grid if index.learns_variance else 0.0,
+        )
 
     def params_for(self, n: int) -> Any:
         if isinstance(self.config["memory"], Discount):
@@ -141,7 +171,7 @@ class Arms(_HeldArms):
                 "memory",
             )
         card = replace(card, proof=PROOF.replace("arms.held", "arms.interleaved"))
-        return Composition(interleaved_kernels(), card)
+        return Composition(INTERLEAVED, card)
 
     def __init__(
         self,
@@ -247,42 +277,28 @@ def _parts(index: Any, memory: Any, batches: Any) -> dict[str, Any]:
 # Names -----------------------------------------------------------------------------------------
 
 GROWING = like(Growing, "first", ratio=given("growth", None))
-_ORDER = "n_arms alpha growth first variance"
 
 
-def _source(index: type[Index]) -> str:
-    return f"{index.source}; {Memory.source}; {PARALLEL}"
+def _merged(index: type[Index], doc: str) -> Any:
+    return preset(
+        f"Merged{index.__name__}",
+        Arms,
+        "n_arms alpha growth first variance",
+        doc,
+        about={
+            "title": f"{index.title} on merged noisy sums",
+            "source": f"{index.source}; {Memory.source}; {PARALLEL}",
+        },
+        index=like(index, "alpha", "variance"),
+        memory=Merge(),
+        batches=GROWING,
+    )
 
 
-MergedIMED = preset(
-    "MergedIMED",
-    Arms,
-    _ORDER,
-    """IMED on all noisy sums that were released of an arm: the default.""",
-    about={"title": "IMED on merged noisy sums", "source": _source(IMED)},
-    index=like(IMED, "alpha", "variance"),
-    memory=Merge(),
-    batches=GROWING,
-)
-MergedKLUCB = preset(
-    "MergedKLUCB",
-    Arms,
-    _ORDER,
-    """KL-UCB on all noisy sums that were released of an arm.""",
-    about={"title": "KL-UCB on merged noisy sums", "source": _source(KLUCB)},
-    index=like(KLUCB, "alpha", "variance"),
-    memory=Merge(),
-    batches=GROWING,
-)
-MergedThompson = preset(
-    "MergedThompson",
-    Arms,
-    _ORDER,
-    """Thompson sampling on all noisy sums that were released of an arm.""",
-    about={"title": "Thompson sampling on merged noisy sums", "source": _source(Thompson)},
-    index=like(Thompson, "alpha", "variance"),
-    memory=Merge(),
-    batches=GROWING,
+MergedIMED = _merged(IMED, "IMED on all noisy sums that were released of an arm: the default.")
+MergedKLUCB = _merged(KLUCB, "KL-UCB on all noisy sums that were released of an arm.")
+MergedThompson = _merged(
+    Thompson, "Thompson sampling on all noisy sums that were released of an arm."
 )
 DiscountedIMED = preset(
     "DiscountedIMED",

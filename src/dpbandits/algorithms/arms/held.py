@@ -20,15 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...kernel import Kernel, bind, kernel, unbound
-from ...policies import Kernels, Statistic
-from ...privacy.channels import Laplace
+from ...policies import Kernels
 from ...protocol import Row
 from ..bases.episodes import CLOCK, record_pull_of, release_due
-from ..bases.linear import on_grid
+from ..bases.linear import on_grid, sensitivity
 from ..bases.sums import accumulate, summarise
-from .batches import Batches, batch_rounds
-from .indices import Index
-from .memories import ROWS, Memory
+from .batches import batch_rounds
+from .memories import ROWS
 
 
 class ArmsParams(NamedTuple):
@@ -99,14 +97,9 @@ def accumulate_curved(params: Any, raw: Any, arm: int, x: Row, reward: float, n:
         raw.total[1] += curvature(params, reward, n)
 
 
-@kernel
-def sensitivity(params: Any, public: Any, norm: int) -> float:
-    return params.movement
-
-
-def held_kernels(index: Index, memory: Memory) -> Kernels:
+def held_kernels(index: Any, memory: Any) -> Kernels:
     """Of policies that hold an arm for a batch."""
-    kinds: tuple[Any, Any] = (type(index), type(memory))
+    kinds: Any = (type(index), type(memory))
     return _held_kernels(*kinds)
 
 
@@ -126,53 +119,4 @@ def _held_kernels(index: Any, memory: Any) -> Kernels:
         publish=memory.publish,
         absorb=memory.absorb,
         skips_closed=True,
-    )
-
-
-# What follows from the parts of a policy -------------------------------------------------------
-
-
-def movement_of(policy: Any) -> float:
-    """The most that a record moves a statistic: rounding r (1 - r) moves it by half a step, before
-    and after.
-    """
-    lo, hi = policy.reward_range
-    learns = policy.config["index"].learns_variance
-    return float(hi - lo + (policy.grid if learns else 0.0))
-
-
-def held_statistic(policy: Any) -> Statistic:
-    """A sum, or two, with the memo of the memory."""
-    (lo, hi), memo = policy.reward_range, policy.config["memory"].memo
-    if not policy.config["index"].learns_variance:
-        return Statistic.of_rewards((lo, hi), memo=memo)
-    return Statistic(
-        max_sensitivity=movement_of(policy), max_abs_contribution=max(-lo, hi), size=2, memo=memo
-    )
-
-
-def arms_params(policy: Any) -> ArmsParams:
-    """What kernels know of index, memory, batches and noise."""
-    index, memory = policy.config["index"], policy.config["memory"]
-    batches: Batches = policy.config["batches"]
-    (lo, hi), plan = policy.reward_range, batches.plan
-    scale, laplace = policy.noise_scale / (hi - lo), isinstance(policy.channel, Laplace)
-    noise = scale * scale * (2.0 if laplace else 1.0)
-    return ArmsParams(
-        n_arms=policy.n_arms,
-        constant=index.constant,
-        highest=memory.highest,
-        decay=memory.decay(policy.n_arms, noise),
-        forgets=memory.forgets,
-        growth=plan.growth,
-        growth_in_noise=plan.growth_in_noise,
-        first=plan.first,
-        longest=plan.longest or memory.longest(policy.n_arms, noise),
-        noise_scale=scale,
-        laplace=laplace,
-        curved=index.learns_variance,
-        low=lo,
-        width=hi - lo,
-        movement=movement_of(policy),
-        grid=policy.grid if index.learns_variance else 0.0,
     )

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...calls import is_open
-from ...kernel import Generator, Kernel, Vector, bind_places, kernel, unbound
+from ...kernel import Generator, Kernel, bind_places, kernel, unbound
 from ...policies import Erratum, Part
 from ...protocol import Contexts
 from ...validation import choice, real
@@ -24,17 +24,25 @@ columns = standing = index = unbound  # of the memory, and of the index
 
 
 @kernel
+def seen(public: Any, a: int) -> tuple[int, float, float]:
+    """Of an arm: how often it was played, the rounds that its index knows of, its value."""
+    known = columns(public.merged, public.awaited)
+    return public.pulls[a], known[AGED.rounds, a], public.merged[MERGED.value, a]
+
+
+@kernel
 def choose_least(params: Any, public: Any, contexts: Contexts, rng: Generator) -> tuple[int, float]:
-    """The arm of least index, where the best may be as good as the highest merged value, cut to
-    [0, ``params.highest``]; arms that were never played come first.
+    """The arm of least index, where the best may be as good as the highest value, cut to [0,
+    ``params.highest``]; arms that were never played come first.
     """
     target = 0.0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        if public.pulls[a] == 0:
+        pulls, _, value = seen(public, a)
+        if pulls == 0:
             return a, 1.0
-        target = max(target, public.merged[MERGED.value, a])
+        target = max(target, value)
     target, best, arm = min(target, params.highest), np.inf, 0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
@@ -51,14 +59,15 @@ def choose_largest(
 ) -> tuple[int, float]:
     """The arm of largest index at the level alpha ln t; of equals the one with fewer rounds."""
     level = params.constant * np.log(public.clock[CLOCK.rounds] + 1.0)
-    best, arm, known = -np.inf, 0, columns(public.merged, public.awaited)
+    best, arm = -np.inf, 0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        if public.pulls[a] == 0:
+        pulls, rounds, _ = seen(public, a)
+        if pulls == 0:
             return a, 1.0
         found = index(params, public, a, level)
-        if found > best or (found == best and known[AGED.rounds, a] < known[AGED.rounds, arm]):
+        if found > best or (found == best and rounds < seen(public, arm)[1]):
             best, arm = found, a
     return arm, 1.0
 
@@ -86,20 +95,15 @@ def kl_ucb(params: Any, public: Any, a: int, level: float) -> float:
 
 
 @kernel
-def variance_of(params: Any, column: Vector) -> float:
-    """That of a merged value, for rewards in [0, 1]: sum of a_j^2 (n_j / 4 + v)."""
-    weight = column[MERGED.weight]
-    squares = 0.25 * column[MERGED.squares] + noise_variance(params) * column[MERGED.noise]
-    return squares / (weight * weight)
-
-
-@kernel
 def ucb(params: Any, public: Any, a: int, level: float) -> float:
-    """m + sqrt(2 level Var(m))."""
+    """m + sqrt(2 level Var(m)), where Var(m) is the sum of a_j^2 (n_j / 4 + v)."""
     _, share = standing(params, public, a)
     if share == 0.0:
         return np.inf
-    variance = variance_of(params, columns(public.merged, public.awaited)[:, a])
+    column = columns(public.merged, public.awaited)[:, a]
+    weight = column[MERGED.weight]
+    squares = 0.25 * column[MERGED.squares] + noise_variance(params) * column[MERGED.noise]
+    variance = squares / (weight * weight)
     return public.merged[MERGED.value, a] + np.sqrt(2.0 * level * variance / share)
 
 
@@ -133,9 +137,9 @@ class Index(Part, base=True):
     @classmethod
     def choosing(cls, memory: type[Memory]) -> Kernel:
         """``choose`` for a memory."""
-        places = memory.places
+        places = {**memory.places, "seen": bind_places(seen, memory.places)}
         if cls.each is not None:
-            places = {**places, "index": bind_places(cls.each, places)}
+            places["index"] = bind_places(cls.each, memory.places)
         return bind_places(cls.loop, places)
 
 

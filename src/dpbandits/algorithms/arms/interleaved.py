@@ -18,20 +18,21 @@ of v, and interpolated: between releases a draw costs two random numbers.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...calls import is_open
-from ...kernel import Generator, Vector, kernel
+from ...kernel import Generator, Vector, bind, kernel
 from ...policies import Kernels
 from ...protocol import Contexts, Row
 from ..bases.episodes import MEMO
-from .batches import batch_rounds, weight_of
-from .held import ArmsParams, curvature, sensitivity
+from ..bases.linear import sensitivity
+from . import held
+from .batches import weight_of
+from .held import ArmsParams, curvature
 from .law import MERGED, upper_bound_of
-from .memories import take_in
+from .memories import played, take_in
 
 _GRID, _STEP = 32, 0.2  # up to E = 38
 
@@ -63,9 +64,7 @@ def init(params: ArmsParams) -> tuple[InterleavedRaw, InterleavedPublic]:
     return InterleavedRaw(np.zeros(k), np.zeros(k)), public
 
 
-@kernel
-def next_batch(params: ArmsParams, public: InterleavedPublic, arm: int) -> int:
-    return min(batch_rounds(params, public.pulls[arm]), params.longest)
+next_batch = bind(held.hold_rounds, rounds_of=played)
 
 
 @kernel
@@ -171,20 +170,17 @@ def publish_and_tabulate(
         )
 
 
-@cache
-def interleaved_kernels() -> Kernels:
-    """Of policies whose batches fill up side by side."""
-    return Kernels(
-        init=init,
-        choose=choose,
-        hold_rounds=hold_rounds,
-        record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        partition=partition,
-        sensitivity=sensitivity,
-        close=close,
-        summarise=summarise,
-        publish=publish_and_tabulate,
-        skips_closed=True,
-    )
+INTERLEAVED = Kernels(
+    init=init,
+    choose=choose,
+    hold_rounds=hold_rounds,
+    record_pull=record_pull,
+    accumulate=accumulate,
+    release_due=release_due,
+    partition=partition,
+    sensitivity=sensitivity,
+    close=close,
+    summarise=summarise,
+    publish=publish_and_tabulate,
+    skips_closed=True,
+)

@@ -60,7 +60,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...kernel import Vector, kernel
+from ...kernel import Vector, kernel, plain
 from ...policies import ArmEstimates
 from ..maths.divergences import bernoulli_kl, kl_upper_bound
 
@@ -114,10 +114,9 @@ def noise_variance(params: Any) -> float:
 
 def merged_estimates(params: Any, public: Any) -> ArmEstimates:
     """What is believed of the arms; Var(m) = sum of (w_j / W)^2 (1 / (4 n_j) + v / n_j^2)."""
-    merged, noise = public.merged, 2.0 if params.laplace else 1.0
+    merged, noise = public.merged, plain(noise_variance)(params)
     known = merged[MERGED.weight] > 0.0
-    squares = 0.25 * merged[MERGED.squares]
-    squares = squares + noise * params.noise_scale**2 * merged[MERGED.noise]
+    squares = 0.25 * merged[MERGED.squares] + noise * merged[MERGED.noise]
     errors = params.width * np.sqrt(squares) / np.where(known, merged[MERGED.weight], np.nan)
     return ArmEstimates(np.where(known, public.estimate, np.nan), errors, public.pulls)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...calls import is_open
 from ...errors import ArgumentError
-from ...kernel import Generator, Kernel, Vector, bind, kernel, unbound
+from ...kernel import Generator, Kernel, Vector, bind, kernel, plain, unbound
 from ...policies import (
     ArmEstimates,
     Card,
@@ -37,9 +37,8 @@ from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...session.estimates import standard_error
 from ...validation import real
-from ..bases.every_round import record_pull, release_due
+from ..bases.every_round import EVERY_ROUND
 from ..bases.local import LocalPolicy
-from ..bases.sums import accumulate, sensitivity, summarise
 from .arms import composed_card
 from .indices import IMED, KLUCB, UCB, Index
 from .law import Law, exponent, noise_variance, upper_bound
@@ -48,6 +47,7 @@ from .law import Law, exponent, noise_variance, upper_bound
 class ReportsParams(NamedTuple):
     n_arms: int
     constant: float  # of the index
+    highest: float  # mean that an arm is compared with
     growth: float
     noise_scale: float  # s, for rewards in [0, 1]
     laplace: bool
@@ -91,56 +91,28 @@ def law_of_reports(params: ReportsParams, public: ReportsPublic, a: int) -> Law:
 
 
 @kernel
-def next_by_imed(params: ReportsParams, public: ReportsPublic, contexts: Contexts) -> int:
-    """The arm of least D(m, max m) / alpha + ln n; arms without reports come first."""
-    target = 0.0
-    for a in range(params.n_arms):
-        if not is_open(contexts, a):
-            continue
-        if public.plays[a] == 0:
-            return a
-        target = max(target, public.mean[a])
-    target, best, arm = min(target, 1.0), np.inf, 0
-    for a in range(params.n_arms):
-        if not is_open(contexts, a):
-            continue
-        law = law_of_reports(params, public, a)
-        index = exponent(law, public.mean[a], target) / params.constant + np.log(public.plays[a])
-        if index < best:
-            best, arm = index, a
-    return arm
-
-
-bound = unbound
+def seen_in_reports(public: ReportsPublic, a: int) -> tuple[int, int, float]:
+    return public.plays[a], public.plays[a], public.mean[a]
 
 
 @kernel
-def next_by_bound(params: ReportsParams, public: ReportsPublic, contexts: Contexts) -> int:
-    """The arm of the largest bound; of equals the one with fewer reports."""
-    level, best, arm = params.constant * np.log(public.clock[CLOCK.rounds] + 1.0), -np.inf, 0
-    for a in range(params.n_arms):
-        if not is_open(contexts, a):
-            continue
-        if public.plays[a] == 0:
-            return a
-        found = bound(params, public, a, level)
-        if found > best or (found == best and public.plays[a] < public.plays[arm]):
-            best, arm = found, a
-    return arm
+def imed(params: ReportsParams, public: ReportsPublic, a: int, target: float) -> float:
+    found = exponent(law_of_reports(params, public, a), public.mean[a], target)
+    return found / params.constant + np.log(public.plays[a])
 
 
 @kernel
-def kl_bound(params: ReportsParams, public: ReportsPublic, a: int, level: float) -> float:
+def kl_ucb(params: ReportsParams, public: ReportsPublic, a: int, level: float) -> float:
     return upper_bound(law_of_reports(params, public, a), public.mean[a], level)
 
 
 @kernel
-def ucb_bound(params: ReportsParams, public: ReportsPublic, a: int, level: float) -> float:
+def ucb(params: ReportsParams, public: ReportsPublic, a: int, level: float) -> float:
     variance = (0.25 + noise_variance(params)) / public.plays[a]
     return public.mean[a] + np.sqrt(2.0 * level * variance)
 
 
-next_arm = unbound
+next_arm = unbound  # by the index
 
 
 @kernel
@@ -150,7 +122,7 @@ def choose(
     """The arm that was chosen for the coming rounds, or if it is closed the next best."""
     standing = public.clock[CLOCK.standing]
     if not is_open(contexts, standing):
-        standing = next_arm(params, public, contexts)
+        return next_arm(params, public, contexts, rng)
     return standing, 1.0
 
 
@@ -164,15 +136,14 @@ def publish(params: ReportsParams, public: ReportsPublic, memo: Vector, release:
     clock[CLOCK.fresh] = 0
     clock[CLOCK.left] -= 1
     if clock[CLOCK.left] <= 0:
-        standing = next_arm(params, public, 0)
+        standing, _ = next_arm(params, public, 0, 0)
         clock[CLOCK.standing] = standing
         clock[CLOCK.left] = max(1, int(params.growth * public.plays[standing]))
 
 
 _NEXT: dict[type[Index], Kernel] = {
-    IMED: next_by_imed,
-    KLUCB: bind(next_by_bound, bound=kl_bound),
-    UCB: bind(next_by_bound, bound=ucb_bound),
+    kind: bind(kind.loop, seen=seen_in_reports, index=each)
+    for kind, each in ((IMED, imed), (KLUCB, kl_ucb), (UCB, ucb))
 }
 
 
@@ -182,13 +153,8 @@ def report_kernels(index: Any) -> Kernels:
     return Kernels(
         init=init,
         choose=bind(choose, next_arm=_NEXT[index]),
-        record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=summarise,
         publish=bind(publish, next_arm=_NEXT[index]),
-        skips_closed=True,
+        **EVERY_ROUND,
     )
 
 
@@ -269,8 +235,8 @@ class ArmsLocal(LocalPolicy):
     @staticmethod
     def _arm_estimates(params: ReportsParams, public: ReportsPublic) -> ArmEstimates:
         means = np.where(public.plays > 0, params.low + params.width * public.mean, np.nan)
-        noise = params.noise_scale**2 * (2.0 if params.laplace else 1.0)  # on each report
-        errors = params.width * standard_error(public.plays, 1.0, noise * public.plays)
+        noise = plain(noise_variance)(params) * public.plays
+        errors = params.width * standard_error(public.plays, 1.0, noise)
         return ArmEstimates(means, errors, public.plays)
 
     def _params(self) -> ReportsParams:
@@ -278,6 +244,7 @@ class ArmsLocal(LocalPolicy):
         return ReportsParams(
             n_arms=self.n_arms,
             constant=self.config["index"].constant,
+            highest=1.0,
             growth=self.config["growth"],
             noise_scale=self.noise_scale / (hi - lo),
             laplace=isinstance(self.channel, Laplace),

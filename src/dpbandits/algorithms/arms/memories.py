@@ -4,10 +4,6 @@ What crosses the wall is the same under every memory (``held``): when a batch en
 rewards.  A memory weighs what has been released, which is post-processing.  A sliding window, or a
 discount, of raw rewards would hold a record in many sums.
 
-**Merge**: all sums, each weighted by what it is worth, which is one over its variance, for ever.
-
-**Forget**: the last sum alone.
-
 **Discount.**  Let g be the discount of a round.  A batch of weight w (see ``law``) that ended n
 rounds ago weighs w g^n.  Merged values and the law of their noise are those of ``law`` with these
 weights, which is about what the sums say of the arm as they were drawn.  How much that says of the
@@ -48,9 +44,8 @@ from ..bases.episodes import close as close_episode
 from .batches import weight_of
 from .law import MERGED, await_batch, merge
 
-_HIGHEST = (
-    1.0 - 1e-6
-)  # mean that an arm is compared with: an exponent that fades may not be infinite
+# Mean that an arm is compared with: an exponent that fades may not be infinite.
+_HIGHEST = 1.0 - 1e-6
 
 
 class HeldMemo(NamedTuple):
@@ -94,26 +89,15 @@ def played(params: Any, public: Any, a: int) -> float:
     return public.pulls[a]
 
 
-@kernel
-def keep(column: Vector) -> None:
-    """Old batches count for ever."""
-
-
-@kernel
-def forget(column: Vector) -> None:
-    """Old batches count no more."""
-    for i in range(column.size):
-        column[i] = 0.0
-
-
-old = weigh = unbound
+weigh = unbound
 
 
 @kernel
 def _await(params: Any, public: Any, memo: Vector) -> None:
     """Take in a batch that has ended, but for what it brought."""
     column, n = public.awaited[:, int(memo[MEMO.arm])], memo[MEMO.size]
-    old(column)
+    if params.forgets:
+        column[:] = 0.0
     await_batch(column, n, weigh(params, n))
     column[AGED.rounds] += n
 
@@ -143,7 +127,8 @@ def take_in(params: Any, public: Any, memo: Vector, release: Vector, weight: flo
 @kernel
 def _publish(params: Any, public: Any, memo: Vector, release: Vector) -> None:
     merged, n = public.merged[:, int(memo[MEMO.arm])], memo[MEMO.size]
-    old(merged)
+    if params.forgets:
+        merged[:] = 0.0
     take_in(params, public, memo, release, weigh(params, n))
     merged[AGED.rounds] += n
 
@@ -158,6 +143,17 @@ def _absorb(params: Any, public: Any, memo: Vector, release: Vector) -> None:
     _await_batch(params, public, memo)
     _publish_batch(params, public, memo, release)
 
+
+def adding(weigh: Kernel) -> tuple[Kernel, Kernel, Kernel]:
+    """``close``, ``publish`` and ``absorb`` of a memory in which a batch of n rounds weighs
+    ``weigh(params, n)``.
+    """
+    waits, publish = bind(_await, weigh=weigh), bind(_publish, weigh=weigh)
+    absorb = bind(_absorb, _await_batch=waits, _publish_batch=publish)
+    return bind(_close, _await_batch=waits), publish, absorb
+
+
+ADDING = adding(weight_of)
 
 # Discount --------------------------------------------------------------------------------------
 
@@ -262,19 +258,6 @@ class Memory(Part, base=True):
         return MOST_ROUNDS
 
 
-def adding(old: Kernel, weigh: Kernel) -> dict[str, Kernel]:
-    """``close``, ``publish`` and ``absorb`` of a memory to which old batches matter as ``old`` has
-    it, and a batch weighs what ``weigh(params, n)`` says.
-    """
-    waits, publish = bind(_await, old=old, weigh=weigh), bind(_publish, old=old, weigh=weigh)
-    close = bind(_close, _await_batch=waits)
-    absorb = bind(_absorb, _await_batch=waits, _publish_batch=publish)
-    return {"close": close, "publish": publish, "absorb": absorb}
-
-
-_MERGING, _FORGETTING = adding(keep, weight_of), adding(forget, weight_of)
-
-
 @dataclass(frozen=True, repr=False)
 class Merge(Memory):
     """All noisy sums that were ever released of an arm, each weighted by one over the variance of
@@ -287,9 +270,7 @@ class Merge(Memory):
     """
 
     title: ClassVar[str] = "merged noisy sums"
-    close: ClassVar[Kernel] = _MERGING["close"]
-    publish: ClassVar[Kernel] = _MERGING["publish"]
-    absorb: ClassVar[Kernel] = _MERGING["absorb"]
+    close, publish, absorb = ADDING
 
 
 @dataclass(frozen=True, repr=False)
@@ -302,9 +283,7 @@ class Forget(Memory):
 
     title: ClassVar[str] = "the last noisy sum"
     source: ClassVar[str] = "Azize & Basu (2024), Concentrated Differential Privacy for Bandits"
-    close: ClassVar[Kernel] = _FORGETTING["close"]
-    publish: ClassVar[Kernel] = _FORGETTING["publish"]
-    absorb: ClassVar[Kernel] = _FORGETTING["absorb"]
+    close, publish, absorb = ADDING
     forgets: ClassVar[bool] = True
 
 

@@ -1,6 +1,5 @@
 """What families of algorithms share: bases of policies, and kernels of statistics and schedules."""
 
-from .advice import AdvicePolicy
-from .contextual import ContextualPolicy
+from .contextual import AdvicePolicy, ContextualPolicy
 
 __all__ = ["AdvicePolicy", "ContextualPolicy"]

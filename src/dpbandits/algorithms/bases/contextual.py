@@ -1,8 +1,12 @@
-"""Policies that see features of every arm before they choose.
+"""Policies that see features of every arm, or hear experts, before they choose.
 
 Contexts are public, and only rewards behind the wall, unless the card of a policy hides them, too.
 Feature vectors longer than ``context_bound`` are scaled to it before anything else uses them,
 because a record moves sums of ``x * reward`` in proportion to the length of ``x``.
+
+An expert advises with a probability for every arm.  Advice is public: only rewards are behind the
+wall.  Users give it as experts do, shape (N, K), a row for each expert; kernels and environments
+see its transpose, a row for each arm.
 """
 
 from __future__ import annotations
@@ -27,6 +31,8 @@ from ...validation import integer, real
 MOST_FEATURES = 2048
 # Bounds on features: their squares have to be numbers, and to leave room for a regulariser.
 SHORTEST, LONGEST = 1e-50, 1e12
+MOST_EXPERTS = 10**5
+_TOLERANCE = 1e-6  # by which the probabilities of an expert may miss one
 
 
 @kernel
@@ -98,7 +104,8 @@ def shown_matrix(
     wanted = f"{shape[1:]} or {shape}" if one_row else f"{shape}"
     if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
         shape = (len(array), shape[1])
-    elif fewer and hidden and array.ndim == 2 and _is_odd(array.shape, shape):
+    elif fewer and hidden and array.shape[1:] == shape[1:] and len(array) != shape[0]:
+        # No candidates, or too many: how many there are is private.
         rounds.blanked += 1
         return np.zeros(shape)
     if array.shape != shape:
@@ -121,11 +128,6 @@ def shown_matrix(
         rounds.scaled += scaled
         policy.watch.look_at_features(rounds.scaled, longest, hidden)
     return entries
-
-
-def _is_odd(shape: tuple[int, ...], wanted: tuple[int, int]) -> bool:
-    """Whether there are no candidates, or too many: how many there are is private."""
-    return shape[1] == wanted[1] and shape[0] != wanted[0]
 
 
 if TYPE_CHECKING:
@@ -227,3 +229,64 @@ class ContextualPolicy(Shown):
             longest=self.effective_bound,
         )
         return self.preprocessed(entries)
+
+
+# Advice ----------------------------------------------------------------------------------------
+
+
+@entry
+def _as_probabilities(given: Matrix, seen: Matrix) -> bool:
+    """Whether rows hold probabilities; what they are of exactly one, with a row for each arm."""
+    for e in range(given.shape[0]):
+        total = 0.0
+        for a in range(given.shape[1]):
+            if given[e, a] < 0.0:
+                return False
+            total += given[e, a]
+        if abs(total - 1.0) > _TOLERANCE:
+            return False
+        for a in range(given.shape[1]):
+            seen[a, e] = given[e, a] / total
+    return True
+
+
+class AdvicePolicy(Shown):
+    """The base of policies whose ``pull`` takes advice, shape (N, K).  A subclass passes
+    ``n_experts`` in its ``config``.
+    """
+
+    sees = "advice"
+
+    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
+        experts = integer("n_experts", config["n_experts"], 1, MOST_EXPERTS)
+        super().__init__({**config, "n_experts": experts}, budget=budget, **options)
+
+    @cached_property
+    def n_experts(self) -> int:
+        """How many experts advise."""
+        return int(self.config["n_experts"])
+
+    @property
+    def dimension(self) -> int:
+        """The length of what is seen of an arm."""
+        return self.n_experts
+
+    def _assumed(self) -> list[str]:
+        return [
+            "the experts' advice is public, and owes nothing to rewards but what was released: what"
+            " it says about a person is not protected"
+        ]
+
+    def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
+        return shape == (self.n_experts, self.n_arms)
+
+    def seen(self, advice: Any) -> np.ndarray:
+        given = shown_matrix(self, advice, "advice", (self.n_experts, self.n_arms))
+        seen = np.empty((self.n_arms, self.n_experts))
+        if not _as_probabilities(given, seen):
+            raise ArgumentError(
+                "advice must hold a probability for every arm in each row: none negative, and 1"
+                " in all",
+                "advice",
+            )
+        return seen

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ...kernel import kernel
 from ...protocol import Row
+from .sums import accumulate, sensitivity, summarise
 
 
 class RoundClock(NamedTuple):
@@ -33,3 +34,13 @@ def record_pull(params: Any, public: Any, arm: int, x: Row, n: int) -> None:
 @kernel
 def release_due(params: Any, public: Any) -> bool:
     return public.clock[CLOCK.fresh] == 1
+
+
+EVERY_ROUND: dict[str, Any] = {  # kernels but for ``init``, ``choose`` and ``publish``
+    "record_pull": record_pull,
+    "accumulate": accumulate,
+    "release_due": release_due,
+    "sensitivity": sensitivity,
+    "summarise": summarise,
+    "skips_closed": True,
+}

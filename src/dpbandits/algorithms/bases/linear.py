@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...errors import ArgumentError
-from ...glm.links import link_of
+from ...glm.links import Conditioning, Link, link_of
 from ...kernel import Kernel, Vector, bind, inlined, kernel
 from ...policies import Kernels, Options, Statistic
 from ...privacy.budgets import Budget
@@ -32,14 +32,12 @@ from ..maths.confidence import coordinate_quantile, noise_norm
 from ..maths.ridge import WIDE, most_optimistic_of_few, most_optimistic_of_many
 from .contextual import ContextualPolicy
 from .counter_choice import MOST_ROUNDS, Plan, counter_for
-from .links import Linked
 
 MODEL: dict[str, Any] = {"ridge": 1.0, "subgaussian": None, "context_bound": 1.0}
 RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, "radius_scale": 1.0}
 _ULP = 2.0**-52
-_LEAST_RIDGE = (
-    1e-13  # relative to squared features: less is lost in rounding when features are added
-)
+# Relative to squared features: less is lost in rounding when features are added.
+_LEAST_RIDGE = 1e-13
 
 
 class ModelOptions(Options, total=False):
@@ -72,6 +70,73 @@ class LinearOptions(ModelOptions, total=False):
     parameter_bound: float
     failure_probability: float
     radius_scale: float
+
+
+@lru_cache(64)
+def _conditioning(link: Link, reach: float) -> Conditioning:
+    return link.conditioning(reach)
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A link, for all <x, theta> that the bounds on features and parameter allow.
+
+    Attributes:
+        link: nu.
+        context_bound: on the length of features.
+        parameter_bound: on the length of theta.
+        reward_range: of outcomes.
+    """
+
+    link: Link
+    context_bound: float
+    parameter_bound: float
+    reward_range: tuple[float, float]
+
+    @cached_property
+    def conditioning(self) -> Conditioning:
+        """Its slopes.
+
+        Raises:
+            ArgumentError: it is flat, or not defined, for some <x, theta>.
+        """
+        reach = self.context_bound * self.parameter_bound
+        if not reach > 0.0:
+            raise ArgumentError(
+                f"parameter_bound must be above 0 for a link, got {self.parameter_bound!r}",
+                "parameter_bound",
+            )
+        if reach > self.link.farthest:
+            raise ArgumentError(
+                f"parameter_bound times context_bound must be at most {self.link.farthest:g} with"
+                f" link={self.link.name!r}, got {reach!r}",
+                "parameter_bound",
+            )
+        return _conditioning(self.link, reach)
+
+    @property
+    def slopes(self) -> dict[str, Any]:
+        """What kernels know of them."""
+        found = self.conditioning
+        return {
+            "flattest": found.least_slope,
+            "steepest": found.largest_slope,
+            "curvature": found.curvature,
+        }
+
+    @cached_property
+    def residual(self) -> float:
+        """A bound on |nu(t) - r|: how far an outcome may be from its mean, anywhere.
+
+        Means outside of the range of outcomes are not cut to it: beyond, nothing would draw
+        estimates back.
+
+        >>> round(Linked(link_of("logistic"), 1.0, 1.0, (0.0, 1.0)).residual, 4)
+        0.7311
+        """
+        lo, hi = self.reward_range
+        reach = self.conditioning.reach
+        return max(self.link.mean(reach) - lo, hi - self.link.mean(-reach))
 
 
 @inlined

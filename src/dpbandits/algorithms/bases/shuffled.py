@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -27,6 +27,7 @@ from ...validation import flag, number_or_nan, real
 _MOST = 2**40  # people of a batch
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class RewardDevice:
     """What runs on the device of a person in a batch: makes messages of her reward.
 
@@ -34,25 +35,17 @@ class RewardDevice:
     and forgets every reward.  A device always sends, ``report()`` where no reward came: silence
     would tell.
 
-    Args:
+    Attributes:
         arm: that the people of the batch play.
         randomizer: whose messages it sends.
         reward_range: rewards outside are clipped to it.
         default_reward: what is sent where no reward came, or one that is not a number.
-
-    Attributes:
-        arm: that the people of the batch play.
     """
 
-    def __init__(
-        self,
-        arm: int,
-        randomizer: Randomizer,
-        reward_range: tuple[float, float],
-        default_reward: float,
-    ) -> None:
-        self.arm, self._randomizer = arm, randomizer
-        self._reward_range, self._default = reward_range, default_reward
+    arm: int
+    randomizer: Randomizer
+    reward_range: tuple[float, float]
+    default_reward: float
 
     def __repr__(self) -> str:
         return f"<RewardDevice for a batch of arm {self.arm}>"
@@ -73,17 +66,15 @@ class RewardDevice:
         return self._sent(flat("rewards", rewards, PRIVATE))
 
     def _sent(self, values: np.ndarray) -> Messages:
-        lo, hi = self._reward_range
-        values = np.clip(np.where(np.isnan(values), self._default, values), lo, hi)
-        return self._randomizer.encode_many((values - _middle(lo, hi))[:, None])
+        lo, hi = self.reward_range
+        values = np.clip(np.where(np.isnan(values), self.default_reward, values), lo, hi)
+        return self.randomizer.encode_many((values - _middle(lo, hi))[:, None])
 
 
 class ShuffledPolicy(Policy):
     """The base of policies that learn sums of rewards of an arm, and choose without drawing.
 
-    With ``messages=True`` this is the server: it has no ``pull`` and no ``update``, but
-    ``protocol``, ``device``, ``shuffler`` and ``receive``.  Without, whoever calls ``update`` sees
-    rewards.
+    With ``messages=True`` this is the server: it has no ``pull`` and no ``update``.
     """
 
     _parties = 0

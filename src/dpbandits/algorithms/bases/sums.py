@@ -32,11 +32,3 @@ def summarise(params: Any, raw: Any, public: Any, memo: Vector, statistic: Vecto
     for i in range(statistic.size):
         statistic[i] = raw.total[i]
         raw.total[i] = 0.0
-
-
-@kernel
-def summarise_arm(params: Any, raw: Any, public: Any, memo: Vector, statistic: Vector) -> None:
-    """The sum of the arm that the memo begins with, which starts again."""
-    arm = int(memo[0])
-    statistic[0] = raw.total[arm]
-    raw.total[arm] = 0.0

@@ -15,7 +15,7 @@ from ...validation import flag, integer
 from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE, optional
 from ..adversarial.experts import over_experts
 from ..adversarial.learning import Learner, LearningPolicy, checked
-from ..bases.advice import AdvicePolicy
+from ..bases.contextual import AdvicePolicy
 from ..bases.errata import EXPERTS
 from ..bases.local import LocalPolicy
 from . import values

@@ -17,7 +17,7 @@ only the failures of several releases are added up.
 from __future__ import annotations
 
 import math
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -38,14 +38,8 @@ def gaussian_norm(
     dimension: int, std: float, releases: int, probability: float, axis: float | None = None
 ) -> float:
     """What the norms of ``releases`` normal vectors, however dependent, stay below with probability
-    1 - ``probability``.
-
-    Args:
-        dimension: d.
-        std: the largest standard deviation of a coordinate in any release.
-        releases: how many vectors.
-        probability: of failure, to which releases contribute equally.
-        axis: the standard deviation along one direction where that is larger; by default ``std``.
+    1 - ``probability``, to which they contribute equally: ``std`` is the largest standard deviation
+    of a coordinate in any release, and ``axis`` that along one direction, where it is larger.
 
     |z|^2 follows a chi square law of d degrees of freedom, or of d - 1 given the coordinate along
     the axis, which is integrated out.
@@ -55,7 +49,7 @@ def gaussian_norm(
     axis = std if axis is None else axis
     if axis == std or dimension == 1:
         return axis * quantile
-    nodes, weights = _gauss_rule()
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
 
     def tail(norm: float) -> float:
         along = 0.5 * norm * (nodes + 1.0)  # the other half is alike
@@ -68,12 +62,6 @@ def gaussian_norm(
         middle = 0.5 * (low + high)
         low, high = (middle, high) if tail(middle) > share else (low, middle)
     return high
-
-
-@cache
-def _gauss_rule() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes in [-1, 1] and their weights."""
-    return np.polynomial.legendre.leggauss(_NODES)
 
 
 class Walk(NamedTuple):
@@ -179,16 +167,8 @@ def noise_norm(
     norm: int, dimension: int, std: float, scale: float, releases: int, probability: float
 ) -> float:
     """What the noise vectors of ``releases`` running sums stay below with probability 1 -
-    ``probability``.
-
-    Args:
-        norm: 2 for Gaussian noise, 1 for Laplace noise.
-        dimension: of the vectors.
-        std: the largest standard deviation of a coordinate.
-        scale: of one noise variable; a coordinate is a sum of such variables with weights of at
-            most 1.
-        releases: how many vectors.
-        probability: of failure.
+    ``probability``; ``norm`` is 2 for Gaussian noise, and 1 for Laplace noise, of which a
+    coordinate is a sum of variables of that ``scale`` with weights of at most 1.
     """
     if norm == 2:
         return gaussian_norm(dimension, std, releases, probability)

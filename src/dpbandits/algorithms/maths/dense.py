@@ -10,16 +10,6 @@ import numpy as np
 
 from ...kernel import Matrix, Vector, kernel, outlined
 
-
-@kernel
-def dot(x: Vector, y: Vector, n: int) -> float:
-    """The inner product of the first n entries."""
-    total = 0.0
-    for i in range(n):
-        total += x[i] * y[i]
-    return total
-
-
 _SWEEPS = 12  # over all pairs; a few are enough, since errors are squared in each
 
 
@@ -76,21 +66,6 @@ def invert(factor: Matrix, inverse: Matrix, n: int) -> None:
     for i in range(n):
         for j in range(i):
             inverse[i, j] = inverse[j, i] = 0.5 * (inverse[i, j] + inverse[j, i])
-
-
-@kernel
-def multiply(a: Matrix, x: Vector, out: Vector, n: int) -> None:
-    """Fill ``out`` with a x."""
-    for i in range(n):
-        out[i] = dot(a[i], x, n)
-
-
-@kernel
-def add_outer(a: Matrix, x: Vector, factor: Matrix, n: int) -> None:
-    """Add ``factor`` x x^T to a."""
-    for i in range(n):
-        for j in range(n):
-            a[i, j] += factor * x[i] * x[j]
 
 
 @kernel

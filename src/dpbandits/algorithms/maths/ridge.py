@@ -174,6 +174,17 @@ def _index(
 
 
 @inlined
+def _forms(x: Vector, inverse: Matrix) -> tuple[float, float]:
+    """|x|^2_{V^-1} and |V^-1 x|^2."""
+    form = length = 0.0
+    for i in range(x.size):
+        turned = dot(inverse[i], x)
+        form += turned * x[i]
+        length += turned * turned
+    return form, length
+
+
+@inlined
 def most_optimistic_of_few(
     contexts: Matrix,
     estimate: Vector,
@@ -186,18 +197,10 @@ def most_optimistic_of_few(
     """``most_optimistic_of_many`` in few dimensions, where every index costs less than to find out
     which ones matter.
     """
-    n_arms, d = contexts.shape
     arm, best = 0, -np.inf
-    for a in range(n_arms):
-        mean = form = length = 0.0
-        for i in range(d):
-            turned = 0.0
-            for j in range(d):
-                turned += inverse[i, j] * contexts[a, j]
-            mean += estimate[i] * contexts[a, i]
-            form += turned * contexts[a, i]
-            length += turned * turned
-        index = mean + radius * np.sqrt(max(form, 0.0))
+    for a in range(contexts.shape[0]):
+        form, length = _forms(contexts[a], inverse)
+        index = dot(contexts[a], estimate) + radius * np.sqrt(max(form, 0.0))
         if spread > 0.0:
             index += spread * np.sqrt(length)
         arm = a if index > best else arm
@@ -263,7 +266,7 @@ def most_optimistic_at_once(
         m = a if radii.size > 1 else 0
         estimate, inverse = estimates[m * d : (m + 1) * d], inverses[m]
         radius, gap, spread = radii[m], gaps[m], spreads[m]
-        mean = squares = form = length = 0.0
+        mean = squares = 0.0
         for i in range(d):
             mean += estimate[i] * contexts[a, i]
             squares += contexts[a, i] * contexts[a, i]
@@ -271,12 +274,7 @@ def most_optimistic_at_once(
         reach *= longest[m]
         if mean + reach * np.sqrt(squares) < best:
             continue
-        for i in range(d):
-            turned = 0.0
-            for j in range(d):
-                turned += inverse[i, j] * contexts[a, j]
-            form += turned * contexts[a, i]
-            length += turned * turned
+        form, length = _forms(contexts[a], inverse)
         index = mean + radius * np.sqrt(max(form, 0.0) + gap * length) + spread * np.sqrt(length)
         if index > best:
             best, arm = index, a
@@ -327,10 +325,7 @@ def least_divergent_at_once(
         estimate, inverse = estimates[m * d : (m + 1) * d], inverses[m]
         scatter, noise, spread = scatters[m] * scatters[m], noises[m], spreads[m]
         floor, reach = scatter / paying, longest[m] * longest[m]
-        squares = form = length = 0.0
-        for i in range(d):
-            squares += contexts[a, i] * contexts[a, i]
-        mean = dot(contexts[a], estimate)
+        squares, mean = dot(contexts[a], contexts[a]), dot(contexts[a], estimate)
         lack = best - mean
         # The index falls with w^2 and with w^2 / q, which are at most this.
         most = scatter * reach * squares
@@ -339,12 +334,7 @@ def least_divergent_at_once(
         most = max(most * (1.0 + share * noise * reach), _SMALLEST)
         if 0.5 * lack * lack / most - np.log(max(known, _SMALLEST)) > least:
             continue
-        for i in range(d):
-            turned = 0.0
-            for j in range(d):
-                turned += inverse[i, j] * contexts[a, j]
-            form += turned * contexts[a, i]
-            length += turned * turned
+        form, length = _forms(contexts[a], inverse)
         behind = 0.0
         if lack > 0.0:
             lack, behind = lack + spread * np.sqrt(length), params.margin

@@ -26,6 +26,7 @@ from ...kernel import Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
 from ...privacy.channels import Laplace
 from ...validation import integer
+from ..arms.arms import PROOF
 from ..bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
 from ..bases.sums import accumulate_by_arm, sensitivity, summarise
 
@@ -155,10 +156,7 @@ class Halving(Part):
             "Karnin, Koren & Somekh (2013), Almost Optimal Exploration in Multi-Armed Bandits;"
             " merged noisy sums: this package"
         ),
-        proof=(
-            "dpbandits.algorithms.search.halving; parallel composition as in Azize & Basu (2024),"
-            " Theorem 12, and in pure DP their Appendix D"
-        ),
+        proof=PROOF.replace("arms.held", "search.halving"),
         noise=("Laplace", "Gaussian"),
     )
 

@@ -15,8 +15,16 @@ The leader b, of highest m, is recommended as soon as for every other arm c
 
     Z(b, c)  >=  ln(1 / w_j) + ln(1 / w_k) + z ,
 
-j and k the numbers of batches of b and c, w and z = z(failure_probability / (K - 1)) those of
-``bases.identification``.
+j and k the numbers of batches of b and c, and z = z(failure_probability / (K - 1)) that of
+``two_exponentials``.
+
+**The price of batches.**  An arm's j-th batch is known beforehand to have a certain length, and
+only how many batches an arm has had depends on what was released.  So with rewards of each arm
+independent and of one law, whatever has been merged of the first j batches of an arm, as of the
+first k of another, is what it would be if both had been drawn in advance: a bound for fixed j and k
+holds, and a sum over all of them pays for not knowing which.  The weights of that sum are w_j = c /
+((j + c - 1)(j + c)), j >= 1, which is c times a difference of 1 / (j + c - 1) and the next, so that
+they sum to one.  They hardly fall before the c-th batch.
 
 **The error.**  Let rewards lie in the range, be independent, and those of an arm have one law; let
 ``*`` be an arm of the highest mean q, and b one of a lower mean.  To recommend b, Z(b, *) has to
@@ -38,6 +46,7 @@ sign).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -50,16 +59,16 @@ from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
 from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...validation import integer, real
-from ..arms.arms import PROOF
+from ..arms.arms import PARALLEL, PROOF
 from ..arms.batches import batch_rounds, weight_of
 from ..arms.held import HeldRaw
 from ..arms.law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
-from ..bases.identification import price_of_batches, two_exponentials
 from ..bases.sums import accumulate, sensitivity, summarise
 
 _EDGE = 1e-12  # as near to 0 and 1 as q comes
+_IN_SIGHT = 20.0  # c: batches grow geometrically, and a search rarely takes more per arm
 _HALVINGS = 24  # of the interval in which Z is attained, where it is flat
 
 
@@ -111,6 +120,25 @@ def init(params: TopTwoParams) -> tuple[HeldRaw, TopTwoPublic]:
 @kernel
 def hold_rounds(params: TopTwoParams, public: TopTwoPublic, arm: int) -> int:
     return batch_rounds(params, public.pulls[arm])
+
+
+@kernel
+def price_of_batches(j: int) -> float:
+    """ln(1 / w_j)."""
+    return math.log((j + _IN_SIGHT - 1.0) * (j + _IN_SIGHT) / _IN_SIGHT)
+
+
+def two_exponentials(probability: float) -> float:
+    """A z that the sum of two variables exceeds with at most this probability, if they are
+    independent and neither exceeds any x more often than exp(-x).
+
+    The sum is no larger, in law, than that of two exponential variables, which exceeds z with
+    probability (1 + z) exp(-z).  With L = ln(1 / p) and s = sqrt(2 L) that is at most p for z = L +
+    ln(1 + L + s): ln(1 + z) <= z - L says 1 + L + ln(1 + L + s) <= 1 + L + s, and ln(1 + s + s^2 /
+    2) <= s.
+    """
+    log = math.log(1.0 / probability)
+    return log + math.log(1.0 + log + math.sqrt(2.0 * log))
 
 
 @kernel
@@ -243,9 +271,8 @@ class TopTwo(Part):
     card: ClassVar[Card] = Card(
         title="Top Two on merged noisy sums",
         source=(
-            "Jourdan et al. (2022), Top Two Algorithms Revisited;"
-            " merged batches and the stopping rule: this package; parallel composition as in Azize"
-            " & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
+            "Jourdan et al. (2022), Top Two Algorithms Revisited; merged batches and the stopping"
+            f" rule: this package; {PARALLEL}"
         ),
         proof=PROOF,
         noise=("Laplace", "Gaussian"),

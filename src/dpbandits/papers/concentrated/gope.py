@@ -36,13 +36,12 @@ import numpy as np
 from ...algorithms.bases.fixed_features import FixedFeaturesPolicy
 from ...algorithms.bases.quotas import choose, hold_rounds, record_pull, release_due
 from ...algorithms.bases.sums import accumulate_by_arm
-from ...algorithms.maths.dense import dot
-from ...algorithms.maths.design import g_optimal, support_limit
 from ...kernel import Vector, kernel
 from ...policies import ArmEstimates, Card, Erratum, Kernels, Options, Statistic, register
 from ...privacy.budgets import Budget
 from ...tables import features
 from ...validation import choice, real
+from .design import dot, g_optimal, support_limit
 from .phases import (
     CHERNOFF,
     CLOCK,

@@ -18,7 +18,7 @@ all episodes that are over; the challenger of a leader b that of least (m_b - m_
 1 / N_c), N all rounds of an arm, running episodes included.  The leader is played while it has had
 at most a share ``beta`` of the rounds in which it led, the challenger otherwise.
 
-**Stopping.**  Let w_j be the weights of ``bases.identification``, and b the arm of highest m.  It
+**Stopping.**  Let w_j be the weights of ``search.top_two``, and b the arm of highest m.  It
 is recommended as soon as for every other arm c, with v = 1 / n_b + 1 / n_c and L = ln(2 (K - 1) /
 (failure_probability w_j w_k)), j and k the numbers of episodes of b and c,
 
@@ -43,9 +43,10 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from ...algorithms.arms.interleaved import close, partition
 from ...algorithms.bases.episodes import MEMO
-from ...algorithms.bases.identification import price_of_batches
-from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise_arm
+from ...algorithms.bases.sums import accumulate_by_arm, sensitivity
+from ...algorithms.search.top_two import price_of_batches
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import ArmEstimates, Card, Erratum, Kernels, Options, Policy, Statistic, register
@@ -53,6 +54,7 @@ from ...privacy.budgets import PureDP
 from ...protocol import Contexts, Row
 from ...session.estimates import standard_error
 from ...validation import real
+from .lazy_thompson import summarise_arm
 
 _ERRATUM = Erratum(
     "AdaP-TT",
@@ -183,19 +185,6 @@ def record_pull(params: AdaPTTParams, public: AdaPTTPublic, arm: int, x: Row, n:
 def release_due(params: AdaPTTParams, public: AdaPTTPublic) -> bool:
     arm = public.clock[CLOCK.arm]
     return public.fresh[arm] >= max(public.pulls[arm], 1)
-
-
-@kernel
-def partition(params: AdaPTTParams, public: AdaPTTPublic) -> int:
-    return public.clock[CLOCK.arm]
-
-
-@kernel
-def close(params: AdaPTTParams, public: AdaPTTPublic, memo: Vector) -> None:
-    arm = public.clock[CLOCK.arm]
-    memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
-    public.pulls[arm] += public.fresh[arm]
-    public.fresh[arm] = 0
 
 
 @kernel

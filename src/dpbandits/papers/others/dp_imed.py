@@ -28,7 +28,7 @@ import numpy as np
 from ...algorithms.arms import Arms, Growing, Index, Memory
 from ...algorithms.arms.indices import choose_largest, choose_least
 from ...algorithms.arms.law import MERGED
-from ...algorithms.arms.memories import adding, keep
+from ...algorithms.arms.memories import adding
 from ...algorithms.maths.divergences import bernoulli_kl, kl_upper_bound
 from ...kernel import Kernel, kernel
 from ...policies import Erratum, given, like, preset
@@ -113,9 +113,6 @@ class DPKLIndex(DPIMEDIndex):
     each: ClassVar[Kernel | None] = dp_kl_ucb
 
 
-_ADDING = adding(keep, as_many)
-
-
 @dataclass(frozen=True, repr=False)
 class Add(Memory):
     """All noisy sums of an arm, each weighted by its rounds, whatever its noise.
@@ -125,8 +122,7 @@ class Add(Memory):
 
     title: ClassVar[str] = "noisy sums that are added up"
     source: ClassVar[str] = DPIMEDIndex.source
-    close: ClassVar[Kernel] = _ADDING["close"]
-    publish: ClassVar[Kernel] = _ADDING["publish"]
+    close, publish, _ = adding(as_many)
     absorb: ClassVar[Kernel] = own_alone
 
 

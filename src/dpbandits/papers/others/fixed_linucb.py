@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ...algorithms.bases.every_round import record_pull, release_due
+from ...algorithms.bases.every_round import EVERY_ROUND
 from ...algorithms.bases.fixed_features import FixedFeaturesPolicy
-from ...algorithms.bases.sums import accumulate, sensitivity, summarise
+from ...algorithms.bases.linear import estimate
 from ...algorithms.maths.dense import factorise, invert
 from ...algorithms.maths.ridge import add_outer, combine, dot, multiply
 from ...calls import is_open
@@ -190,11 +190,6 @@ def publish(
     set_radius(params, public)
 
 
-@kernel
-def estimate(params: FixedLinUCBParams, public: FixedLinUCBPublic, i: int) -> float:
-    return public.estimate[i]
-
-
 @register(arms=((1.0, 0.0), (0.0, 1.0), (0.9, 0.8)))
 class FixedLinUCB(FixedFeaturesPolicy):
     """LinUCB for fixed arms, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011).
@@ -240,14 +235,9 @@ class FixedLinUCB(FixedFeaturesPolicy):
     kernels = Kernels(
         init=init,
         choose=choose,
-        record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=summarise,
         publish=publish,
         estimate=estimate,
-        skips_closed=True,
+        **EVERY_ROUND,
     )
 
     def __init__(

@@ -13,12 +13,12 @@ depends on earlier releases and on the sampling only.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from ...algorithms.bases.episodes import MEMO
-from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise_arm
+from ...algorithms.bases.sums import accumulate_by_arm, sensitivity
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
@@ -117,6 +117,14 @@ def close(params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector) 
     arm = public.clock[CLOCK.arm]
     memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
     public.awaited[arm], public.fresh[arm] = public.fresh[arm], 0
+
+
+@kernel
+def summarise_arm(params: Any, raw: Any, public: Any, memo: Vector, statistic: Vector) -> None:
+    """The sum of the arm that the memo begins with, which starts again."""
+    arm = int(memo[0])
+    statistic[0] = raw.total[arm]
+    raw.total[arm] = 0.0
 
 
 @kernel

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from ...algorithms.bases.counter_choice import Plan, counter_for, running_sum
-from ...algorithms.bases.every_round import CLOCK, record_pull, release_due
-from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise
+from ...algorithms.bases.every_round import CLOCK, EVERY_ROUND
+from ...algorithms.bases.sums import accumulate_by_arm
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
@@ -133,13 +133,8 @@ class DPTS(Policy):
     kernels = Kernels(
         init=init,
         choose=choose,
-        record_pull=record_pull,
-        accumulate=accumulate_by_arm,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=summarise,
         publish=publish,
-        skips_closed=True,
+        **EVERY_ROUND | {"accumulate": accumulate_by_arm},
     )
 
     def __init__(

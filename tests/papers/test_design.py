@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandits import ArgumentError
-from dpbandits.algorithms.maths.design import _thin_out, find_span, g_optimal, new_space, refresh
+from dpbandits.papers.concentrated.design import _thin_out, find_span, g_optimal, new_space, refresh
 
 
 def sphere(k, d, seed=0):

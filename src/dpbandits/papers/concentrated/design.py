@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...algorithms.maths.dense import factorise, invert, solve_lower
 from ...kernel import Matrix, Vector, kernel, outlined
 from ...tables import features
 from ...validation import real
-from .dense import add_outer, dot, factorise, invert, multiply, solve_lower
 
 # What is nearer to the span of other arms, relative to the longest arm, counts as within it.
 _RANK_TOLERANCE = 1e-10
@@ -79,6 +79,30 @@ def new_space(n_arms: int, dimension: int) -> DesignSpace:
 def support_limit(n_arms: int, dimension: int) -> int:
     """The most arms that a design of this file plays: d (d + 1) / 2, or all."""
     return min(n_arms, dimension * (dimension + 1) // 2)
+
+
+@kernel
+def dot(x: Vector, y: Vector, n: int) -> float:
+    """The inner product of the first n entries."""
+    total = 0.0
+    for i in range(n):
+        total += x[i] * y[i]
+    return total
+
+
+@kernel
+def multiply(a: Matrix, x: Vector, out: Vector, n: int) -> None:
+    """Fill ``out`` with a x."""
+    for i in range(n):
+        out[i] = dot(a[i], x, n)
+
+
+@kernel
+def add_outer(a: Matrix, x: Vector, factor: Matrix, n: int) -> None:
+    """Add ``factor`` x x^T to a."""
+    for i in range(n):
+        for j in range(n):
+            a[i, j] += factor * x[i] * x[j]
 
 
 @outlined
