@@ -57,6 +57,7 @@ CELLS = cells()
 REFUSED = re.compile(
     r"(Adversarial|Experts)-(EXP3IX|TsallisINF)"
     r"|Arms-Thompson-(Forget|Discount|Add)-\w+"
+    r"|Arms(Shuffled)?-AdaP(KL)?Index-(Merge|Discount|Add)-\w+"
     r"|ArmsShuffled-Thompson-\w+-\w+"
     r"|ArmsLocal-(Thompson|AdaPIndex|AdaPKLIndex|DPIMEDIndex|DPKLIndex)"
 )

@@ -164,12 +164,6 @@ class Arms(_HeldArms):
             )
         if not isinstance(index, Thompson):
             return Composition(held_kernels(index, memory), card)
-        if not isinstance(memory, Merge):
-            raise ArgumentError(
-                "memory must be Merge() with index=Thompson(), whose draws are tabled when a sum is"
-                f" released, and do not fade, got {memory!r}",
-                "memory",
-            )
         card = replace(card, proof=PROOF.replace("arms.held", "arms.interleaved"))
         return Composition(INTERLEAVED, card)
 
@@ -267,11 +261,19 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
 
 
 def _parts(index: Any, memory: Any, batches: Any) -> dict[str, Any]:
-    return {
+    found = {
         "index": part("index", index, (Index,)),
         "memory": part("memory", memory, (Memory,)),
         "batches": part("batches", batches, (Batches,)),
     }
+    index, memory = found["index"], found["memory"]
+    if index.memory is not None and not isinstance(memory, index.memory):
+        raise ArgumentError(
+            f"memory must be {index.memory.__name__}() with index={index!r}, {index.because}, got"
+            f" {memory!r}",
+            "memory",
+        )
+    return found
 
 
 # Names -----------------------------------------------------------------------------------------

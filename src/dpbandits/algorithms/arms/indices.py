@@ -18,7 +18,7 @@ from ...protocol import Contexts
 from ...validation import choice, real
 from ..bases.episodes import CLOCK
 from .law import MERGED, divergence_of, noise_variance, upper_bound_of
-from .memories import AGED, Memory
+from .memories import AGED, Memory, Merge
 
 columns = standing = index = unbound  # of the memory, and of the index
 
@@ -114,7 +114,7 @@ class Index(Part, base=True):
     An index of your own gives ``loop``, the kernel ``choose`` with places that are filled:
     ``index`` by ``each``, the index of one arm; ``columns(merged, awaited)`` by those of which the
     law is known; ``standing(params, public, a)`` by the weight of an arm now, and by the share that
-    is left of its exponent.
+    is left of its exponent.  An index that goes with one memory alone says which, and ``because``.
     """
 
     title: ClassVar[str] = ""
@@ -122,6 +122,8 @@ class Index(Part, base=True):
     loop: ClassVar[Kernel] = choose_least
     each: ClassVar[Kernel | None] = None
     randomised: ClassVar[bool] = False
+    memory: ClassVar[type[Memory] | None] = None  # the only one that it goes with; None: all do
+    because: ClassVar[str] = ""  # why
     errata: ClassVar[tuple[Erratum, ...]] = ()  # of its publication
 
     @property
@@ -229,6 +231,8 @@ class Thompson(_Exponent):
         " from the exponent"
     )
     randomised: ClassVar[bool] = True
+    memory: ClassVar[type[Memory] | None] = Merge
+    because: ClassVar[str] = "whose draws are tabled when a sum is released, and do not fade"
 
 
 @dataclass(frozen=True, repr=False)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...algorithms.arms import UCB, Arms, ArmsShuffled, Forget, Growing, Merge
 from ...algorithms.arms.law import MERGED
-from ...algorithms.arms.memories import AGED
+from ...algorithms.arms.memories import AGED, Memory
 from ...algorithms.bases.shuffled import shuffled_card
 from ...algorithms.maths.divergences import kl_upper_bound
 from ...kernel import Kernel, kernel
@@ -82,6 +82,8 @@ class AdaPIndex(UCB):
     alpha: float = 3.1
 
     title: ClassVar[str] = "AdaP-UCB"
+    memory: ClassVar[type[Memory] | None] = Forget
+    because: ClassVar[str] = "which counts the rounds and the noise of the last sum alone"
     source: ClassVar[str] = "Azize & Basu (2022), AdaP-UCB"
     errata: ClassVar[tuple[Erratum, ...]] = (_ADAP_UCB,)
     each: ClassVar[Kernel | None] = adap_ucb
