@@ -19,12 +19,13 @@ from .algorithms.arms import (
     Merge,
     Thompson,
 )
-from .algorithms.exp4.values import EXP4, BatchedEXP4, FrozenEXP4
+from .algorithms.exp4.values import EXP4, FrozenEXP4
 from .algorithms.exploration import Divergence, Optimism, Sampling
 from .algorithms.linear import EveryAnswer, Switching
 from .algorithms.search.halving import Halving
 from .algorithms.search.top_two import TopTwo
 from .policies import Part, find
+from .rooms import PAPERS, lazily
 
 __all__ = [
     "EXP3",
@@ -35,7 +36,7 @@ __all__ = [
     "IMED",
     "KLUCB",
     "UCB",
-    "BatchedEXP4",
+    "BatchedEXP4",  # noqa: F822  of a paper
     "Batches",
     "Discount",
     "Divergence",
@@ -58,3 +59,4 @@ __all__ = [
     "TsallisINF",
     "find",
 ]
+__getattr__ = lazily(__name__, {"BatchedEXP4": "adversarial.exp4"}, within=PAPERS)

@@ -11,8 +11,9 @@ from sides import lose_raw_side, public_of, published, release_of, summarised
 
 from dpbandits import ZCDP, ApproxDP, ArgumentError, PureDP, simulate
 from dpbandits.algorithms import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
-from dpbandits.algorithms.exp4.tuning import Noise, exp4_regret, theorem_6, theorem_8, tune
+from dpbandits.algorithms.exp4.tuning import Noise, exp4_regret, tune
 from dpbandits.environments import AdviceTable
+from dpbandits.papers.adversarial.exp4 import theorem_6, theorem_8
 
 RNG = np.random.default_rng(3)
 K, N = 3, 4

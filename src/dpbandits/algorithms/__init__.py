@@ -1,5 +1,6 @@
 """One file or folder per family of algorithms; each registers its policies."""
 
+from ..rooms import PAPERS, lazily
 from .adversarial import (
     EXP3,
     EXP3IX,
@@ -24,7 +25,6 @@ from .arms import (
 )
 from .exp4 import (
     EXP4,
-    BatchedEXP4,
     ExpertConversion,
     Experts,
     ExpertsLocal,
@@ -140,3 +140,4 @@ __all__ = [
     "TsallisINF",
     "register_learner",
 ]
+__getattr__ = lazily(__name__, {"BatchedEXP4": "adversarial"}, within=PAPERS)

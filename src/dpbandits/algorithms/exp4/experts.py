@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from ...policies import Card, Composition, Options, composed, given, like, part, preset
 from ...privacy.budgets import Budget
+from ...rooms import papers
 from ...validation import flag, integer
 from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE, optional
 from ..adversarial.experts import over_experts
@@ -92,7 +93,9 @@ class Experts(AdvicePolicy, LearningPolicy):
         batch: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        mixtures = (values.EXP4, values.FrozenEXP4, values.BatchedEXP4)  # no walls but theirs
+        mixtures: tuple[type[Mixture], ...] = (values.EXP4, values.FrozenEXP4)
+        if not isinstance(learner, Learner) and type(learner) not in mixtures:  # a name, perhaps
+            mixtures += (papers("adversarial.exp4").BatchedEXP4,)  # no walls but theirs
         own = isinstance(learner, Mixture)
         chosen: Any = part(
             "learner", learner, mixtures if own else (*mixtures, Learner), exactly=own
@@ -179,14 +182,6 @@ EXP4 = preset(
     _ORDER,
     """Exponential weights on experts, with the sensitivity of the batch: the default.""",
     learner=like(values.EXP4, "rate", "mixing"),
-    horizon=given("horizon"),
-)
-BatchedEXP4 = preset(
-    "BatchedEXP4",
-    Experts,
-    "n_arms n_experts variant horizon batch rate mixing",
-    """Exponential weights on experts, with Laplace noise as published.""",
-    learner=like(values.BatchedEXP4, "rate", "mixing", "variant"),
     horizon=given("horizon"),
 )
 FrozenEXP4 = preset(

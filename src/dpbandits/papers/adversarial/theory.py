@@ -23,30 +23,22 @@ from ...algorithms import (
     FTPL,
     HTINF,
     Adversarial,
-    BatchedEXP4,
     Experts,
     ExpertsLocal,
     FrozenEXP4,
 )
+from ...algorithms.adversarial.adversarial import PAPER
 from ...algorithms.adversarial.conversion import batch_conversion
 from ...algorithms.adversarial.learners import exp3_regret, ftpl_regret, htinf_regret
 from ...algorithms.adversarial.learning import Learner
-from ...algorithms.exp4.tuning import (
-    LARGEST_MIXING,
-    Tuning,
-    exp4_regret,
-    local_exp4_regret,
-    theorem_5,
-    theorem_6,
-    theorem_8,
-)
+from ...algorithms.exp4.tuning import LARGEST_MIXING, Tuning, exp4_regret, local_exp4_regret
 from ...environments import Advised, Bernoulli, Piecewise
 from ...privacy import ApproxDP, PureDP
 from ...theory.bounds import Values, bound, valid
 from ...theory.promises import Applied, World, promises_of
 from ...validation import integer
+from .exp4 import BATCHED_EXP4, theorem_5, theorem_6, theorem_8
 
-PAPER = "Faster Rates for Private Adversarial Bandits"
 OBLIVIOUS = "losses in [0, 1] that do not react to what is played"
 
 
@@ -544,7 +536,7 @@ def _as_published(policy: Adversarial, world: World) -> Iterator[Applied]:
         yield corollary, {**sizes, "tuned_for": policy.tuned_for}
 
 
-@promises_of(EXP4, BatchedEXP4, FrozenEXP4)
+@promises_of(EXP4, BATCHED_EXP4, FrozenEXP4)
 def _mixture(policy: Experts, world: World) -> Iterator[Applied]:
     if policy.preset != "FrozenEXP4" or _is_kept_to(world, policy.batch):
         yield exp4_regret, policy.bound_arguments
@@ -558,7 +550,7 @@ def _is_kept_to(world: World, batch: int) -> bool:
     return world.environment is None or batch == 1
 
 
-@promises_of(BatchedEXP4)
+@promises_of(BATCHED_EXP4)
 def _composed_noise(policy: Experts, world: World) -> Iterator[Applied]:
     """Theorems 6 and 8, where noise and constants are theirs."""
     budget, tuned_for = policy.budget, policy.config["horizon"]
