@@ -3,8 +3,7 @@
 ``Arms``, ``Linear`` and the other classes take parts as arguments: ``index=KLUCB(alpha=1.2)``.
 """
 
-from .algorithms.adversarial.any_learner import Registered
-from .algorithms.adversarial.learners import EXP3, EXP3IX, FTPL, HTINF, TsallisINF
+from .algorithms.adversarial.learners import EXP3, EXP3IX, FTPL, HTINF, Registered, TsallisINF
 from .algorithms.arms import (
     IMED,
     KLUCB,

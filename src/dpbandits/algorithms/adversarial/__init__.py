@@ -1,7 +1,7 @@
 """Learners for rewards that follow no law, on noisy losses of batches."""
 
 from .adversarial import EXP3, EXP3IX, FTPL, HTINF, Adversarial, BatchConversion, TsallisINF
-from .any_learner import register_learner
+from .learners import register_learner
 from .learning import Learner
 
 __all__ = [

@@ -14,7 +14,6 @@ from ...privacy.budgets import Budget
 from ...validation import integer
 from ..bases.errata import ADVERSARIAL, ADVERSARIAL_THEOREMS
 from . import learners
-from .any_learner import Registered
 from .conversion import conversion
 from .learning import Learner, LearningPolicy
 
@@ -133,7 +132,7 @@ FTPL = preset(
     learner=like(learners.FTPL, "rate", "tries"),
 )
 BY_NAME = like(
-    Registered,
+    learners.Registered,
     *("rate", "mixing", "tries", "sigma"),
     learner=given("learner", "htinf"),
     alpha=given("alpha", None, quiet=True),

@@ -2,7 +2,7 @@
 one at every person.
 
 What crosses the wall stands with the learners: in ``values`` for exponential weights on experts, in
-``adversarial.experts`` for bandit learners whose arms are the experts.
+``adversarial.conversion`` for bandit learners whose arms are the experts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...privacy.budgets import Budget
 from ...rooms import papers
 from ...validation import flag, integer
 from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE, optional
-from ..adversarial.experts import over_experts
+from ..adversarial.conversion import over_experts
 from ..adversarial.learning import Learner, LearningPolicy, checked
 from ..bases.advice import AdvicePolicy
 from ..bases.errata import EXPERTS

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,6 @@ from ...algorithms import (
     FrozenEXP4,
 )
 from ...algorithms.adversarial.adversarial import PAPER
-from ...algorithms.adversarial.conversion import batch_conversion
-from ...algorithms.adversarial.learners import exp3_regret, ftpl_regret, htinf_regret
 from ...algorithms.adversarial.learning import Learner
 from ...algorithms.exp4.tuning import LARGEST_MIXING, Tuning, exp4_regret, local_exp4_regret
 from ...environments import Advised, Bernoulli, Piecewise
@@ -39,31 +38,125 @@ from ...theory.promises import Applied, World, promises_of
 from ...validation import integer
 from .exp4 import BATCHED_EXP4, theorem_5, theorem_6, theorem_8
 
+ROUNDING = 1.0 + 1e-9
 OBLIVIOUS = "losses in [0, 1] that do not react to what is played"
 
 
 # Upper bounds for arms ------------------------------------------------------------------------
 
-bound(
+
+@bound(
     "upper",
     source=f"{PAPER}, Theorems 1, 2 and 4",
     assumes=f"{OBLIVIOUS}; for theorem 4 experts in the place of arms",
-)(batch_conversion)
-bound(
+)
+def batch_conversion(
+    horizon: Values, batch: int, learner_regret: Callable[..., Any], rounding: float = 0.0
+) -> Values:
+    """Learning from batches: tau (R(T / tau) + 1), with R(n) what the learner loses at most over n
+    noisy losses.
+
+    Args:
+        horizon: T.
+        batch: tau.
+        learner_regret: R; of learners over experts, against the best of these.
+        rounding: what a round loses besides, because rewards are rounded to a grid.
+
+    >>> batch_conversion(1000, 10, lambda rounds: 2.0 * rounds**0.5)
+    210.0
+    """
+    return batch * (learner_regret(horizon / batch) + 1.0) + rounding * horizon
+
+
+@bound(
     "upper",
     source=f"{PAPER}, proof of Corollary 1, with second moments",
     assumes=f"{OBLIVIOUS}, but for independent Laplace noise",
-)(exp3_regret)
-bound(
+)
+def exp3_regret(
+    horizon: Values,
+    n_arms: int,
+    rate: float,
+    mixing: float,
+    noise: float,
+    moment: float | None = None,
+    tuned_for: Values | None = None,
+) -> Values:
+    """EXP3 on noisy losses: ln K / eta + 2 eta K T E[loss^2] + gamma T + 1.
+
+    Args:
+        horizon: T.
+        n_arms: K.
+        rate: eta.
+        mixing: gamma, at most 1/2 and at least 2 eta s K ln(K T).
+        noise: s, the scale of the noise on a loss.
+        moment: E[loss^2] at most; by default 1 + 2 s^2.
+        tuned_for: T in that condition, of which ``horizon`` is a part; by default the horizon.
+
+    >>> round(exp3_regret(10_000, 10, rate=0.002, mixing=0.47, noise=1.0))
+    7052
+    """
+    moment = 1.0 + 2.0 * noise**2 if moment is None else moment
+    draws = n_arms * np.asarray(horizon if tuned_for is None else tuned_for, float)
+    covered = 2.0 * rate * noise * n_arms * np.log(draws) <= mixing * ROUNDING
+    value = math.log(n_arms) / rate + 2.0 * rate * n_arms * horizon * moment + mixing * horizon
+    return valid((mixing <= 0.5) & covered, value + 1.0)
+
+
+@bound(
     "upper",
     source="Huang, Dai & Huang (2022), Theorem 4.1",
     assumes=f"{OBLIVIOUS}, but for independent symmetric noise",
-)(htinf_regret)
-bound(
+)
+def htinf_regret(horizon: Values, n_arms: int, sigma: float, alpha: float = 2.0) -> Values:
+    """HTINF on losses of bounded moments: 30 sigma K^(1 - 1/alpha) (T + 1)^(1/alpha).
+
+    Args:
+        horizon: T.
+        n_arms: K.
+        sigma: at least E[|loss|^alpha]^(1/alpha).
+        alpha: in (1, 2].
+
+    >>> htinf_regret(99, 4, sigma=1.0)
+    600.0
+    """
+    share = 1.0 / alpha
+    return 30.0 * sigma * n_arms ** (1.0 - share) * (horizon + 1.0) ** share
+
+
+@bound(
     "upper",
     source=f"{PAPER}, proof of Corollary 3, with second moments",
     assumes=f"{OBLIVIOUS}, but for independent Laplace noise",
-)(ftpl_regret)
+)
+def ftpl_regret(
+    horizon: Values,
+    n_arms: int,
+    rate: float,
+    tries: int,
+    noise: float,
+    moment: float | None = None,
+    tuned_for: Values | None = None,
+) -> Values:
+    """FTPL on noisy losses: 6 ln K / eta + 4 eta K T E[loss^2] + K T / (e M) + 1.
+
+    Args:
+        horizon: T.
+        n_arms: K.
+        rate: eta, with eta M (1 + 2 s ln(K T)) at most 1.
+        tries: M.
+        noise: s, the scale of the noise on a loss.
+        moment: E[loss^2] at most; by default 1 + 2 s^2.
+        tuned_for: as in ``exp3_regret``.
+
+    >>> round(ftpl_regret(10_000, 10, rate=0.001, tries=40, noise=1.0))
+    15936
+    """
+    moment = 1.0 + 2.0 * noise**2 if moment is None else moment
+    draws = n_arms * np.asarray(horizon if tuned_for is None else tuned_for, float)
+    covered = rate * tries * (1.0 + 2.0 * noise * np.log(draws)) <= ROUNDING
+    value = 6.0 * math.log(n_arms) / rate + 4.0 * rate * n_arms * horizon * moment
+    return valid(covered, value + n_arms * horizon / (math.e * tries) + 1.0)
 
 
 def _tuned(value: Callable[[int], float], horizon: Values, tuned_for: int | None) -> Values:
