@@ -3,7 +3,7 @@
 ``Arms``, ``Linear`` and the other classes take parts as arguments: ``index=KLUCB(alpha=1.2)``.
 """
 
-from .algorithms.adversarial.learners import EXP3, EXP3IX, FTPL, HTINF, Registered, TsallisINF
+from .algorithms.adversarial.learners import EXP3, FTPL, HTINF, Registered
 from .algorithms.arms import (
     IMED,
     KLUCB,
@@ -28,14 +28,14 @@ from .rooms import PAPERS, lazily
 
 __all__ = [
     "EXP3",
-    "EXP3IX",
+    "EXP3IX",  # noqa: F822
     "EXP4",
     "FTPL",
     "HTINF",
     "IMED",
     "KLUCB",
     "UCB",
-    "BatchedEXP4",  # noqa: F822  of a paper
+    "BatchedEXP4",  # noqa: F822
     "Batches",
     "Discount",
     "Divergence",
@@ -55,7 +55,11 @@ __all__ = [
     "Switching",
     "Thompson",
     "TopTwo",
-    "TsallisINF",
+    "TsallisINF",  # noqa: F822
     "find",
 ]
-__getattr__ = lazily(__name__, {"BatchedEXP4": "adversarial.exp4"}, within=PAPERS)
+_OF_PAPERS = {
+    "BatchedEXP4": "adversarial.exp4",
+    **dict.fromkeys(("EXP3IX", "TsallisINF"), "adversarial.without_privacy"),
+}
+__getattr__ = lazily(__name__, _OF_PAPERS, within=PAPERS)

@@ -3,13 +3,11 @@
 from ..rooms import PAPERS, lazily
 from .adversarial import (
     EXP3,
-    EXP3IX,
     FTPL,
     HTINF,
     Adversarial,
     BatchConversion,
     Learner,
-    TsallisINF,
     register_learner,
 )
 from .arms import (
@@ -140,4 +138,5 @@ __all__ = [
     "TsallisINF",
     "register_learner",
 ]
-__getattr__ = lazily(__name__, {"BatchedEXP4": "adversarial"}, within=PAPERS)
+_OF_PAPERS = dict.fromkeys(("BatchedEXP4", "EXP3IX", "TsallisINF"), "adversarial")
+__getattr__ = lazily(__name__, _OF_PAPERS, within=PAPERS)

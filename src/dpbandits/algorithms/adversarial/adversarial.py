@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from ...policies import Card, Composition, Options, composed, given, like, part, preset
 from ...privacy.budgets import Budget
+from ...rooms import papers
 from ...validation import integer
 from ..bases.errata import ADVERSARIAL, ADVERSARIAL_THEOREMS
 from . import learners
@@ -84,6 +85,8 @@ class Adversarial(LearningPolicy):
         batch: int | None = None,
         **options: Unpack[Options],
     ) -> None:
+        if not isinstance(learner, Learner):
+            papers("adversarial")  # which has learners without privacy
         chosen = part("learner", learner, (Learner,))
         times = {"horizon": optional("horizon", horizon), "batch": optional("batch", batch)}
         super().__init__(
@@ -143,35 +146,4 @@ BatchConversion = preset(
     "n_arms learner horizon batch rate mixing tries sigma alpha",
     """A learner by its name, on noisy batch losses.""",
     learner=BY_NAME,
-)
-_OPEN = {"horizon": None, "batch": None, "budget": given("budget", None)}
-EXP3IX = preset(
-    "EXP3IX",
-    Adversarial,
-    "n_arms budget",
-    """EXP3-IX, without privacy: to measure the price of it in ``EXP3``.""",
-    about={
-        "title": "EXP3-IX, not private",
-        "source": (
-            "Neu (2015), Explore no more: improved high-probability regret bounds for"
-            " non-stochastic bandits"
-        ),
-    },
-    learner=learners.EXP3IX(),
-    **_OPEN,
-)
-TsallisINF = preset(
-    "TsallisINF",
-    Adversarial,
-    "n_arms budget",
-    """Tsallis-INF, without privacy: to measure the price of it in ``HTINF``.""",
-    about={
-        "title": "Tsallis-INF, not private",
-        "source": (
-            "Zimmert & Seldin (2021), Tsallis-INF: an optimal algorithm for stochastic and"
-            " adversarial bandits"
-        ),
-    },
-    learner=learners.TsallisINF(),
-    **_OPEN,
 )

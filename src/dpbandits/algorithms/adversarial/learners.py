@@ -100,18 +100,6 @@ def learn_exp3(params: BatchedParams, public: BatchedPublic, memo: Vector, loss:
         public.probability[a] = (1.0 - mixing) * public.probability[a] + mixing / params.n_arms
 
 
-@kernel
-def learn_exp3_ix(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
-    """Exponential weights with eta = sqrt(ln K / (K t)), on losses divided by p + eta / 2 (Neu
-    2015).
-    """
-    k, t = float(params.n_arms), float(public.clock[CLOCK.batches])
-    bias = 0.5 * np.sqrt(np.log(k) / (k * t))
-    public.losses[int(memo[MEMO.arm])] += loss / (memo[MEMO.probability] + bias)
-    recentre(public.losses)
-    exponential_weights(public.losses, np.sqrt(np.log(k) / (k * (t + 1.0))), public.probability)
-
-
 # Follow the regularised leader with Tsallis entropy ------------------------------------------
 
 
@@ -131,7 +119,7 @@ def _threshold(alpha: float) -> float:
 
 
 @kernel
-def _follow_tsallis(params: BatchedParams, public: BatchedPublic) -> None:
+def follow_tsallis(params: BatchedParams, public: BatchedPublic) -> None:
     """The distribution for the next batch, the t-th, with eta = 1 / (sigma t^(1/alpha))."""
     recentre(public.losses)
     alpha = params.alpha
@@ -150,15 +138,7 @@ def learn_htinf(params: BatchedParams, public: BatchedPublic, memo: Vector, loss
     most = _threshold(alpha) * params.sigma * _root(alpha, public.clock[CLOCK.batches] * x)
     if abs(loss) <= most:
         public.losses[int(memo[MEMO.arm])] += loss / x
-    _follow_tsallis(params, public)
-
-
-@kernel
-def learn_tsallis_inf(
-    params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float
-) -> None:
-    public.losses[int(memo[MEMO.arm])] += loss / memo[MEMO.probability]
-    _follow_tsallis(params, public)
+    follow_tsallis(params, public)
 
 
 # Follow the perturbed leader -----------------------------------------------------------------
@@ -349,34 +329,6 @@ class FTPL(Learner):
     def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
         """See ``ftpl_tuning``."""
         return _as_tuned(_theory().ftpl_regret, params, moment, tuning, batches)
-
-
-@dataclass(frozen=True, repr=False)
-class EXP3IX(Learner):
-    """EXP3-IX (Neu 2015): exponential weights on losses divided by ``p + eta / 2``, eta = sqrt(ln K
-    / (K t)).  Implicit exploration is not made for negative losses: it takes no budget.
-
-    >>> EXP3IX()
-    EXP3IX()
-    """
-
-    choose, learn = choose_drawn, learn_exp3_ix
-    skips_closed, private = True, False
-
-
-@dataclass(frozen=True, repr=False)
-class TsallisINF(Learner):
-    """1/2-Tsallis-INF (Zimmert & Seldin 2021), optimal for adversarial and for stochastic rewards:
-    draws from the minimiser of ``<L, x> - 2 sqrt(t) sum sqrt(x)``.  It takes no budget; ``HTINF``
-    is its private relative, which skips losses that are too large.
-
-    >>> TsallisINF()
-    TsallisINF()
-    """
-
-    choose, learn = choose_drawn, learn_tsallis_inf
-    skips_closed, private = True, False
-    published_sigma = 1.0
 
 
 # By a name ------------------------------------------------------------------------------------

@@ -35,21 +35,8 @@ from ...rooms import papers
 from ..adversarial.adversarial import PAPER
 from ..adversarial.learning import checked
 from ..bases.errata import EXPERTS
-from .tuning import (
-    Noise,
-    Tuning,
-    exp4_regret,
-    local_exp4_regret,
-    tune,
-)
-from .weighing import (
-    PER_ARM,
-    PER_EXPERT,
-    ROUNDED_UP,
-    EXP4Params,
-)
-
-_LEAST_MIXING = 1e-12  # where noise is in proportion to 1 / gamma
+from .tuning import Noise, Tuning, exp4_regret, local_exp4_regret, tune
+from .weighing import PER_ARM, PER_EXPERT, ROUNDED_UP, EXP4Params
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,19 +1,20 @@
 """*Faster Rates for Private Adversarial Bandits* (anonymous, under review).
 
-Here are batched EXP4 as published (``exp4``), the theorems, with what they cite (``theory``), the
-measurement of its bounds (``plan``), and classifiers as experts.  Its learners, conversions and the
-tighter relatives of EXP4 are in the core.
+Here are batched EXP4 as published (``exp4``), the learners without privacy that its own are
+measured against, its theorems, with what they cite (``theory``), the measurement of its bounds
+(``plan``), and classifiers as experts.  Its learners, conversions and the tighter relatives of EXP4
+are in the core.
 """
 
 from typing import TYPE_CHECKING
 
 from ...rooms import lazily
-from .exp4 import BATCHED_EXP4 as BatchedEXP4  # noqa: N811  the policy, not its learner
+from .policies import EXP3IX, BatchedEXP4, TsallisINF
 
 if TYPE_CHECKING:
     from .experts import ClassifierAdvice, classifier_advice
 
-__all__ = ["BatchedEXP4", "ClassifierAdvice", "classifier_advice"]
+__all__ = ["EXP3IX", "BatchedEXP4", "ClassifierAdvice", "TsallisINF", "classifier_advice"]
 __getattr__ = lazily(
     __name__,
     {

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...algorithms import Experts
 from ...algorithms.adversarial.adversarial import PAPER
 from ...algorithms.bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
 from ...algorithms.exp4.tuning import LARGEST_MIXING, Tuning
@@ -31,7 +30,7 @@ from ...algorithms.exp4.weighing import (
 )
 from ...errors import ArgumentError
 from ...kernel import Vector, kernel
-from ...policies import Card, Statistic, given, like, preset
+from ...policies import Card, Statistic
 from ...privacy.budgets import ApproxDP
 from ...protocol import Kernels
 from ...validation import choice, real
@@ -269,13 +268,3 @@ class BatchedEXP4(Mixture):
                 "horizon",
             )
         return found
-
-
-BATCHED_EXP4 = preset(
-    "BatchedEXP4",
-    Experts,
-    "n_arms n_experts variant horizon batch rate mixing",
-    """Exponential weights on experts, with Laplace noise as published.""",
-    learner=like(BatchedEXP4, "rate", "mixing", "variant"),
-    horizon=given("horizon"),
-)

@@ -16,7 +16,8 @@ from ...algorithms.bases import AdvicePolicy
 from ...algorithms.exp4.tuning import Tuning
 from ...environments import Advised, SwitchingBest
 from ...privacy import ApproxDP, PureDP
-from .exp4 import BATCHED_EXP4, theorem_6, theorem_8
+from .exp4 import theorem_6, theorem_8
+from .policies import BatchedEXP4
 from .worst_case import instance
 
 ARMS = 2
@@ -42,11 +43,11 @@ KINDS = {
         functools.partial(ExpertConversion, learner="exp3"), True, "Corollary 4", _ROOT
     ),
     "LocalEXP4": Kind(LocalEXP4, True, "Theorem 5", ("1/2", "0", "1")),
-    "BatchedEXP4": Kind(BATCHED_EXP4, False, "Theorem 6", ("2/3", "1/6", "1/3")),
+    "BatchedEXP4": Kind(BatchedEXP4, False, "Theorem 6", ("2/3", "1/6", "1/3")),
     "EXP4": Kind(EXP4, False, "after Theorem 6", ("2/3", "1/6", "1/3")),
     "FrozenEXP4": Kind(FrozenEXP4, False, "after Theorem 6", ("2/3", "0", "1/3")),
     "BatchedEXP4, improved": Kind(
-        functools.partial(BATCHED_EXP4, variant="improved"),
+        functools.partial(BatchedEXP4, variant="improved"),
         False,
         "Theorem 8",
         ("2/3 and 3/5", "1/6 and 2/5", "1/3 and 2/5"),

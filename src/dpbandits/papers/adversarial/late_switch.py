@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...algorithms import EXP3IX, TsallisINF
 from ...environments import LateTurn
 from ...plotting.numbers import number
 from ...policies import Policy
@@ -29,6 +28,7 @@ from ...report.intervals import Ratio, curve, mean, measured
 from ...simulation.simulating import play
 from ...studies.cells import Results
 from ...studies.plans import Findings, Size, cells_of, spoken
+from .policies import EXP3IX, TsallisINF
 from .section import PAPER, SMALLEST, Section, horizon_of, runs_of
 from .theory import late_notice
 from .worst_case import LEARNERS, USUAL_EPSILON, Setting

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ...algorithms import TsallisINF
 from ...environments import DoctorReplay, RewardTable, lastfm, movielens
 from ...errors import ArgumentError
 from ...policies import Policy
@@ -15,6 +14,7 @@ from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve, mean, measured, ratio
 from ...studies.cells import Results
 from ...studies.plans import Findings, Size, cells_of, spoken
+from .policies import TsallisINF
 from .section import EVERY, Section, runs_of
 from .worst_case import LEARNERS, Setting
 

@@ -36,7 +36,8 @@ from ...privacy import ApproxDP, PureDP
 from ...theory.bounds import Values, bound, valid
 from ...theory.promises import Applied, World, promises_of
 from ...validation import integer
-from .exp4 import BATCHED_EXP4, theorem_5, theorem_6, theorem_8
+from .exp4 import theorem_5, theorem_6, theorem_8
+from .policies import BatchedEXP4
 
 ROUNDING = 1.0 + 1e-9
 OBLIVIOUS = "losses in [0, 1] that do not react to what is played"
@@ -629,7 +630,7 @@ def _as_published(policy: Adversarial, world: World) -> Iterator[Applied]:
         yield corollary, {**sizes, "tuned_for": policy.tuned_for}
 
 
-@promises_of(EXP4, BATCHED_EXP4, FrozenEXP4)
+@promises_of(EXP4, BatchedEXP4, FrozenEXP4)
 def _mixture(policy: Experts, world: World) -> Iterator[Applied]:
     if policy.preset != "FrozenEXP4" or _is_kept_to(world, policy.batch):
         yield exp4_regret, policy.bound_arguments
@@ -643,7 +644,7 @@ def _is_kept_to(world: World, batch: int) -> bool:
     return world.environment is None or batch == 1
 
 
-@promises_of(BATCHED_EXP4)
+@promises_of(BatchedEXP4)
 def _composed_noise(policy: Experts, world: World) -> Iterator[Applied]:
     """Theorems 6 and 8, where noise and constants are theirs."""
     budget, tuned_for = policy.budget, policy.config["horizon"]
