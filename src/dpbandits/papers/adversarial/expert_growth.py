@@ -16,8 +16,7 @@ from ...studies.cells import Results
 from ...studies.plans import Findings, Size, cells_of, spoken
 from .expert_settings import DELTA, IMPROVED, KINDS, PERIOD, Advice, moving
 from .section import PAPER, Section, horizon_of
-from .sweeps import Sweep, grows
-from .worst_case import Probe
+from .worst_case import Probe, Sweep, grows, sweeps
 
 RUNS, QUICK_RUNS = 10, 8
 
@@ -47,40 +46,25 @@ class Experts:
     def __init__(self, size: Size) -> None:
         quick, longest = size.quick, horizon_of(size)
         rounds = [round(longest * share) for share in (QUICK_GROWTH if quick else GROWTH)]
-        self.horizon = horizon = round(longest * SHARE)
-        self.experts = experts = QUICK_EXPERTS if quick else EXPERTS
+        self.horizon = round(longest * SHARE)
+        self.experts = QUICK_EXPERTS if quick else EXPERTS
         self.epsilons = QUICK_EPSILONS if quick else EPSILONS
         self.small = QUICK_SMALL if quick else SMALL
-        n, epsilon = USUAL_EXPERTS, USUAL_EPSILON
         self.probe = Probe(
             "experts",
             QUICK_FAMILY if quick else FAMILY,
             size.runs or (QUICK_RUNS if quick else RUNS),
             size.seed,
         )
-        self.sweeps = [
-            Sweep(
-                "T",
-                "rounds",
-                rounds,
-                lambda name: [Advice(name, t, n, epsilon) for t in rounds],
-                f"N = {n}, ε = {epsilon:g}",
-            ),
-            Sweep(
-                "N",
-                "experts",
-                experts,
-                lambda name: [Advice(name, horizon, count, epsilon) for count in experts],
-                f"{spoken(horizon)} rounds, ε = {epsilon:g}",
-            ),
-            Sweep(
-                "1/ε",
-                "1/ε",
-                [1.0 / e for e in self.epsilons],
-                self._budgets,
-                f"N = {n}, {spoken(horizon)} rounds",
-            ),
-        ]
+        self.sweeps = sweeps(
+            Advice,
+            rounds,
+            self.experts,
+            self.epsilons,
+            counted=("N", "experts"),
+            usual=(USUAL_EXPERTS, USUAL_EPSILON),
+            horizons=(self.horizon, self.horizon),
+        )
 
     def section(self) -> Section:
         """Cells of sweeps, of a small epsilon, and of advice that moves."""
@@ -105,9 +89,6 @@ class Experts:
 
     def _usual(self, name: str, epsilon: float) -> Advice:
         return Advice(name, self.horizon, USUAL_EXPERTS, epsilon)
-
-    def _budgets(self, name: str) -> list[Advice]:
-        return [self._usual(name, epsilon) for epsilon in self.epsilons]
 
     def _settings(self, name: str) -> list[Advice]:
         """All of a policy that grows."""
@@ -320,6 +301,7 @@ class Experts:
         )
 
     def _ratios(self, results: Results) -> Exhibit:
+        over_epsilon = self.sweeps[2]
         pairs = [("EXP4", "BatchedEXP4"), (IMPROVED, "BatchedEXP4")]
         pairs += [("FrozenEXP4", "EXP4"), ("LocalEXP4", "BatchedEXP4")]
         lines = [
@@ -327,8 +309,8 @@ class Experts:
                 f"{first} over {second}",
                 self.epsilons,
                 results,
-                self._budgets(first),
-                self._budgets(second),
+                over_epsilon.settings(first),
+                over_epsilon.settings(second),
             )
             for first, second in pairs
         ]
@@ -339,5 +321,5 @@ class Experts:
             " has one Gaussian of the sensitivity that the batch really had, BatchedEXP4 Laplace"
             " noise for the worst case, and FrozenEXP4 one release per arm.",
             "Ratios of worst regrets of pairs of policies with expert advice, against epsilon.",
-            [Panel(self.sweeps[2].held, "ε", "ratio of worst regrets", lines, line=1.0)],
+            [Panel(over_epsilon.held, "ε", "ratio of worst regrets", lines, line=1.0)],
         )

@@ -15,8 +15,19 @@ from ...report.intervals import Ratio, measured
 from ...studies.cells import Results
 from ...studies.plans import Findings, Size, spoken
 from .section import PAPER, SLACK, Section, horizon_of, runs_of
-from .sweeps import Sweep, grows, slopes
-from .worst_case import LEARNERS, USUAL_ARMS, USUAL_EPSILON, Probe, Setting, bound, log_weights
+from .worst_case import (
+    LEARNERS,
+    USUAL_ARMS,
+    USUAL_EPSILON,
+    Probe,
+    Setting,
+    Sweep,
+    bound,
+    grows,
+    log_weights,
+    slopes,
+    sweeps,
+)
 
 GROWTH, QUICK_GROWTH = (0.1, 0.3, 1.0, 3.0), (0.1, 0.3, 1.0)  # of rounds, in units of the horizon
 LONGEST = 10.0  # likewise, in the full study
@@ -55,30 +66,15 @@ class Scaling:
         self.epsilons = QUICK_EPSILONS if quick else EPSILONS
         self.shorter = round(horizon * SHORTER)
         self.probe = Probe("scaling", QUICK_FAMILY if quick else FAMILY, runs_of(size), size.seed)
-        k, epsilon = USUAL_ARMS, USUAL_EPSILON
-        self.sweeps = [
-            Sweep(
-                "T",
-                "rounds",
-                rounds,
-                lambda name: [Setting(name, t, k, epsilon) for t in rounds],
-                f"K = {k}, ε = {epsilon:g}",
-            ),
-            Sweep(
-                "K",
-                "arms",
-                arms,
-                lambda name: [Setting(name, horizon, arm, epsilon) for arm in arms],
-                f"{spoken(horizon)} rounds, ε = {epsilon:g}",
-            ),
-            Sweep(
-                "1/ε",
-                "1/ε",
-                [1.0 / e for e in self.epsilons],
-                lambda name: [Setting(name, self.shorter, k, e) for e in self.epsilons],
-                f"K = {k}, {spoken(self.shorter)} rounds",
-            ),
-        ]
+        self.sweeps = sweeps(
+            Setting,
+            rounds,
+            arms,
+            self.epsilons,
+            counted=("K", "arms"),
+            usual=(USUAL_ARMS, USUAL_EPSILON),
+            horizons=(horizon, self.shorter),
+        )
         self.strict = [e for e in self.epsilons if e < 1.0]
 
     def section(self) -> Section:

@@ -1,7 +1,11 @@
 """*Faster Rates for Private Adversarial Bandits* (anonymous, under review), and what it cites.
 
 Losses are in [0, 1] and owe nothing to what is played; regret is against the best arm, or the best
-expert, in hindsight.  Most functions are those by which the algorithms tune themselves.
+expert, in hindsight.  Most functions are those by which the algorithms tune themselves.  T is the
+horizon, K the number of arms, N that of experts, eta the ``rate``, gamma the ``mixing``, tau the
+``batch``, M the ``tries``, and s the scale of the ``noise`` on a loss; ``moment`` is E[loss^2] at
+most, by default 1 + 2 s^2, and ``rounding`` what a round loses besides, because rewards are rounded
+to a grid.
 
 Theorems about an algorithm that is tuned to a horizon have an argument ``tuned_for``.  Fewer rounds
 lose at most as much as all of them, since losses may be zero from then on; of more nothing is
@@ -57,11 +61,7 @@ def batch_conversion(
     """Learning from batches: tau (R(T / tau) + 1), with R(n) what the learner loses at most over n
     noisy losses.
 
-    Args:
-        horizon: T.
-        batch: tau.
-        learner_regret: R; of learners over experts, against the best of these.
-        rounding: what a round loses besides, because rewards are rounded to a grid.
+    R is ``learner_regret``; of learners over experts, against the best of these.
 
     >>> batch_conversion(1000, 10, lambda rounds: 2.0 * rounds**0.5)
     210.0
@@ -85,14 +85,7 @@ def exp3_regret(
 ) -> Values:
     """EXP3 on noisy losses: ln K / eta + 2 eta K T E[loss^2] + gamma T + 1.
 
-    Args:
-        horizon: T.
-        n_arms: K.
-        rate: eta.
-        mixing: gamma, at most 1/2 and at least 2 eta s K ln(K T).
-        noise: s, the scale of the noise on a loss.
-        moment: E[loss^2] at most; by default 1 + 2 s^2.
-        tuned_for: T in that condition, of which ``horizon`` is a part; by default the horizon.
+    Gamma is at most 1/2 and at least 2 eta s K ln(K T), with ``tuned_for`` for T.
 
     >>> round(exp3_regret(10_000, 10, rate=0.002, mixing=0.47, noise=1.0))
     7052
@@ -112,11 +105,7 @@ def exp3_regret(
 def htinf_regret(horizon: Values, n_arms: int, sigma: float, alpha: float = 2.0) -> Values:
     """HTINF on losses of bounded moments: 30 sigma K^(1 - 1/alpha) (T + 1)^(1/alpha).
 
-    Args:
-        horizon: T.
-        n_arms: K.
-        sigma: at least E[|loss|^alpha]^(1/alpha).
-        alpha: in (1, 2].
+    Sigma is at least E[|loss|^alpha]^(1/alpha), and alpha in (1, 2].
 
     >>> htinf_regret(99, 4, sigma=1.0)
     600.0
@@ -141,14 +130,7 @@ def ftpl_regret(
 ) -> Values:
     """FTPL on noisy losses: 6 ln K / eta + 4 eta K T E[loss^2] + K T / (e M) + 1.
 
-    Args:
-        horizon: T.
-        n_arms: K.
-        rate: eta, with eta M (1 + 2 s ln(K T)) at most 1.
-        tries: M.
-        noise: s, the scale of the noise on a loss.
-        moment: E[loss^2] at most; by default 1 + 2 s^2.
-        tuned_for: as in ``exp3_regret``.
+    Eta M (1 + 2 s ln(K T)) is at most 1, with ``tuned_for`` for T.
 
     >>> round(ftpl_regret(10_000, 10, rate=0.001, tries=40, noise=1.0))
     15936
@@ -245,8 +227,7 @@ def noise_every_round(horizon: Values, n_arms: int, epsilon: float) -> Values:
     """Laplace noise on the loss of every round: sqrt(K T) ln(K T) / epsilon.
 
     So says the abstract; the paper quotes it with sqrt(ln K) and with sqrt(ln(KT)) in the place of
-    the logarithm, too.
-    ``exp3_regret`` with noise 1 / epsilon has constants.
+    the logarithm, too.  ``exp3_regret`` with noise 1 / epsilon has constants.
 
     >>> round(noise_every_round(10**6, n_arms=10, epsilon=1.0))
     50970
@@ -612,12 +593,8 @@ def _in_batches(policy: Adversarial | Experts, world: World) -> Iterator[Applied
 def _as_published(policy: Adversarial, world: World) -> Iterator[Applied]:
     """Corollaries 1 to 3, where constants and batches are theirs."""
     params, budget = policy.params, policy.budget
-    if not params.published:
-        return
-    if not isinstance(budget, PureDP):
-        return
     given = not math.isnan(params.rate) or not math.isnan(params.mixing) or params.tries > 0
-    if given or budget.epsilon > 1.0:
+    if given or not params.published or not isinstance(budget, PureDP) or budget.epsilon > 1.0:
         return
     if params.batch != math.ceil((1.0 - 1e-12) / budget.epsilon):
         return

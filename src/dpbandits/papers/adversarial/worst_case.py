@@ -1,4 +1,5 @@
-"""Worst regret over a family of instances.
+"""Worst regret over a family of instances, and how it grows with one size, beside how its bound
+does.
 
 Gaps of a family are the same at all sizes, or regret would grow as the gaps do, whatever the
 policy.
@@ -8,9 +9,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,10 +19,13 @@ from ...algorithms import EXP3, FTPL, HTINF
 from ...environments import ArmsEnvironment, ContextEnvironment, SwitchingBest
 from ...policies import Policy
 from ...privacy import PureDP
+from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Series
-from ...report.intervals import Ratio, Statistic, curve, largest, ratios
+from ...report.intervals import Ratio, Statistic, curve, largest, measured, ratios
 from ...studies.cells import Cell, Results
+from ...studies.plans import spoken
+from .section import SLACK
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
 
@@ -198,3 +202,128 @@ def bound(learner: str, horizon: float, n_arms: float, epsilon: float) -> float:
         if learner == "HTINF"
         else root * math.sqrt(math.log(n_arms)) * math.log(n_arms * horizon)
     )
+
+
+# How it grows --------------------------------------------------------------------------------
+
+
+class Sweep(NamedTuple, Generic[S]):
+    """What is varied, and in which settings."""
+
+    symbol: str
+    name: str
+    values: Sequence[float]
+    settings: Callable[[str], list[S]]
+    held: str
+
+
+def sweeps(
+    setting: Callable[[str, int, int, float], S],
+    rounds: Sequence[int],
+    counts: Sequence[int],
+    epsilons: Sequence[float],
+    *,
+    counted: tuple[str, str],
+    usual: tuple[int, float],
+    horizons: tuple[int, int],
+) -> list[Sweep[S]]:
+    """Over rounds, over numbers of arms or of experts, and over one over epsilon.
+
+    Args:
+        setting: of a policy's name, rounds, a number, and epsilon.
+        rounds, counts, epsilons: what is varied.
+        counted: the symbol of the numbers, and what they count.
+        usual: the number and the epsilon where others are varied.
+        horizons: rounds where numbers are varied, and where epsilon is.
+    """
+    (symbol, name), (usual_count, usual_epsilon), (longer, shorter) = counted, usual, horizons
+    return [
+        Sweep(
+            "T",
+            "rounds",
+            rounds,
+            lambda policy: [setting(policy, t, usual_count, usual_epsilon) for t in rounds],
+            f"{symbol} = {usual_count}, ε = {usual_epsilon:g}",
+        ),
+        Sweep(
+            symbol,
+            name,
+            counts,
+            lambda policy: [setting(policy, longer, count, usual_epsilon) for count in counts],
+            f"{spoken(longer)} rounds, ε = {usual_epsilon:g}",
+        ),
+        Sweep(
+            "1/ε",
+            "1/ε",
+            [1.0 / epsilon for epsilon in epsilons],
+            lambda policy: [setting(policy, shorter, usual_count, one) for one in epsilons],
+            f"{symbol} = {usual_count}, {spoken(shorter)} rounds",
+        ),
+    ]
+
+
+def grows(
+    name: str,
+    sweep: Sweep[S],
+    probe: Probe,
+    results: Results,
+    *,
+    settings: Sequence[S],
+    bounds: Sequence[float],
+    source: str,
+    reading: str,
+    exponent: str = "",
+) -> Claim:
+    """That the worst regret of a policy grows no faster than the bound does on the same settings.
+
+    Args:
+        name: of the policy.
+        sweep: what is varied; its values are those of the settings.
+        probe: how worst regret is measured.
+        results: of all cells.
+        settings: of the policy, one for each value.
+        bounds: on regret in these settings.
+        source: who says so, and where.
+        reading: see ``Claim``.
+        exponent: what to say of the theorem besides.
+    """
+    proved = float(np.log(bounds) @ log_weights(sweep.values))
+    return Claim(
+        f"{name}: worst regret grows with {sweep.symbol} no faster than the bound, whose slope is"
+        f" {proved:.2f} here{exponent}. Measured: the slope of log regret in log {sweep.symbol},"
+        f" for {sweep.name} from {spoken_value(min(sweep.values))} to"
+        f" {spoken_value(max(sweep.values))} ({sweep.held}).",
+        source,
+        reading,
+        measured(probe.columns(results, settings), probe.slope(sweep.values)),
+        Expectation(high=proved + SLACK),
+        over_random=probe.over_random(results, settings),
+    )
+
+
+def slopes(names: Iterable[str], sweeps: Sequence[Sweep[S]], claims: Sequence[Claim]) -> str:
+    """What ``grows`` found, in one sentence, from its claims: those of all names for the first
+    sweep, then for the next.
+    """
+    names, parts = list(names), []
+    for i, sweep in enumerate(sweeps):
+        of = zip(names, claims[i * len(names) :], strict=False)
+        found = ", ".join(
+            f"{name} {claim.measured.mean:.2f} {claim.range} (bound {_proved(claim):.2f})"
+            for name, claim in of
+        )
+        parts.append(f"in {sweep.symbol}, {found}")
+    return "; ".join(parts) + "."
+
+
+def _proved(claim: Claim) -> float:
+    return claim.expected.high - SLACK
+
+
+def spoken_value(value: float) -> str:
+    """Rounds, arms or one over epsilon as one says them.
+
+    >>> spoken_value(1_000_000), spoken_value(2.0), spoken_value(50.0)
+    ('1M', '2', '50')
+    """
+    return spoken(round(value)) if value >= 1000 else f"{value:g}"
