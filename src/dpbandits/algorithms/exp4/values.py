@@ -30,7 +30,6 @@ from typing import Any, ClassVar
 
 from ...policies import Card, Part, Statistic
 from ...privacy.channels import Gaussian
-from ...protocol import Kernels
 from ...rooms import papers
 from ..adversarial.adversarial import PAPER
 from ..adversarial.learning import checked
@@ -46,6 +45,7 @@ class Mixture(Part, base=True):
     """
 
     card: ClassVar[Card]
+    kernels: ClassVar[Any] = PER_EXPERT
     freezes: ClassVar[bool] = False  # whether advice stands for a batch
     regret: ClassVar[Callable[..., Any]] = staticmethod(exp4_regret)
 
@@ -54,11 +54,6 @@ class Mixture(Part, base=True):
 
     def __post_init__(self) -> None:
         self._set(**checked({"rate": self.rate, "mixing": self.mixing}))
-
-    @property
-    def kernels(self) -> Kernels:
-        """How it plays."""
-        return PER_EXPERT
 
     def tuning(self, policy: Any) -> Tuning:
         """The constants that are given, others of least bound, and the bound of them all."""
@@ -208,11 +203,8 @@ class FrozenEXP4(Mixture):
         noise=("Laplace", "Gaussian"),
         randomised=True,
     )
+    kernels = PER_ARM
     freezes = True
-
-    @property
-    def kernels(self) -> Kernels:
-        return PER_ARM
 
     def statistic(self, policy: Any) -> Statistic:
         return replace(super().statistic(policy), memo=policy.n_arms * policy.n_experts)
@@ -248,12 +240,8 @@ class LocalEXP4(Mixture, base=True):
         log, few = math.log(k * t), math.log(max(n, 2))
         rate = math.sqrt(few / (2.0 * k * t * (1.0 + 2.0 * s * s + s * log)))
         mixing = min(2.0 * rate * s * k * log, 0.5)
-        return Tuning(
-            1,
-            rate,
-            mixing,
-            few / rate + 2.0 * rate * k * t * (1.0 + 2.0 * s * s) + mixing * t + 1.0,
-        )
+        bound = few / rate + 2.0 * rate * k * t * (1.0 + 2.0 * s * s) + mixing * t + 1.0
+        return Tuning(1, rate, mixing, bound)
 
     def _slack(self, policy: Any) -> float:
         return 0.0

@@ -8,6 +8,7 @@ when its arm is pulled, by ``weigh``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -158,7 +159,6 @@ def publish_losses(params: EXP4Params, public: EXP4Public, memo: Vector, release
 
 # One release per expert ------------------------------------------------------------------------
 
-
 PER_EXPERT = Kernels(
     init=init,
     choose=choose_mixed,
@@ -243,17 +243,14 @@ def publish_frozen(params: EXP4Params, public: EXP4Public, memo: Vector, release
     learn(params, public)
 
 
-PER_ARM = Kernels(
-    init=init,
+PER_ARM = replace(
+    PER_EXPERT,
     prepare=prepare_frozen,
     choose=choose_frozen,
     record_pull=record_frozen,
     weigh=weigh_frozen,
     accumulate=accumulate_frozen,
-    release_due=release_due,
-    sensitivity=sensitivity_realised,
     close=close_with_advice,
-    summarise=summarise,
     publish=publish_frozen,
 )
 

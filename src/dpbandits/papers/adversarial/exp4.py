@@ -9,6 +9,7 @@ which is public: a record then moves each by at most 1, and all by at most sqrt(
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -109,15 +110,8 @@ def theorem_6(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: fl
     )
     first = (rate * n * log) ** (1 / 3) * (k * nt) ** (2 / 3) / (epsilon * batch) ** (2 / 3)
     second = 12.0 * rate * k * math.sqrt(n * log) * nt / (epsilon * batch)
-    bound = (
-        100.0
-        * n ** (1 / 6)
-        * k**0.5
-        * t ** (2 / 3)
-        * log ** (1 / 6)
-        * (nt * few) ** (1 / 3)
-        / epsilon ** (1 / 3)
-    )
+    free = 100.0 * n ** (1 / 6) * k**0.5 * t ** (2 / 3)
+    bound = free * log ** (1 / 6) * (nt * few) ** (1 / 3) / epsilon ** (1 / 3)
     bound += math.sqrt(n * log) * nt * few / epsilon
     proved = _is_proved(n_arms, epsilon, log)
     return Tuning(batch, rate, max(first, second), bound if proved else math.inf)
@@ -179,13 +173,10 @@ def least_horizon(
         tuning = published(n_arms, n_experts, horizon, epsilon, log, improved=improved)
         return tuning.mixing <= LARGEST_MIXING
 
-    low, high = 1, 2
+    high = 2
     while not proved(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if proved(middle) else (middle, high)
-    return high
+        high *= 2
+    return 2 + bisect_left(range(2, high), True, key=proved)
 
 
 # The policy -----------------------------------------------------------------------------------
