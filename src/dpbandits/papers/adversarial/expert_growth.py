@@ -16,7 +16,7 @@ from ...studies.cells import Results
 from ...studies.plans import Findings, Size, cells_of, spoken
 from .expert_settings import DELTA, IMPROVED, KINDS, PERIOD, Advice, moving
 from .section import PAPER, Section, horizon_of
-from .worst_case import Probe, Sweep, grows, sweeps
+from .worst_case import Probe, Sweep, grows, panel, settings_of, sweeps
 
 RUNS, QUICK_RUNS = 10, 8
 
@@ -68,12 +68,7 @@ class Experts:
 
     def section(self) -> Section:
         """Cells of sweeps, of a small epsilon, and of advice that moves."""
-        settings = {
-            setting: GROWTHS
-            for sweep in self.sweeps
-            for name in KINDS
-            for setting in sweep.settings(name)
-        }
+        settings = settings_of(self.sweeps, KINDS, GROWTHS)
         settings |= {self._usual(name, self.small): COMPARED for name in ("LocalEXP4", *SUMMING)}
         cells = self.probe.cells(settings)
         cells += cells_of(
@@ -92,9 +87,7 @@ class Experts:
 
     def _settings(self, name: str) -> list[Advice]:
         """All of a policy that grows."""
-        return list(
-            dict.fromkeys(setting for sweep in self.sweeps for setting in sweep.settings(name))
-        )
+        return list(settings_of(self.sweeps, [name], GROWTHS))
 
     def _notes(self) -> list[str]:
         return [
@@ -283,13 +276,6 @@ class Experts:
         )
 
     def _figure(self, results: Results) -> Exhibit:
-        panels = []
-        for sweep in self.sweeps:
-            lines = [
-                self.probe.series(name, sweep.values, results, sweep.settings(name))
-                for name in KINDS
-            ]
-            panels.append(Panel(sweep.held, sweep.name, "worst mean regret", lines, y_scale="log"))
         return Exhibit(
             "figure-experts",
             "Expert advice: regret against rounds, experts and 1/ε",
@@ -297,7 +283,7 @@ class Experts:
             " Fitted slopes stand among the claims, beside those of the bounds.",
             f"Worst regret of {len(KINDS)} policies with expert advice against rounds, experts and"
             " one over epsilon on logarithmic axes.",
-            panels,
+            [panel(sweep, self.probe, KINDS, results) for sweep in self.sweeps],
         )
 
     def _ratios(self, results: Results) -> Exhibit:

@@ -5,6 +5,7 @@ reward.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from .worst_case import (
     bound,
     grows,
     log_weights,
+    panel,
+    settings_of,
     slopes,
     sweeps,
 )
@@ -78,12 +81,7 @@ class Scaling:
         self.strict = [e for e in self.epsilons if e < 1.0]
 
     def section(self) -> Section:
-        settings = {
-            setting: SCALING
-            for sweep in self.sweeps
-            for name in LEARNERS
-            for setting in sweep.settings(name)
-        }
+        settings = settings_of(self.sweeps, LEARNERS, SCALING)
         settings |= {setting: PUBLISHED for name in LEARNERS for setting in self._published(name)}
         settings |= {setting: UNBATCHED for name in LEARNERS for setting in self._pairs(name)[1]}
         notes = [
@@ -173,17 +171,11 @@ class Scaling:
     def _table(self, results: Results, claims: Sequence[Claim]) -> Exhibit:
         panels = []
         for sweep in self.sweeps:
-            lines = [
-                self.probe.series(name, sweep.values, results, sweep.settings(name))
-                for name in LEARNERS
-            ]
-            first = 0.7 * min(float(line.y[0]) for line in lines)
-            x = np.array(sweep.values, float)
-            nothing = np.full_like(x, np.nan)
-            lines.append(
-                Series("slope 1/2", x, first * np.sqrt(x / x[0]), nothing, nothing, dashed=True)
-            )
-            panels.append(Panel(sweep.held, sweep.name, "worst mean regret", lines, y_scale="log"))
+            drawn = panel(sweep, self.probe, LEARNERS, results)
+            x, first = np.array(sweep.values, float), min(float(one.y[0]) for one in drawn.series)
+            nothing, y = np.full_like(x, np.nan), 0.7 * first * np.sqrt(x / x[0])
+            slope = Series("slope 1/2", x, y, nothing, nothing, dashed=True)
+            panels.append(replace(drawn, series=[*drawn.series, slope]))
         return Exhibit(
             "figure-table-1",
             "Table 1: regret against rounds, arms and 1/ε",

@@ -21,7 +21,7 @@ from ...policies import Policy
 from ...privacy import PureDP
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
-from ...report.exhibits import Series
+from ...report.exhibits import Panel, Series
 from ...report.intervals import Ratio, Statistic, curve, largest, measured, ratios
 from ...studies.cells import Cell, Results
 from ...studies.plans import spoken
@@ -260,6 +260,20 @@ def sweeps(
             f"{symbol} = {usual_count}, {spoken(shorter)} rounds",
         ),
     ]
+
+
+def settings_of(sweeps: Iterable[Sweep[S]], names: Iterable[str], stage: str) -> dict[S, str]:
+    """Every setting of some policies once, with the stage that it is part of."""
+    names = list(names)
+    return {
+        setting: stage for sweep in sweeps for name in names for setting in sweep.settings(name)
+    }
+
+
+def panel(sweep: Sweep[S], probe: Probe, names: Iterable[str], results: Results) -> Panel:
+    """Worst regret of some policies, on logarithmic axes."""
+    lines = [probe.series(name, sweep.values, results, sweep.settings(name)) for name in names]
+    return Panel(sweep.held, sweep.name, "worst mean regret", lines, y_scale="log")
 
 
 def grows(
