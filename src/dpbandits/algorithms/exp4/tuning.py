@@ -15,7 +15,6 @@ import numpy as np
 
 from ...kernel import Vector, inlined
 
-Values = float | np.ndarray  # one per horizon
 LARGEST_MIXING = 0.5  # of which the proofs of Theorems 6 and 8 speak
 _GRID = 400  # values of eta, and of tau, among which the best ones are found
 
@@ -44,12 +43,12 @@ def mixed(probability: Vector, mixing: float, n_arms: int, x: Vector) -> float:
 
 
 class Tuning(NamedTuple):
-    """How EXP4 is run, and what it then loses at most against the best expert."""
+    """How EXP4 is run."""
 
     batch: int  # tau
     rate: float  # eta
     mixing: float  # gamma
-    bound: float  # on regret; above the horizon it says nothing
+    bound: float = math.nan  # on regret, where it is not that of ``Mixture.regret``
 
 
 class Noise(NamedTuple):
@@ -58,52 +57,6 @@ class Noise(NamedTuple):
     scale: float
     variance: float  # in units of scale^2
     tail: float  # how many scales none of the draws exceeds, but with probability 1 / T
-
-
-def exp4_regret(
-    horizon: Values,
-    n_arms: int,
-    n_experts: int,
-    noise: Noise,
-    batch: float,
-    rate: float,
-    mixing: float,
-    tuned_for: int | None = None,
-    rounding: float = 0.0,
-) -> Values:
-    """What batched EXP4 loses at most, in expectation, against the best expert of an oblivious
-    sequence.
-
-    With Z the noise on an expert's mean loss, of variance v, exponential weights lose (Littlestone
-    & Warmuth's bound for losses above -1 / eta, times tau)
-
-        tau ln N / eta + gamma T + eta T (1 + K / ((1 - gamma) tau) + v) + tau + 1.
-
-    The last rounds that fill no batch cost tau, and the event that some draw exceeds its ``tail``
-    costs 1; ``rounding`` to a grid of secure noise comes on top, for each round.  The middle term
-    is the second moment of an expert's loss: a mean of tau draws that are independent given P has
-    at most the square of its mean, 1, and a tau-th of the variance of one of them,
-    K / (1 - gamma); the published proof has K for both.  It is infinite where noise may lead to a
-    loss below -1 / eta, and beyond ``tuned_for``, the T of that ``tail``.
-
-    >>> round(exp4_regret(10**6, 10, 100, Noise(0.0, 1.0, 1.0), batch=1, rate=6e-4, mixing=0.0))
-    14277
-    """
-    scale = noise.scale / (mixing * batch) if noise.scale > 0.0 and mixing > 0.0 else 0.0
-    covered = mixing < 1.0 and (mixing > 0.0 or noise.scale == 0.0)
-    if not covered or rate * noise.tail * scale > 1.0 + 1e-9:
-        return np.full_like(np.asarray(horizon, float), np.inf)[()]
-    moment = 1.0 + n_arms / ((1.0 - mixing) * batch) + noise.variance * scale**2
-    value = (
-        batch * math.log(n_experts) / rate
-        + (mixing + rounding) * horizon
-        + rate * horizon * moment
-        + batch
-        + 1.0
-    )
-    beyond = np.inf if tuned_for is None else tuned_for
-    found: Values = np.where(np.asarray(horizon) <= beyond, value, np.inf)[()]
-    return found
 
 
 @lru_cache(maxsize=256)  # a simulation makes a policy for each run
@@ -137,44 +90,4 @@ def tune(
         possible, tau * log / eta + gamma * horizon + eta * horizon * moment + tau + 1.0, np.inf
     )
     i, j = np.unravel_index(np.argmin(bound), bound.shape)
-    chosen = int(lengths[i]), float(rates[j]), float(gamma[i, j])
-    return Tuning(*chosen, float(exp4_regret(horizon, n_arms, n_experts, noise, *chosen)))
-
-
-def local_exp4_regret(
-    horizon: Values,
-    n_arms: int,
-    n_experts: int,
-    noise: float,
-    rate: float,
-    mixing: float,
-    tuned_for: Values | None = None,
-    rounding: float = 0.0,
-) -> Values:
-    """EXP4 on a noisy loss per round: ln N / eta + eta K T (1 + 2 s^2) / (1 - gamma) + gamma T + 1.
-
-    No loss is below -1 / eta where eta K 2 s ln(KT) <= gamma, but with probability 1 / T.
-
-    Args:
-        horizon: T.
-        n_arms: K.
-        n_experts: N.
-        noise: s, the scale of the noise on a loss.
-        rate: eta.
-        mixing: gamma.
-        tuned_for: T in that condition, of which ``horizon`` is a part; by default the horizon.
-        rounding: what a round loses besides, because rewards are rounded to a grid.
-
-    >>> round(local_exp4_regret(10**6, 10, 100, noise=1.0, rate=2e-4, mixing=0.07))
-    99478
-    """
-    k, few = float(n_arms), math.log(max(n_experts, 2))
-    draws = k * np.asarray(horizon if tuned_for is None else tuned_for, float)
-    covered = 2.0 * rate * noise * k * np.log(draws) <= mixing * (1.0 + 1e-9)
-    if mixing == 1.0:
-        return np.full_like(draws, np.inf)[()]
-    moment = (1.0 + 2.0 * noise**2) / (1.0 - mixing)
-    value = few / rate + rate * k * horizon * moment + (mixing + rounding) * horizon + 1.0
-    beyond = np.inf if tuned_for is None else tuned_for
-    found: Values = np.where(covered & (np.asarray(horizon) <= beyond), value, np.inf)[()]
-    return found
+    return Tuning(int(lengths[i]), float(rates[j]), float(gamma[i, j]))

@@ -24,7 +24,6 @@ released.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -34,7 +33,7 @@ from ...rooms import papers
 from ..adversarial.adversarial import PAPER
 from ..adversarial.learning import checked
 from ..bases.errata import EXPERTS
-from .tuning import Noise, Tuning, exp4_regret, local_exp4_regret, tune
+from .tuning import Noise, Tuning, tune
 from .weighing import PER_ARM, PER_EXPERT, ROUNDED_UP, EXP4Params
 
 
@@ -47,7 +46,7 @@ class Mixture(Part, base=True):
     card: ClassVar[Card]
     kernels: ClassVar[Any] = PER_EXPERT
     freezes: ClassVar[bool] = False  # whether advice stands for a batch
-    regret: ClassVar[Callable[..., Any]] = staticmethod(exp4_regret)
+    regret: ClassVar[str] = "exp4_regret"  # in the paper's theory
 
     rate: float | None = None
     mixing: float | None = None
@@ -56,15 +55,12 @@ class Mixture(Part, base=True):
         self._set(**checked({"rate": self.rate, "mixing": self.mixing}))
 
     def tuning(self, policy: Any) -> Tuning:
-        """The constants that are given, others of least bound, and the bound of them all."""
+        """The constants that are given, and others of least bound."""
         found = self._found(policy)
         rate = found.rate if self.rate is None else self.rate
         mixing = found.mixing if self.mixing is None else self.mixing
         batch = policy.config.get("batch") or found.batch
-        if (batch, rate, mixing) == found[:3]:
-            return found
-        given = self._arguments(policy, batch, rate, mixing)
-        return Tuning(batch, rate, mixing, float(self.regret(policy.tuned_for, **given)))
+        return found if (batch, rate, mixing) == found[:3] else Tuning(batch, rate, mixing)
 
     def params(self, policy: Any) -> EXP4Params:
         """The numbers it learns with."""
@@ -99,7 +95,12 @@ class Mixture(Part, base=True):
 
     def regret_bound(self, policy: Any) -> float:
         """Of the tuning; rounding to a grid comes on top."""
-        return self.tuning(policy).bound + self._rounding(policy) * policy.tuned_for
+        batch, rate, mixing, bound = self.tuning(policy)
+        if math.isnan(bound):
+            regret = getattr(papers("theories").adversarial, self.regret)
+            own = self._arguments(policy, batch, rate, mixing)
+            bound = float(regret(policy.tuned_for, **own))
+        return bound + self._rounding(policy) * policy.tuned_for
 
     def bound_arguments(self, policy: Any) -> dict[str, Any]:
         """Those of the regret bound, but for the horizon."""
@@ -219,7 +220,7 @@ class FrozenEXP4(Mixture):
 class LocalEXP4(Mixture, base=True):
     """EXP4 on rewards that come randomised, one by one: what ``ExpertsLocal`` computes."""
 
-    regret: ClassVar[Callable[..., Any]] = staticmethod(local_exp4_regret)
+    regret = "local_exp4_regret"
 
     def statistic(self, policy: Any) -> Statistic:
         return Statistic.of_rewards(policy.reward_range, memo=policy.n_experts)

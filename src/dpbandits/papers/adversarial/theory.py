@@ -34,7 +34,7 @@ from ...algorithms import (
 )
 from ...algorithms.adversarial.adversarial import PAPER
 from ...algorithms.adversarial.learning import Learner
-from ...algorithms.exp4.tuning import LARGEST_MIXING, Tuning, exp4_regret, local_exp4_regret
+from ...algorithms.exp4.tuning import LARGEST_MIXING, Noise, Tuning
 from ...environments import Advised, Bernoulli, Piecewise
 from ...privacy import ApproxDP, PureDP
 from ...theory.bounds import Values, bound, valid
@@ -274,14 +274,84 @@ def exp3_free(horizon: Values, n_arms: int, epsilon: float) -> Values:
 
 # Upper bounds with expert advice --------------------------------------------------------------
 
-bound(
+
+@bound(
     "upper",
     source=f"{PAPER}, proof of Theorem 6, with the second moment of a batch's mean",
     assumes=f"{OBLIVIOUS}; of FrozenEXP4, against experts who keep to their advice for a batch",
-)(exp4_regret)
-bound("upper", source=f"{PAPER}, proof of Theorem 5, with second moments", assumes=OBLIVIOUS)(
-    local_exp4_regret
 )
+def exp4_regret(
+    horizon: Values,
+    n_arms: int,
+    n_experts: int,
+    noise: Noise,
+    batch: float,
+    rate: float,
+    mixing: float,
+    tuned_for: int | None = None,
+    rounding: float = 0.0,
+) -> Values:
+    """What batched EXP4 loses at most, in expectation, against the best expert of an oblivious
+    sequence.
+
+    With Z the noise on an expert's mean loss, of variance v, exponential weights lose (Littlestone
+    & Warmuth's bound for losses above -1 / eta, times tau)
+
+        tau ln N / eta + gamma T + eta T (1 + K / ((1 - gamma) tau) + v) + tau + 1.
+
+    The last rounds that fill no batch cost tau, and the event that some draw exceeds its ``tail``
+    costs 1; ``rounding`` to a grid of secure noise comes on top, for each round.  The middle term
+    is the second moment of an expert's loss: a mean of tau draws that are independent given P has
+    at most the square of its mean, 1, and a tau-th of the variance of one of them,
+    K / (1 - gamma); the published proof has K for both.  It is infinite where noise may lead to a
+    loss below -1 / eta, and beyond ``tuned_for``, the T of that ``tail``.
+
+    >>> round(exp4_regret(10**6, 10, 100, Noise(0.0, 1.0, 1.0), batch=1, rate=6e-4, mixing=0.0))
+    14277
+    """
+    scale = noise.scale / (mixing * batch) if noise.scale > 0.0 and mixing > 0.0 else 0.0
+    covered = mixing < 1.0 and (mixing > 0.0 or noise.scale == 0.0)
+    if not covered or rate * noise.tail * scale > 1.0 + 1e-9:
+        return np.full_like(np.asarray(horizon, float), np.inf)[()]
+    moment = 1.0 + n_arms / ((1.0 - mixing) * batch) + noise.variance * scale**2
+    value = (
+        batch * math.log(n_experts) / rate
+        + (mixing + rounding) * horizon
+        + rate * horizon * moment
+        + batch
+        + 1.0
+    )
+    return valid(np.asarray(horizon) <= (np.inf if tuned_for is None else tuned_for), value)
+
+
+@bound("upper", source=f"{PAPER}, proof of Theorem 5, with second moments", assumes=OBLIVIOUS)
+def local_exp4_regret(
+    horizon: Values,
+    n_arms: int,
+    n_experts: int,
+    noise: float,
+    rate: float,
+    mixing: float,
+    tuned_for: Values | None = None,
+    rounding: float = 0.0,
+) -> Values:
+    """EXP4 on a noisy loss per round: ln N / eta + eta K T (1 + 2 s^2) / (1 - gamma) + gamma T + 1.
+
+    No loss is below -1 / eta where eta K 2 s ln(KT) <= gamma, with ``tuned_for`` for T, but with
+    probability 1 / T.
+
+    >>> round(local_exp4_regret(10**6, 10, 100, noise=1.0, rate=2e-4, mixing=0.07))
+    99478
+    """
+    k, few = float(n_arms), math.log(max(n_experts, 2))
+    draws = k * np.asarray(horizon if tuned_for is None else tuned_for, float)
+    covered = 2.0 * rate * noise * k * np.log(draws) <= mixing * ROUNDING
+    if mixing == 1.0:
+        return np.full_like(draws, np.inf)[()]
+    moment = (1.0 + 2.0 * noise**2) / (1.0 - mixing)
+    value = few / rate + rate * k * horizon * moment + (mixing + rounding) * horizon + 1.0
+    beyond = np.inf if tuned_for is None else tuned_for
+    return valid(covered & (np.asarray(horizon) <= beyond), value)
 
 
 @bound("upper", source=f"{PAPER}, Corollary 4", assumes=OBLIVIOUS)

@@ -43,15 +43,6 @@ from ...protocol import Contexts, Row
 from ...session.estimates import standard_error
 
 
-@kernel
-def _drawn(mean: float, raised: float, n: float, rng: Generator) -> float:
-    """A Beta(m n + 1, (1 - m) n + 1) draw, m the mean of n rewards plus raised / n, clipped to [0,
-    1].
-    """
-    m = min(max(mean + raised / n, 0.0), 1.0)
-    return rng.beta(m * n + 1.0, (1.0 - m) * n + 1.0)
-
-
 def _estimates(params: Any, mean: np.ndarray, n: np.ndarray, variance: float) -> ArmEstimates:
     """Of means of n rewards, with noise of that variance on their sum."""
     means = np.where(n > 0, params.low + params.width * mean, np.nan)
@@ -110,7 +101,8 @@ def choose(
         n = public.plays[a]
         if n == 0.0:
             return a, 1.0
-        draw = _drawn(public.mean[a], raised, n, rng)
+        mean = min(max(public.mean[a] + raised / n, 0.0), 1.0)
+        draw = rng.beta(mean * n + 1.0, (1.0 - mean) * n + 1.0)
         if draw > best:
             best, arm = draw, a
     return arm, np.nan
@@ -270,7 +262,8 @@ def choose_lazily(
         if not is_open(contexts, a):
             continue
         n = public.awaited[a]
-        draw = _drawn(public.mean[a], pressure, n, rng)
+        mean = min(max(public.mean[a] + pressure / n, 0.0), 1.0)
+        draw = rng.beta(mean * n + 1.0, (1.0 - mean) * n + 1.0)
         if draw > best:
             best, arm = draw, a
     return arm, np.nan
