@@ -61,7 +61,6 @@ def conditions(played: np.ndarray, epsilon: float, turns: Sequence[int]) -> Cond
 
     Args:
         played: in which rounds arm 2 was played where it never turns, shape (runs, T) bool.
-        epsilon: of the policy.
         turns: every tau to try; those in the first half count.
 
     Returns:

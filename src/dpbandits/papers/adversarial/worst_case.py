@@ -1,9 +1,4 @@
-"""Worst regret over a family of instances, and how it grows with one size, beside how its bound
-does.
-
-Gaps of a family are the same at all sizes, or regret would grow as the gaps do, whatever the
-policy.
-"""
+"""Worst regret over a family of instances, and how it grows, beside how its bound does."""
 
 from __future__ import annotations
 
@@ -87,16 +82,10 @@ def instance(horizon: int, n_arms: int, gap: float, changes: bool) -> SwitchingB
 
 @dataclass(frozen=True)
 class Probe:
-    """How the worst mean regret over some instances is measured.
+    """How the worst mean regret over some instances is measured."""
 
-    Attributes:
-        prefix: of the keys of its cells.
-        family: (gap, whether the best arm changes) of every instance.
-        runs, seed: as ``simulate`` takes them.
-    """
-
-    prefix: str
-    family: Sequence[tuple[float, bool]]
+    prefix: str  # of the keys of its cells
+    family: Sequence[tuple[float, bool]]  # gap, and whether the best arm changes
     runs: int
     seed: int
 
@@ -197,11 +186,9 @@ def bound(learner: str, horizon: float, n_arms: float, epsilon: float) -> float:
     4000.0
     """
     root = math.sqrt(n_arms * horizon / epsilon)
-    return (
-        root
-        if learner == "HTINF"
-        else root * math.sqrt(math.log(n_arms)) * math.log(n_arms * horizon)
-    )
+    if learner == "HTINF":
+        return root
+    return root * math.sqrt(math.log(n_arms)) * math.log(n_arms * horizon)
 
 
 # How it grows --------------------------------------------------------------------------------
@@ -227,14 +214,10 @@ def sweeps(
     usual: tuple[int, float],
     horizons: tuple[int, int],
 ) -> list[Sweep[S]]:
-    """Over rounds, over numbers of arms or of experts, and over one over epsilon.
+    """Over rounds, over numbers of what is ``counted``, and over one over epsilon.
 
-    Args:
-        setting: of a policy's name, rounds, a number, and epsilon.
-        rounds, counts, epsilons: what is varied.
-        counted: the symbol of the numbers, and what they count.
-        usual: the number and the epsilon where others are varied.
-        horizons: rounds where numbers are varied, and where epsilon is.
+    Where others are varied number and epsilon are the ``usual`` ones; ``horizons`` are the rounds
+    where numbers are varied, and where epsilon is.
     """
     (symbol, name), (usual_count, usual_epsilon), (longer, shorter) = counted, usual, horizons
     return [
@@ -288,18 +271,8 @@ def grows(
     reading: str,
     exponent: str = "",
 ) -> Claim:
-    """That the worst regret of a policy grows no faster than the bound does on the same settings.
-
-    Args:
-        name: of the policy.
-        sweep: what is varied; its values are those of the settings.
-        probe: how worst regret is measured.
-        results: of all cells.
-        settings: of the policy, one for each value.
-        bounds: on regret in these settings.
-        source: who says so, and where.
-        reading: see ``Claim``.
-        exponent: what to say of the theorem besides.
+    """That the worst regret of a policy grows no faster than the bound does on the same settings,
+    one for each value of the sweep; ``exponent`` is what to say of the theorem besides.
     """
     proved = float(np.log(bounds) @ log_weights(sweep.values))
     return Claim(

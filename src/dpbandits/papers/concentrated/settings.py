@@ -31,20 +31,13 @@ Budgeted = Callable[..., Policy]  # of a ``budget``
 
 @dataclass(frozen=True)
 class Setting:
-    """One environment, and the families of policies that run in it at every budget.
-
-    Attributes:
-        key, title: for cells, and for people.
-        environment: of all.
-        families: key -> (name, policy at a budget).
-        without: key -> policy without privacy: "open", and "open-" with a family that has its own.
-        horizon: rounds.
-    """
+    """One environment, and the families of policies that run in it at every budget."""
 
     key: str
     title: str
     environment: ArmsEnvironment | ContextEnvironment
-    families: dict[str, tuple[str, Budgeted]]
+    families: dict[str, tuple[str, Budgeted]]  # by key: name, and policy at a budget
+    # without privacy: "open", and "open-" with a family that has its own
     without: dict[str, Policy]
     horizon: int
 
