@@ -120,8 +120,7 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
     ``pull`` takes the advice of every expert, shape (N, K): a probability for each arm.
 
     Args:
-        n_arms: number of arms, K.
-        n_experts: number of experts, N.
+        n_arms, n_experts, **options: as of ``Experts``.
         budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise); None
             for EXP4 without privacy.
         horizon: rounds to tune for, which are no limit.
@@ -129,7 +128,6 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
         mixing: gamma in [0, 1]; likewise.
         reports: whether ``update`` is given reports, which ``randomiser()`` makes on the person's
             device, instead of rewards.
-        **options: see ``Options``.
 
     When to choose: nobody may be trusted with raw rewards; or epsilon is near one and experts are
     many.

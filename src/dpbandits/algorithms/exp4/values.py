@@ -185,8 +185,7 @@ class FrozenEXP4(Mixture):
     changes within a batch, or not at all, that is no loss.
 
     Args:
-        rate: eta; by default of the least regret bound.
-        mixing: gamma in [0, 1]; likewise.
+        rate, mixing: as of ``EXP4``.
 
     When to choose: many experts whose advice changes slowly, or pure differential privacy.  Rounds
     that are not recorded, because a batch waits for answers, follow the advice of their own.

@@ -237,13 +237,9 @@ class DPSESDP(_Elimination, ShuffledPolicy):
     played in an epoch, and nothing comes after one arm is left.
 
     Args:
-        n_arms: number of arms.
-        horizon: see ``DPSE``.
-        budget: ``PureDP``; None for the non-private counterpart.
-        failure_probability: see ``DPSE``.
+        n_arms, horizon, budget, failure_probability, **options: see ``DPSE``.
         messages: whether this is the server of a shuffler.
         dropout: see ``AdaPUCBSDP``.
-        **options: see ``Options``.
 
     When to choose: nobody is to be trusted with rewards, and batches should be few and large.
 
