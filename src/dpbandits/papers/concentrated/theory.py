@@ -311,18 +311,16 @@ def _gope(policy: GOPE | AdaCGOPE, world: World) -> Iterator[Applied]:
     linear = world.is_stationary and world.is_linear(params.arms, params.width)
     if trusted and linear and params.rule in (CHERNOFF, PUBLISHED):
         k, d = params.arms.shape
-        yield (
-            gope,
-            {
-                "dimension": d,
-                "n_arms": k,
-                "noise": params.noise_scale / params.width,
-                "failure_probability": params.failure_probability,
-                "deviation": params.variance_proxy**0.5 / params.width,
-                "unit": params.unit / params.width,
-                "published": params.rule == PUBLISHED,
-            },
-        )
+        given = {
+            "dimension": d,
+            "n_arms": k,
+            "noise": params.noise_scale / params.width,
+            "failure_probability": params.failure_probability,
+            "deviation": params.variance_proxy**0.5 / params.width,
+            "unit": params.unit / params.width,
+            "published": params.rule == PUBLISHED,
+        }
+        yield gope, given
 
 
 # Contexts ------------------------------------------------------------------------------------
