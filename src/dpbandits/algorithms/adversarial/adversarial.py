@@ -35,9 +35,9 @@ OPEN = Card(
 )
 
 
-def optional(name: str, value: int | None) -> int | None:
-    """A number of rounds, or None."""
-    return None if value is None else integer(name, value, 1)
+def times(**given: int | None) -> dict[str, int | None]:
+    """Numbers of rounds, checked where they are given."""
+    return {name: n if n is None else integer(name, n, 1) for name, n in given.items()}
 
 
 @composed(n_arms=3)
@@ -88,9 +88,8 @@ class Adversarial(LearningPolicy):
         if not isinstance(learner, Learner):
             papers("adversarial")  # which has learners without privacy
         chosen = part("learner", learner, (Learner,))
-        times = {"horizon": optional("horizon", horizon), "batch": optional("batch", batch)}
         super().__init__(
-            {"n_arms": n_arms, "learner": chosen, **times},
+            {"n_arms": n_arms, "learner": chosen, **times(horizon=horizon, batch=batch)},
             budget=budget,
             composition=self.composition(learner=chosen),
             **options,

@@ -13,7 +13,7 @@ from ...policies import Card, Composition, Options, composed, given, like, part,
 from ...privacy.budgets import Budget
 from ...rooms import papers
 from ...validation import flag, integer
-from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE, optional
+from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE, times
 from ..adversarial.conversion import over_experts
 from ..adversarial.learning import Learner, LearningPolicy, checked
 from ..bases.advice import AdvicePolicy
@@ -103,9 +103,9 @@ class Experts(AdvicePolicy, LearningPolicy):
         if isinstance(chosen, Mixture):  # which is tuned to a horizon
             integer("horizon", horizon, 1, _MOST_ROUNDS)
             integer("batch", 1 if batch is None else batch, 1, _MOST_ROUNDS)
-        times = {"horizon": optional("horizon", horizon), "batch": optional("batch", batch)}
+        sizes = {"n_arms": n_arms, "n_experts": n_experts}
         super().__init__(
-            {"n_arms": n_arms, "n_experts": n_experts, "learner": chosen, **times},
+            {**sizes, "learner": chosen, **times(horizon=horizon, batch=batch)},
             budget=budget,
             composition=self.composition(learner=chosen),
             **options,

@@ -129,7 +129,11 @@ AdaCUCB = preset(
 
 def _adap(name: str, index: type[AdaPIndex], title: str, doc: str) -> tuple[Any, Any]:
     """The central and the shuffled form."""
-    parts = {"index": like(index, "alpha"), "memory": Forget(), "batches": _DOUBLING}
+    parts: dict[str, Any] = {
+        "index": like(index, "alpha"),
+        "memory": Forget(),
+        "batches": _DOUBLING,
+    }
     central = preset(
         name,
         Arms,
