@@ -335,8 +335,7 @@ class AdaRGOPEVar(_Phased):
     no theorem for this noise, whose effect grows with the number of arms played.
 
     Args:
-        arms, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
-        budget: of any notion but ``PureDP``; None for the non-private counterpart.
+        arms, budget, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
 
     When to choose: to reproduce the paper's Figure 5; otherwise ``AdaCGOPE``.
 
@@ -367,8 +366,7 @@ class OutputGOPE(_Phased):
     error of one estimated mean, with ``q = max_a |a|^2 max_b |V(pi)^-1 b|^2``.
 
     Args:
-        arms, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
-        budget: of any notion but ``PureDP``; None for the non-private counterpart.
+        arms, budget, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
 
     When to choose: to see what noise in the wrong place costs; otherwise ``AdaCGOPE``, whose q is
     no larger for an optimal design.
@@ -433,8 +431,7 @@ class DPDPE(_Phased):
     lengths are ours, with ``q = max_a sum_b (a^T V(pi)^-1 b)^2`` as in ``AdaCGOPE``.
 
     Args:
-        arms, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
-        budget: of any notion but ``PureDP``; None for the non-private counterpart.
+        arms, budget, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
 
     When to choose: for comparison with ``AdaCGOPE``, which has shorter phases.
 
