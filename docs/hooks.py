@@ -21,7 +21,6 @@ from nbconvert import MarkdownExporter
 from rooms import Page as RoomPage
 from rooms import presets, rooms, table_of_names, table_of_others, table_of_presets
 
-import dpbandits.parts
 from dpbandits.cli.modest_audits import modest_audits
 from dpbandits.cli.promises import write_cards
 
@@ -173,8 +172,13 @@ def beside(name: str) -> str:
 
 def with_names(markdown: str) -> str:
     """The page of policies, with tables of their names, and parts that lead to the reference."""
-    kinds = "|".join(dpbandits.parts.__all__)
-    markdown = re.sub(rf"(`({kinds})\([^`=]*\)`)", r"[\1][dpbandits.parts.\2]", markdown)
+    parts = [name for page in rooms() if page.section == "Parts" for name in page.names]
+    homes = {name.rpartition(".")[2]: name for name in parts}
+    markdown = re.sub(
+        rf"`({'|'.join(homes)})\([^`=]*\)`",
+        lambda found: f"[{found[0]}][{homes[found[1]]}]",
+        markdown,
+    )
     markdown = re.sub(
         r"<!-- names of (.*?) -->",
         lambda found: "\n".join(table_of_presets(one, "cards") for one in found[1].split()),

@@ -84,7 +84,21 @@ PIECES = (
         "Learners",
         "`learner` of `Adversarial` and `Experts`.",
         PARTS,
-        "HTINF EXP3 FTPL EXP3IX TsallisINF EXP4 FrozenEXP4 BatchedEXP4 Registered",
+        "HTINF EXP3 FTPL EXP4 FrozenEXP4 Registered",
+    ),
+    (
+        "Parts",
+        "Batched EXP4",
+        "`learner` of `Experts`; in `dpbandits.parts`, too.",
+        "dpbandits.papers.adversarial.exp4",
+        "BatchedEXP4",
+    ),
+    (
+        "Parts",
+        "Learners without privacy",
+        "`learner` of `Adversarial` and `Experts`; in `dpbandits.parts`, too.",
+        "dpbandits.papers.adversarial.without_privacy",
+        "EXP3IX TsallisINF",
     ),
     ("Parts", "Parts of your own", "", PARTS, "Part find"),
     ("Parts", "Learners of your own", "", ALGORITHMS, "Learner register_learner"),
@@ -141,7 +155,7 @@ def rest(room: str, shown: set[str]) -> Iterator[Page]:
         for one in public_names(module)
         if (name := f"{home_of(module, one)}.{one}") not in shown
         and not isinstance(getattr(module, one), Preset)
-        and (room == "parts" or one not in dpbandits.parts.__all__)
+        and one not in dpbandits.parts.__all__  # which stand among the pieces
     ]
     if names:
         yield Page(section, module.__name__, inspect.getdoc(module) or "", names)

@@ -3,8 +3,7 @@
 ``Arms``, ``Linear`` and the other classes take parts as arguments: ``index=KLUCB(alpha=1.2)``.
 """
 
-from .algorithms.adversarial.any_learner import Registered
-from .algorithms.adversarial.learners import EXP3, EXP3IX, FTPL, HTINF, TsallisINF
+from .algorithms.adversarial.learners import EXP3, FTPL, HTINF, Registered
 from .algorithms.arms import (
     IMED,
     KLUCB,
@@ -19,23 +18,24 @@ from .algorithms.arms import (
     Merge,
     Thompson,
 )
-from .algorithms.exp4.values import EXP4, BatchedEXP4, FrozenEXP4
+from .algorithms.exp4.values import EXP4, FrozenEXP4
 from .algorithms.exploration import Divergence, Optimism, Sampling
 from .algorithms.linear import EveryAnswer, Switching
 from .algorithms.search.halving import Halving
 from .algorithms.search.top_two import TopTwo
 from .policies import Part, find
+from .rooms import PAPERS, lazily
 
 __all__ = [
     "EXP3",
-    "EXP3IX",
+    "EXP3IX",  # noqa: F822
     "EXP4",
     "FTPL",
     "HTINF",
     "IMED",
     "KLUCB",
     "UCB",
-    "BatchedEXP4",
+    "BatchedEXP4",  # noqa: F822
     "Batches",
     "Discount",
     "Divergence",
@@ -55,6 +55,11 @@ __all__ = [
     "Switching",
     "Thompson",
     "TopTwo",
-    "TsallisINF",
+    "TsallisINF",  # noqa: F822
     "find",
 ]
+_OF_PAPERS = {
+    "BatchedEXP4": "adversarial.exp4",
+    **dict.fromkeys(("EXP3IX", "TsallisINF"), "adversarial.without_privacy"),
+}
+__getattr__ = lazily(__name__, _OF_PAPERS, within=PAPERS)

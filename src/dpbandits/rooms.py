@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+PAPERS = "dpbandits.papers"
+
 
 def papers(part: str = "") -> Any:
     """The package ``dpbandits.papers``, or a module in it, such as "dgs.theory"."""
-    return import_module(f"dpbandits.papers.{part}".rstrip("."))
+    return import_module(f"{PAPERS}.{part}".rstrip("."))
 
 
 def moved(package: str, homes: Mapping[str, str], away: int = 2) -> Callable[[str], Any]:
@@ -33,18 +35,21 @@ def moved(package: str, homes: Mapping[str, str], away: int = 2) -> Callable[[st
     return get
 
 
-def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+def lazily(
+    package: str, homes: Mapping[str, str], within: str | None = None
+) -> Callable[[str], Any]:
     """A package's ``__getattr__`` for what takes long to import.
 
     Args:
         package: its full name.
-        homes: names, and the module within the package that has each; a module has its own name.
+        homes: names, and the module that has each; a module has its own name.
+        within: the package in which these modules are, as ``PAPERS``; by default itself.
     """
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(f"{package}.{homes[name]}")
+        module = import_module(f"{within or package}.{homes[name]}")
         return module if homes[name] == name else getattr(module, name)
 
     return get

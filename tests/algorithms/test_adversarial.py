@@ -23,7 +23,7 @@ from dpbandits.algorithms import (
     TsallisINF,
     register_learner,
 )
-from dpbandits.algorithms.adversarial import Adversarial, Learner, any_learner
+from dpbandits.algorithms.adversarial import Adversarial, Learner, learners
 from dpbandits.algorithms.adversarial.conversion import CLOCK, MEMO
 from dpbandits.algorithms.adversarial.learners import choose_drawn, exp3_tuning, ftpl_tuning
 from dpbandits.environments import LateTurn, Piecewise, RewardTable, SwitchingBest
@@ -645,7 +645,7 @@ class Sums(Learner):
 
 
 def test_a_learner_of_ones_own_is_converted(monkeypatch):
-    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
+    monkeypatch.setattr(learners, "_LEARNERS", dict(learners._LEARNERS))
     register_learner("sums", Sums)
     policy = BatchConversion(3, learner="sums", rate=0.1, budget=PureDP(0.5), seed=1)
     assert policy.batch == 2
@@ -670,6 +670,6 @@ def test_a_learner_of_ones_own_is_converted(monkeypatch):
 
 def test_names_of_learners_are_checked():
     with pytest.raises(ArgumentError, match=r"^name must be an identifier, got 'my learner'"):
-        register_learner("my learner", any_learner.HTINF)
+        register_learner("my learner", learners.HTINF)
     with pytest.raises(ArgumentError, match=r"^learner must be one of 'htinf', 'exp3', 'ftpl'"):
         BatchConversion(3, learner="mine", budget=None)

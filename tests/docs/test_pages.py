@@ -21,7 +21,7 @@ from scipy.stats import ks_2samp
 import dpbandits
 from dpbandits import environments, finite, glm, parts, planning, privacy, shuffle, theory
 from dpbandits import policies as policy_terms
-from dpbandits.algorithms.adversarial import any_learner
+from dpbandits.algorithms.adversarial import learners
 from dpbandits.cli import app
 from dpbandits.policies import Preset, registered
 from dpbandits.policies import registry as policies
@@ -52,7 +52,7 @@ def restored(monkeypatch):
     monkeypatch.setattr(policies, "_REGISTRY", policies.registered())
     presets = {cls: list(names) for cls, names in policies._PRESETS.items()}
     monkeypatch.setattr(policies, "_PRESETS", presets)
-    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
+    monkeypatch.setattr(learners, "_LEARNERS", dict(learners._LEARNERS))
 
 
 @pytest.mark.parametrize(

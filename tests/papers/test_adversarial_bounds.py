@@ -22,8 +22,8 @@ from dpbandits.algorithms.adversarial.learners import learn_exp3
 from dpbandits.environments import LateTurn, RewardTable
 from dpbandits.papers.adversarial import plan as adversarial
 from dpbandits.papers.adversarial import real_rewards
-from dpbandits.papers.adversarial.classifiers import classifiers
-from dpbandits.papers.adversarial.expert_growth import NO_WORSE, Experts
+from dpbandits.papers.adversarial.classifiers import CLASSIFIERS, classifiers
+from dpbandits.papers.adversarial.expert_growth import COMPARED, GROWTHS, NO_WORSE, Experts
 from dpbandits.papers.adversarial.expert_settings import (
     DELTA,
     IMPROVED,
@@ -33,10 +33,14 @@ from dpbandits.papers.adversarial.expert_settings import (
     both_of_theorem_8,
     moving,
 )
-from dpbandits.papers.adversarial.late_switch import conditions, late_switch
-from dpbandits.papers.adversarial.plan import bound, leaked
-from dpbandits.papers.adversarial.section import Section
+from dpbandits.papers.adversarial.late_switch import LATE_SWITCH, conditions, late_switch
+from dpbandits.papers.adversarial.leakage import LEAK, leaked
+from dpbandits.papers.adversarial.real_rewards import REAL, reward_tables
+from dpbandits.papers.adversarial.scaling import PUBLISHED, SCALING, UNBATCHED
+from dpbandits.papers.adversarial.section import SLACK, Section
+from dpbandits.papers.adversarial.small_epsilon import SMALL_EPSILON
 from dpbandits.papers.adversarial.theory import late_notice
+from dpbandits.papers.adversarial.worst_case import LEARNERS, bound
 from dpbandits.papers.plans import Plan, Results, Size
 from dpbandits.papers.reproduce import reproduce
 from dpbandits.report.claims import FAILS, HOLDS, TIE, Claim
@@ -109,24 +113,24 @@ def asked(plan: Plan | Section, regret: Callable[[Cell], float], start: str, *wo
 @pytest.mark.long
 def test_every_part_has_its_claims_and_figures(record: StudyRecord) -> None:
     assert list(dict.fromkeys(claim.reading for claim in record.claims)) == [
-        adversarial.SCALING,
-        adversarial.PUBLISHED,
-        adversarial.UNBATCHED,
-        adversarial.SMALL_EPSILON,
-        adversarial.LEAK,
-        adversarial.LATE_SWITCH,
-        adversarial.REAL,
-        adversarial.GROWTHS,
-        adversarial.COMPARED,
-        adversarial.CLASSIFIERS,
+        SCALING,
+        PUBLISHED,
+        UNBATCHED,
+        SMALL_EPSILON,
+        LEAK,
+        LATE_SWITCH,
+        REAL,
+        GROWTHS,
+        COMPARED,
+        CLASSIFIERS,
     ]
     counted = Counter(claim.reading for claim in record.claims)
-    assert counted[adversarial.LATE_SWITCH] >= 3  # as many as conditions are met, twice, and prices
+    assert counted[LATE_SWITCH] >= 3  # as many as conditions are met, twice, and prices
     # At this size two policies with advice have no bound in all sweeps, and none has one below the
     # number of rounds.
-    assert counted[adversarial.GROWTHS] == 3 * 6
+    assert counted[GROWTHS] == 3 * 6
     assert list(counted.values()) == [
-        *(3 * 3, 3, 3 * 3, 7, 4, counted[adversarial.LATE_SWITCH], 4, 3 * 6, 15, 2 * 6)
+        *(3 * 3, 3, 3 * 3, 7, 4, counted[LATE_SWITCH], 4, 3 * 6, 15, 2 * 6)
     ]
     names = [
         "table-1",
@@ -168,16 +172,16 @@ def test_the_page_shows_the_real_tables_by_themselves_and_the_files_hold_everyth
 
 @pytest.mark.parametrize(
     ("learner", "symbol"),
-    [(name, symbol) for name in adversarial.LEARNERS for symbol in ("T", "K", "1/ε")],
+    [(name, symbol) for name in LEARNERS for symbol in ("T", "K", "1/ε")],
 )
 @pytest.mark.long
 def test_regret_that_grows_faster_than_the_bound_is_found_out(
     plan: Plan, learner: str, symbol: str
 ) -> None:
-    words = (f"{learner}: worst regret grows with {symbol} no faster", adversarial.SCALING)
+    words = (f"{learner}: worst regret grows with {symbol} no faster", SCALING)
     exact = asked(plan, as_proved, *words)
     assert exact.verdict == HOLDS
-    assert exact.expected.high - exact.measured.mean == pytest.approx(adversarial.SLACK)
+    assert exact.expected.high - exact.measured.mean == pytest.approx(SLACK)
 
     def faster(cell: Cell) -> float:
         more = {
@@ -198,12 +202,9 @@ def test_one_bad_instance_is_enough(plan: Plan) -> None:
         return 10.0 * cell.horizon if "/0.3/" in cell.key else as_proved(cell)
 
     assert asked(
-        plan, regret, "HTINF: worst regret grows with T", adversarial.SCALING
+        plan, regret, "HTINF: worst regret grows with T", SCALING
     ).measured.mean == pytest.approx(1.0)
-    assert (
-        asked(plan, regret, "HTINF: worst regret grows with T", adversarial.SCALING).verdict
-        == FAILS
-    )
+    assert asked(plan, regret, "HTINF: worst regret grows with T", SCALING).verdict == FAILS
 
 
 def test_slopes_of_the_bounds() -> None:
@@ -311,8 +312,8 @@ def test_conditions_are_found_where_they_are_met() -> None:
 @pytest.mark.long
 def test_lemma_15_is_stated_with_its_numbers(plan: Plan, record: StudyRecord) -> None:
     """From runs in which arm 2 never turns; regrets are planted."""
-    claims = [claim for claim in record.claims if claim.reading == adversarial.LATE_SWITCH]
-    for name in adversarial.LEARNERS:
+    claims = [claim for claim in record.claims if claim.reading == LATE_SWITCH]
+    for name in LEARNERS:
         stated = [claim for claim in claims if claim.statement.startswith(f"{name} meets both")]
         assert len(stated) <= 1
         for claim in stated:
@@ -392,18 +393,16 @@ def test_real_tables_are_found_in_a_folder_and_in_folders_of_it(
     with pytest.raises(
         ArgumentError, match=r"data must name a folder with the files of MovieLens or Last\.fm"
     ):
-        adversarial.reward_tables(tmp_path)
+        reward_tables(tmp_path)
     (tmp_path / "ml" / "u.data").touch()
     (tmp_path / "music" / "user_taggedartists.dat").touch()
-    assert list(adversarial.reward_tables(tmp_path)) == ["ACTG 175", "MovieLens", "Last.fm"]
-    assert repr(adversarial.reward_tables(tmp_path / "music")["Last.fm"]).startswith(
-        "RewardTable(music: "
-    )
-    assert list(adversarial.reward_tables(None)) == ["ACTG 175"]
+    assert list(reward_tables(tmp_path)) == ["ACTG 175", "MovieLens", "Last.fm"]
+    assert repr(reward_tables(tmp_path / "music")["Last.fm"]).startswith("RewardTable(music: ")
+    assert list(reward_tables(None)) == ["ACTG 175"]
 
 
 def test_real_tables_that_teach_nothing_are_found_out(plan: Plan) -> None:
-    table = adversarial.reward_tables(None)["ACTG 175"]
+    table = reward_tables(None)["ACTG 175"]
     uniform = 522 * (table.means().max() - table.means().mean())
     words = ("ACTG 175: HTINF learns something at ε = 1",)
     assert asked(plan, lambda cell: 0.5 * uniform, *words).measured.mean == pytest.approx(0.5)
@@ -449,10 +448,10 @@ def half_of_the_bound(cell: Cell) -> float:
 def test_regret_against_experts_that_grows_too_fast_is_found_out(
     advised: Section, name: str, symbol: str
 ) -> None:
-    words = (f"{name}: worst regret grows with {symbol} no faster", adversarial.GROWTHS)
+    words = (f"{name}: worst regret grows with {symbol} no faster", GROWTHS)
     exact = asked(advised, half_of_the_bound, *words)
     assert exact.verdict == HOLDS
-    assert exact.expected.high - exact.measured.mean == pytest.approx(adversarial.SLACK)
+    assert exact.expected.high - exact.measured.mean == pytest.approx(SLACK)
 
     def faster(cell: Cell) -> float:
         at = place(cell)
@@ -669,5 +668,5 @@ def test_without_scikit_learn_the_classifiers_are_left_out_and_the_reader_is_tol
         " 'dpbandits[datasets]'."
     )
     found = without.assess(Planted(without, as_proved))
-    assert adversarial.CLASSIFIERS not in {claim.reading for claim in found.claims}
+    assert CLASSIFIERS not in {claim.reading for claim in found.claims}
     assert "figure-classifiers" not in {exhibit.name for exhibit in found.exhibits}

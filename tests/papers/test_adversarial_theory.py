@@ -19,9 +19,9 @@ from dpbandits.algorithms import (
     FrozenEXP4,
     LocalEXP4,
 )
-from dpbandits.algorithms.exp4.tuning import COMPOSED, theorem_6, theorem_8
 from dpbandits.environments import Advised, LateTurn, SwitchingBest
 from dpbandits.papers.adversarial import theory
+from dpbandits.papers.adversarial.exp4 import COMPOSED, theorem_6, theorem_8
 from dpbandits.theory import promises
 
 GRID = [(k, t, e) for k in (2, 10, 300) for t in (10**4, 10**6, 10**9) for e in (1.0, 0.3, 0.01)]

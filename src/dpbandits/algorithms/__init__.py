@@ -1,14 +1,13 @@
 """One file or folder per family of algorithms; each registers its policies."""
 
+from ..rooms import PAPERS, lazily
 from .adversarial import (
     EXP3,
-    EXP3IX,
     FTPL,
     HTINF,
     Adversarial,
     BatchConversion,
     Learner,
-    TsallisINF,
     register_learner,
 )
 from .arms import (
@@ -24,7 +23,6 @@ from .arms import (
 )
 from .exp4 import (
     EXP4,
-    BatchedEXP4,
     ExpertConversion,
     Experts,
     ExpertsLocal,
@@ -138,3 +136,5 @@ __all__ = [
     "TsallisINF",
     "register_learner",
 ]
+_OF_PAPERS = dict.fromkeys(("BatchedEXP4", "EXP3IX", "TsallisINF"), "adversarial")
+__getattr__ = lazily(__name__, _OF_PAPERS, within=PAPERS)

@@ -30,14 +30,10 @@ def figure(
     names: Mapping[str, str],
     free: str,
 ) -> Exhibit:
-    """Mean regret over rounds.
+    """Mean regret over rounds, in panels by their titles, for the claims of a reading.
 
     Args:
-        name: of the figure's files.
-        reading: of the claims that it belongs to.
-        panels: by their titles.
         each: what a panel stands for, in words.
-        results: of all cells.
         names: of policies in legends; those of the policies themselves for others.
         free: the policy without privacy, whose line is dashed.
     """

@@ -11,6 +11,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
 from ..errors import ArgumentError
+from ..rooms import papers
 from ..validation import close_name, shown
 
 _KINDS: dict[str, type[Part]] = {}
@@ -70,6 +71,8 @@ class Part:
         """
         own = dict(data)
         kind = own.pop("kind", None)
+        if kind not in _KINDS:
+            papers()  # which have parts, too
         if kind not in _KINDS:
             raise ArgumentError(f"kind must be that of a part; {close_name(kind, _KINDS)}", "kind")
         return _made(_KINDS[kind], own)

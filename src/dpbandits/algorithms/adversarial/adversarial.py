@@ -11,10 +11,10 @@ from typing import Any, Unpack
 
 from ...policies import Card, Composition, Options, composed, given, like, part, preset
 from ...privacy.budgets import Budget
+from ...rooms import papers
 from ...validation import integer
 from ..bases.errata import ADVERSARIAL, ADVERSARIAL_THEOREMS
 from . import learners
-from .any_learner import Registered
 from .conversion import conversion
 from .learning import Learner, LearningPolicy
 
@@ -35,9 +35,9 @@ OPEN = Card(
 )
 
 
-def optional(name: str, value: int | None) -> int | None:
-    """A number of rounds, or None."""
-    return None if value is None else integer(name, value, 1)
+def times(**given: int | None) -> dict[str, int | None]:
+    """Numbers of rounds, checked where they are given."""
+    return {name: n if n is None else integer(name, n, 1) for name, n in given.items()}
 
 
 @composed(n_arms=3)
@@ -85,10 +85,11 @@ class Adversarial(LearningPolicy):
         batch: int | None = None,
         **options: Unpack[Options],
     ) -> None:
+        if not isinstance(learner, Learner):
+            papers("adversarial")  # which has learners without privacy
         chosen = part("learner", learner, (Learner,))
-        times = {"horizon": optional("horizon", horizon), "batch": optional("batch", batch)}
         super().__init__(
-            {"n_arms": n_arms, "learner": chosen, **times},
+            {"n_arms": n_arms, "learner": chosen, **times(horizon=horizon, batch=batch)},
             budget=budget,
             composition=self.composition(learner=chosen),
             **options,
@@ -133,7 +134,7 @@ FTPL = preset(
     learner=like(learners.FTPL, "rate", "tries"),
 )
 BY_NAME = like(
-    Registered,
+    learners.Registered,
     *("rate", "mixing", "tries", "sigma"),
     learner=given("learner", "htinf"),
     alpha=given("alpha", None, quiet=True),
@@ -144,35 +145,4 @@ BatchConversion = preset(
     "n_arms learner horizon batch rate mixing tries sigma alpha",
     """A learner by its name, on noisy batch losses.""",
     learner=BY_NAME,
-)
-_OPEN = {"horizon": None, "batch": None, "budget": given("budget", None)}
-EXP3IX = preset(
-    "EXP3IX",
-    Adversarial,
-    "n_arms budget",
-    """EXP3-IX, without privacy: to measure the price of it in ``EXP3``.""",
-    about={
-        "title": "EXP3-IX, not private",
-        "source": (
-            "Neu (2015), Explore no more: improved high-probability regret bounds for"
-            " non-stochastic bandits"
-        ),
-    },
-    learner=learners.EXP3IX(),
-    **_OPEN,
-)
-TsallisINF = preset(
-    "TsallisINF",
-    Adversarial,
-    "n_arms budget",
-    """Tsallis-INF, without privacy: to measure the price of it in ``HTINF``.""",
-    about={
-        "title": "Tsallis-INF, not private",
-        "source": (
-            "Zimmert & Seldin (2021), Tsallis-INF: an optimal algorithm for stochastic and"
-            " adversarial bandits"
-        ),
-    },
-    learner=learners.TsallisINF(),
-    **_OPEN,
 )

@@ -22,23 +22,32 @@ The noise on a mean loss should be no larger than a loss: tau defaults to ceil(1
 1 for epsilon >= 1.  tau = 1 with epsilon < 1 is the unbatched baseline (Tossou & Dimitrakakis 2017,
 Agarwal & Singh 2017): one noise draw per record, which would protect as well if every person added
 it herself.  These policies see the reward before the noise, so what they promise is central.
+
+**Experts** (Algorithm 5).  An expert is followed for a batch, each round of which plays an arm
+drawn from that expert's advice.  What crosses the wall is the same sum: the choice of the expert
+and the draws of arms use earlier releases, public advice and exploration only, so that each sum may
+spend the whole budget (Theorem 4).  The paper says that this protects the advice as well.  It does
+not: the arm that is played is drawn from the advice of that very round, and everybody who sees the
+arm learns about it.  What holds for advice is that *later* rounds tell no more of it than the
+budget allows: another arm means another reward in the batch's sum, which moves by at most ``hi -
+lo``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...calls import is_open
-from ...kernel import Generator, Vector, bind, kernel, outlined, unbound
+from ...kernel import Generator, Matrix, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels
-from ...protocol import Contexts, Row
+from ...protocol import Contexts, Row, one_round
 from ..bases.sums import accumulate, sensitivity, summarise
+from ..maths.simplex import draw
 
-Values = float | np.ndarray  # one per horizon
 _LEAST = 1e-200  # a probability above 0: arms that are left over may all have had none
 
 
@@ -107,7 +116,7 @@ class Drawn(NamedTuple):
 CLOCK, MEMO, DRAWN = Clock(), Memo(), Drawn()
 
 
-begin = learn = unbound
+begin = learn = prepare = pick = unbound
 
 
 def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
@@ -240,19 +249,44 @@ def conversion(learner: Any) -> Kernels:
     )
 
 
-def batch_conversion(
-    horizon: Values, batch: int, learner_regret: Callable[..., Any], rounding: float = 0.0
-) -> Values:
-    """Learning from batches: tau (R(T / tau) + 1), with R(n) what the learner loses at most over n
-    noisy losses.
+# Experts in the place of arms ------------------------------------------------------------------
 
-    Args:
-        horizon: T.
-        batch: tau.
-        learner_regret: R; of learners over experts, against the best of these.
-        rounding: what a round loses besides, because rewards are rounded to a grid.
 
-    >>> batch_conversion(1000, 10, lambda rounds: 2.0 * rounds**0.5)
-    210.0
-    """
-    return batch * (learner_regret(horizon / batch) + 1.0) + rounding * horizon
+@kernel
+def prepare_expert(
+    params: BatchedParams, public: BatchedPublic, contexts: Matrix, rng: Generator
+) -> None:
+    """At the start of a batch, the expert to follow."""
+    if public.clock[CLOCK.done] == 0:
+        prepare(params, public, contexts, rng)
+        public.clock[CLOCK.arm] = pick(params, public, contexts, rng)[0]
+        public.clock[CLOCK.fresh] = 1
+
+
+@kernel
+def choose_advised(
+    params: BatchedParams, public: BatchedPublic, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """A draw from the advice of the expert who is followed."""
+    advice = contexts[:, public.clock[CLOCK.arm]]
+    arm = draw(advice, rng.random())
+    return arm, float(advice[arm])
+
+
+@kernel
+def record_round(params: BatchedParams, public: BatchedPublic, arm: int, x: Vector, n: int) -> None:
+    note_draw(public, public.clock[CLOCK.arm])
+    public.clock[CLOCK.done] += n
+
+
+@cache
+def over_experts(learner: Any) -> Kernels:
+    """The kernels of a policy in which the learner's arms are experts."""
+    return replace(
+        conversion(learner),
+        prepare=bind(prepare_expert, prepare=learner.prepare, pick=learner.choose),
+        choose=choose_advised,
+        record_pull=record_round,
+        hold_rounds=one_round,
+        skips_closed=False,  # of experts, not of what they advise
+    )

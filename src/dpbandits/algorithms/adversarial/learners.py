@@ -11,18 +11,13 @@ from typing import Any
 import numpy as np
 
 from ...calls import is_open
+from ...errors import ArgumentError
 from ...kernel import Generator, Vector, kernel, outlined
 from ...protocol import Contexts
+from ...rooms import papers
+from ...validation import choice
 from ..maths.simplex import draw, exponential_weights, recentre, tsallis
-from .conversion import (
-    CLOCK,
-    DRAWN,
-    MEMO,
-    BatchedParams,
-    BatchedPublic,
-    Values,
-    open_probability,
-)
+from .conversion import CLOCK, DRAWN, MEMO, BatchedParams, BatchedPublic, open_probability
 from .learning import Learner
 
 _ROUNDING = 1.0 + 1e-9
@@ -105,18 +100,6 @@ def learn_exp3(params: BatchedParams, public: BatchedPublic, memo: Vector, loss:
         public.probability[a] = (1.0 - mixing) * public.probability[a] + mixing / params.n_arms
 
 
-@kernel
-def learn_exp3_ix(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
-    """Exponential weights with eta = sqrt(ln K / (K t)), on losses divided by p + eta / 2 (Neu
-    2015).
-    """
-    k, t = float(params.n_arms), float(public.clock[CLOCK.batches])
-    bias = 0.5 * np.sqrt(np.log(k) / (k * t))
-    public.losses[int(memo[MEMO.arm])] += loss / (memo[MEMO.probability] + bias)
-    recentre(public.losses)
-    exponential_weights(public.losses, np.sqrt(np.log(k) / (k * (t + 1.0))), public.probability)
-
-
 # Follow the regularised leader with Tsallis entropy ------------------------------------------
 
 
@@ -136,7 +119,7 @@ def _threshold(alpha: float) -> float:
 
 
 @kernel
-def _follow_tsallis(params: BatchedParams, public: BatchedPublic) -> None:
+def follow_tsallis(params: BatchedParams, public: BatchedPublic) -> None:
     """The distribution for the next batch, the t-th, with eta = 1 / (sigma t^(1/alpha))."""
     recentre(public.losses)
     alpha = params.alpha
@@ -155,15 +138,7 @@ def learn_htinf(params: BatchedParams, public: BatchedPublic, memo: Vector, loss
     most = _threshold(alpha) * params.sigma * _root(alpha, public.clock[CLOCK.batches] * x)
     if abs(loss) <= most:
         public.losses[int(memo[MEMO.arm])] += loss / x
-    _follow_tsallis(params, public)
-
-
-@kernel
-def learn_tsallis_inf(
-    params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float
-) -> None:
-    public.losses[int(memo[MEMO.arm])] += loss / memo[MEMO.probability]
-    _follow_tsallis(params, public)
+    follow_tsallis(params, public)
 
 
 # Follow the perturbed leader -----------------------------------------------------------------
@@ -244,91 +219,20 @@ def learn_ftpl(params: BatchedParams, public: BatchedPublic, memo: Vector, loss:
     recentre(public.losses)
 
 
-# Bounds: infinite where the constants are outside what a proof assumes.
-
-
-def exp3_regret(
-    horizon: Values,
-    n_arms: int,
-    rate: float,
-    mixing: float,
-    noise: float,
-    moment: float | None = None,
-    tuned_for: Values | None = None,
-) -> Values:
-    """EXP3 on noisy losses: ln K / eta + 2 eta K T E[loss^2] + gamma T + 1.
-
-    Args:
-        horizon: T.
-        n_arms: K.
-        rate: eta.
-        mixing: gamma, at most 1/2 and at least 2 eta s K ln(K T).
-        noise: s, the scale of the noise on a loss.
-        moment: E[loss^2] at most; by default 1 + 2 s^2.
-        tuned_for: T in that condition, of which ``horizon`` is a part; by default the horizon.
-
-    >>> round(exp3_regret(10_000, 10, rate=0.002, mixing=0.47, noise=1.0))
-    7052
-    """
-    moment = 1.0 + 2.0 * noise**2 if moment is None else moment
-    draws = n_arms * np.asarray(horizon if tuned_for is None else tuned_for, float)
-    covered = 2.0 * rate * noise * n_arms * np.log(draws) <= mixing * _ROUNDING
-    value = math.log(n_arms) / rate + 2.0 * rate * n_arms * horizon * moment + mixing * horizon
-    return _where((mixing <= 0.5) & covered, value + 1.0)
-
-
-def htinf_regret(horizon: Values, n_arms: int, sigma: float, alpha: float = 2.0) -> Values:
-    """HTINF on losses of bounded moments: 30 sigma K^(1 - 1/alpha) (T + 1)^(1/alpha).
-
-    Args:
-        horizon: T.
-        n_arms: K.
-        sigma: at least E[|loss|^alpha]^(1/alpha).
-        alpha: in (1, 2].
-
-    >>> htinf_regret(99, 4, sigma=1.0)
-    600.0
-    """
-    share = 1.0 / alpha
-    return 30.0 * sigma * n_arms ** (1.0 - share) * (horizon + 1.0) ** share
-
-
-def ftpl_regret(
-    horizon: Values,
-    n_arms: int,
-    rate: float,
-    tries: int,
-    noise: float,
-    moment: float | None = None,
-    tuned_for: Values | None = None,
-) -> Values:
-    """FTPL on noisy losses: 6 ln K / eta + 4 eta K T E[loss^2] + K T / (e M) + 1.
-
-    Args:
-        horizon: T.
-        n_arms: K.
-        rate: eta, with eta M (1 + 2 s ln(K T)) at most 1.
-        tries: M.
-        noise: s, the scale of the noise on a loss.
-        moment: E[loss^2] at most; by default 1 + 2 s^2.
-        tuned_for: as in ``exp3_regret``.
-
-    >>> round(ftpl_regret(10_000, 10, rate=0.001, tries=40, noise=1.0))
-    15936
-    """
-    moment = 1.0 + 2.0 * noise**2 if moment is None else moment
-    draws = n_arms * np.asarray(horizon if tuned_for is None else tuned_for, float)
-    covered = rate * tries * (1.0 + 2.0 * noise * np.log(draws)) <= _ROUNDING
-    value = 6.0 * math.log(n_arms) / rate + 4.0 * rate * n_arms * horizon * moment
-    return _where(covered, value + n_arms * horizon / (math.e * tries) + 1.0)
-
-
-def _where(proved: Any, value: Values) -> Values:
-    found: Values = np.where(proved, value, np.inf)[()]
-    return found
-
-
 # As values -----------------------------------------------------------------------------------
+
+
+def _theory() -> Any:
+    """Where bounds on regret are."""
+    return papers("theories").adversarial
+
+
+def _as_tuned(
+    regret: Any, params: BatchedParams, moment: float, tuning: Any, batches: float
+) -> float:
+    """A bound on regret, for constants that are tuned to a number of batches."""
+    most = max(params.batches, 1)
+    return float(regret(batches, params.n_arms, *tuning, params.noise, moment, most))
 
 
 @dataclass(frozen=True, repr=False)
@@ -358,9 +262,7 @@ class EXP3(Learner):
     @staticmethod
     def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
         """See ``exp3_tuning``."""
-        most, (rate, mixing) = max(params.batches, 1), tuning
-        value = exp3_regret(batches, params.n_arms, rate, mixing, params.noise, moment, most)
-        return float(value)
+        return _as_tuned(_theory().exp3_regret, params, moment, tuning, batches)
 
 
 @dataclass(frozen=True, repr=False)
@@ -396,7 +298,7 @@ class HTINF(Learner):
         """Huang, Dai & Huang (2022), Theorem 4.1; a root mean square bounds the other moments."""
         if moment > params.sigma**2 * _ROUNDING:
             return math.inf
-        return float(htinf_regret(batches, params.n_arms, params.sigma, params.alpha))
+        return float(_theory().htinf_regret(batches, params.n_arms, params.sigma, params.alpha))
 
 
 @dataclass(frozen=True, repr=False)
@@ -426,34 +328,70 @@ class FTPL(Learner):
     @staticmethod
     def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
         """See ``ftpl_tuning``."""
-        most, (rate, tries) = max(params.batches, 1), tuning
-        value = ftpl_regret(batches, params.n_arms, rate, tries, params.noise, moment, most)
-        return float(value)
+        return _as_tuned(_theory().ftpl_regret, params, moment, tuning, batches)
+
+
+# By a name ------------------------------------------------------------------------------------
+
+_LEARNERS: dict[str, type[Learner]] = {"htinf": HTINF, "exp3": EXP3, "ftpl": FTPL}
+
+
+def register_learner(name: str, learner: type[Learner]) -> None:
+    """Let ``Registered``, ``BatchConversion`` and ``ExpertConversion`` take a learner by a name.
+
+    The conversion is private whatever the learner does, because a learner sees released losses
+    only.  Regret is small if it stands any finite loss: they are in [0, 1] but for the noise, which
+    is symmetric, with heavy tails for ``PureDP``.
+
+    Args:
+        name: of the learner; registering it anew replaces it for policies that are made later.
+        learner: a class; an example is in CONTRIBUTING.
+
+    Raises:
+        ArgumentError: the name is no identifier.
+    """
+    if not (isinstance(name, str) and name.isidentifier()):
+        raise ArgumentError(f"name must be an identifier, got {name!r}", "name")
+    _LEARNERS[name] = learner
 
 
 @dataclass(frozen=True, repr=False)
-class EXP3IX(Learner):
-    """EXP3-IX (Neu 2015): exponential weights on losses divided by ``p + eta / 2``, eta = sqrt(ln K
-    / (K t)).  Implicit exploration is not made for negative losses: it takes no budget.
+class Registered(Learner):
+    """A learner by its name.
 
-    >>> EXP3IX()
-    EXP3IX()
+    Args:
+        learner: its name: ``"htinf"``, ``"exp3"``, ``"ftpl"``, or one of ``register_learner``.
+        rate, mixing, tries, sigma, alpha: constants of learners that take them.
+
+    When to choose: where there is a name and no value, as in results of earlier versions.
+
+    >>> Registered("exp3", rate=0.1)
+    Registered(learner='exp3', rate=0.1)
     """
 
-    choose, learn = choose_drawn, learn_exp3_ix
-    skips_closed, private = True, False
+    learner: str
+    rate: float | None = None
+    mixing: float | None = None
+    tries: int | None = None
+    sigma: float | None = None
+    alpha: float | None = None
 
+    def __post_init__(self) -> None:
+        self._set(_kind=_LEARNERS[choice("learner", self.learner, tuple(_LEARNERS))])
+        for constant, value in self.constants.items():
+            takers = [
+                repr(name)
+                for name, one in _LEARNERS.items()
+                if constant in one.__dataclass_fields__
+            ]
+            if constant not in self.kind.__dataclass_fields__:
+                raise ArgumentError(
+                    f"{constant} must be None unless learner is {' or '.join(takers)}, got"
+                    f" {value!r} for learner={self.learner!r}",
+                    constant,
+                )
+        super().__post_init__()
 
-@dataclass(frozen=True, repr=False)
-class TsallisINF(Learner):
-    """1/2-Tsallis-INF (Zimmert & Seldin 2021), optimal for adversarial and for stochastic rewards:
-    draws from the minimiser of ``<L, x> - 2 sqrt(t) sum sqrt(x)``.  It takes no budget; ``HTINF``
-    is its private relative, which skips losses that are too large.
-
-    >>> TsallisINF()
-    TsallisINF()
-    """
-
-    choose, learn = choose_drawn, learn_tsallis_inf
-    skips_closed, private = True, False
-    published_sigma = 1.0
+    @property
+    def kind(self) -> Any:
+        return vars(self)["_kind"]

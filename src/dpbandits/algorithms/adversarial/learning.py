@@ -12,9 +12,10 @@ from ...kernel import Kernel
 from ...policies import Part, Policy, Statistic
 from ...privacy.channels import Laplace
 from ...protocol import nothing_to_prepare
+from ...rooms import papers
 from ...session.estimates import LOSSES_ALONE
 from ...validation import integer, real
-from .conversion import MEMO, BatchedParams, batch_conversion
+from .conversion import MEMO, BatchedParams
 
 _LONGEST = 2**62
 _CHECKS: dict[str, Callable[[Any], float]] = {
@@ -171,6 +172,7 @@ class Learner(Part, base=True):
             return 0.0
         if policy.tuned_for is None:
             return math.inf
+        batch_conversion = papers("theories").adversarial.batch_conversion
         return float(batch_conversion(policy.tuned_for, **self.bound_arguments(policy)))
 
     def bound_arguments(self, policy: LearningPolicy) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from .experts import (
     EXP4,
-    BatchedEXP4,
     ExpertConversion,
     Experts,
     ExpertsLocal,
@@ -12,7 +11,6 @@ from .experts import (
 
 __all__ = [
     "EXP4",
-    "BatchedEXP4",
     "ExpertConversion",
     "Experts",
     "ExpertsLocal",

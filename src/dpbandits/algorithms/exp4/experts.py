@@ -2,7 +2,7 @@
 one at every person.
 
 What crosses the wall stands with the learners: in ``values`` for exponential weights on experts, in
-``adversarial.experts`` for bandit learners whose arms are the experts.
+``adversarial.conversion`` for bandit learners whose arms are the experts.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any, Unpack
 
 from ...policies import Card, Composition, Options, composed, given, like, part, preset
 from ...privacy.budgets import Budget
+from ...rooms import papers
 from ...validation import flag, integer
-from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE, optional
-from ..adversarial.experts import over_experts
+from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE, times
+from ..adversarial.conversion import over_experts
 from ..adversarial.learning import Learner, LearningPolicy, checked
 from ..bases.contextual import AdvicePolicy
 from ..bases.errata import EXPERTS
@@ -92,7 +93,9 @@ class Experts(AdvicePolicy, LearningPolicy):
         batch: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        mixtures = (values.EXP4, values.FrozenEXP4, values.BatchedEXP4)  # no walls but theirs
+        mixtures: tuple[type[Mixture], ...] = (values.EXP4, values.FrozenEXP4)
+        if not isinstance(learner, Learner) and type(learner) not in mixtures:  # a name, perhaps
+            mixtures += (papers("adversarial.exp4").BatchedEXP4,)  # no walls but theirs
         own = isinstance(learner, Mixture)
         chosen: Any = part(
             "learner", learner, mixtures if own else (*mixtures, Learner), exactly=own
@@ -100,9 +103,9 @@ class Experts(AdvicePolicy, LearningPolicy):
         if isinstance(chosen, Mixture):  # which is tuned to a horizon
             integer("horizon", horizon, 1, _MOST_ROUNDS)
             integer("batch", 1 if batch is None else batch, 1, _MOST_ROUNDS)
-        times = {"horizon": optional("horizon", horizon), "batch": optional("batch", batch)}
+        sizes = {"n_arms": n_arms, "n_experts": n_experts}
         super().__init__(
-            {"n_arms": n_arms, "n_experts": n_experts, "learner": chosen, **times},
+            {**sizes, "learner": chosen, **times(horizon=horizon, batch=batch)},
             budget=budget,
             composition=self.composition(learner=chosen),
             **options,
@@ -117,8 +120,7 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
     ``pull`` takes the advice of every expert, shape (N, K): a probability for each arm.
 
     Args:
-        n_arms: number of arms, K.
-        n_experts: number of experts, N.
+        n_arms, n_experts, **options: as of ``Experts``.
         budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise); None
             for EXP4 without privacy.
         horizon: rounds to tune for, which are no limit.
@@ -126,7 +128,6 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
         mixing: gamma in [0, 1]; likewise.
         reports: whether ``update`` is given reports, which ``randomiser()`` makes on the person's
             device, instead of rewards.
-        **options: see ``Options``.
 
     When to choose: nobody may be trusted with raw rewards; or epsilon is near one and experts are
     many.
@@ -179,14 +180,6 @@ EXP4 = preset(
     _ORDER,
     """Exponential weights on experts, with the sensitivity of the batch: the default.""",
     learner=like(values.EXP4, "rate", "mixing"),
-    horizon=given("horizon"),
-)
-BatchedEXP4 = preset(
-    "BatchedEXP4",
-    Experts,
-    "n_arms n_experts variant horizon batch rate mixing",
-    """Exponential weights on experts, with Laplace noise as published.""",
-    learner=like(values.BatchedEXP4, "rate", "mixing", "variant"),
     horizon=given("horizon"),
 )
 FrozenEXP4 = preset(

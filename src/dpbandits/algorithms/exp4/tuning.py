@@ -15,9 +15,6 @@ import numpy as np
 
 from ...kernel import Vector, inlined
 
-Values = float | np.ndarray  # one per horizon
-# Theorem 6 composes with the constant 3, which needs epsilon <= this times ln(1 / delta)
-COMPOSED = 6.0 * (1.0 - math.sqrt(2.0 / 3.0))
 LARGEST_MIXING = 0.5  # of which the proofs of Theorems 6 and 8 speak
 _GRID = 400  # values of eta, and of tau, among which the best ones are found
 
@@ -46,12 +43,12 @@ def mixed(probability: Vector, mixing: float, n_arms: int, x: Vector) -> float:
 
 
 class Tuning(NamedTuple):
-    """How EXP4 is run, and what it then loses at most against the best expert."""
+    """How EXP4 is run."""
 
     batch: int  # tau
     rate: float  # eta
     mixing: float  # gamma
-    bound: float  # on regret; above the horizon it says nothing
+    bound: float = math.nan  # on regret, where it is not that of ``Mixture.regret``
 
 
 class Noise(NamedTuple):
@@ -60,52 +57,6 @@ class Noise(NamedTuple):
     scale: float
     variance: float  # in units of scale^2
     tail: float  # how many scales none of the draws exceeds, but with probability 1 / T
-
-
-def exp4_regret(
-    horizon: Values,
-    n_arms: int,
-    n_experts: int,
-    noise: Noise,
-    batch: float,
-    rate: float,
-    mixing: float,
-    tuned_for: int | None = None,
-    rounding: float = 0.0,
-) -> Values:
-    """What batched EXP4 loses at most, in expectation, against the best expert of an oblivious
-    sequence.
-
-    With Z the noise on an expert's mean loss, of variance v, exponential weights lose (Littlestone
-    & Warmuth's bound for losses above -1 / eta, times tau)
-
-        tau ln N / eta + gamma T + eta T (1 + K / ((1 - gamma) tau) + v) + tau + 1.
-
-    The last rounds that fill no batch cost tau, and the event that some draw exceeds its ``tail``
-    costs 1; ``rounding`` to a grid of secure noise comes on top, for each round.  The middle term
-    is the second moment of an expert's loss: a mean of tau draws that are independent given P has
-    at most the square of its mean, 1, and a tau-th of the variance of one of them,
-    K / (1 - gamma); the published proof has K for both.  It is infinite where noise may lead to a
-    loss below -1 / eta, and beyond ``tuned_for``, the T of that ``tail``.
-
-    >>> round(exp4_regret(10**6, 10, 100, Noise(0.0, 1.0, 1.0), batch=1, rate=6e-4, mixing=0.0))
-    14277
-    """
-    scale = noise.scale / (mixing * batch) if noise.scale > 0.0 and mixing > 0.0 else 0.0
-    covered = mixing < 1.0 and (mixing > 0.0 or noise.scale == 0.0)
-    if not covered or rate * noise.tail * scale > 1.0 + 1e-9:
-        return np.full_like(np.asarray(horizon, float), np.inf)[()]
-    moment = 1.0 + n_arms / ((1.0 - mixing) * batch) + noise.variance * scale**2
-    value = (
-        batch * math.log(n_experts) / rate
-        + (mixing + rounding) * horizon
-        + rate * horizon * moment
-        + batch
-        + 1.0
-    )
-    beyond = np.inf if tuned_for is None else tuned_for
-    found: Values = np.where(np.asarray(horizon) <= beyond, value, np.inf)[()]
-    return found
 
 
 @lru_cache(maxsize=256)  # a simulation makes a policy for each run
@@ -139,150 +90,4 @@ def tune(
         possible, tau * log / eta + gamma * horizon + eta * horizon * moment + tau + 1.0, np.inf
     )
     i, j = np.unravel_index(np.argmin(bound), bound.shape)
-    chosen = int(lengths[i]), float(rates[j]), float(gamma[i, j])
-    return Tuning(*chosen, float(exp4_regret(horizon, n_arms, n_experts, noise, *chosen)))
-
-
-def local_exp4_regret(
-    horizon: Values,
-    n_arms: int,
-    n_experts: int,
-    noise: float,
-    rate: float,
-    mixing: float,
-    tuned_for: Values | None = None,
-    rounding: float = 0.0,
-) -> Values:
-    """EXP4 on a noisy loss per round: ln N / eta + eta K T (1 + 2 s^2) / (1 - gamma) + gamma T + 1.
-
-    No loss is below -1 / eta where eta K 2 s ln(KT) <= gamma, but with probability 1 / T.
-
-    Args:
-        horizon: T.
-        n_arms: K.
-        n_experts: N.
-        noise: s, the scale of the noise on a loss.
-        rate: eta.
-        mixing: gamma.
-        tuned_for: T in that condition, of which ``horizon`` is a part; by default the horizon.
-        rounding: what a round loses besides, because rewards are rounded to a grid.
-
-    >>> round(local_exp4_regret(10**6, 10, 100, noise=1.0, rate=2e-4, mixing=0.07))
-    99478
-    """
-    k, few = float(n_arms), math.log(max(n_experts, 2))
-    draws = k * np.asarray(horizon if tuned_for is None else tuned_for, float)
-    covered = 2.0 * rate * noise * k * np.log(draws) <= mixing * (1.0 + 1e-9)
-    if mixing == 1.0:
-        return np.full_like(draws, np.inf)[()]
-    moment = (1.0 + 2.0 * noise**2) / (1.0 - mixing)
-    value = few / rate + rate * k * horizon * moment + (mixing + rounding) * horizon + 1.0
-    beyond = np.inf if tuned_for is None else tuned_for
-    found: Values = np.where(covered & (np.asarray(horizon) <= beyond), value, np.inf)[()]
-    return found
-
-
-def theorem_5(n_arms: int, n_experts: int, horizon: int, noise: float) -> Tuning:
-    """The published eta and gamma of EXP4 on locally randomised losses, and their bound, for noise
-    of a scale ``noise`` on a loss, which is 1 / epsilon; the bound has no less than 1.
-    """
-    k, t, log = float(n_arms), float(horizon), math.log(n_arms * horizon)
-    few = math.log(max(n_experts, 2))
-    rate = math.sqrt(few / (3.0 * t * k * (1.0 + 10.0 * noise * noise * log * log)))
-    bound = 16.0 * math.sqrt(t * k * few) * log * max(noise, 1.0) + 1.0
-    return Tuning(1, rate, min(4.0 * rate * k * noise * log, 1.0), bound)
-
-
-def theorem_6(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: float) -> Tuning:
-    """The published tau, eta and gamma of batched EXP4, and its bound; ``log`` is ln(1 / delta).
-
-    gamma has ln(1 / delta)^(1/3), as the proof uses and the theorem leaves out.  Outside of what
-    ``_is_proved`` says nothing is bounded.
-    """
-    n, k, t = float(max(n_experts, 2)), float(n_arms), float(horizon)
-    nt, few = math.log(n * t), math.log(n)
-    rate = (
-        (n * log) ** (1 / 6) * (nt * few) ** (1 / 3) / (t ** (1 / 3) * k**0.5 * epsilon ** (1 / 3))
-    )
-    batch = math.ceil(
-        (n * log) ** (1 / 3) * nt ** (2 / 3) * t ** (1 / 3) / (epsilon ** (2 / 3) * few ** (1 / 3))
-    )
-    first = (rate * n * log) ** (1 / 3) * (k * nt) ** (2 / 3) / (epsilon * batch) ** (2 / 3)
-    second = 12.0 * rate * k * math.sqrt(n * log) * nt / (epsilon * batch)
-    bound = (
-        100.0
-        * n ** (1 / 6)
-        * k**0.5
-        * t ** (2 / 3)
-        * log ** (1 / 6)
-        * (nt * few) ** (1 / 3)
-        / epsilon ** (1 / 3)
-    )
-    bound += math.sqrt(n * log) * nt * few / epsilon
-    proved = _is_proved(n_arms, epsilon, log)
-    return Tuning(batch, rate, max(first, second), bound if proved else math.inf)
-
-
-def theorem_8(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: float) -> Tuning:
-    """The published tau, eta and gamma of improved batched EXP4, and their bound: the second of the
-    two of which Theorem 8 has the lesser.  The first is that of Theorem 6, with its tuning.
-
-    The proof drops a factor 9 of the noise's variance, (3 sqrt(N ln(1 / delta)) / epsilon)^2: with
-    it 14 becomes 27, and the constant 18 becomes 31, which is what stands here.  The statement is
-    for every epsilon and delta, but its bounds fall to 0 as epsilon grows, which no algorithm's
-    regret does; outside of what ``_is_proved`` says nothing is bounded.  Within it tau is at least
-    1/9, so that to round it up costs nothing: of 3 + 27 the rounding multiplies the 3 and divides
-    the 27.
-    """
-    n, k, t = float(max(n_experts, 2)), float(n_arms), float(horizon)
-    nt, few = math.log(n * t), math.log(n)
-    size = n * log * nt * few
-    rate = (size / (epsilon * t * k)) ** 0.4
-    batch = max(1, math.ceil(rate**0.75 * math.sqrt(k * nt * n * log * t / (epsilon * few))))
-    # gamma T and what the noise costs, 180 eta K (N ln(NT) / (epsilon tau))^2 ln(1 / delta) T /
-    # gamma, then make 27 in place of the 12.
-    mixing = 12.0 * math.sqrt(rate) * k * n * log * nt / (epsilon * batch)
-    bound = 31.0 * size**0.4 * (k * t) ** 0.6 / epsilon**0.4
-    proved = _is_proved(n_arms, epsilon, log)
-    return Tuning(batch, rate, mixing, bound if proved else math.inf)
-
-
-def _is_proved(n_arms: int, epsilon: float, log: float) -> bool:
-    """Whether the constants of Theorems 6 and 8 follow: K ln(1 / delta) >= 1, by which terms are
-    compared, and an epsilon up to which advanced composition has the constant 3.  Their proofs need
-    gamma <= 1/2 besides, see ``published``.
-    """
-    return n_arms * log >= 1.0 and epsilon <= COMPOSED * log
-
-
-def published(
-    n_arms: int, n_experts: int, horizon: int, epsilon: float, log: float, *, improved: bool
-) -> Tuning:
-    """The published tuning of least bound among those with gamma <= 1/2, as their proofs need: that
-    of Theorem 6, and for the improved variant of Theorem 8.  Where none is proved, that of least
-    gamma.
-    """
-    theorems = (theorem_6, theorem_8) if improved else (theorem_6,)
-    found = [theorem(n_arms, n_experts, horizon, epsilon, log) for theorem in theorems]
-    proved = [one for one in found if one.mixing <= LARGEST_MIXING]
-    if proved:
-        return min(proved, key=lambda one: one.bound)
-    return min(found, key=lambda one: one.mixing)
-
-
-def least_horizon(
-    n_arms: int, n_experts: int, epsilon: float, log: float, *, improved: bool
-) -> int:
-    """The shortest horizon at which a published tuning is proved: gamma falls with the horizon."""
-
-    def proved(horizon: int) -> bool:
-        tuning = published(n_arms, n_experts, horizon, epsilon, log, improved=improved)
-        return tuning.mixing <= LARGEST_MIXING
-
-    low, high = 1, 2
-    while not proved(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if proved(middle) else (middle, high)
-    return high
+    return Tuning(int(lengths[i]), float(rates[j]), float(gamma[i, j]))

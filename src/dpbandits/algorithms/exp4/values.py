@@ -7,13 +7,11 @@ from earlier releases, advice and exploration.  What crosses the wall differs:
 
 * ``ExpertsLocal``: every reward by itself, before it is weighed.  A record moves it by at most ``hi
   - lo``.
-* ``EXP4`` and ``BatchedEXP4``: when a batch of tau rounds ends, the sum of x loss / Q(a) over the
-  batch, one number per expert, with x the probabilities that the experts gave the arm a that was
-  played.  A record contributes to one batch; it moves that sum by at most (hi - lo) |x|_2 / Q(a),
-  which is public, since x, a and Q are.  The largest of these in the batch, once it is over, is the
-  sensitivity; it is at most sqrt(N) K / gamma.  The improved variant first divides every expert's
-  number by (hi - lo) times the largest x / Q(a) that she had in the batch, public too, so that a
-  record moves each by at most 1, and all by at most sqrt(N).
+* ``EXP4``: when a batch of tau rounds ends, the sum of x loss / Q(a) over the batch, one number per
+  expert, with x the probabilities that the experts gave the arm a that was played.  A record
+  contributes to one batch; it moves that sum by at most (hi - lo) |x|_2 / Q(a), which is public,
+  since x, a and Q are.  The largest of these in the batch, once it is over, is the sensitivity; it
+  is at most sqrt(N) K / gamma.
 * ``FrozenEXP4``: the same, but every expert's first advice in a batch stands for all of it.  Then
   the sums of loss / Q(a) over the rounds of each arm say as much, and there are only K: a record
   moves one of them, by at most (hi - lo) / Q(a) <= (hi - lo) K / gamma.
@@ -26,41 +24,17 @@ released.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ...errors import ArgumentError
 from ...policies import Card, Part, Statistic
-from ...privacy.budgets import ApproxDP
 from ...privacy.channels import Gaussian
-from ...protocol import Kernels
-from ...validation import choice, real
+from ...rooms import papers
 from ..adversarial.adversarial import PAPER
 from ..adversarial.learning import checked
-from ..bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
-from .tuning import (
-    COMPOSED,
-    LARGEST_MIXING,
-    Noise,
-    Tuning,
-    exp4_regret,
-    least_horizon,
-    local_exp4_regret,
-    published,
-    theorem_5,
-    tune,
-)
-from .weighing import (
-    PER_ARM,
-    PER_EXPERT,
-    PER_EXPERT_AT_WORST,
-    PER_EXPERT_BY_REACH,
-    ROUNDED_UP,
-    EXP4Params,
-)
-
-_LEAST_MIXING = 1e-12  # where noise is in proportion to 1 / gamma
+from ..bases.errata import EXPERTS
+from .tuning import Noise, Tuning, tune
+from .weighing import PER_ARM, PER_EXPERT, ROUNDED_UP, EXP4Params
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,8 +44,9 @@ class Mixture(Part, base=True):
     """
 
     card: ClassVar[Card]
+    kernels: ClassVar[Any] = PER_EXPERT
     freezes: ClassVar[bool] = False  # whether advice stands for a batch
-    regret: ClassVar[Callable[..., Any]] = staticmethod(exp4_regret)
+    regret: ClassVar[str] = "exp4_regret"  # in the paper's theory
 
     rate: float | None = None
     mixing: float | None = None
@@ -79,21 +54,13 @@ class Mixture(Part, base=True):
     def __post_init__(self) -> None:
         self._set(**checked({"rate": self.rate, "mixing": self.mixing}))
 
-    @property
-    def kernels(self) -> Kernels:
-        """How it plays."""
-        return PER_EXPERT
-
     def tuning(self, policy: Any) -> Tuning:
-        """The constants that are given, others of least bound, and the bound of them all."""
+        """The constants that are given, and others of least bound."""
         found = self._found(policy)
         rate = found.rate if self.rate is None else self.rate
         mixing = found.mixing if self.mixing is None else self.mixing
         batch = policy.config.get("batch") or found.batch
-        if (batch, rate, mixing) == found[:3]:
-            return found
-        given = self._arguments(policy, batch, rate, mixing)
-        return Tuning(batch, rate, mixing, float(self.regret(policy.tuned_for, **given)))
+        return found if (batch, rate, mixing) == found[:3] else Tuning(batch, rate, mixing)
 
     def params(self, policy: Any) -> EXP4Params:
         """The numbers it learns with."""
@@ -128,7 +95,12 @@ class Mixture(Part, base=True):
 
     def regret_bound(self, policy: Any) -> float:
         """Of the tuning; rounding to a grid comes on top."""
-        return self.tuning(policy).bound + self._rounding(policy) * policy.tuned_for
+        batch, rate, mixing, bound = self.tuning(policy)
+        if math.isnan(bound):
+            regret = getattr(papers("theories").adversarial, self.regret)
+            own = self._arguments(policy, batch, rate, mixing)
+            bound = float(regret(policy.tuned_for, **own))
+        return bound + self._rounding(policy) * policy.tuned_for
 
     def bound_arguments(self, policy: Any) -> dict[str, Any]:
         """Those of the regret bound, but for the horizon."""
@@ -204,85 +176,6 @@ class EXP4(Mixture):
 
 
 @dataclass(frozen=True, repr=False)
-class BatchedEXP4(Mixture):
-    """EXP4 on noisy sums of batches as published, with Laplace noise on every expert's sum
-    (Algorithms 2 and 7).
-
-    Args:
-        rate: eta; by default of the least regret bound, with ``calibration="paper"`` of Theorem 6,
-            and for ``"improved"`` of Theorem 8: whichever of its two bounds is less.  So is tau.
-        mixing: gamma in [1e-12, 1]; likewise.
-        variant: ``"published"``, noise for the worst case, sqrt(N) K / gamma (Algorithm 2); or
-            ``"improved"``, noise of its own for every expert, in proportion to the most that a
-            record of the batch moves that expert's sum (Algorithm 7).
-
-    With ``calibration="paper"`` the noise is that of advanced composition, 3 sqrt(ln(1 / delta)) /
-    epsilon; the default is the exact zCDP of independent Laplace noise, and less noise for the same
-    guarantee.  It is refused outside the range where it is proved: epsilon > 1.10 ln(1 / delta), or
-    gamma > 1/2 because the horizon is too short.
-
-    When to choose: to reproduce the paper.  ``EXP4`` has less noise for the same guarantee.
-
-    >>> BatchedEXP4(variant="improved")
-    BatchedEXP4(variant='improved')
-    """
-
-    card: ClassVar[Card] = Card(
-        title="EXP4 on noisy sums of batches, as published",
-        source=f"{PAPER}, Theorems 6 and 8",
-        noise=("Laplace vector",),
-        randomised=True,
-        errata=(EXPERTS, ADVERSARIAL_THEOREMS),
-    )
-
-    variant: str = "published"
-
-    def __post_init__(self) -> None:
-        choice("variant", self.variant, ("published", "improved"))
-        if self.mixing is not None:
-            real("mixing", self.mixing, _LEAST_MIXING, 1.0)
-        super().__post_init__()
-
-    @property
-    def kernels(self) -> Kernels:
-        return PER_EXPERT_BY_REACH if self.variant == "improved" else PER_EXPERT_AT_WORST
-
-    def statistic(self, policy: Any) -> Statistic:
-        worst = super().statistic(policy)
-        if self.variant == "published":
-            return worst
-        if policy.config["noise"] == "secure":
-            raise ArgumentError(
-                "noise must be 'simulation' for variant='improved', whose statistic is on no grid",
-                "noise",
-            )
-        n = policy.n_experts
-        return replace(worst, max_sensitivity=math.sqrt(n) * ROUNDED_UP, memo=n)
-
-    def _found(self, policy: Any) -> Tuning:
-        if policy.calibration != "paper" or not isinstance(policy.budget, ApproxDP):
-            return super()._found(policy)
-        epsilon, log = policy.budget.epsilon, -math.log(policy.budget.delta)
-        if epsilon > COMPOSED * log:
-            raise ArgumentError(
-                f"budget must have epsilon <= {COMPOSED:.4g} ln(1 / delta) = {COMPOSED * log:.4g}"
-                f" with calibration='paper', got {policy.budget!r}",
-                "budget",
-            )
-        improved, horizon = self.variant == "improved", policy.tuned_for
-        sizes = policy.n_arms, policy.n_experts
-        found = published(*sizes, horizon, epsilon, log, improved=improved)
-        if found.mixing > LARGEST_MIXING and self.mixing is None:
-            least = least_horizon(*sizes, epsilon, log, improved=improved)
-            raise ArgumentError(
-                f"horizon must be at least {least} for gamma <= 1/2 with calibration='paper', got"
-                f" {horizon}",
-                "horizon",
-            )
-        return found
-
-
-@dataclass(frozen=True, repr=False)
 class FrozenEXP4(Mixture):
     """EXP4 that hears its experts once per batch, on one noisy sum per arm: no price for the number
     of experts in the noise.
@@ -292,8 +185,7 @@ class FrozenEXP4(Mixture):
     changes within a batch, or not at all, that is no loss.
 
     Args:
-        rate: eta; by default of the least regret bound.
-        mixing: gamma in [0, 1]; likewise.
+        rate, mixing: as of ``EXP4``.
 
     When to choose: many experts whose advice changes slowly, or pure differential privacy.  Rounds
     that are not recorded, because a batch waits for answers, follow the advice of their own.
@@ -311,11 +203,8 @@ class FrozenEXP4(Mixture):
         noise=("Laplace", "Gaussian"),
         randomised=True,
     )
+    kernels = PER_ARM
     freezes = True
-
-    @property
-    def kernels(self) -> Kernels:
-        return PER_ARM
 
     def statistic(self, policy: Any) -> Statistic:
         return replace(super().statistic(policy), memo=policy.n_arms * policy.n_experts)
@@ -330,7 +219,7 @@ class FrozenEXP4(Mixture):
 class LocalEXP4(Mixture, base=True):
     """EXP4 on rewards that come randomised, one by one: what ``ExpertsLocal`` computes."""
 
-    regret: ClassVar[Callable[..., Any]] = staticmethod(local_exp4_regret)
+    regret = "local_exp4_regret"
 
     def statistic(self, policy: Any) -> Statistic:
         return Statistic.of_rewards(policy.reward_range, memo=policy.n_experts)
@@ -346,16 +235,13 @@ class LocalEXP4(Mixture, base=True):
         n, horizon = policy.n_experts, policy.tuned_for
         k, t, s = float(policy.n_arms), float(horizon), self._noise(policy)
         if policy.calibration == "paper":
-            return theorem_5(policy.n_arms, n, horizon, s)
+            found: Tuning = papers("adversarial.exp4").theorem_5(policy.n_arms, n, horizon, s)
+            return found
         log, few = math.log(k * t), math.log(max(n, 2))
         rate = math.sqrt(few / (2.0 * k * t * (1.0 + 2.0 * s * s + s * log)))
         mixing = min(2.0 * rate * s * k * log, 0.5)
-        return Tuning(
-            1,
-            rate,
-            mixing,
-            few / rate + 2.0 * rate * k * t * (1.0 + 2.0 * s * s) + mixing * t + 1.0,
-        )
+        bound = few / rate + 2.0 * rate * k * t * (1.0 + 2.0 * s * s) + mixing * t + 1.0
+        return Tuning(1, rate, mixing, bound)
 
     def _slack(self, policy: Any) -> float:
         return 0.0

@@ -159,7 +159,6 @@ def publish_losses(params: EXP4Params, public: EXP4Public, memo: Vector, release
 
 # One release per expert ------------------------------------------------------------------------
 
-
 PER_EXPERT = Kernels(
     init=init,
     choose=choose_mixed,
@@ -171,49 +170,6 @@ PER_EXPERT = Kernels(
     close=close,
     summarise=summarise,
     publish=publish_losses,
-)
-PER_EXPERT_AT_WORST = replace(PER_EXPERT, sensitivity=sensitivity_worst)
-
-
-@kernel
-def close_with_reach(params: EXP4Params, public: EXP4Public, memo: Vector) -> None:
-    """Note the most that a record of the batch can move every expert's sum."""
-    for j in range(public.reach.size):
-        memo[j] = public.reach[j]
-    close(params, public, memo)
-
-
-@kernel
-def summarise_by_reach(
-    params: EXP4Params, raw: EXP4Raw, public: EXP4Public, memo: Vector, statistic: Vector
-) -> None:
-    """Every coordinate in units of the most that a record of the batch can move it, so that it
-    moves by at most 1.
-    """
-    for j in range(statistic.size):
-        statistic[j] = raw.total[j] / (params.width * memo[j]) if memo[j] > 0.0 else 0.0
-        raw.total[j] = 0.0
-
-
-@kernel
-def sensitivity_by_reach(params: EXP4Params, public: EXP4Public, norm: int) -> float:
-    """At most 1 in each of N coordinates."""
-    return np.sqrt(float(params.n_experts)) * ROUNDED_UP
-
-
-@kernel
-def publish_by_reach(params: EXP4Params, public: EXP4Public, memo: Vector, release: Vector) -> None:
-    for j in range(release.size):
-        public.losses[j] += release[j] * memo[j] / params.batch
-    learn(params, public)
-
-
-PER_EXPERT_BY_REACH = replace(
-    PER_EXPERT,
-    sensitivity=sensitivity_by_reach,
-    close=close_with_reach,
-    summarise=summarise_by_reach,
-    publish=publish_by_reach,
 )
 
 
@@ -287,22 +243,27 @@ def publish_frozen(params: EXP4Params, public: EXP4Public, memo: Vector, release
     learn(params, public)
 
 
-PER_ARM = Kernels(
-    init=init,
+PER_ARM = replace(
+    PER_EXPERT,
     prepare=prepare_frozen,
     choose=choose_frozen,
     record_pull=record_frozen,
     weigh=weigh_frozen,
     accumulate=accumulate_frozen,
-    release_due=release_due,
-    sensitivity=sensitivity_realised,
     close=close_with_advice,
-    summarise=summarise,
     publish=publish_frozen,
 )
 
 
 # One release per round -------------------------------------------------------------------------
+
+
+@kernel
+def close_with_reach(params: EXP4Params, public: EXP4Public, memo: Vector) -> None:
+    """Note the most that a record of the batch can move every expert's sum."""
+    for j in range(public.reach.size):
+        memo[j] = public.reach[j]
+    close(params, public, memo)
 
 
 @kernel

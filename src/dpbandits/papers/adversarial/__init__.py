@@ -1,17 +1,26 @@
 """*Faster Rates for Private Adversarial Bandits* (anonymous, under review).
 
-Here are its theorems, with what they cite (``theory``), the measurement of its bounds (``plan``),
-and classifiers as experts.  Its learners, conversions and EXP4 are in the core.
+Here are batched EXP4 as published (``exp4``), the learners without privacy that its own are
+measured against, its theorems, with what they cite (``theory``), the measurement of its bounds
+(``plan``), and classifiers as experts.  Its learners, conversions and the tighter relatives of EXP4
+are in the core.
 """
 
 from typing import TYPE_CHECKING
 
 from ...rooms import lazily
+from .policies import EXP3IX, BatchedEXP4, TsallisINF
 
 if TYPE_CHECKING:
     from .experts import ClassifierAdvice, classifier_advice
 
-__all__ = ["ClassifierAdvice", "classifier_advice"]
+__all__ = ["EXP3IX", "BatchedEXP4", "ClassifierAdvice", "TsallisINF", "classifier_advice"]
 __getattr__ = lazily(
-    __name__, {**dict.fromkeys(__all__, "experts"), "plan": "plan", "theory": "theory"}
+    __name__,
+    {
+        "ClassifierAdvice": "experts",
+        "classifier_advice": "experts",
+        "plan": "plan",
+        "theory": "theory",
+    },
 )

@@ -15,8 +15,7 @@ from ...report.intervals import Ratio, ratio
 from ..plans import Findings, Results, Size, cells_of, largest, measured, spoken
 from .expert_settings import DELTA, IMPROVED, KINDS, PERIOD, Advice, moving
 from .section import PAPER, Section, horizon_of
-from .sweeps import Sweep, grows
-from .worst_case import Probe
+from .worst_case import Probe, Sweep, grows, panel, settings_of, sweeps
 
 RUNS, QUICK_RUNS = 10, 8
 
@@ -46,49 +45,29 @@ class Experts:
     def __init__(self, size: Size) -> None:
         quick, longest = size.quick, horizon_of(size)
         rounds = [round(longest * share) for share in (QUICK_GROWTH if quick else GROWTH)]
-        self.horizon = horizon = round(longest * SHARE)
-        self.experts = experts = QUICK_EXPERTS if quick else EXPERTS
+        self.horizon = round(longest * SHARE)
+        self.experts = QUICK_EXPERTS if quick else EXPERTS
         self.epsilons = QUICK_EPSILONS if quick else EPSILONS
         self.small = QUICK_SMALL if quick else SMALL
-        n, epsilon = USUAL_EXPERTS, USUAL_EPSILON
         self.probe = Probe(
             "experts",
             QUICK_FAMILY if quick else FAMILY,
             size.runs or (QUICK_RUNS if quick else RUNS),
             size.seed,
         )
-        self.sweeps = [
-            Sweep(
-                "T",
-                "rounds",
-                rounds,
-                lambda name: [Advice(name, t, n, epsilon) for t in rounds],
-                f"N = {n}, ε = {epsilon:g}",
-            ),
-            Sweep(
-                "N",
-                "experts",
-                experts,
-                lambda name: [Advice(name, horizon, count, epsilon) for count in experts],
-                f"{spoken(horizon)} rounds, ε = {epsilon:g}",
-            ),
-            Sweep(
-                "1/ε",
-                "1/ε",
-                [1.0 / e for e in self.epsilons],
-                self._budgets,
-                f"N = {n}, {spoken(horizon)} rounds",
-            ),
-        ]
+        self.sweeps = sweeps(
+            Advice,
+            rounds,
+            self.experts,
+            self.epsilons,
+            counted=("N", "experts"),
+            usual=(USUAL_EXPERTS, USUAL_EPSILON),
+            horizons=(self.horizon, self.horizon),
+        )
 
     def section(self) -> Section:
         """Cells of sweeps, of a small epsilon, and of advice that moves."""
-        settings = {
-            setting: GROWTHS
-            for sweep in self.sweeps
-            for name in KINDS
-            for setting in sweep.settings(name)
-        }
+        settings = settings_of(self.sweeps, KINDS, GROWTHS)
         settings |= {self._usual(name, self.small): COMPARED for name in ("LocalEXP4", *SUMMING)}
         cells = self.probe.cells(settings)
         cells += cells_of(
@@ -105,14 +84,9 @@ class Experts:
     def _usual(self, name: str, epsilon: float) -> Advice:
         return Advice(name, self.horizon, USUAL_EXPERTS, epsilon)
 
-    def _budgets(self, name: str) -> list[Advice]:
-        return [self._usual(name, epsilon) for epsilon in self.epsilons]
-
     def _settings(self, name: str) -> list[Advice]:
         """All of a policy that grows."""
-        return list(
-            dict.fromkeys(setting for sweep in self.sweeps for setting in sweep.settings(name))
-        )
+        return list(settings_of(self.sweeps, [name], GROWTHS))
 
     def _notes(self) -> list[str]:
         return [
@@ -301,13 +275,6 @@ class Experts:
         )
 
     def _figure(self, results: Results) -> Exhibit:
-        panels = []
-        for sweep in self.sweeps:
-            lines = [
-                self.probe.series(name, sweep.values, results, sweep.settings(name))
-                for name in KINDS
-            ]
-            panels.append(Panel(sweep.held, sweep.name, "worst mean regret", lines, y_scale="log"))
         return Exhibit(
             "figure-experts",
             "Expert advice: regret against rounds, experts and 1/ε",
@@ -315,10 +282,11 @@ class Experts:
             " Fitted slopes stand among the claims, beside those of the bounds.",
             f"Worst regret of {len(KINDS)} policies with expert advice against rounds, experts and"
             " one over epsilon on logarithmic axes.",
-            panels,
+            [panel(sweep, self.probe, KINDS, results) for sweep in self.sweeps],
         )
 
     def _ratios(self, results: Results) -> Exhibit:
+        over_epsilon = self.sweeps[2]
         pairs = [("EXP4", "BatchedEXP4"), (IMPROVED, "BatchedEXP4")]
         pairs += [("FrozenEXP4", "EXP4"), ("LocalEXP4", "BatchedEXP4")]
         lines = [
@@ -326,8 +294,8 @@ class Experts:
                 f"{first} over {second}",
                 self.epsilons,
                 results,
-                self._budgets(first),
-                self._budgets(second),
+                over_epsilon.settings(first),
+                over_epsilon.settings(second),
             )
             for first, second in pairs
         ]
@@ -338,5 +306,5 @@ class Experts:
             " has one Gaussian of the sensitivity that the batch really had, BatchedEXP4 Laplace"
             " noise for the worst case, and FrozenEXP4 one release per arm.",
             "Ratios of worst regrets of pairs of policies with expert advice, against epsilon.",
-            [Panel(self.sweeps[2].held, "ε", "ratio of worst regrets", lines, line=1.0)],
+            [Panel(over_epsilon.held, "ε", "ratio of worst regrets", lines, line=1.0)],
         )

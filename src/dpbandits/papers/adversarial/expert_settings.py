@@ -9,13 +9,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ...algorithms import EXP4, BatchedEXP4, ExpertConversion, FrozenEXP4, LocalEXP4
+from ...algorithms import EXP4, ExpertConversion, FrozenEXP4, LocalEXP4
 from ...algorithms.bases import AdvicePolicy
-from ...algorithms.exp4.tuning import Tuning, theorem_6, theorem_8
+from ...algorithms.exp4.tuning import Tuning
 from ...environments import Advised, SwitchingBest
 from ...privacy import ApproxDP, PureDP
+from .exp4 import theorem_6, theorem_8
+from .policies import BatchedEXP4
 from .worst_case import instance
 
 ARMS = 2
@@ -102,11 +104,8 @@ def both_of_theorem_8(horizon: int, n_experts: int, epsilon: float) -> tuple[Tun
 def policy(name: str, n_arms: int, n_experts: int, horizon: int, epsilon: float) -> AdvicePolicy:
     """A policy of the table, at its budget."""
     kind = KINDS[name]
-    options: dict[str, Any] = {
-        "budget": PureDP(epsilon) if kind.pure else ApproxDP(epsilon, DELTA),
-        "horizon": horizon,
-    }
-    return kind.make(n_arms, n_experts, noise="simulation", **options)
+    budget = PureDP(epsilon) if kind.pure else ApproxDP(epsilon, DELTA)
+    return kind.make(n_arms, n_experts, budget=budget, horizon=horizon, noise="simulation")
 
 
 @functools.cache

@@ -13,13 +13,12 @@ turns at tau.  So the worst of the two losses is at least ``late_notice``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from ...algorithms import EXP3IX, TsallisINF
 from ...environments import LateTurn
 from ...plotting.numbers import number
 from ...policies import Policy
@@ -28,6 +27,7 @@ from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve, mean
 from ...simulation.simulating import play
 from ..plans import Findings, Results, Size, cells_of, measured, spoken
+from .policies import EXP3IX, TsallisINF
 from .section import PAPER, SMALLEST, Section, horizon_of, runs_of
 from .theory import late_notice
 from .worst_case import LEARNERS, USUAL_EPSILON, Setting
@@ -60,7 +60,6 @@ def conditions(played: np.ndarray, epsilon: float, turns: Sequence[int]) -> Cond
 
     Args:
         played: in which rounds arm 2 was played where it never turns, shape (runs, T) bool.
-        epsilon: of the policy.
         turns: every tau to try; those in the first half count.
 
     Returns:
@@ -90,9 +89,7 @@ def late_switch(size: Size) -> Section:
     shares = QUICK_TURNS if size.quick else TURNS
     turns = [max(1, round(horizon * share)) for share in shares]
     epsilon, runs = USUAL_EPSILON, runs_of(size) * MORE_RUNS
-    private: dict[str, Policy] = {
-        name: Setting(name, horizon, 2, epsilon).policy() for name in LEARNERS
-    }
+    private = {name: Setting(name, horizon, 2, epsilon).policy() for name in LEARNERS}
     policies = private | dict(zip(OPEN, (EXP3IX(2), TsallisINF(2)), strict=True))
     worlds = {turn: LateTurn(horizon=horizon, turn=turn) for turn in turns}
     cells = [
@@ -196,7 +193,7 @@ def _worst_ratio(means: np.ndarray) -> np.ndarray:
 
 
 def _figure(
-    names: Sequence[str] | dict[str, Policy],
+    names: Iterable[str],
     turns: Sequence[int],
     shares: Sequence[float],
     where: str,
@@ -205,9 +202,10 @@ def _figure(
     lines = []
     for name in names:
         columns = np.stack([results.final(_key(name, turn)) for turn in turns], axis=-1)
-        lines.append(
-            Series(name, np.array(shares), *curve([columns], mean), marks=True, dashed=name in OPEN)
-        )
+        found = curve([columns], mean)
+        lines.append(Series(name, np.array(shares), *found, marks=True, dashed=name in OPEN))
+    title, x_label = f"Two arms, {where}", "turn, as a share of rounds"
+    panel = Panel(title, x_label, "mean regret", lines, y_scale="symlog", threshold=100.0)
     return Exhibit(
         "figure-late-switch",
         LATE_SWITCH,
@@ -216,14 +214,5 @@ def _figure(
         " never. Regret is against the better arm of all rounds together, so that a policy that"
         " follows a late turn has less than 0.",
         "Regret of private and non-private learners against the place of the turn.",
-        [
-            Panel(
-                f"Two arms, {where}",
-                "turn, as a share of rounds",
-                "mean regret",
-                lines,
-                y_scale="symlog",
-                threshold=100.0,
-            )
-        ],
+        [panel],
     )

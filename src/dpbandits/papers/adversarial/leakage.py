@@ -98,6 +98,8 @@ def _leak_figure(rate: float, rounds: int, p: np.ndarray, loss: np.ndarray) -> E
         for i, (name, row) in enumerate(zip(names, p, strict=True))
     ]
     ratios = [Series("log ratio", t, loss[t - 1], nothing, nothing)]
+    title = "Privacy loss of one choice"
+    revealed = Panel(title, "round t", "log ratio", ratios, y_scale="log", line=2.0 * rate)
     return Exhibit(
         "figure-leak",
         "What one loss does to EXP3 without noise",
@@ -110,15 +112,5 @@ def _leak_figure(rate: float, rounds: int, p: np.ndarray, loss: np.ndarray) -> E
         " is computed from noisy batches afterwards, probabilities among it, reveals no more than"
         " they do.",
         "Probability of arm 2 under two neighbouring sequences, and their log ratio, over rounds.",
-        [
-            Panel("Probability of arm 2", "round t", "P(2)", chances),
-            Panel(
-                "Privacy loss of one choice",
-                "round t",
-                "log ratio",
-                ratios,
-                y_scale="log",
-                line=2.0 * rate,
-            ),
-        ],
+        [Panel("Probability of arm 2", "round t", "P(2)", chances), revealed],
     )

@@ -10,39 +10,19 @@ do, whatever the policy.
 from __future__ import annotations
 
 from ..plans import Findings, Plan, Results, Size
-from .classifiers import CLASSIFIERS, classifiers
-from .expert_growth import COMPARED, GROWTHS, Experts
-from .late_switch import LATE_SWITCH, late_switch
-from .leakage import LEAK, leak, leaked
-from .real_rewards import REAL, real, reward_tables
-from .scaling import PUBLISHED, SCALING, UNBATCHED, Scaling
-from .section import PAPER, SLACK, Section
-from .small_epsilon import SMALL_EPSILON, small_epsilon
-from .worst_case import LEARNERS, bound
-
-__all__ = [
-    "CLASSIFIERS",
-    "COMPARED",
-    "GROWTHS",
-    "LATE_SWITCH",
-    "LEAK",
-    "LEARNERS",
-    "PUBLISHED",
-    "REAL",
-    "SCALING",
-    "SLACK",
-    "SMALL_EPSILON",
-    "UNBATCHED",
-    "bound",
-    "leaked",
-    "plan",
-    "reward_tables",
-]
+from .classifiers import classifiers
+from .expert_growth import Experts
+from .late_switch import late_switch
+from .leakage import leak
+from .real_rewards import real
+from .scaling import Scaling
+from .section import PAPER
+from .small_epsilon import small_epsilon
 
 
-def sections(size: Size) -> list[Section]:
-    """All parts of the report in their order."""
-    return [
+def plan(size: Size) -> Plan:
+    """Everything at the given size; the part on real rewards where data are."""
+    parts = [
         Scaling(size).section(),
         small_epsilon(size),
         leak(size),
@@ -51,11 +31,6 @@ def sections(size: Size) -> list[Section]:
         Experts(size).section(),
         classifiers(size),
     ]
-
-
-def plan(size: Size) -> Plan:
-    """Everything at the given size; the part on real rewards where data are."""
-    parts = sections(size)
 
     def assess(results: Results) -> Findings:
         found = [part.assess(results) for part in parts]

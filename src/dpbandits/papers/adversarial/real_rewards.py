@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ...algorithms import TsallisINF
 from ...environments import DoctorReplay, RewardTable, lastfm, movielens
 from ...errors import ArgumentError
 from ...policies import Policy
@@ -14,6 +13,7 @@ from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve, mean, ratio
 from ..plans import Findings, Results, Size, cells_of, measured, spoken
+from .policies import TsallisINF
 from .section import EVERY, Section, runs_of
 from .worst_case import LEARNERS, Setting
 
@@ -63,9 +63,7 @@ def reward_tables(data: Path | None) -> dict[str, RewardTable]:
     tables = {"ACTG 175": DoctorReplay().reward_table()}
     if data is None:
         return tables
-    folders = (
-        [data, *sorted(path for path in data.iterdir() if path.is_dir())] if data.is_dir() else []
-    )
+    folders = [data, *sorted(data.iterdir())] if data.is_dir() else []
     for name, file, read in (
         ("MovieLens", "u.data", lambda folder: movielens(folder).reward_table()),
         ("Last.fm", "user_taggedartists.dat", lambda folder: lastfm(folder).reward_table()),
@@ -139,17 +137,10 @@ def _real_figure(tables: dict[str, RewardTable], results: Results) -> Exhibit:
     for name, table in tables.items():
         rounds, lines = results.rounds(f"real/{name}/open"), []
         for label, key in shown.items():
-            lines.append(
-                Series(
-                    label,
-                    rounds,
-                    *curve([results.curves(f"real/{name}/{key}")], mean),
-                    dashed=key == "open",
-                )
-            )
-        panels.append(
-            Panel(f"{name}, {table.n_arms} arms", "rounds", "mean regret", lines, x_scale="linear")
-        )
+            found = curve([results.curves(f"real/{name}/{key}")], mean)
+            lines.append(Series(label, rounds, *found, dashed=key == "open"))
+        title = f"{name}, {table.n_arms} arms"
+        panels.append(Panel(title, "rounds", "mean regret", lines, x_scale="linear"))
     return Exhibit(
         "figure-real",
         "Real rewards in the order of time",

@@ -5,6 +5,7 @@ reward.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,8 +15,21 @@ from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio
 from ..plans import Findings, Results, Size, measured, spoken
 from .section import PAPER, SLACK, Section, horizon_of, runs_of
-from .sweeps import Sweep, grows, slopes
-from .worst_case import LEARNERS, USUAL_ARMS, USUAL_EPSILON, Probe, Setting, bound, log_weights
+from .worst_case import (
+    LEARNERS,
+    USUAL_ARMS,
+    USUAL_EPSILON,
+    Probe,
+    Setting,
+    Sweep,
+    bound,
+    grows,
+    log_weights,
+    panel,
+    settings_of,
+    slopes,
+    sweeps,
+)
 
 GROWTH, QUICK_GROWTH = (0.1, 0.3, 1.0, 3.0), (0.1, 0.3, 1.0)  # of rounds, in units of the horizon
 LONGEST = 10.0  # likewise, in the full study
@@ -54,39 +68,19 @@ class Scaling:
         self.epsilons = QUICK_EPSILONS if quick else EPSILONS
         self.shorter = round(horizon * SHORTER)
         self.probe = Probe("scaling", QUICK_FAMILY if quick else FAMILY, runs_of(size), size.seed)
-        k, epsilon = USUAL_ARMS, USUAL_EPSILON
-        self.sweeps = [
-            Sweep(
-                "T",
-                "rounds",
-                rounds,
-                lambda name: [Setting(name, t, k, epsilon) for t in rounds],
-                f"K = {k}, ε = {epsilon:g}",
-            ),
-            Sweep(
-                "K",
-                "arms",
-                arms,
-                lambda name: [Setting(name, horizon, arm, epsilon) for arm in arms],
-                f"{spoken(horizon)} rounds, ε = {epsilon:g}",
-            ),
-            Sweep(
-                "1/ε",
-                "1/ε",
-                [1.0 / e for e in self.epsilons],
-                lambda name: [Setting(name, self.shorter, k, e) for e in self.epsilons],
-                f"K = {k}, {spoken(self.shorter)} rounds",
-            ),
-        ]
+        self.sweeps = sweeps(
+            Setting,
+            rounds,
+            arms,
+            self.epsilons,
+            counted=("K", "arms"),
+            usual=(USUAL_ARMS, USUAL_EPSILON),
+            horizons=(horizon, self.shorter),
+        )
         self.strict = [e for e in self.epsilons if e < 1.0]
 
     def section(self) -> Section:
-        settings = {
-            setting: SCALING
-            for sweep in self.sweeps
-            for name in LEARNERS
-            for setting in sweep.settings(name)
-        }
+        settings = settings_of(self.sweeps, LEARNERS, SCALING)
         settings |= {setting: PUBLISHED for name in LEARNERS for setting in self._published(name)}
         settings |= {setting: UNBATCHED for name in LEARNERS for setting in self._pairs(name)[1]}
         notes = [
@@ -176,17 +170,11 @@ class Scaling:
     def _table(self, results: Results, claims: Sequence[Claim]) -> Exhibit:
         panels = []
         for sweep in self.sweeps:
-            lines = [
-                self.probe.series(name, sweep.values, results, sweep.settings(name))
-                for name in LEARNERS
-            ]
-            first = 0.7 * min(float(line.y[0]) for line in lines)
-            x = np.array(sweep.values, float)
-            nothing = np.full_like(x, np.nan)
-            lines.append(
-                Series("slope 1/2", x, first * np.sqrt(x / x[0]), nothing, nothing, dashed=True)
-            )
-            panels.append(Panel(sweep.held, sweep.name, "worst mean regret", lines, y_scale="log"))
+            drawn = panel(sweep, self.probe, LEARNERS, results)
+            x, first = np.array(sweep.values, float), min(float(one.y[0]) for one in drawn.series)
+            nothing, y = np.full_like(x, np.nan), 0.7 * first * np.sqrt(x / x[0])
+            slope = Series("slope 1/2", x, y, nothing, nothing, dashed=True)
+            panels.append(replace(drawn, series=[*drawn.series, slope]))
         return Exhibit(
             "figure-table-1",
             "Table 1: regret against rounds, arms and 1/ε",

@@ -20,17 +20,10 @@ EVERY = "{}, noise on every reward"
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the report.
-
-    Attributes:
-        cells: what to simulate for it.
-        assess: from the results of all cells to its claims and figures.
-        notes: what a reader has to know.
-        shown: environments whose results the page shows by themselves.
-    """
+    """One part of the report; see ``Plan``."""
 
     cells: Sequence[Cell]
-    assess: Callable[[Results], Findings]
+    assess: Callable[[Results], Findings]  # from the results of all cells
     notes: Sequence[str] = ()
     shown: Sequence[str] = ()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
-from ...report.exhibits import Exhibit, Panel, Series
+from ...report.exhibits import Exhibit, Panel
 from ..plans import Findings, Results, Size, measured, spoken
 from .section import EVERY, PAPER, Section, horizon_of, runs_of
 from .worst_case import LEARNERS, Probe, Setting
@@ -75,12 +76,7 @@ def small_epsilon(size: Size) -> Section:
                 claim(
                     f"{name}: regret grows more slowly in batches. Measured: the difference of the"
                     " two slopes",
-                    measured(
-                        both,
-                        lambda means: np.subtract(
-                            *(slope(half) for half in np.split(means, 2, axis=-1))
-                        ),
-                    ),
+                    measured(both, lambda m: np.subtract(*map(slope, np.split(m, 2, axis=-1)))),
                     Expectation(high=0.0, strict=True),
                     probe.over_random(results, batched[name]),
                 ),
@@ -108,10 +104,7 @@ def _per_round(
         for name, settings in every.items()
     ]
     t = np.array(rounds, float)
-    shared = [
-        Series(one.label, t, one.y / t, one.low / t, one.high / t, True, one.dashed)
-        for one in lines
-    ]
+    shared = [replace(one, y=one.y / t, low=one.low / t, high=one.high / t) for one in lines]
     return Exhibit(
         "figure-small-epsilon",
         "ε below 1/√T: regret per round",

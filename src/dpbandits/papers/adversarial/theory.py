@@ -1,7 +1,11 @@
 """*Faster Rates for Private Adversarial Bandits* (anonymous, under review), and what it cites.
 
 Losses are in [0, 1] and owe nothing to what is played; regret is against the best arm, or the best
-expert, in hindsight.  Most functions are those by which the algorithms tune themselves.
+expert, in hindsight.  Most functions are those by which the algorithms tune themselves.  T is the
+horizon, K the number of arms, N that of experts, eta the ``rate``, gamma the ``mixing``, tau the
+``batch``, M the ``tries``, and s the scale of the ``noise`` on a loss; ``moment`` is E[loss^2] at
+most, by default 1 + 2 s^2, and ``rounding`` what a round loses besides, because rewards are rounded
+to a grid.
 
 Theorems about an algorithm that is tuned to a horizon have an argument ``tuned_for``.  Fewer rounds
 lose at most as much as all of them, since losses may be zero from then on; of more nothing is
@@ -14,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -23,55 +28,118 @@ from ...algorithms import (
     FTPL,
     HTINF,
     Adversarial,
-    BatchedEXP4,
     Experts,
     ExpertsLocal,
     FrozenEXP4,
 )
-from ...algorithms.adversarial.conversion import batch_conversion
-from ...algorithms.adversarial.learners import exp3_regret, ftpl_regret, htinf_regret
+from ...algorithms.adversarial.adversarial import PAPER
 from ...algorithms.adversarial.learning import Learner
-from ...algorithms.exp4.tuning import (
-    LARGEST_MIXING,
-    Tuning,
-    exp4_regret,
-    local_exp4_regret,
-    theorem_5,
-    theorem_6,
-    theorem_8,
-)
+from ...algorithms.exp4.tuning import LARGEST_MIXING, Noise, Tuning
 from ...environments import Advised, Bernoulli, Piecewise
 from ...privacy import ApproxDP, PureDP
 from ...theory.bounds import Values, bound, valid
 from ...theory.promises import Applied, World, promises_of
 from ...validation import integer
+from .exp4 import theorem_5, theorem_6, theorem_8
+from .policies import BatchedEXP4
 
-PAPER = "Faster Rates for Private Adversarial Bandits"
+ROUNDING = 1.0 + 1e-9
 OBLIVIOUS = "losses in [0, 1] that do not react to what is played"
 
 
 # Upper bounds for arms ------------------------------------------------------------------------
 
-bound(
+
+@bound(
     "upper",
     source=f"{PAPER}, Theorems 1, 2 and 4",
     assumes=f"{OBLIVIOUS}; for theorem 4 experts in the place of arms",
-)(batch_conversion)
-bound(
+)
+def batch_conversion(
+    horizon: Values, batch: int, learner_regret: Callable[..., Any], rounding: float = 0.0
+) -> Values:
+    """Learning from batches: tau (R(T / tau) + 1), with R(n) what the learner loses at most over n
+    noisy losses.
+
+    R is ``learner_regret``; of learners over experts, against the best of these.
+
+    >>> batch_conversion(1000, 10, lambda rounds: 2.0 * rounds**0.5)
+    210.0
+    """
+    return batch * (learner_regret(horizon / batch) + 1.0) + rounding * horizon
+
+
+@bound(
     "upper",
     source=f"{PAPER}, proof of Corollary 1, with second moments",
     assumes=f"{OBLIVIOUS}, but for independent Laplace noise",
-)(exp3_regret)
-bound(
+)
+def exp3_regret(
+    horizon: Values,
+    n_arms: int,
+    rate: float,
+    mixing: float,
+    noise: float,
+    moment: float | None = None,
+    tuned_for: Values | None = None,
+) -> Values:
+    """EXP3 on noisy losses: ln K / eta + 2 eta K T E[loss^2] + gamma T + 1.
+
+    Gamma is at most 1/2 and at least 2 eta s K ln(K T), with ``tuned_for`` for T.
+
+    >>> round(exp3_regret(10_000, 10, rate=0.002, mixing=0.47, noise=1.0))
+    7052
+    """
+    moment = 1.0 + 2.0 * noise**2 if moment is None else moment
+    draws = n_arms * np.asarray(horizon if tuned_for is None else tuned_for, float)
+    covered = 2.0 * rate * noise * n_arms * np.log(draws) <= mixing * ROUNDING
+    value = math.log(n_arms) / rate + 2.0 * rate * n_arms * horizon * moment + mixing * horizon
+    return valid((mixing <= 0.5) & covered, value + 1.0)
+
+
+@bound(
     "upper",
     source="Huang, Dai & Huang (2022), Theorem 4.1",
     assumes=f"{OBLIVIOUS}, but for independent symmetric noise",
-)(htinf_regret)
-bound(
+)
+def htinf_regret(horizon: Values, n_arms: int, sigma: float, alpha: float = 2.0) -> Values:
+    """HTINF on losses of bounded moments: 30 sigma K^(1 - 1/alpha) (T + 1)^(1/alpha).
+
+    Sigma is at least E[|loss|^alpha]^(1/alpha), and alpha in (1, 2].
+
+    >>> htinf_regret(99, 4, sigma=1.0)
+    600.0
+    """
+    share = 1.0 / alpha
+    return 30.0 * sigma * n_arms ** (1.0 - share) * (horizon + 1.0) ** share
+
+
+@bound(
     "upper",
     source=f"{PAPER}, proof of Corollary 3, with second moments",
     assumes=f"{OBLIVIOUS}, but for independent Laplace noise",
-)(ftpl_regret)
+)
+def ftpl_regret(
+    horizon: Values,
+    n_arms: int,
+    rate: float,
+    tries: int,
+    noise: float,
+    moment: float | None = None,
+    tuned_for: Values | None = None,
+) -> Values:
+    """FTPL on noisy losses: 6 ln K / eta + 4 eta K T E[loss^2] + K T / (e M) + 1.
+
+    Eta M (1 + 2 s ln(K T)) is at most 1, with ``tuned_for`` for T.
+
+    >>> round(ftpl_regret(10_000, 10, rate=0.001, tries=40, noise=1.0))
+    15936
+    """
+    moment = 1.0 + 2.0 * noise**2 if moment is None else moment
+    draws = n_arms * np.asarray(horizon if tuned_for is None else tuned_for, float)
+    covered = rate * tries * (1.0 + 2.0 * noise * np.log(draws)) <= ROUNDING
+    value = 6.0 * math.log(n_arms) / rate + 4.0 * rate * n_arms * horizon * moment
+    return valid(covered, value + n_arms * horizon / (math.e * tries) + 1.0)
 
 
 def _tuned(value: Callable[[int], float], horizon: Values, tuned_for: int | None) -> Values:
@@ -159,8 +227,7 @@ def noise_every_round(horizon: Values, n_arms: int, epsilon: float) -> Values:
     """Laplace noise on the loss of every round: sqrt(K T) ln(K T) / epsilon.
 
     So says the abstract; the paper quotes it with sqrt(ln K) and with sqrt(ln(KT)) in the place of
-    the logarithm, too.
-    ``exp3_regret`` with noise 1 / epsilon has constants.
+    the logarithm, too.  ``exp3_regret`` with noise 1 / epsilon has constants.
 
     >>> round(noise_every_round(10**6, n_arms=10, epsilon=1.0))
     50970
@@ -207,14 +274,84 @@ def exp3_free(horizon: Values, n_arms: int, epsilon: float) -> Values:
 
 # Upper bounds with expert advice --------------------------------------------------------------
 
-bound(
+
+@bound(
     "upper",
     source=f"{PAPER}, proof of Theorem 6, with the second moment of a batch's mean",
     assumes=f"{OBLIVIOUS}; of FrozenEXP4, against experts who keep to their advice for a batch",
-)(exp4_regret)
-bound("upper", source=f"{PAPER}, proof of Theorem 5, with second moments", assumes=OBLIVIOUS)(
-    local_exp4_regret
 )
+def exp4_regret(
+    horizon: Values,
+    n_arms: int,
+    n_experts: int,
+    noise: Noise,
+    batch: float,
+    rate: float,
+    mixing: float,
+    tuned_for: int | None = None,
+    rounding: float = 0.0,
+) -> Values:
+    """What batched EXP4 loses at most, in expectation, against the best expert of an oblivious
+    sequence.
+
+    With Z the noise on an expert's mean loss, of variance v, exponential weights lose (Littlestone
+    & Warmuth's bound for losses above -1 / eta, times tau)
+
+        tau ln N / eta + gamma T + eta T (1 + K / ((1 - gamma) tau) + v) + tau + 1.
+
+    The last rounds that fill no batch cost tau, and the event that some draw exceeds its ``tail``
+    costs 1; ``rounding`` to a grid of secure noise comes on top, for each round.  The middle term
+    is the second moment of an expert's loss: a mean of tau draws that are independent given P has
+    at most the square of its mean, 1, and a tau-th of the variance of one of them,
+    K / (1 - gamma); the published proof has K for both.  It is infinite where noise may lead to a
+    loss below -1 / eta, and beyond ``tuned_for``, the T of that ``tail``.
+
+    >>> round(exp4_regret(10**6, 10, 100, Noise(0.0, 1.0, 1.0), batch=1, rate=6e-4, mixing=0.0))
+    14277
+    """
+    scale = noise.scale / (mixing * batch) if noise.scale > 0.0 and mixing > 0.0 else 0.0
+    covered = mixing < 1.0 and (mixing > 0.0 or noise.scale == 0.0)
+    if not covered or rate * noise.tail * scale > 1.0 + 1e-9:
+        return np.full_like(np.asarray(horizon, float), np.inf)[()]
+    moment = 1.0 + n_arms / ((1.0 - mixing) * batch) + noise.variance * scale**2
+    value = (
+        batch * math.log(n_experts) / rate
+        + (mixing + rounding) * horizon
+        + rate * horizon * moment
+        + batch
+        + 1.0
+    )
+    return valid(np.asarray(horizon) <= (np.inf if tuned_for is None else tuned_for), value)
+
+
+@bound("upper", source=f"{PAPER}, proof of Theorem 5, with second moments", assumes=OBLIVIOUS)
+def local_exp4_regret(
+    horizon: Values,
+    n_arms: int,
+    n_experts: int,
+    noise: float,
+    rate: float,
+    mixing: float,
+    tuned_for: Values | None = None,
+    rounding: float = 0.0,
+) -> Values:
+    """EXP4 on a noisy loss per round: ln N / eta + eta K T (1 + 2 s^2) / (1 - gamma) + gamma T + 1.
+
+    No loss is below -1 / eta where eta K 2 s ln(KT) <= gamma, with ``tuned_for`` for T, but with
+    probability 1 / T.
+
+    >>> round(local_exp4_regret(10**6, 10, 100, noise=1.0, rate=2e-4, mixing=0.07))
+    99478
+    """
+    k, few = float(n_arms), math.log(max(n_experts, 2))
+    draws = k * np.asarray(horizon if tuned_for is None else tuned_for, float)
+    covered = 2.0 * rate * noise * k * np.log(draws) <= mixing * ROUNDING
+    if mixing == 1.0:
+        return np.full_like(draws, np.inf)[()]
+    moment = (1.0 + 2.0 * noise**2) / (1.0 - mixing)
+    value = few / rate + rate * k * horizon * moment + (mixing + rounding) * horizon + 1.0
+    beyond = np.inf if tuned_for is None else tuned_for
+    return valid(covered & (np.asarray(horizon) <= beyond), value)
 
 
 @bound("upper", source=f"{PAPER}, Corollary 4", assumes=OBLIVIOUS)
@@ -526,12 +663,8 @@ def _in_batches(policy: Adversarial | Experts, world: World) -> Iterator[Applied
 def _as_published(policy: Adversarial, world: World) -> Iterator[Applied]:
     """Corollaries 1 to 3, where constants and batches are theirs."""
     params, budget = policy.params, policy.budget
-    if not params.published:
-        return
-    if not isinstance(budget, PureDP):
-        return
     given = not math.isnan(params.rate) or not math.isnan(params.mixing) or params.tries > 0
-    if given or budget.epsilon > 1.0:
+    if given or not params.published or not isinstance(budget, PureDP) or budget.epsilon > 1.0:
         return
     if params.batch != math.ceil((1.0 - 1e-12) / budget.epsilon):
         return

@@ -1,16 +1,12 @@
-"""Worst regret over a family of instances.
-
-Gaps of a family are the same at all sizes, or regret would grow as the gaps do, whatever the
-policy.
-"""
+"""Worst regret over a family of instances, and how it grows, beside how its bound does."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,11 +14,13 @@ from ...algorithms import EXP3, FTPL, HTINF
 from ...environments import ArmsEnvironment, ContextEnvironment, SwitchingBest
 from ...policies import Policy
 from ...privacy import PureDP
+from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
-from ...report.exhibits import Series
+from ...report.exhibits import Panel, Series
 from ...report.intervals import Ratio, Statistic, curve
 from ...studies.cells import Cell
-from ..plans import Results, largest, ratios
+from ..plans import Results, largest, measured, ratios, spoken
+from .section import SLACK
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
 
@@ -84,16 +82,10 @@ def instance(horizon: int, n_arms: int, gap: float, changes: bool) -> SwitchingB
 
 @dataclass(frozen=True)
 class Probe:
-    """How the worst mean regret over some instances is measured.
+    """How the worst mean regret over some instances is measured."""
 
-    Attributes:
-        prefix: of the keys of its cells.
-        family: (gap, whether the best arm changes) of every instance.
-        runs, seed: as ``simulate`` takes them.
-    """
-
-    prefix: str
-    family: Sequence[tuple[float, bool]]
+    prefix: str  # of the keys of its cells
+    family: Sequence[tuple[float, bool]]  # gap, and whether the best arm changes
     runs: int
     seed: int
 
@@ -194,8 +186,131 @@ def bound(learner: str, horizon: float, n_arms: float, epsilon: float) -> float:
     4000.0
     """
     root = math.sqrt(n_arms * horizon / epsilon)
-    return (
-        root
-        if learner == "HTINF"
-        else root * math.sqrt(math.log(n_arms)) * math.log(n_arms * horizon)
+    if learner == "HTINF":
+        return root
+    return root * math.sqrt(math.log(n_arms)) * math.log(n_arms * horizon)
+
+
+# How it grows --------------------------------------------------------------------------------
+
+
+class Sweep(NamedTuple, Generic[S]):
+    """What is varied, and in which settings."""
+
+    symbol: str
+    name: str
+    values: Sequence[float]
+    settings: Callable[[str], list[S]]
+    held: str
+
+
+def sweeps(
+    setting: Callable[[str, int, int, float], S],
+    rounds: Sequence[int],
+    counts: Sequence[int],
+    epsilons: Sequence[float],
+    *,
+    counted: tuple[str, str],
+    usual: tuple[int, float],
+    horizons: tuple[int, int],
+) -> list[Sweep[S]]:
+    """Over rounds, over numbers of what is ``counted``, and over one over epsilon.
+
+    Where others are varied number and epsilon are the ``usual`` ones; ``horizons`` are the rounds
+    where numbers are varied, and where epsilon is.
+    """
+    (symbol, name), (usual_count, usual_epsilon), (longer, shorter) = counted, usual, horizons
+    return [
+        Sweep(
+            "T",
+            "rounds",
+            rounds,
+            lambda policy: [setting(policy, t, usual_count, usual_epsilon) for t in rounds],
+            f"{symbol} = {usual_count}, ε = {usual_epsilon:g}",
+        ),
+        Sweep(
+            symbol,
+            name,
+            counts,
+            lambda policy: [setting(policy, longer, count, usual_epsilon) for count in counts],
+            f"{spoken(longer)} rounds, ε = {usual_epsilon:g}",
+        ),
+        Sweep(
+            "1/ε",
+            "1/ε",
+            [1.0 / epsilon for epsilon in epsilons],
+            lambda policy: [setting(policy, shorter, usual_count, one) for one in epsilons],
+            f"{symbol} = {usual_count}, {spoken(shorter)} rounds",
+        ),
+    ]
+
+
+def settings_of(sweeps: Iterable[Sweep[S]], names: Iterable[str], stage: str) -> dict[S, str]:
+    """Every setting of some policies once, with the stage that it is part of."""
+    names = list(names)
+    return {
+        setting: stage for sweep in sweeps for name in names for setting in sweep.settings(name)
+    }
+
+
+def panel(sweep: Sweep[S], probe: Probe, names: Iterable[str], results: Results) -> Panel:
+    """Worst regret of some policies, on logarithmic axes."""
+    lines = [probe.series(name, sweep.values, results, sweep.settings(name)) for name in names]
+    return Panel(sweep.held, sweep.name, "worst mean regret", lines, y_scale="log")
+
+
+def grows(
+    name: str,
+    sweep: Sweep[S],
+    probe: Probe,
+    results: Results,
+    *,
+    settings: Sequence[S],
+    bounds: Sequence[float],
+    source: str,
+    reading: str,
+    exponent: str = "",
+) -> Claim:
+    """That the worst regret of a policy grows no faster than the bound does on the same settings,
+    one for each value of the sweep; ``exponent`` is what to say of the theorem besides.
+    """
+    proved = float(np.log(bounds) @ log_weights(sweep.values))
+    return Claim(
+        f"{name}: worst regret grows with {sweep.symbol} no faster than the bound, whose slope is"
+        f" {proved:.2f} here{exponent}. Measured: the slope of log regret in log {sweep.symbol},"
+        f" for {sweep.name} from {spoken_value(min(sweep.values))} to"
+        f" {spoken_value(max(sweep.values))} ({sweep.held}).",
+        source,
+        reading,
+        measured(probe.columns(results, settings), probe.slope(sweep.values)),
+        Expectation(high=proved + SLACK),
+        over_random=probe.over_random(results, settings),
     )
+
+
+def slopes(names: Iterable[str], sweeps: Sequence[Sweep[S]], claims: Sequence[Claim]) -> str:
+    """What ``grows`` found, in one sentence, from its claims: those of all names for the first
+    sweep, then for the next.
+    """
+    names, parts = list(names), []
+    for i, sweep in enumerate(sweeps):
+        of = zip(names, claims[i * len(names) :], strict=False)
+        found = ", ".join(
+            f"{name} {claim.measured.mean:.2f} {claim.range} (bound {_proved(claim):.2f})"
+            for name, claim in of
+        )
+        parts.append(f"in {sweep.symbol}, {found}")
+    return "; ".join(parts) + "."
+
+
+def _proved(claim: Claim) -> float:
+    return claim.expected.high - SLACK
+
+
+def spoken_value(value: float) -> str:
+    """Rounds, arms or one over epsilon as one says them.
+
+    >>> spoken_value(1_000_000), spoken_value(2.0), spoken_value(50.0)
+    ('1M', '2', '50')
+    """
+    return spoken(round(value)) if value >= 1000 else f"{value:g}"

@@ -118,9 +118,7 @@ AdaCUCB = preset(
     from all released episodes, at no privacy cost.""",
     about={
         "title": "UCB on noisy episode sums (zCDP)",
-        "source": (
-            "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
-        ),
+        "source": "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12",
         "proof": "",
         "noise": ("Gaussian",),
         "errata": (_ADAC_UCB,),
@@ -133,6 +131,11 @@ AdaCUCB = preset(
 
 def _adap(name: str, index: type[AdaPIndex], title: str, doc: str) -> tuple[Any, Any]:
     """The central and the shuffled form."""
+    parts: dict[str, Any] = {
+        "index": like(index, "alpha"),
+        "memory": Forget(),
+        "batches": _DOUBLING,
+    }
     central = preset(
         name,
         Arms,
@@ -145,9 +148,7 @@ def _adap(name: str, index: type[AdaPIndex], title: str, doc: str) -> tuple[Any,
             "noise": ("Laplace",),
             "errata": (_ADAP_UCB,),
         },
-        index=like(index, "alpha"),
-        memory=Forget(),
-        batches=_DOUBLING,
+        **parts,
     )
     card = shuffled_card(central.card)
     shuffled = preset(
@@ -156,9 +157,7 @@ def _adap(name: str, index: type[AdaPIndex], title: str, doc: str) -> tuple[Any,
         "n_arms alpha messages dropout",
         f"{doc[:-1]}, on sums that a shuffler has added up.",
         about={key: getattr(card, key) for key in ("title", "source", "proof", "errata")},
-        index=like(index, "alpha"),
-        memory=Forget(),
-        batches=_DOUBLING,
+        **parts,
     )
     return central, shuffled
 

@@ -158,19 +158,10 @@ class _Phased(FixedFeaturesPolicy):
         subgaussian: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self._failure_probability = real(
-            "failure_probability", failure_probability, 0.0, 1.0, strict=True
-        )
-        self._subgaussian = (
-            None
-            if subgaussian is None
-            else real("subgaussian", subgaussian, 0.0, 1e100, strict=True)
-        )
-        own = {
-            **self._own,
-            "failure_probability": self._failure_probability,
-            "subgaussian": self._subgaussian,
-        }
+        delta = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
+        if subgaussian is not None:
+            subgaussian = real("subgaussian", subgaussian, 0.0, 1e100, strict=True)
+        own = {**self._own, "failure_probability": delta, "subgaussian": subgaussian}
         super().__init__(features("arms", arms), own, budget=budget, **options)
 
     @staticmethod
@@ -179,12 +170,12 @@ class _Phased(FixedFeaturesPolicy):
         return ArmEstimates(np.where(released, public.estimate, np.nan), alive=public.alive)
 
     def _params(self) -> PhasedParams:
-        lo, hi = self.reward_range
+        (lo, hi), subgaussian = self.reward_range, self.config["subgaussian"]
         return PhasedParams(
             n_arms=self.n_arms,
             arms=self._arms,
-            failure_probability=self._failure_probability,
-            variance_proxy=((hi - lo) / 2 if self._subgaussian is None else self._subgaussian) ** 2,
+            failure_probability=self.config["failure_probability"],
+            variance_proxy=((hi - lo) / 2 if subgaussian is None else subgaussian) ** 2,
             width=hi - lo,
             unit=max((hi - lo) / 2, 1.0),
             magnitude=max(-lo, hi),
@@ -204,6 +195,7 @@ class _Phased(FixedFeaturesPolicy):
 
 
 _EXAMPLE = ((1.0, 0.0), (0.0, 1.0), (0.9, 0.8))
+_CONCENTRATED = "Azize & Basu (2024), Concentrated Differential Privacy for Bandits"
 
 
 @register(arms=_EXAMPLE)
@@ -217,12 +209,8 @@ class GOPE(_Phased):
     best estimate by more than ``2 * 2^-l``.
 
     Args:
-        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
+        arms, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
         budget: None; the private relative is ``AdaCGOPE``.
-        failure_probability: delta, of dropping a best arm ever.
-        subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2
-            unless given, which bounded rewards are.
-        **options: see ``Options``.
 
     When to choose: linear bandits with fixed arms, for comparison with ``AdaCGOPE``.
 
@@ -310,10 +298,7 @@ class AdaCGOPE(_Phased):
 
     card = Card(
         title="Phased elimination on a G-optimal design (zCDP)",
-        source=(
-            "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3, with"
-            " the sensitivity of the realised design"
-        ),
+        source=f"{_CONCENTRATED}, Theorem 3, with the sensitivity of the realised design",
         noise=("Gaussian",),
         errata=(_ERRATUM,),
     )
@@ -349,12 +334,7 @@ class AdaRGOPEVar(_Phased):
     no theorem for this noise, whose effect grows with the number of arms played.
 
     Args:
-        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
-        budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        failure_probability: delta in eq. (4).
-        subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2
-            unless given.
-        **options: see ``Options``.
+        arms, budget, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
 
     When to choose: to reproduce the paper's Figure 5; otherwise ``AdaCGOPE``.
 
@@ -366,10 +346,7 @@ class AdaRGOPEVar(_Phased):
 
     card = Card(
         title="Phased elimination with noise on every arm's sum (zCDP)",
-        source=(
-            "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Appendices E-C"
-            " and H"
-        ),
+        source=f"{_CONCENTRATED}, Appendices E-C and H",
         noise=("Gaussian",),
         errata=(_ERRATUM,),
     )
@@ -388,12 +365,7 @@ class OutputGOPE(_Phased):
     error of one estimated mean, with ``q = max_a |a|^2 max_b |V(pi)^-1 b|^2``.
 
     Args:
-        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
-        budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        failure_probability: delta, of dropping a best arm ever.
-        subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2
-            unless given.
-        **options: see ``Options``.
+        arms, budget, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
 
     When to choose: to see what noise in the wrong place costs; otherwise ``AdaCGOPE``, whose q is
     no larger for an optimal design.
@@ -406,10 +378,7 @@ class OutputGOPE(_Phased):
 
     card = Card(
         title="Phased elimination with noise on the estimated parameter (zCDP)",
-        source=(
-            "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Appendix E-C; the"
-            " phase lengths are ours"
-        ),
+        source=f"{_CONCENTRATED}, Appendix E-C; the phase lengths are ours",
         noise=("Gaussian",),
         errata=(_ERRATUM,),
     )
@@ -427,12 +396,8 @@ class HannaGOPE(_Phased):
     the sum of sampling error and weighted Laplace variables.
 
     Args:
-        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
+        arms, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
         budget: ``PureDP``; None for the non-private counterpart.
-        failure_probability: delta, of dropping a best arm ever.
-        subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2
-            unless given.
-        **options: see ``Options``.
 
     When to choose: pure differential privacy in linear bandits with fixed arms.
 
@@ -465,12 +430,7 @@ class DPDPE(_Phased):
     lengths are ours, with ``q = max_a sum_b (a^T V(pi)^-1 b)^2`` as in ``AdaCGOPE``.
 
     Args:
-        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
-        budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        failure_probability: delta, of dropping a best arm ever.
-        subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2
-            unless given.
-        **options: see ``Options``.
+        arms, budget, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
 
     When to choose: for comparison with ``AdaCGOPE``, which has shorter phases.
 

@@ -3,7 +3,7 @@ rewards become estimated means.
 
 ``begin_phase`` finds a design of the arms left and plays it so often that every estimated mean is
 known up to beta = 2^-l.  What is released in the end, and why ``reach`` is its sensitivity, is told
-in ``phased.py``.
+in ``gope.py``.
 """
 
 from __future__ import annotations
@@ -222,9 +222,8 @@ def _length(params: PhasedParams, public: PhasedPublic, rank: int) -> float:
     """c such that playing every arm c pi(a) times, were it an integer, makes the half-width beta =
     2^-l; measures are those of pi.
 
-    All measures scale with c: g / c, q / c^2, w / c.  For Gaussian noise 2 L (s^2 g / c + n^2 q /
-    c^2) = beta^2 is quadratic in 1 / c: c = (L s^2 g + sqrt(L^2 s^4 g^2 + 2 L n^2 q beta^2)) /
-    beta^2.  In the other regime of Laplace noise ``_half_width`` is linear in 1 / c.
+    All measures scale with c: g / c, q / c^2, w / c.  For Gaussian noise c is that of ``AdaCGOPE``.
+    In the other regime of Laplace noise ``_half_width`` is linear in 1 / c.
 
     Eq. (4) of the paper, in the same terms: c = (8 g s^2 / beta^2) ln(4 / delta_{K,l}) + (2 g /
     beta) n sqrt(f), with f = r + 2 sqrt(r ln(2 / delta_{K,l})) + 2 ln(2 / delta_{K,l}); for rewards

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 from ...environments import ContextEnvironment
 from ...privacy import ZCDP
 from ...studies.cells import Cell
 from ..plans import Findings, Plan, Results, Size, cells_of, instances
-from .claims import Measured
-from .figures import figure4, figure5, tighter_ratios
+from .claims import Measured, figure4, figure5, tighter_ratios
 from .settings import (
     HONEST,
     PAPER,
@@ -39,14 +37,6 @@ QUICK_BUDGETS = (0.001, 0.05, 1.0, 10.0)
 SHORTER = 20  # by which contextual rounds beyond the figure are fewer, unless asked for in full
 
 
-class Placed(NamedTuple):
-    """A setting with one instance, and its runs."""
-
-    setting: Setting
-    seed: int
-    runs: int
-
-
 def plan(size: Size) -> Plan:
     """All settings of Figures 4 and 5, at the given size."""
     horizon = size.horizon or (QUICK_HORIZON if size.quick else HORIZON)
@@ -55,16 +45,16 @@ def plan(size: Size) -> Plan:
     shorter = horizon if size.full or size.quick else max(1, horizon // SHORTER)
     drawn = instances(size.seed, runs)
     # Bernoulli arms cost next to nothing, and their regret scatters most.
-    groups = [[Placed(bernoulli(horizon), size.seed, size.runs or RUNS)]]
+    groups = [[(bernoulli(horizon), size.seed, size.runs or RUNS)]]
     for make, rounds in (
         (fixed, horizon),
         (contextual, horizon),
         (fixed_bounded, horizon),
         (contextual_bounded, shorter),
     ):
-        groups.append([Placed(make(rounds, seed), seed, each) for seed, each in drawn])
-    settings = [group[0].setting for group in groups]
-    cells = [cell for group in groups for placed in group for cell in _cells(placed, budgets)]
+        groups.append([(make(rounds, seed), seed, each) for seed, each in drawn])
+    settings = [group[0][0] for group in groups]
+    cells = [cell for group in groups for one in group for cell in _cells(*one, budgets)]
     # what takes long comes last
     cells.sort(key=lambda cell: isinstance(cell.environment, ContextEnvironment))
     notes = [
@@ -103,10 +93,9 @@ def plan(size: Size) -> Plan:
     )
 
 
-def _cells(placed: Placed, budgets: Sequence[float]) -> list[Cell]:
-    setting = placed.setting
+def _cells(setting: Setting, seed: int, runs: int, budgets: Sequence[float]) -> list[Cell]:
     policies = {
-        policy_key(family, rho): make(ZCDP(rho))
+        policy_key(family, rho): make(budget=ZCDP(rho))
         for family, (_, make) in setting.families.items()
         for rho in budgets
     }
@@ -116,9 +105,9 @@ def _cells(placed: Placed, budgets: Sequence[float]) -> list[Cell]:
         f"{setting.key}/{{}}".format,
         stage,
         policies | setting.without,
-        [(placed.seed, setting.environment)],
+        [(seed, setting.environment)],
         horizon=setting.horizon,
-        runs=placed.runs,
+        runs=runs,
     )
 
 

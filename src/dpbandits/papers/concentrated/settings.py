@@ -16,7 +16,6 @@ from ...environments import (
     LinearArms,
 )
 from ...policies import Policy
-from ...privacy import ZCDP
 from .episodes import AdaCUCB
 from .gope import GOPE, AdaCGOPE, AdaRGOPEVar
 
@@ -27,25 +26,18 @@ HONEST = "With the guarantee that holds"
 MEANS = (0.75, 0.625, 0.5, 0.375, 0.25)
 ARMS, DIMENSION, DELTA, RIDGE = 10, 3, 0.001, 0.1
 
-Budgeted = Callable[[ZCDP | None], Policy]
+Budgeted = Callable[..., Policy]  # of a ``budget``
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One environment, and the families of policies that run in it at every budget.
-
-    Attributes:
-        key, title: for cells, and for people.
-        environment: of all.
-        families: key -> (name, policy at a budget).
-        without: key -> policy without privacy: "open", and "open-" with a family that has its own.
-        horizon: rounds.
-    """
+    """One environment, and the families of policies that run in it at every budget."""
 
     key: str
     title: str
     environment: ArmsEnvironment | ContextEnvironment
-    families: dict[str, tuple[str, Budgeted]]
+    families: dict[str, tuple[str, Budgeted]]  # by key: name, and policy at a budget
+    # without privacy: "open", and "open-" with a family that has its own
     without: dict[str, Policy]
     horizon: int
 
@@ -57,39 +49,39 @@ class Setting:
 
 def bernoulli(horizon: int) -> Setting:
     """Bernoulli arms; the guarantee holds as published."""
-
-    def policy(budget: ZCDP | None, forget: bool) -> Policy:
-        return AdaCUCB(len(MEANS), budget=budget, beta=1.0, forget=forget)
-
+    forgetting, keeping = (
+        partial(AdaCUCB, len(MEANS), beta=1.0, forget=forget) for forget in (True, False)
+    )
     return Setting(
         "arms",
         "Bernoulli arms",
         Bernoulli(MEANS),
         {
-            "published": ("AdaC-UCB", lambda budget: policy(budget, True)),
-            "tight": ("AdaC-UCB without forgetting", lambda budget: policy(budget, False)),
+            "published": ("AdaC-UCB", forgetting),
+            "tight": ("AdaC-UCB without forgetting", keeping),
         },
-        {"open": policy(None, True), "open-tight": policy(None, False)},
+        {"open": forgetting(budget=None), "open-tight": keeping(budget=None)},
         horizon,
     )
+
+
+_RANGED: dict[str, Any] = {"failure_probability": DELTA, "reward_range": (-1.0, 1.0)}
+_NORMAL: dict[str, Any] = {**_RANGED, "subgaussian": 1.0, "clip": False}  # as published
 
 
 def fixed(horizon: int, seed: int) -> Setting:
     """Linear bandits with fixed arms, as published."""
     world = LinearArms.on_sphere(ARMS, DIMENSION, seed=seed)
-    options: dict[str, Any] = {**_GOPE, "subgaussian": 1.0, "clip": False}
+    published = partial(AdaCGOPE, world.features, variant="published", **_NORMAL)
     return Setting(
         "fixed",
         "Linear, fixed arms",
         world,
         {
-            "published": ("AdaC-GOPE", partial(_gope, world, "published", options)),
-            "sums": (
-                "AdaR-GOPE-Var",
-                lambda budget: AdaRGOPEVar(world.features, budget=budget, **options),
-            ),
+            "published": ("AdaC-GOPE", published),
+            "sums": ("AdaR-GOPE-Var", partial(AdaRGOPEVar, world.features, **_NORMAL)),
         },
-        {"open": _gope(world, "published", options, None)},
+        {"open": published(budget=None)},
         horizon,
     )
 
@@ -97,39 +89,29 @@ def fixed(horizon: int, seed: int) -> Setting:
 def fixed_bounded(horizon: int, seed: int) -> Setting:
     """The same with rewards within their range."""
     world = LinearArms.on_sphere(ARMS, DIMENSION, seed=seed, rewards="bounded")
+    published, tight = (
+        partial(AdaCGOPE, world.features, variant=variant, **_RANGED)
+        for variant in ("published", "tight")
+    )
     return Setting(
         "fixed-bounded",
         "Linear, fixed arms",
         world,
-        {
-            "published": ("AdaC-GOPE", partial(_gope, world, "published", _GOPE)),
-            "tight": ("AdaC-GOPE, tight", partial(_gope, world, "tight", _GOPE)),
-        },
-        {
-            "open": _gope(world, "published", _GOPE, None),
-            "open-tight": GOPE(world.features, **_GOPE),
-        },
+        {"published": ("AdaC-GOPE", published), "tight": ("AdaC-GOPE, tight", tight)},
+        {"open": published(budget=None), "open-tight": GOPE(world.features, **_RANGED)},
         horizon,
     )
-
-
-_GOPE: dict[str, Any] = {"failure_probability": DELTA, "reward_range": (-1.0, 1.0)}
-
-
-def _gope(world: LinearArms, variant: str, options: dict[str, Any], budget: ZCDP | None) -> Policy:
-    return AdaCGOPE(world.features, budget=budget, variant=variant, **options)
 
 
 def contextual(horizon: int, seed: int) -> Setting:
     """Linear contextual bandits, as published."""
     world = GaussianContexts.on_sphere(ARMS, DIMENSION, seed=seed)
-    options: dict[str, Any] = {**_OFUL, "subgaussian": 1.0, "clip": False}
     return Setting(
         "contexts",
         "Linear contextual",
         world,
-        {"published": ("AdaC-OFUL", lambda budget: _oful(budget, horizon, "published", options))},
-        {"open": RSOFUL(ARMS, DIMENSION, **options)},
+        {"published": ("AdaC-OFUL", _oful(horizon, "published", _NORMAL))},
+        {"open": RSOFUL(ARMS, DIMENSION, **_OFUL, **_NORMAL)},
         horizon,
     )
 
@@ -142,24 +124,19 @@ def contextual_bounded(horizon: int, seed: int) -> Setting:
         "Linear contextual",
         world,
         {
-            "published": ("AdaC-OFUL", lambda budget: _oful(budget, horizon, "published", _OFUL)),
-            "tight": ("AdaC-OFUL, tight", lambda budget: _oful(budget, horizon, "tight", _OFUL)),
+            "published": ("AdaC-OFUL", _oful(horizon, "published", _RANGED)),
+            "tight": ("AdaC-OFUL, tight", _oful(horizon, "tight", _RANGED)),
         },
-        {"open": RSOFUL(ARMS, DIMENSION, **_OFUL)},
+        {"open": RSOFUL(ARMS, DIMENSION, **_OFUL, **_RANGED)},
         horizon,
     )
 
 
-_OFUL: dict[str, Any] = {
-    "growth": 1.0,
-    "ridge": RIDGE,
-    "failure_probability": DELTA,
-    "reward_range": (-1.0, 1.0),
-}
+_OFUL: dict[str, Any] = {"growth": 1.0, "ridge": RIDGE}
 
 
-def _oful(budget: ZCDP | None, horizon: int, variant: str, options: dict[str, Any]) -> Policy:
-    return AdaCOFUL(ARMS, DIMENSION, budget=budget, horizon=horizon, variant=variant, **options)
+def _oful(horizon: int, variant: str, options: dict[str, Any]) -> Budgeted:
+    return partial(AdaCOFUL, ARMS, DIMENSION, horizon=horizon, variant=variant, **_OFUL, **options)
 
 
 def policy_key(family: str, rho: float) -> str:

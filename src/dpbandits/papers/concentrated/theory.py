@@ -9,9 +9,6 @@ Every formula was compared with its proof.  What differs is marked, and stands i
   E[(their sum)^2] <= (s T)^2 and KL <= rho ((s T)^2 + s T).  For s T = c / sqrt(rho) that is a
   regret of d c / (8 sqrt(rho)) exp(-c^2 - c sqrt(rho)), largest at c = (sqrt(rho + 8) -
   sqrt(rho)) / 4: more than the printed exp(-9/4) / 4 for all rho <= 1.
-* **Theorem 4** has "universal constants" in front of d sqrt(ln(K ln(T) / delta) / rho).  What the
-  proof bounds is d sqrt(f / rho), f = d + 2 sqrt(d L) + 2 L with L the logarithm: that is of order
-  d sqrt(L) only where L is at least of order d, and d^(3/2) otherwise.
 * **Theorem 10** rests on a decomposition (Theorem 11 of Azize & Basu 2022) that looks at a bad
   arm's index after one episode.  To be safe here: let an arm's index be below mu_1 after all of its
   episodes of at least 2^l rounds, but with probability log2(T) T^-beta.  Then it is played in more
@@ -314,18 +311,16 @@ def _gope(policy: GOPE | AdaCGOPE, world: World) -> Iterator[Applied]:
     linear = world.is_stationary and world.is_linear(params.arms, params.width)
     if trusted and linear and params.rule in (CHERNOFF, PUBLISHED):
         k, d = params.arms.shape
-        yield (
-            gope,
-            {
-                "dimension": d,
-                "n_arms": k,
-                "noise": params.noise_scale / params.width,
-                "failure_probability": params.failure_probability,
-                "deviation": params.variance_proxy**0.5 / params.width,
-                "unit": params.unit / params.width,
-                "published": params.rule == PUBLISHED,
-            },
-        )
+        given = {
+            "dimension": d,
+            "n_arms": k,
+            "noise": params.noise_scale / params.width,
+            "failure_probability": params.failure_probability,
+            "deviation": params.variance_proxy**0.5 / params.width,
+            "unit": params.unit / params.width,
+            "published": params.rule == PUBLISHED,
+        }
+        yield gope, given
 
 
 # Contexts ------------------------------------------------------------------------------------

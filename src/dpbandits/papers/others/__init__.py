@@ -3,7 +3,7 @@
 * DP-SE (Sajed & Sheffet 2019), through a shuffler (Chowdhury & Zhou 2023), and as a search for the
   best arm: ``elimination``
 * AdaP-TT (Azize, Jourdan, Al Marjani & Basu 2023): ``adap_tt``
-* DP-TS and Lazy-DP-TS (Hu & Hegde 2022): ``thompson``, ``lazy_thompson``
+* DP-TS and Lazy-DP-TS (Hu & Hegde 2022): ``thompson``
 * DP-IMED and DP-KLUCB (Azize, Wu, Honda, Orabona, Ito & Basu 2025): ``dp_imed``
 * LDP-GLOC (Han, Liang, Wang & Zhang 2021): ``gloc``
 * LinUCB on fixed arms (Abbasi-Yadkori, Pál & Szepesvári 2011): ``fixed_linucb``
@@ -17,8 +17,7 @@ from .dp_imed import DPIMED, DPKLUCB
 from .elimination import DPSE, DPSEBAI, DPSESDP
 from .fixed_linucb import FixedLinUCB
 from .gloc import LDPGLOC
-from .lazy_thompson import LazyDPTS
-from .thompson import DPTS
+from .thompson import DPTS, LazyDPTS
 
 __all__ = [
     "DPIMED",

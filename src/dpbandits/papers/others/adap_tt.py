@@ -54,7 +54,7 @@ from ...privacy.budgets import PureDP
 from ...protocol import Contexts, Row
 from ...session.estimates import standard_error
 from ...validation import real
-from .lazy_thompson import summarise_arm
+from .thompson import summarise_arm
 
 _ERRATUM = Erratum(
     "AdaP-TT",
@@ -278,15 +278,9 @@ class AdaPTT(Policy):
         beta: float = 0.5,
         **options: Unpack[Options],
     ) -> None:
-        self._failure_probability = real(
-            "failure_probability", failure_probability, 0.0, 1.0, strict=True
-        )
-        self._share = real("beta", beta, 0.0, 1.0, strict=True)
-        own = {
-            "n_arms": n_arms,
-            "failure_probability": self._failure_probability,
-            "beta": self._share,
-        }
+        error = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
+        share = real("beta", beta, 0.0, 1.0, strict=True)
+        own = {"n_arms": n_arms, "failure_probability": error, "beta": share}
         super().__init__(own, budget=budget, **options)
 
     @staticmethod
@@ -299,11 +293,11 @@ class AdaPTT(Policy):
         return Statistic.of_rewards(self.reward_range, parts=self.n_arms, memo=len(MEMO))
 
     def _params(self) -> AdaPTTParams:
-        lo, hi = self.reward_range
+        (lo, hi), rivals = self.reward_range, max(self.n_arms - 1, 1)
         return AdaPTTParams(
             n_arms=self.n_arms,
-            level=math.log(2.0 * max(self.n_arms - 1, 1) / self._failure_probability),
-            share=self._share,
+            level=math.log(2.0 * rivals / self.config["failure_probability"]),
+            share=self.config["beta"],
             low=lo,
             width=hi - lo,
             noise_scale=self.noise_scale / (hi - lo),

@@ -145,21 +145,20 @@ def recommend(params: EliminationParams, public: EliminationPublic) -> int:
     return arm
 
 
+def _errs(failure_probability: float) -> dict[str, Any]:
+    """How often the best arm may be dropped, checked."""
+    checked = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
+    return {"failure_probability": checked}
+
+
+def _planned(horizon: int, failure_probability: float | None) -> dict[str, Any]:
+    """For how long the policy is made, and how often it may err, where that is given."""
+    planned = {"horizon": integer("horizon", horizon, 2)}
+    return planned if failure_probability is None else {**planned, **_errs(failure_probability)}
+
+
 class _Elimination(Policy):
     """What all of them share."""
-
-    _failure_probability: float
-
-    def _planned(self, horizon: int, failure_probability: float | None) -> dict[str, Any]:
-        """Check and keep how often the best arm may be dropped."""
-        config: dict[str, Any] = {"horizon": integer("horizon", horizon, 2)}
-        self._failure_probability = 1.0 / config["horizon"]
-        if failure_probability is not None:
-            self._failure_probability = real(
-                "failure_probability", failure_probability, 0.0, 1.0, strict=True
-            )
-            config["failure_probability"] = self._failure_probability
-        return config
 
     @staticmethod
     def _arm_estimates(params: EliminationParams, public: EliminationPublic) -> ArmEstimates:
@@ -167,8 +166,9 @@ class _Elimination(Policy):
         return ArmEstimates(np.where(released, public.mean, np.nan), alive=public.alive)
 
     def _params(self) -> EliminationParams:
-        lo, hi = self.reward_range
-        return EliminationParams(self.n_arms, self._failure_probability, hi - lo, self.noise_scale)
+        (lo, hi), config = self.reward_range, self.config
+        error = config.get("failure_probability") or 1.0 / config["horizon"]
+        return EliminationParams(self.n_arms, error, hi - lo, self.noise_scale)
 
     def _statistic(self) -> Statistic:
         return Statistic.of_rewards(self.reward_range, size=self.n_arms)
@@ -224,7 +224,7 @@ class DPSE(_Elimination):
         failure_probability: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        own = {"n_arms": n_arms, **self._planned(horizon, failure_probability)}
+        own = {"n_arms": n_arms, **_planned(horizon, failure_probability)}
         super().__init__(own, budget=budget, **options)
 
 
@@ -237,13 +237,9 @@ class DPSESDP(_Elimination, ShuffledPolicy):
     played in an epoch, and nothing comes after one arm is left.
 
     Args:
-        n_arms: number of arms.
-        horizon: see ``DPSE``.
-        budget: ``PureDP``; None for the non-private counterpart.
-        failure_probability: see ``DPSE``.
+        n_arms, horizon, budget, failure_probability, **options: see ``DPSE``.
         messages: whether this is the server of a shuffler.
         dropout: see ``AdaPUCBSDP``.
-        **options: see ``Options``.
 
     When to choose: nobody is to be trusted with rewards, and batches should be few and large.
 
@@ -267,7 +263,7 @@ class DPSESDP(_Elimination, ShuffledPolicy):
         dropout: float = 0.0,
         **options: Unpack[Options],
     ) -> None:
-        own = {"n_arms": n_arms, **self._planned(horizon, failure_probability)}
+        own = {"n_arms": n_arms, **_planned(horizon, failure_probability)}
         own |= self._shuffled(messages, dropout, options)
         super().__init__(own, budget=budget, **options)
 
@@ -304,8 +300,5 @@ class DPSEBAI(_Elimination):
         budget: PureDP | None,
         **options: Unpack[Options],
     ) -> None:
-        self._failure_probability = real(
-            "failure_probability", failure_probability, 0.0, 1.0, strict=True
-        )
-        own = {"n_arms": n_arms, "failure_probability": self._failure_probability}
+        own = {"n_arms": n_arms, **_errs(failure_probability)}
         super().__init__(own, budget=budget, **options)

@@ -252,19 +252,16 @@ class FixedLinUCB(FixedFeaturesPolicy):
         radius_scale: float = 1.0,
         **options: Unpack[Options],
     ) -> None:
-        self._ridge = real("ridge", ridge, 0.0, 1e12, strict=True)
-        self._subgaussian = (
-            None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e12)
-        )
-        self._parameter_bound = real("parameter_bound", parameter_bound, 0.0, 1e12)
-        self._failure = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
-        self._radius_scale = real("radius_scale", radius_scale, 0.0, 1e12)
         config = {
-            "ridge": self._ridge,
-            "subgaussian": self._subgaussian,
-            "parameter_bound": self._parameter_bound,
-            "failure_probability": self._failure,
-            "radius_scale": self._radius_scale,
+            "ridge": real("ridge", ridge, 0.0, 1e12, strict=True),
+            "subgaussian": (
+                None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e12)
+            ),
+            "parameter_bound": real("parameter_bound", parameter_bound, 0.0, 1e12),
+            "failure_probability": real(
+                "failure_probability", failure_probability, 0.0, 1.0, strict=True
+            ),
+            "radius_scale": real("radius_scale", radius_scale, 0.0, 1e12),
         }
         super().__init__(features("arms", arms, _LARGEST), config, budget=budget, **options)
 
@@ -274,15 +271,15 @@ class FixedLinUCB(FixedFeaturesPolicy):
         return ArmEstimates(public.means.copy(), errors, public.plays)
 
     def _params(self) -> FixedLinUCBParams:
-        lo, hi = self.reward_range
+        (lo, hi), config = self.reward_range, self.config
         return FixedLinUCBParams(
             n_arms=self.n_arms,
             arms=self._arms,
             columns=self._arms.T.copy(),  # never read-only, which would be another type to compile
-            ridge=self._ridge,
-            subgaussian=(hi - lo) / 2 if self._subgaussian is None else self._subgaussian,
-            log_odds=2.0 * math.log(1.0 / self._failure),
-            bias=math.sqrt(self._ridge) * self._parameter_bound,
-            radius_scale=self._radius_scale,
+            ridge=config["ridge"],
+            subgaussian=(hi - lo) / 2 if config["subgaussian"] is None else config["subgaussian"],
+            log_odds=2.0 * math.log(1.0 / config["failure_probability"]),
+            bias=math.sqrt(config["ridge"]) * config["parameter_bound"],
+            radius_scale=config["radius_scale"],
             width=hi - lo,
         )
