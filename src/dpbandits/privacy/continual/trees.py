@@ -12,7 +12,7 @@ import numpy as np
 
 from ...validation import integer, real
 from .counters import LONGEST, Counter
-from .running_sums import HONAKER, HYBRID, TREE, WISHART
+from .running_sums import HONAKER, HYBRID, TREE
 
 
 class _Dyadic(Counter):
@@ -108,30 +108,6 @@ class BinaryTree(_Planned):
 
     def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
         return np.zeros((1, 1)), self.horizon.bit_length()
-
-
-@dataclass(frozen=True)
-class WishartTree(BinaryTree):
-    """The binary tree with a centred Wishart matrix in every node, of sums of outer products of
-    records (x, r) but for r^2: blocks of [sum of x r ; svec(sum of x x^T)].
-
-    What it costs, says ``dpbandits.privacy.wishart``; no channel's multiplier does.
-
-    Args:
-        horizon: the number of releases planned.
-        freedom: k of W(scale I, k).
-        scale: the squared length of the longest (x, r).
-        dimension: of x.
-    """
-
-    freedom: float = 1.0
-    scale: float = 1.0
-    dimension: int = 1
-    kind: ClassVar[int] = WISHART
-
-    def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
-        table = np.array([[self.freedom, self.scale, float(self.dimension)]])
-        return table, self.horizon.bit_length()
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,21 @@
-"""Drawing Wishart noise for [sum of x r ; svec(sum of x x^T)]."""
+"""The binary tree whose nodes have Wishart noise: how it is drawn, and released.
+
+A sum consists of blocks [sum of x r ; svec(sum of x x^T)] over records (x, r).
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ...kernel import Generator, Vector, kernel
+from ...privacy.continual import BinaryTree, RunningSum
+from ...privacy.continual.running_sums import STEPS, add_node
 
+_WISHART = 8  # the kinds before it are those of ``running_sums``
 _ROOT = math.sqrt(2.0)
 
 
@@ -67,3 +75,43 @@ def draw_wishart(freedom: float, scale: float, d: int, noise: Vector, rng: Gener
         noise[d + i] = scale * (noise[d + i] - freedom)
     for i in range(2 * d, noise.size):
         noise[i] *= _ROOT * scale
+
+
+@kernel
+def _wishart(running: RunningSum, family: int, width: float, noise: Vector, rng: Generator) -> None:
+    """A tree whose nodes have a Wishart matrix in each block; ``family`` and ``width`` say what
+    that costs, and not what it is.
+    """
+    table = running.table
+    freedom, scale, d = table[0, 0], table[0, 1], int(table[0, 2])
+    size = d + d * (d + 1) // 2
+    for first in range(0, noise.size, size):
+        draw_wishart(freedom, scale, d, noise[first : first + size], rng)
+    add_node(running.clock[0], 0, running.memory, noise)
+
+
+STEPS[_WISHART] = _wishart
+
+
+@dataclass(frozen=True)
+class WishartTree(BinaryTree):
+    """The binary tree with a centred Wishart matrix in every node, of sums of outer products of
+    records (x, r) but for r^2: blocks of [sum of x r ; svec(sum of x x^T)].
+
+    What it costs, says ``wishart_noise``; no channel's multiplier does.
+
+    Args:
+        horizon: the number of releases planned.
+        freedom: k of W(scale I, k).
+        scale: the squared length of the longest (x, r).
+        dimension: of x.
+    """
+
+    freedom: float = 1.0
+    scale: float = 1.0
+    dimension: int = 1
+    kind: ClassVar[int] = _WISHART
+
+    def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
+        table = np.array([[self.freedom, self.scale, float(self.dimension)]])
+        return table, self.horizon.bit_length()
