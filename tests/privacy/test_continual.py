@@ -19,7 +19,7 @@ from scipy import linalg, stats
 import dpbandits
 from dpbandits.errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Gaussian, Laplace, Open, PureDP, smat, svec
-from dpbandits.privacy.channels import GAUSSIAN, LAPLACE, OPEN, add_noise_from_python
+from dpbandits.privacy.channels import GAUSSIAN, LAPLACE, OPEN, add_noise
 from dpbandits.privacy.continual import (
     SINGLE,
     BinaryTree,
@@ -485,7 +485,7 @@ def test_no_running_sum_is_a_plain_release():
     for family in (GAUSSIAN, LAPLACE, OPEN):
         for _ in range(3):
             mechanism_from_python(SINGLE)(running, family, 2.0, x, got, rng)
-            add_noise_from_python(family, 2.0, x, want, same)
+            add_noise(family, 2.0, 0.0, x, want, same)
             assert np.array_equal(got, want)
     release_exactly(running, OPEN, 0.0, x, got, 0)
     assert np.array_equal(got, x)

@@ -138,12 +138,7 @@ def shuffle_amplification(
 
 
 def gaussian_shuffle_amplification(
-    reports: int,
-    noise_multiplier: float,
-    delta: float,
-    *,
-    method: str = "clones",
-    batches: int = 1,
+    reports: int, noise_multiplier: float, delta: float, *, method: str = "clones", batches: int = 1
 ) -> Amplification:
     """The epsilon at which shuffled messages with Gaussian noise are (epsilon, delta)-DP.
 
@@ -220,11 +215,8 @@ def _clones(n: int, local_epsilon: float, share: float, tail: float) -> _Losses:
     q, rest = float(expit(local_epsilon)), float(expit(-local_epsilon))
     masses = q * binom.pmf(ours - 1, clones, 0.5) + rest * binom.pmf(ours, clones, 0.5)
     possible = theirs >= 0
-    ours, theirs, masses = (
-        ours[possible],
-        theirs[possible],
-        (weights[:, np.newaxis] * masses)[possible],
-    )
+    masses = (weights[:, np.newaxis] * masses)[possible]
+    ours, theirs = ours[possible], theirs[possible]
     losses = np.log(q * ours + rest * theirs) - np.log(rest * ours + q * theirs)
     return _Losses(losses, masses, 3.0 * tail)
 

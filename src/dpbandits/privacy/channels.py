@@ -15,9 +15,7 @@ what was released:
   hence (1/m)-DP; two such vectors differ by at most D = 2.
 * ``Open``: no noise, no privacy; it turns an algorithm into its non-private counterpart.
 
-All of this holds for discrete noise, too.  Discrete Gaussian noise keeps the zCDP and RDP
-statements (Canonne, Kamath & Steinke 2020); with 1/10 of a squared grid step more variance it also
-keeps the GDP one (``discrete``), and secure noise always has that.
+All of this holds for the discrete noise of ``secure``, too.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from ..errors import ArgumentError
-from ..kernel import Generator, Vector, entry, kernel, outlined
+from ..kernel import Generator, Vector, kernel, outlined
 from ..validation import real, shown
 from . import accounting
 from .budgets import NOTIONS, ApproxDP, Budget, Currency
@@ -113,14 +111,6 @@ def add_noise(
         release[i] += statistic[i]
 
 
-@entry
-def add_noise_from_python(
-    family: int, scale: float, statistic: Vector, release: Vector, rng: Generator
-) -> None:
-    """``add_noise`` without a grid, for callers that hand over a Python generator."""
-    add_noise(family, scale, 0.0, statistic, release, rng)
-
-
 @dataclass(frozen=True)
 class Channel:
     """A noise family and its multiplier.  Use one of those below."""
@@ -201,7 +191,7 @@ class Channel:
                 f"statistic must be a vector of finite numbers, got shape {statistic.shape}"
             )
         noisy = np.empty_like(statistic)
-        add_noise_from_python(self.family, self.scale(sensitivity), statistic, noisy, rng)
+        add_noise(self.family, self.scale(sensitivity), 0.0, statistic, noisy, rng)
         return noisy
 
     def cost(self, currency: Currency, alpha: float = math.nan) -> float:
@@ -402,36 +392,24 @@ def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = m
 
 def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float = math.nan) -> float:
     """What one release of a family with a multiplier costs in a currency."""
-    if family == GAUSSIAN:
-        squared = (1.0 / multiplier) * (1.0 / multiplier)
-        return {"pure": math.inf, "zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": squared}[
-            currency
-        ]
     if family == CERTIFIED:
         return 1.0 / multiplier**2 if currency == "gdp" else math.inf
-    if family == VECTOR:
+    if family in (GAUSSIAN, VECTOR):
         squared = (1.0 / multiplier) * (1.0 / multiplier)
-        return {"pure": math.inf, "zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": math.inf}[
-            currency
-        ]
-    if family == LAPLACE:
+        mu_squared = squared if family == GAUSSIAN else math.inf
+        costs = {"zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": mu_squared}
+        return costs.get(currency, math.inf)
+    if family in (LAPLACE, PURE, HEMISPHERE):
         epsilon = 1.0 / multiplier
         if currency == "pure":
             return epsilon
         if currency == "zcdp":
             return epsilon * epsilon / 2
-        if currency == "rdp":
+        if currency == "gdp":
+            mu = accounting.pure_mu(epsilon)
+            return mu * mu
+        if family == LAPLACE:
             return accounting.laplace_rdp(epsilon, alpha)
-        mu = accounting.pure_mu(epsilon)
-        return mu * mu
-    if family in (PURE, HEMISPHERE):
-        epsilon = 1.0 / multiplier
-        mu = accounting.pure_mu(epsilon)
-        return {
-            "pure": epsilon,
-            "zcdp": epsilon * epsilon / 2,
-            # Bun & Steinke (2016), Proposition 3.3
-            "rdp": min(alpha * epsilon * epsilon / 2, epsilon),
-            "gdp": mu * mu,
-        }[currency]
+        # Bun & Steinke (2016), Proposition 3.3
+        return min(alpha * epsilon * epsilon / 2, epsilon)
     return math.inf

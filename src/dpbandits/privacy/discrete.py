@@ -113,9 +113,8 @@ def longest_step(parameter: float) -> float:
     """
     t = np.arange(_FAR + 1.0)
     weights = -0.5 * (t / real("parameter", parameter, 1e-3, 1.0, strict=True)) ** 2
-    above = np.logaddexp.accumulate(weights[:0:-1])[
-        ::-1
-    ]  # of all integers beyond t, up to a factor
+    # Of all integers beyond t, up to a factor.
+    above = np.logaddexp.accumulate(weights[:0:-1])[::-1]
     whole = np.logaddexp(0.0, math.log(2.0) + above[0])
     z = -ndtri_exp(above - whole)
     return float(max(2.0 * z[0], np.diff(z).max(), 1.0 / parameter)) * (1.0 + 1e-9)

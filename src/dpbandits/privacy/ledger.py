@@ -115,11 +115,8 @@ def grown(arrays: LedgerArrays) -> LedgerArrays:
     """The same ledger with room for twice as many lines."""
     larger = empty_arrays(2 * arrays.span.shape[0])
     used = int(arrays.head[HEAD.lines])
-    larger.span[:used], larger.noise[:used], larger.head[:] = (
-        arrays.span[:used],
-        arrays.noise[:used],
-        arrays.head,
-    )
+    larger.span[:used], larger.noise[:used] = arrays.span[:used], arrays.noise[:used]
+    larger.head[:] = arrays.head
     return larger
 
 
@@ -343,10 +340,8 @@ class Ledger:
         span, noise = self._arrays.span[:used], self._arrays.noise[:used]
         table = pd.DataFrame(span[:, :4], columns=["first", "last", "part", "repeats"])
         table["family"] = [FAMILY_NAMES[code] for code in span[:, SPAN.family]]
-        table["sensitivity"], table["multiplier"] = (
-            noise[:, NOISE.sensitivity],
-            noise[:, NOISE.multiplier],
-        )
+        table["sensitivity"] = noise[:, NOISE.sensitivity]
+        table["multiplier"] = noise[:, NOISE.multiplier]
         scales = table["sensitivity"] * table["multiplier"]
         table["noise_scale"] = scales.where(span[:, SPAN.family] != CERTIFIED)
         table["cost"] = self._costs()
@@ -384,13 +379,10 @@ class Ledger:
         # Of the lines that meet the new one, what lies within it: the records that are left are
         # those that it covers.
         within = span[met]
-        within[:, SPAN.first], within[:, SPAN.last] = (
-            np.maximum(within[:, SPAN.first], first),
-            np.minimum(within[:, SPAN.last], last),
-        )
-        return self._meter.allows(
-            worst_record(within, costs[met]).cost + self._meter.cost(family, multiplier)
-        )
+        within[:, SPAN.first] = np.maximum(within[:, SPAN.first], first)
+        within[:, SPAN.last] = np.minimum(within[:, SPAN.last], last)
+        before = worst_record(within, costs[met]).cost
+        return self._meter.allows(before + self._meter.cost(family, multiplier))
 
     def to_dp_event(self) -> dp_accounting.DpEvent:
         """The releases that touch the worst-placed record, as an event for the accountants of
@@ -424,26 +416,19 @@ class Ledger:
             HEMISPHERE: one_bit,
         }
         lines = self._worst_lines()
-        span, noise = self._arrays.span[lines], self._arrays.noise[lines]
-        return dp_accounting.ComposedDpEvent(
-            [
-                makers[int(s[SPAN.family])](float(n[NOISE.multiplier]) / growth)
-                for s, n in zip(span, noise, strict=True)
-            ]
-        )
+        families = self._arrays.span[lines, SPAN.family].tolist()
+        multipliers = (self._arrays.noise[lines, NOISE.multiplier] / growth).tolist()
+        found = zip(families, multipliers, strict=True)
+        return dp_accounting.ComposedDpEvent([makers[family](m) for family, m in found])
 
     def _costs(self) -> np.ndarray:
         span, noise = self._arrays.span[: len(self)], self._arrays.noise[: len(self)]
         if self._meter is None or not len(self):
             return np.full(len(self), np.inf)
-        kinds, which = np.unique(
-            np.column_stack((span[:, SPAN.family], noise[:, NOISE.multiplier])),
-            axis=0,
-            return_inverse=True,
-        )
-        return np.array(
-            [self._meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
-        )[which.ravel()]
+        noises = np.column_stack((span[:, SPAN.family], noise[:, NOISE.multiplier]))
+        kinds, which = np.unique(noises, axis=0, return_inverse=True)
+        costs = [self._meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
+        return np.array(costs)[which.ravel()]
 
     def _worst_lines(self) -> np.ndarray:
         span, costs = self._arrays.span[: len(self)], self._costs()
@@ -451,9 +436,6 @@ class Ledger:
             # where some cost has no bound, most of those are worst
             costs = np.isinf(costs).astype(np.float64)
         total, at, part = worst_record(span, costs)
-        covering = (
-            (span[:, SPAN.first] <= at)
-            & (at <= span[:, SPAN.last])
-            & ((span[:, SPAN.part] == part) | (span[:, SPAN.part] == WHOLE))
-        )
-        return np.flatnonzero(covering & (total > 0.0))
+        covering = (span[:, SPAN.first] <= at) & (at <= span[:, SPAN.last])
+        hers = (span[:, SPAN.part] == part) | (span[:, SPAN.part] == WHOLE)
+        return np.flatnonzero(covering & hers & (total > 0.0))

@@ -12,10 +12,12 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from .channels import Channel, add_noise_from_python
+from ..kernel import Vector
+from .channels import Channel, add_noise
 
 STREAMS = ("environment", "policy", "privacy", "reports")
 EXACT = 2**53  # integers below it are floats
+Rng = np.random.Generator | None
 
 
 class NoiseSource(ABC):
@@ -36,7 +38,7 @@ class NoiseSource(ABC):
         """A generator for a policy's own random choices."""
 
     @abstractmethod
-    def generator(self, name: str) -> np.random.Generator | None:
+    def generator(self, name: str) -> Rng:
         """What ``add_noise`` draws from: "privacy" for releases, "reports" for single rewards; None
         where noise comes from nothing that could be copied.
         """
@@ -47,12 +49,7 @@ class NoiseSource(ABC):
 
     @abstractmethod
     def add_noise(
-        self,
-        channel: Channel,
-        scale: float,
-        statistic: np.ndarray,
-        release: np.ndarray,
-        rng: np.random.Generator | None,
+        self, channel: Channel, scale: float, statistic: Vector, release: Vector, rng: Rng
     ) -> None:
         """Write the noisy statistic into ``release``; ``scale`` is that of the noise."""
 
@@ -73,16 +70,9 @@ class SimulationNoise(NoiseSource):
 
     def generator(self, name: str) -> np.random.Generator:
         words = (STREAMS.index(name),)
-        return np.random.Generator(
-            np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=words))
-        )
+        return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=words))
 
     def add_noise(
-        self,
-        channel: Channel,
-        scale: float,
-        statistic: np.ndarray,
-        release: np.ndarray,
-        rng: np.random.Generator | None,
+        self, channel: Channel, scale: float, statistic: Vector, release: Vector, rng: Rng
     ) -> None:
-        add_noise_from_python(channel.family, scale, statistic, release, rng)
+        add_noise(channel.family, scale, 0.0, statistic, release, rng)

@@ -38,12 +38,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, DPBanditsError, MissingExtra
+from ..kernel import Matrix, Vector
 from .channels import GAUSSIAN, HEMISPHERE, LAPLACE, OPEN, Channel, hemisphere_radius
 from .continual import BinaryTree, Counter, HybridTree, Independent, SqrtToeplitz
 from .discrete import raised
 from .exact import Source, discrete_gaussian, discrete_laplace, hemisphere
 from .grids import LARGEST, checked_grid
-from .noise import EXACT, NoiseSource
+from .noise import EXACT, NoiseSource, Rng
 
 _UP = 1.0 + 2.0**-48  # outweighs a dozen roundings
 NOISE_LAW = 2  # of this version; before, discrete Gaussian noise was ``scale / grid`` steps wide
@@ -97,10 +98,8 @@ class GridNoise(NoiseSource):
     secure = True
     _take: Source = staticmethod(os.urandom)
     caveats = (
-        (
-            "Secure noise does not hide how long a release takes to compute: timing side channels"
-            " are out of scope"
-        ),
+        "Secure noise does not hide how long a release takes to compute: timing side channels"
+        " are out of scope",
     )
 
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
@@ -108,10 +107,8 @@ class GridNoise(NoiseSource):
         lo, hi = reward_range
         # In exact arithmetic: the quotient of a tiny bound underflows to zero, which lies outside
         # the range.
-        self._low, self._high = (
-            math.ceil(Fraction(lo) / Fraction(grid)),
-            math.floor(Fraction(hi) / Fraction(grid)),
-        )
+        self._low = math.ceil(Fraction(lo) / Fraction(grid))
+        self._high = math.floor(Fraction(hi) / Fraction(grid))
         if self._high <= self._low:
             raise ArgumentError(
                 f"grid must have two multiples within the reward range [{lo:g}, {hi:g}], got"
@@ -141,12 +138,7 @@ class GridNoise(NoiseSource):
         return min(max(round(reward / self.grid), self._low), self._high) * self.grid
 
     def add_noise(
-        self,
-        channel: Channel,
-        scale: float,
-        statistic: np.ndarray,
-        release: np.ndarray,
-        rng: np.random.Generator | None = None,
+        self, channel: Channel, scale: float, statistic: Vector, release: Vector, rng: Rng = None
     ) -> None:
         """Write the statistic plus integer noise of at least the given scale, times the grid, into
         ``release``.
@@ -365,12 +357,9 @@ class SecureSum:
         """The widest noise in grid units, so that sums of it stay within 64 bits: those of
         ``Independent`` grow with every release.
         """
-        grown = (
-            math.sqrt(self.counter.horizon or _MOST_RELEASES)
-            if isinstance(self.counter, Independent)
-            else 1.0
-        )
-        return _WIDEST / grown
+        if not isinstance(self.counter, Independent):
+            return _WIDEST
+        return _WIDEST / math.sqrt(self.counter.horizon or _MOST_RELEASES)
 
     def _row_scale(self, t: int, norm: int) -> float:
         """By how much the integer row that ends at release t is longer than the row of C."""
@@ -411,9 +400,7 @@ class SecureSum:
         return noisy[0].astype(np.float64)
 
 
-def _node(
-    t: int, exact: np.ndarray, noisy: np.ndarray, units: np.ndarray, noise: np.ndarray
-) -> np.ndarray:
+def _node(t: int, exact: Matrix, noisy: Matrix, units: Vector, noise: Vector) -> np.ndarray:
     """The node of a tree that ends at t takes in those below it, which no later one needs; the
     noisy nodes that make up 1..t.
     """
@@ -421,11 +408,8 @@ def _node(
     exact[level] = exact[:level].sum(axis=0) + units
     exact[:level] = 0
     noisy[level] = exact[level] + noise
-    return (
-        noisy[[place for place in range(t.bit_length()) if t >> place & 1]]
-        .sum(axis=0)
-        .astype(np.float64)
-    )
+    ones = [place for place in range(t.bit_length()) if t >> place & 1]
+    return noisy[ones].sum(axis=0).astype(np.float64)
 
 
 def row_scale(counter: Counter | None) -> float:

@@ -21,22 +21,20 @@ class _Dyadic(Counter):
     def _peaks(self, n: int) -> np.ndarray:
         # Of the numbers below n with the same digits down to some one of n, and a zero there, the
         # one with ones only is worst.
-        return np.array(
-            [
-                n,
-                *(
-                    (n >> bit << bit) - 1
-                    for bit in range(n.bit_length())
-                    if n >> bit & 1 and n >> bit << bit > 1
-                ),
-            ]
-        )
+        starts = [n >> bit << bit for bit in range(n.bit_length()) if n >> bit & 1]
+        return np.array([n, *(start - 1 for start in starts if start > 1)])
 
 
 class _Planned(_Dyadic):
     """A single tree, of which every node is noised with the same scale."""
 
     horizon: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, LONGEST))
+
+    def _column(self, norm: int) -> float:
+        return float(self.horizon.bit_length()) ** (1 / norm)
 
     def _growth(self, records: int, norm: int) -> float:
         if norm == 1:
@@ -77,18 +75,16 @@ class BinaryTree(_Planned):
     kind: ClassVar[int] = TREE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, LONGEST))
+        super().__post_init__()
         if self.levels is not None:
             object.__setattr__(self, "levels", real("levels", self.levels, 0.0, strict=True))
 
     def exact_column_norm(self, norm: int = 2) -> float:
         self.column_norm(norm)
-        return float(self.horizon.bit_length()) ** (1 / norm)
+        return super()._column(norm)
 
     def _column(self, norm: int) -> float:
-        return float(self.horizon.bit_length() if self.levels is None else self.levels) ** (
-            1 / norm
-        )
+        return super()._column(norm) if self.levels is None else self.levels ** (1 / norm)
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
         return np.bitwise_count(t).astype(np.float64)
@@ -128,12 +124,6 @@ class HonakerTree(_Planned):
 
     horizon: int
     kind: ClassVar[int] = HONAKER
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, LONGEST))
-
-    def _column(self, norm: int) -> float:
-        return float(self.horizon.bit_length()) ** (1 / norm)
 
     def _own_weights(self) -> np.ndarray:
         """(levels,) the weight of a node's own noisy sum in its estimate, which is also the
@@ -204,9 +194,8 @@ class HybridTree(_Dyadic):
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
         depth = np.frexp(t.astype(np.float64))[1] - 1
         squares = self.scales(norm) ** 2
-        return (depth + 1) * squares[0] + (np.bitwise_count(t).astype(np.int64) - 1) * squares[
-            depth
-        ]
+        nodes = np.bitwise_count(t).astype(np.int64) - 1
+        return (depth + 1) * squares[0] + nodes * squares[depth]
 
     def _encoder(self, n: int, norm: int) -> np.ndarray:
         c, scales = np.zeros((n, n)), self.scales(norm)
