@@ -94,9 +94,7 @@ def _show(state: Any, t: int, arms: Vector, who: int, contexts: Matrix) -> None:
 
 
 def canaries(policy: Policy, *, echo: bool = False, position: int = 0) -> Iterator[Adversary]:
-    """Adversaries that fit what a policy sees and protects, one for each way in which a person can
-    differ most.
-    """
+    """Adversaries that fit a policy, one for each way in which a person can differ most."""
     answer = _echo if echo else _answer
     after = "others like what the last one was given" if echo else "for others the arms tie"
     if policy.sees == "advice":

@@ -141,11 +141,7 @@ def audit(
 
 
 def _claim(policy: Policy) -> Claim:
-    """What is to be refuted.
-
-    Raises:
-        ArgumentError: nothing is claimed.
-    """
+    """What is to be refuted; raises ArgumentError where nothing is claimed."""
     if policy.budget is None:
         raise ArgumentError(
             "policy must have a budget: without one nothing is claimed, and there is nothing to"
@@ -198,9 +194,7 @@ class _Plan:
 
 
 def _plan(policy: Policy, adversary: Adversary | None, horizon: int | None, seed: int) -> _Plan:
-    """The canary that moves releases farthest, and the least horizon by which they tell of her;
-    found with simulated noise.
-    """
+    """The canary that moves simulated releases farthest, and the least horizon to see her."""
     simulated = policy.renewed("simulation")
     offered = [adversary] if adversary is not None else list(canaries(policy))
     best: tuple[float, Play, Batch] | None = None

@@ -123,9 +123,7 @@ class Claim(NamedTuple):
 
 
 def claim_of(budget: Budget, *, gaussian: bool) -> Claim:
-    """What a budget promises; ``gaussian`` where all noise is Gaussian, discrete or not, and GDP
-    with it.
-    """
+    """What a budget promises; ``gaussian`` where all noise keeps GDP, be it discrete or not."""
     currency, limit = checked_budget(budget).kept_in(gaussian=gaussian)
     order, delta = budget.order, budget.failure
     if gaussian and currency != "pure":

@@ -233,9 +233,7 @@ _STEPS = (
 
 @cache
 def loop_of(kernels: Kernels, mechanism: Kernel, answer: Kernel, show: Kernel | None) -> Kernel:
-    """The loop of one algorithm whose releases go through ``mechanism``, against an adversary;
-    ``show`` is None where the algorithm sees nothing before it chooses.
-    """
+    """The loop against an adversary; ``show`` is None where nothing is seen before a choice."""
     end, cross = ending_and_crossing(kernels, mechanism)
     release = kernels.fill(_release_both, "summarise", end=end, cross=cross)
     look = kernels.fill(_look, "preprocess_contexts", show=show) if show else _look_nowhere

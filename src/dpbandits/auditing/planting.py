@@ -67,9 +67,7 @@ class Plant:
 
 
 def _add_or_remove(policy: Policy) -> float:
-    """How far a record that comes or goes moves a statistic, as a share of how far one that is
-    replaced does.
-    """
+    """How far a record that comes or goes moves a statistic, over what a replaced one does."""
     lo, hi = policy.reward_range
     if not policy.card.hides_contexts:
         return max(abs(lo), abs(hi)) / (hi - lo)

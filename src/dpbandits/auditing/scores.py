@@ -90,9 +90,7 @@ class Scores:
         return Weights(score[order], (weights * ones)[order], (weights * zeros)[order])
 
     def moved(self, batch: Batch) -> np.ndarray:
-        """How far the canary moves the releases of every run, in scales of their noise, in the norm
-        in which losses add up.
-        """
+        """How far the canary moves all releases of a run, in scales of noise, as losses add up."""
         order = self.policy.channel.composition_norm
         return np.linalg.norm(self._shifts(batch), ord=order, axis=1)
 
@@ -114,9 +112,7 @@ class Scores:
         return ((zero * zero - one * one) / (2.0 * scale * scale)).sum(axis=(1, 2))
 
     def _hemispheres(self, batch: Batch) -> np.ndarray:
-        """Of a direction that is on the side of the vector with probability q, and else on the
-        other one.
-        """
+        """Of a direction on the side of the vector with probability q, else on the other one."""
         logs = []
         for vector in (batch.zero, batch.one):
             length = np.minimum(np.linalg.norm(vector, axis=2), 1.0)

@@ -273,11 +273,8 @@ def _codes(
 ) -> np.ndarray:
     """Where in the law everything that may happen in some worlds stands, with the axes of a game.
 
-    Args:
-        sizes: of the policy.
-        rounds: for each but the last: its possible rows, which of them a world has, and whether
-            the adversary chooses its column.
-        shown: the context of the last round in each world.
+    ``rounds`` has for each but the last its possible rows, which of them a world has, and whether
+    the adversary chooses its column; ``shown`` is the context of the last round in each world.
     """
     codes = np.zeros(shown.size, np.int64)
     for rows, number, queried in rounds:

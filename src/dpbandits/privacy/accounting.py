@@ -56,9 +56,7 @@ def _mills(x: float) -> float:
 
 
 def _mills_gap(u: float, h: float) -> tuple[float, float]:
-    """m(u - h) - m(u + h), and a bound on the relative error of what is returned, for 0 <= u < 40 +
-    h.
-    """
+    """m(u - h) - m(u + h) for 0 <= u < 40 + h, and a bound on the relative error of that."""
     if h > 1e-5:
         gap = _mills(u - h) - _mills(u + h)
         return gap, 8 * _ULP * _mills(u - h) / gap
@@ -83,17 +81,13 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest mu for which a Gaussian release is (epsilon, delta)-DP: the analytic Gaussian
-    mechanism.
-    """
+    """The largest mu that keeps (epsilon, delta)-DP: the analytic Gaussian mechanism."""
     inverse = solve_up(lambda inverse: delta - gaussian_delta(epsilon, 1.0 / inverse), 1e-9, 1.0)
     return math.nextafter(1.0 / inverse, 0.0)
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """The least delta that rho-zCDP is known to give at epsilon (Canonne, Kamath & Steinke 2020,
-    Corollary 13).
-    """
+    """The least delta known of rho-zCDP (Canonne, Kamath & Steinke 2020, Corollary 13)."""
     if rho == 0.0:
         return 0.0
     # Less privacy is safe, and every order gives a valid bound: only the evaluation of the last
@@ -133,9 +127,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 
 def laplace_rdp(epsilon: float, alpha: float) -> float:
-    """The Renyi divergence of order alpha of a Laplace release that is epsilon-DP (Mironov 2017,
-    Proposition 6).
-    """
+    """The Renyi divergence of an epsilon-DP Laplace release (Mironov 2017, Proposition 6)."""
     if epsilon == 0.0 or math.isinf(epsilon) or alpha > _LARGE:
         return epsilon
     order = alpha - 1.0

@@ -182,9 +182,7 @@ def gaussian_shuffle_amplification(
 
 
 class _Losses(NamedTuple):
-    """The privacy loss log(P / Q) of a pair of laws: its values, their probabilities under P, and
-    what of P is left out.
-    """
+    """The privacy loss log(P / Q): its values, their masses under P, and what is left out."""
 
     values: np.ndarray  # (m,)
     masses: np.ndarray  # (m,)
@@ -244,9 +242,7 @@ def _worst_split(n: int, local_epsilon: float, delta: float, tail: float) -> flo
 
 
 def _split(ones: int, zeros: int, local_epsilon: float, tail: float) -> _Losses:
-    """The number of ones that shuffled randomised bits show, of one person's 1 against 0 and the
-    bits of others.
-    """
+    """How many ones shuffled randomised bits show, of one person's 1 against 0 among others."""
     from scipy.stats import binom
 
     q, rest = float(expit(local_epsilon)), float(expit(-local_epsilon))

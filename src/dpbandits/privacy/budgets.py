@@ -75,9 +75,8 @@ class Budget(ABC):
 
     @abstractmethod
     def kept_in(self, *, gaussian: bool = True) -> Limit:
-        """The currency of its ledger, and the limit.
-
-        ``gaussian`` says whether the noise keeps Gaussian DP, or counts as if it did.
+        """The currency of its ledger, and the limit; ``gaussian`` says whether the noise keeps
+        Gaussian DP, or counts as if it did.
         """
 
     @abstractmethod
@@ -294,17 +293,11 @@ class ZCDP(Budget):
         return Limit("zcdp", self.rho)
 
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
-        """(epsilon, delta)-DP at the given delta.
-
-        With ``gaussian`` the exact curve of Gaussian noise; else the best known bound for zCDP.
-        """
+        """(epsilon, delta)-DP, by the exact curve of Gaussian noise or the best bound for zCDP."""
         delta = real("delta", delta, 0.0, 1.0, strict=True)
-        epsilon = (
-            accounting.gaussian_epsilon(math.sqrt(2 * self.rho), delta)
-            if gaussian
-            else accounting.zcdp_epsilon(self.rho, delta)
-        )
-        return _approx(epsilon, delta)
+        if gaussian:
+            return _approx(accounting.gaussian_epsilon(math.sqrt(2 * self.rho), delta), delta)
+        return _approx(accounting.zcdp_epsilon(self.rho, delta), delta)
 
     def delta_at(self, epsilon: float) -> float:
         """The least known delta for which (epsilon, delta)-DP follows.
@@ -344,16 +337,12 @@ class ApproxDP(Budget):
 
     @property
     def mu(self) -> float:
-        """The mu of the Gaussian release that spends exactly this budget (analytic Gaussian
-        mechanism).
-        """
+        """The mu of the Gaussian release that spends just this (analytic Gaussian mechanism)."""
         return accounting.gaussian_mu(self.epsilon, self.delta)
 
     @property
     def rho(self) -> float:
-        """The largest rho whose zCDP implies this budget; less than a Gaussian may spend, and valid
-        for any mechanism.
-        """
+        """The largest rho whose zCDP implies this, by any mechanism; a Gaussian may spend more."""
         return accounting.zcdp_rho(self.epsilon, self.delta)
 
     def kept_in(self, *, gaussian: bool = True) -> Limit:
@@ -392,9 +381,7 @@ class ApproxDP(Budget):
 @notion
 @dataclass(frozen=True)
 class RDP(Budget):
-    """(alpha, epsilon)-Renyi differential privacy: the divergence of order alpha > 1 is at most
-    epsilon.
-    """
+    """(alpha, epsilon)-Renyi DP: the divergence of order alpha > 1 is at most epsilon."""
 
     alpha: float
     epsilon: float
@@ -412,16 +399,10 @@ class RDP(Budget):
         return Limit("rdp", self.epsilon)
 
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
-        """(epsilon, delta)-DP by the conversion of Canonne, Kamath & Steinke (2020, Proposition
-        12).
-        """
+        """(epsilon, delta)-DP as of Canonne, Kamath & Steinke (2020, Proposition 12)."""
         delta = real("delta", delta, 0.0, 1.0, strict=True)
-        epsilon = (
-            self.epsilon
-            + math.log1p(-1 / self.alpha)
-            - math.log(delta * self.alpha) / (self.alpha - 1)
-        )
-        return _approx(epsilon, delta)
+        more = math.log(delta * self.alpha) / (self.alpha - 1)
+        return _approx(self.epsilon + math.log1p(-1 / self.alpha) - more, delta)
 
     def variation(self) -> float:
         return min(super().variation(), accounting.variation_of(self.epsilon))

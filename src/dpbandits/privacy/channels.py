@@ -77,9 +77,7 @@ def hemisphere_radius(epsilon: float, dimension: int) -> float:
 
 @outlined
 def draw_from_hemisphere(scale: float, statistic: Vector, release: Vector, rng: Generator) -> None:
-    """Replace a vector of the unit ball by one of a half sphere; see ``Hemisphere``.  Simulation
-    only, as above.
-    """
+    """Replace a vector of the unit ball as ``Hemisphere`` does; simulation only, as above."""
     epsilon = 2.0 / scale
     size = length = along = 0.0
     for i in range(statistic.size):
@@ -243,9 +241,7 @@ class PublishedGaussian:
 
 @dataclass(frozen=True)
 class Laplace(Channel):
-    """Laplace noise of scale ``multiplier`` times the L1 sensitivity, independent in every
-    coordinate.
-    """
+    """Independent Laplace noise, of scale ``multiplier`` times the L1 sensitivity."""
 
     family: ClassVar[int] = LAPLACE
     norm: ClassVar[int] = 1

@@ -138,9 +138,7 @@ class Guarantee:
         )
 
     def in_words(self, budget: str) -> str:
-        """As sentences, with these words for the budget that holds, and nothing on what it means:
-        for guarantees that differ in their budget only.
-        """
+        """As sentences, with these words for the budget, and nothing on what it means."""
         return " ".join(self._sentences(budget, []))
 
     def _sentences(self, budget: str, means: list[str]) -> list[str]:

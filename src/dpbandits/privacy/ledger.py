@@ -228,9 +228,7 @@ class Meter:
 
     @classmethod
     def of(cls, budget: Budget, *, gaussian: bool = True) -> Meter:
-        """The meter of a budget; where noise is not Gaussian, an (epsilon, delta) budget is kept in
-        zCDP instead of GDP.
-        """
+        """The meter of a budget; (epsilon, delta) of other than Gaussian noise is kept in zCDP."""
         return cls(*checked_budget(budget).kept_in(gaussian=gaussian), budget)
 
     def cost(self, family: int, multiplier: float) -> float:
@@ -348,9 +346,7 @@ class Ledger:
         return table
 
     def total(self) -> float:
-        """The cost to the worst-placed record, in the budget's currency; infinite once anything
-        crossed an open channel.
-        """
+        """The cost to the worst-placed record; infinite once anything crossed an open channel."""
         return worst_record(self._arrays.span[: len(self)], self._costs()).cost
 
     def shown_total(self) -> float:

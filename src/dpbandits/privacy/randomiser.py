@@ -73,9 +73,7 @@ class Randomiser:
         self._rng = self._noise.generator("privacy")
 
     def __call__(self, reward: float | None = None) -> float:
-        """The report of one reward, or of none, as which counts what is no number: an error would
-        tell of it.
-        """
+        """The report of one reward; what is no number counts as none: an error would tell."""
         report, statistic = np.empty(1), np.array([self._entering(reward)])
         self._noise.add_noise(self.channel, self._scale, statistic, report, self._rng)
         return float(report[0])

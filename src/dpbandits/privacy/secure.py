@@ -66,9 +66,7 @@ class Sampler:
         self._process = os.getpid()
 
     def _draw(self, family: int, scale: float) -> int:
-        """One noise variable, never given out twice.  They are drawn in batches, because a call of
-        OpenDP costs more than a draw.
-        """
+        """One noise variable, never given out twice; drawn in batches, because calls are slow."""
         if self._process != os.getpid():  # a forked process would give out its parent's
             self._ready, self._process = {}, os.getpid()
         if len(self._ready) > _SCALES:
@@ -166,9 +164,7 @@ class GridNoise(NoiseSource):
             release[i] = (int(value) + self._draw(channel.family, width)) * self.grid
 
     def _replace_vector(self, scale: float, statistic: np.ndarray, release: np.ndarray) -> None:
-        """What ``Hemisphere`` releases of a vector, in a direction that is an exact one's: lengths
-        and floats come after it.
-        """
+        """What ``Hemisphere`` releases, in an exact direction: lengths and floats come after it."""
         # Rounded down, to what draws faster than exact numbers.
         epsilon = Fraction(math.floor(2**41 / (Fraction(scale) * Fraction(_UP))), 2**40)
         drawn = hemisphere(statistic.tolist(), epsilon, self._take)
@@ -215,9 +211,7 @@ class DeviceNoise(GridNoise):
         self._take = take
 
     def sigma_squared(self, scale: float) -> Fraction:
-        """The parameter of discrete Gaussian noise of that scale, in squared grid units: rounded
-        up.
-        """
+        """The parameter of discrete Gaussian noise, in squared grid units, rounded up."""
         return _squared(in_steps(GAUSSIAN, scale, self.grid))
 
     def law(self, channel: Channel, scale: float, reach: int) -> np.ndarray:
@@ -255,9 +249,7 @@ def _squared(scale: float) -> Fraction:
 
 
 class SecureState(NamedTuple):
-    """All that a ``SecureSum`` knows, to be saved and restored; private, because it holds exact
-    sums.
-    """
+    """All that a ``SecureSum`` knows, to be saved; private, because it holds exact sums."""
 
     clock: np.ndarray  # (1,) int64: releases so far
     exact: np.ndarray  # (rows, size) int64, private: what later rows still need, in grid units
@@ -344,9 +336,7 @@ class SecureSum:
         return int(2**61 / ((self.counter.horizon or _MOST_RELEASES) * self._row_scale(1, 2)))
 
     def refuse_wide_noise(self, channel: Channel, scale: float) -> None:
-        """Refuse, before the first release, noise that is too wide in some planned one; ``scale``
-        as for ``add``.
-        """
+        """Refuse noise that is too wide in some planned release; ``scale`` as for ``add``."""
         # and no power of two, which ends an epoch of the hybrid
         late = max(1, (self.counter.horizon or _MOST_RELEASES) - 1)
         width = scale * self.counter.column_norm(channel.norm) * self._row_scale(late, channel.norm)
@@ -475,9 +465,7 @@ def _opendp() -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _mechanism(family: int, scale: float) -> Any:
-    """OpenDP's mechanism on a vector of integers; kept, because to build it takes longer than a
-    draw.
-    """
+    """OpenDP's mechanism on vectors of integers; kept: to build it takes longer than a draw."""
     opendp = _opendp()
     domain = opendp.vector_domain(opendp.atom_domain(T="i64"))
     if family == GAUSSIAN:

@@ -74,7 +74,7 @@ class VectorChannel:
         grid: float | None = None,
         seed: int | None = None,
     ) -> None:
-        choice("calibration", calibration, ("exact", "paper"))
+        self._published = choice("calibration", calibration, ("exact", "paper")) == "paper"
         self.budget, self.bound = budget, real("bound", bound, 1e-50, 1e12)
         secure = noise == "secure"
         self.channel = CHANNEL_GAUSSIAN.calibrated(budget, calibration=calibration)
@@ -139,17 +139,6 @@ class SymmetricChannel(VectorChannel):
         ((2, 2), True)
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        bound: float = 1.0,
-        *,
-        calibration: Calibration = "exact",
-        **noise: Any,
-    ) -> None:
-        self._published = calibration == "paper"
-        super().__init__(budget, bound, calibration=calibration, **noise)
-
     def __call__(self, matrix: Any) -> np.ndarray:
         """The private copy of a matrix, shape (d, d), or of the mean of it and its transpose.
 
@@ -157,8 +146,7 @@ class SymmetricChannel(VectorChannel):
             ArgumentError: it is no square matrix of numbers.
         """
         given = as_numbers(matrix)
-        square = given.ndim == 2 and 0 < given.shape[0] == given.shape[1]
-        if not square:
+        if given.ndim != 2 or not 0 < given.shape[0] == given.shape[1]:
             raise ArgumentError("matrix must be one of real numbers, shape (d, d)", "matrix")
         known = np.abs(given) < 1e100
         entries = np.where(known & known.T, given, 0.0)

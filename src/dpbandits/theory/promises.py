@@ -69,9 +69,7 @@ class World(NamedTuple):
         return bounded and not getattr(self.environment, "regret_is_dynamic", False)
 
     def unit_of_lower_bounds(self, policy: Policy) -> float:
-        """Of one from the environment alone: the width of its own rewards, whatever the policy
-        takes for their range.
-        """
+        """Of one from the environment alone: the width of its rewards, whatever the policy's."""
         lo, hi = policy.reward_range if self.environment is None else self.environment.support
         return hi - lo
 

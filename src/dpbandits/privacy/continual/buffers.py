@@ -23,9 +23,10 @@ import numpy as np
 
 BUFFERS = 4
 
-# Logarithms of (gaps, weights) for 2^4, 2^6, ..., 2^32 releases, found by ``fit``.  Three digits
-# are enough: at the optimum a small error costs its square, and both factors and their norms are
-# computed from what stands here, so that privacy rests on no digit.
+# Logarithms of (gaps, weights) for 2^4, 2^6, ..., 2^32 releases, found by ``fitted`` in
+# ``tests/privacy/test_continual.py``.  Three digits are enough: at the optimum a small error costs
+# its square, and both factors and their norms are computed from what stands here, so that privacy
+# rests on no digit.
 TABLE = np.array(
     [
         [-3.865, -1.689, -0.720, -0.183, -1.704, -1.829, -2.168, -3.146],  # 2^4
@@ -117,32 +118,3 @@ def columns_square(both: Exponentials, horizon: int, n: int = 1) -> float:
 def row_squares(both: Exponentials, releases: np.ndarray) -> np.ndarray:
     """The squares of the L2 norms of the rows of B, counted from one."""
     return squares(both.decoder_gaps, both.decoder_weights, releases)
-
-
-def fit(horizon: int, start: np.ndarray) -> tuple[np.ndarray, float]:
-    """How ``TABLE`` was found: the logarithms of (gaps, weights) with the least maximal variance,
-    and that variance.
-
-    The variance of the last release is the largest, and smooth in eight numbers; a quasi-Newton
-    search from the optimum of half the horizon finds its optimum in some seconds.
-
-    Args:
-        horizon: the number of releases.
-        start: eight logarithms.
-    """
-    from scipy import optimize
-
-    def log_variance(logs: np.ndarray) -> float:
-        order = np.argsort(logs[:BUFFERS])
-        both = solve(np.exp(logs[:BUFFERS][order]), np.exp(logs[BUFFERS:][order]))
-        last = row_squares(both, np.array(horizon))
-        return math.log(columns_square(both, horizon) * float(last))
-
-    found = optimize.minimize(
-        log_variance,
-        start,
-        method="L-BFGS-B",
-        jac="3-point",
-        options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9},
-    )
-    return found.x, math.exp(found.fun)

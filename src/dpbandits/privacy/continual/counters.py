@@ -51,9 +51,7 @@ class Counter(ABC):
         return self._column(norm)
 
     def exact_column_norm(self, norm: int = 2) -> float:
-        """What privacy needs ``column_norm`` to be; the cost of a record rests on the quotient of
-        the two.
-        """
+        """What privacy needs ``column_norm`` to be: a record's cost rests on their quotient."""
         return self.column_norm(norm)
 
     def growth(self, records: int, norm: int = 2) -> float:
@@ -80,9 +78,7 @@ class Counter(ABC):
         return float(records)
 
     def widening(self, n: int, norm: int = 2) -> float:
-        """The largest coefficient that a noise variable of scale ``column_norm`` has in releases
-        1..n.
-        """
+        """The largest coefficient of noise of scale ``column_norm`` in releases 1..n."""
         return 1.0
 
     def variance(self, t: Any, norm: int = 2) -> Any:

@@ -81,9 +81,7 @@ def draws_of(running: RunningSum) -> int:
 
 @kernel
 def _add_rows(places: int, row: int, memory: Matrix, noise: Vector) -> None:
-    """Add row ``row`` of ``memory`` for the last binary digit of ``places``, the next for the next,
-    where they are ones.
-    """
+    """Add those rows of ``memory``, from ``row`` on, whose binary digits of ``places`` are ones."""
     while places:
         if places & 1:
             for i in range(noise.size):
@@ -116,9 +114,7 @@ def _tree(running: RunningSum, family: int, width: float, noise: Vector, rng: Ge
 
 @kernel
 def _honaker(running: RunningSum, family: int, width: float, noise: Vector, rng: Generator) -> None:
-    """All nodes that end at t, from the leaf up: each is averaged with what its halves say,
-    weighted by their precision.
-    """
+    """All nodes that end at t, from the leaf up, each averaged by precision with its halves."""
     t, memory = running.clock[0], running.memory
     draw_noise(family, width, running.grid, noise, rng)
     top = lowest_bit(t)
@@ -201,9 +197,7 @@ def _hybrid(running: RunningSum, family: int, width: float, noise: Vector, rng: 
 def _integers(
     running: RunningSum, family: int, width: float, noise: Vector, rng: Generator
 ) -> None:
-    """What people have added to a sum of their own, in steps of a grid; ``family`` and ``width``
-    say what that costs, and not what it is.
-    """
+    """What people have added, in steps of a grid; ``family`` and ``width`` say what that costs."""
     table, memory = running.table, running.memory
     amount, heads, step, rounding = table[0, 0], table[0, 1], table[0, 2], table[0, 3]
     for i in range(noise.size):

@@ -126,9 +126,7 @@ class HonakerTree(_Planned):
     kind: ClassVar[int] = HONAKER
 
     def _own_weights(self) -> np.ndarray:
-        """(levels,) the weight of a node's own noisy sum in its estimate, which is also the
-        estimate's variance.
-        """
+        """(levels,) the weight of a node's own noisy sum in its estimate, also its variance."""
         return np.array([1.0 / (2.0 - 0.5**level) for level in range(self.horizon.bit_length())])
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
@@ -186,9 +184,7 @@ class HybridTree(_Dyadic):
         return float(self.scales(norm)[n.bit_length() - 1])
 
     def scales(self, norm: int) -> np.ndarray:
-        """(49,) what the noise of a block, and that of a node in a tree of 1, 2, ... levels, is
-        multiplied with.
-        """
+        """(49,) what multiplies the noise of a block, and of nodes in trees of 1, 2, ... levels."""
         return (2.0 * np.maximum(1.0, np.arange(LONGEST.bit_length()))) ** (1 / norm)
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
