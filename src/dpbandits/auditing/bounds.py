@@ -97,17 +97,11 @@ def renyi(orders: np.ndarray, counts: Counts, alpha: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Measure:
-    """In which currency a loss is measured.
-
-    Attributes:
-        symbol: of the number.
-        lower: a bound on it, at level 1 - alpha, for counts.
-        abstains: whether runs that are named neither world cost nothing.
-    """
+    """In which currency a loss is measured."""
 
     symbol: str
-    lower: Callable[[Counts, float], np.ndarray]
-    abstains: bool = False
+    lower: Callable[[Counts, float], np.ndarray]  # a bound at level 1 - alpha, for counts
+    abstains: bool = False  # whether runs that are named neither world cost nothing
 
 
 EPSILON = Measure("ε", pure_epsilon, abstains=True)

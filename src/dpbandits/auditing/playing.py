@@ -24,43 +24,26 @@ _LONGEST_BATCH = 250
 
 
 class Batch(NamedTuple):
-    """What was taken down of a number of runs.
+    """What was taken down of a number of runs."""
 
-    Attributes:
-        world: shape (B,): that of each run.
-        zero, one: shape (B, R, n): what had been released in either world without noise.
-        release: shape (B, R, n).
-        bound: shape (B, R): the sensitivity of each release; 0 where there was none.
-        after: shape (B, R): the round after which it was made.
-        arms: shape (B, T).
-    """
-
-    world: np.ndarray
-    zero: np.ndarray
-    one: np.ndarray
-    release: np.ndarray
-    bound: np.ndarray
-    after: np.ndarray
-    arms: np.ndarray
+    world: np.ndarray  # (B,): that of each run
+    zero: np.ndarray  # (B, R, n): what had been released in world 0 without noise
+    one: np.ndarray  # (B, R, n): the same in world 1
+    release: np.ndarray  # (B, R, n)
+    bound: np.ndarray  # (B, R): the sensitivity of each release; 0 where there was none
+    after: np.ndarray  # (B, R): the round after which it was made
+    arms: np.ndarray  # (B, T)
 
 
 @dataclass
 class Play:
-    """How the runs of an audit are played.
+    """How the runs of an audit are played."""
 
-    Attributes:
-        policy: as it is attacked; a fresh state is made of it for every run.
-        adversary: who chooses what it meets.
-        horizon: rounds of a run.
-        plant: a bug, or nothing.
-        seed: of everything but secure noise.
-    """
-
-    policy: Policy
+    policy: Policy  # as it is attacked; a fresh state is made of it for every run
     adversary: Adversary
-    horizon: int
+    horizon: int  # rounds of a run
     plant: Plant = field(default_factory=Plant)
-    seed: int = 0
+    seed: int = 0  # of everything but secure noise
 
     @property
     def secure(self) -> bool:

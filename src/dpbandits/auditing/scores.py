@@ -44,13 +44,9 @@ class Seen(NamedTuple):
 
 @dataclass
 class Scores:
-    """How the runs of a policy are looked at.
+    """How the runs of a policy are looked at."""
 
-    Attributes:
-        policy: whose releases they are; its channel is what noise is taken for.
-    """
-
-    policy: Policy
+    policy: Policy  # whose channel is what noise is taken for
 
     def of(self, batch: Batch) -> Seen:
         """What the runs of a batch show."""

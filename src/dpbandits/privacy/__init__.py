@@ -1,6 +1,4 @@
-"""The wall: budgets, guarantees, channels, continual sums, the ledger and the sources of noise; and
-what shuffling adds to local randomisers.
-"""
+"""The wall: budgets, guarantees, channels, continual sums, the ledger, noise, and shuffling."""
 
 from ..rooms import moved
 from .amplification import Amplification, gaussian_shuffle_amplification, shuffle_amplification

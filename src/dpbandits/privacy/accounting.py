@@ -22,14 +22,7 @@ _LARGE = 1e150  # squares of larger numbers overflow
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
-    """The least delta for which a mu-GDP Gaussian release is (epsilon, delta)-DP (Balle & Wang
-    2018, Theorem 8).
-
-    The classical noise for epsilon = 10 and delta = 0.1 is sqrt(2 ln 12.5) / 10, and really gives:
-
-    >>> round(gaussian_delta(10.0, 10.0 / math.sqrt(2.0 * math.log(12.5))), 2)
-    0.41
-    """
+    """The least delta of mu-GDP Gaussian noise at epsilon (Balle & Wang 2018, Theorem 8)."""
     if mu == 0.0:
         return 0.0
     if mu > _LARGE:

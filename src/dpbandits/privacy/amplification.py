@@ -147,12 +147,10 @@ def gaussian_shuffle_amplification(
     is the least of that level and of what shuffling makes of some points of the curve.
 
     Args:
-        reports: how many people send one message each in a batch, see ``shuffle_amplification``.
+        reports, delta, batches: as in ``shuffle_amplification``.
         noise_multiplier: standard deviation of the noise of one message, per unit of the L2
             sensitivity of the message.
-        delta: in (0, 1).
-        method: "clones" or "closed", see ``shuffle_amplification``.
-        batches: how many batches a person may be in, once in each.
+        method: "clones" or "closed", as there.
 
     Raises:
         ArgumentError: an argument is outside its range.

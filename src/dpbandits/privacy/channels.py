@@ -355,12 +355,7 @@ FAMILIES: dict[str, type[Channel]] = {
 
 
 def noise_for(notion: Budget | type[Budget], kinds: Iterable[Any]) -> Any:
-    """Of these families, by name or class, the one that suits a notion best; None if none does.
-
-    >>> from .budgets import PureDP
-    >>> noise_for(PureDP(1.0), ("Gaussian", "Laplace")).name
-    'Laplace'
-    """
+    """Of these families, by name or class, the one that suits a notion best; None if none does."""
     fitting = [kind for kind in (FAMILIES.get(one, one) for one in kinds) if kind.takes(notion)]
     if len(fitting) < 2:
         return fitting[0] if fitting else None

@@ -1,6 +1,4 @@
-"""The grid to which rewards are rounded under secure noise: a power of two, in proportion to the
-range of what is rounded unless somebody gives another.
-"""
+"""The grid of rewards under secure noise: a power of two, in proportion to their range."""
 
 from __future__ import annotations
 

@@ -144,12 +144,6 @@ class VectorRandomiser:
 
     Raises:
         ArgumentError: an argument is outside its range, or the grid too fine for exact noise.
-
-    Example:
-        >>> from dpbandits.privacy import Gaussian
-        >>> randomise = VectorRandomiser(Gaussian(1.0), 2.0, 1.0, noise="simulation", seed=1)
-        >>> randomise(np.zeros(3)).shape
-        (3,)
     """
 
     def __init__(

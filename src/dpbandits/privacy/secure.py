@@ -84,13 +84,9 @@ class Sampler:
 class GridNoise(NoiseSource):
     """Discrete noise that protects people.  It has no seed.
 
-    Args:
-        grid: a power of two between 2**-400 and 2**400.
-        reward_range: must hold at least two multiples of the grid, and none beyond 2**32 grid
-            units.
-
     Raises:
-        ArgumentError: the grid does not fit the range.
+        ArgumentError: the grid is no power of two between 2**-400 and 2**400, or the range does not
+            hold two of its multiples, or holds some beyond 2**32 units.
     """
 
     secure = True
@@ -192,11 +188,8 @@ class SecureNoise(Sampler, GridNoise):
 
 
 class DeviceNoise(GridNoise):
-    """The same without OpenDP, for people's devices: JavaScript draws the same noise.
-
-    Args:
-        grid, reward_range: as for ``GridNoise``.
-        take: the source of random bytes.
+    """The same without OpenDP, for people's devices: JavaScript draws the same noise of the same
+    bytes, which ``take`` gives.
 
     Example:
         >>> source = DeviceNoise(2.0**-2, (0.0, 1.0))
@@ -301,14 +294,11 @@ class SecureSum:
     def add(
         self, state: SecureState, increments: np.ndarray, channel: Channel, scale: float
     ) -> np.ndarray:
-        """Add a vector and release the noisy sum, shape (size,).
+        """Add a vector of multiples of the grid, at most ``largest`` of its units each, to the sum
+        in ``state``, and release the noisy sum, shape (size,).
 
-        Args:
-            state: of the sum, changed in place.
-            increments: (size,) multiples of the grid, at most ``largest`` grid units each.
-            channel: its family and norm; the open channel adds no noise.
-            scale: noise multiplier times the sensitivity of the increment; the column norm of the
-                counter is applied here.
+        ``scale`` is the noise multiplier times the sensitivity of the increment; the column norm of
+        the counter is applied here.
 
         Raises:
             BudgetExhausted: all planned releases were made.

@@ -85,12 +85,7 @@ def _asymptotic(horizon: Values, means: Array, divergence: np.ndarray) -> Values
     return np.log(np.asarray(horizon, float)) * (gaps[bad] / divergence[bad]).sum()
 
 
-@bound(
-    "lower",
-    source="Lai & Robbins (1985)",
-    constants="asymptotic",
-    assumes=_CONSISTENT,
-)
+@bound("lower", source="Lai & Robbins (1985)", constants="asymptotic", assumes=_CONSISTENT)
 def lai_robbins(horizon: Values, means: Array) -> Values:
     """Coins without privacy, and under zCDP: ln(T) times the sum of gap / kl(mean, best)."""
     means = np.asarray(means, float)

@@ -59,12 +59,7 @@ class Exponentials(NamedTuple):
 
 
 def solve(gaps: np.ndarray, weights: np.ndarray) -> Exponentials:
-    """The factorisation with the given decays and weights of C, each to nearly the last digit.
-
-    >>> both = solve(np.array([0.01, 0.04, 0.2, 0.8]), np.array([0.04, 0.06, 0.15, 0.25]))
-    >>> round(float(both.decoder_weights.sum()), 12)
-    1.0
-    """
+    """The factorisation with the given decays and weights of C, each to nearly the last digit."""
     low, high = gaps.copy(), np.append(gaps[1:], gaps[-1] + weights.sum())
     for _ in range(120):  # bisection between neighbouring gaps: slow, and never wrong
         middle = 0.5 * (low + high)

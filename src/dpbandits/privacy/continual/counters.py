@@ -1,6 +1,4 @@
-"""What a mechanism is: a factorisation A = B C of the matrix that sums, with its norms and exact
-variances.
-"""
+"""What a mechanism is: a factorisation A = B C of the matrix that sums."""
 
 from __future__ import annotations
 
@@ -21,6 +19,8 @@ _DENSE = 8192  # rows of a matrix that is written out
 class Counter(ABC):
     """The base of the mechanisms.  C has a row for each noise vector, B a row for each release.
 
+    The ``norm`` of all methods is 2 for Gaussian noise, 1 for Laplace noise.
+
     Attributes:
         horizon: the number of releases planned; None for any number.
     """
@@ -30,11 +30,7 @@ class Counter(ABC):
     kind: ClassVar[int]
 
     def column_norm(self, norm: int = 2) -> float:
-        """The length of the longest column of C: by how much all rows together multiply the
-        sensitivity.
-
-        Args:
-            norm: 2 for Gaussian noise, 1 for Laplace noise.
+        """The length of the longest column of C: what all rows multiply the sensitivity by.
 
         Raises:
             ArgumentError: a norm that the mechanism has no use for.
@@ -60,11 +56,7 @@ class Counter(ABC):
 
         Where a sum ends and another begins, as after a crash, a user may have records in both.
         They cost no more than if all were in one: the squares of growths (Laplace noise: growths)
-        of j and of k records add up to at most that of j + k.
-
-        Args:
-            records: at most the horizon.
-            norm: 2 for Gaussian noise, 1 for Laplace noise.
+        of j and of k records add up to at most that of j + k.  Records are at most the horizon.
 
         >>> Independent(10).growth(4), Independent(10).growth(4, norm=1)
         (2.0, 4.0)
@@ -87,8 +79,7 @@ class Counter(ABC):
 
         Args:
             t: an integer or an array of them, from 1 to the horizon.
-            norm: 2 for Gaussian noise, 1 for Laplace noise, whose variance is twice its squared
-                scale.
+            norm: of Laplace noise the variance is twice the squared scale.
 
         Returns:
             A float, or an array of the shape of ``t``.
@@ -116,8 +107,7 @@ class Counter(ABC):
         return self._encoder(self._dense(n), norm)
 
     def decoder(self, n: int | None = None, norm: int = 2) -> np.ndarray:
-        """The factor B of the first n releases, shape (n, rows); at most 8192 releases are written
-        out.
+        """The factor B of the first n releases, shape (n, rows); else as ``encoder``.
 
         >>> from dpbandits.privacy import BinaryTree
         >>> BinaryTree(3).decoder().astype(int).tolist()

@@ -36,11 +36,7 @@ class RunningSum(NamedTuple):
 
 
 def no_running_sum() -> RunningSum:
-    """No running sum: every release is a statistic of its own, with noise of its own.
-
-    >>> no_running_sum().kind == SINGLE
-    True
-    """
+    """No running sum: every release is a statistic of its own, with noise of its own."""
     none = np.zeros((0, 0))
     return RunningSum(SINGLE, 0, 1.0, np.zeros(1, np.int64), none, none.copy(), np.zeros(0))
 
@@ -279,19 +275,12 @@ def _release_prefix_sum(
 
 @cache
 def mechanism_of(kind: int) -> Kernel:
-    """What adds a statistic to a running sum of that kind and releases the noisy sum.
+    """``mechanism(running, family, scale, statistic, release, rng)``, which adds a statistic to a
+    running sum of that kind and writes the noisy sum into ``release``: without a running sum the
+    noisy statistic, and NaN after the planned number of releases.
 
-    Without a running sum it releases the noisy statistic.
-
-    ``mechanism(running, family, scale, statistic, release, rng)`` with
-
-        running: changed in place.
-        family: of the channel.
-        scale: noise multiplier times the sensitivity of this statistic; the mechanism's column norm
-            is applied here.
-        statistic: (n,) what is added.
-        release: (n,) receives the noisy sum; NaN after the planned number of releases.
-        rng: a generator.  Simulation only: it can be predicted.
+    ``scale`` is the noise multiplier times the sensitivity of this statistic; the column norm is
+    applied here.  Simulation only: ``rng`` can be predicted.
     """
     return _release_alone if kind == SINGLE else bind(_release_prefix_sum, step=STEPS[kind])
 

@@ -1,6 +1,4 @@
-"""Toeplitz factors: the noise of each release is spread over all later ones.  For Gaussian noise, a
-tenth of a tree's variance.
-"""
+"""Toeplitz factors: the noise of each release is spread over all later ones."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Trees: a release adds up one noisy node for each binary one of its number.  They suit Laplace
-noise, and integers.
-"""
+"""Trees: a release adds up noisy nodes.  They suit Laplace noise, and integers."""
 
 from __future__ import annotations
 
@@ -61,8 +59,8 @@ class BinaryTree(_Planned):
             recipe; if that is too few, a record costs more than one release of the channel: see
             ``exact_column_norm``.
 
-    Memory is logarithmic in the horizon.  Prefer it where noise must be Laplace or integer; under
-    Gaussian noise ``SqrtToeplitz`` and ``BufferedToeplitz`` have a tenth of its variance.
+    Prefer it where noise must be Laplace or integer; under Gaussian noise ``SqrtToeplitz`` and
+    ``BufferedToeplitz`` have a tenth of its variance.
 
     Example:
         >>> tree = BinaryTree(20_000)
