@@ -137,6 +137,13 @@ def claim_of(budget: Budget, *, gaussian: bool) -> Claim:
     return Claim(limit, RHO if currency == "zcdp" else EPSILON)
 
 
+def exposed(moved: float, measure: Measure) -> float:
+    """The loss of releases that move so far, in the currency of a claim; nan if it has none."""
+    if measure is RHO:
+        return moved * moved / 2
+    return moved if measure in (EPSILON, MU) else float("nan")
+
+
 # Rules ------------------------------------------------------------------------------------------
 
 
@@ -146,6 +153,10 @@ class Weights(NamedTuple):
     score: np.ndarray
     in_one: np.ndarray
     in_zero: np.ndarray
+
+    def of_runs(self, runs: float) -> Weights:
+        """As often as in so many times as many runs of each world."""
+        return Weights(self.score, runs * self.in_one, runs * self.in_zero)
 
 
 class Rule(NamedTuple):
@@ -209,8 +220,7 @@ def lower_bound(
     options = []
     for sign in (1.0, -1.0):
         seen = weigh(sign * scores[:fitted], world[:fitted])
-        scaled = Weights(seen.score, seen.in_one * counted, seen.in_zero * counted)
-        rule, found = best_rule(scaled, measure, alpha)
+        rule, found = best_rule(seen.of_runs(counted), measure, alpha)
         options.append((found, sign, rule))
     _, sign, rule = max(options)
     return proved(sign * scores[fitted:], world[fitted:], rule, measure, alpha)
@@ -303,7 +313,6 @@ def best_possible(
     if noise not in _LAWS:
         raise ArgumentError(f"noise must be laplace or gaussian, got {noise!r}", "noise")
     n = integer("runs", runs, 1)
-    law = _LAWS[noise](_checked(shifts))
-    expected = Weights(law.score, n * law.in_one, n * law.in_zero)
+    expected = _LAWS[noise](_checked(shifts)).of_runs(n)
     chosen = measure or (EPSILON if noise == "laplace" else MU)
     return best_rule(expected, chosen, real("alpha", alpha, 0.0, 1.0, strict=True))[1]

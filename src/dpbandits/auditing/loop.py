@@ -12,18 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernel import (
-    Generator,
-    Kernel,
-    Matrix,
-    Vector,
-    bind,
-    entry,
-    inlined,
-    kernel,
-    outlined,
-    unbound,
-)
+from ..kernel import Generator, Kernel, Vector, bind, entry, inlined, kernel, outlined, unbound
 from ..privacy.continual import is_spent
 from ..protocol import NO_ARM, Contexts, Kernels, Wall
 from ..session.steps import ending_and_crossing
@@ -155,7 +144,7 @@ def _look_nowhere(run: Run, t: int, who: int, seen: Contexts, rng: Generator) ->
 
 
 @kernel
-def _look(run: Run, t: int, who: int, seen: Matrix, rng: Generator) -> None:
+def _look(run: Run, t: int, who: int, seen: Contexts, rng: Generator) -> None:
     show(run.adversary, t, run.taken.arms, who, run.shown)
     preprocess_contexts(run.params, run.shown, seen, rng)
 

@@ -108,18 +108,8 @@ class Play:
             ledger=ledger, multiplier=state.wall.multiplier * self.plant.noise
         )
         twin = policy.driven.init(policy.params)[0]
-        run = Run(
-            policy.params,
-            state.raw,
-            twin,
-            state.public,
-            state.memo,
-            state.wall,
-            taken,
-            self._game,
-            self.adversary.state,
-            *self._blank(),
-        )
+        sides = (policy.params, state.raw, twin, state.public, state.memo, state.wall, taken)
+        run = Run(*sides, self._game, self.adversary.state, *self._blank())
         while (status := self._loop(run, world, choices, noise)) != DONE:
             if status == BAD_SENSITIVITY:
                 raise DPBanditsError(
@@ -157,16 +147,9 @@ class Play:
 
     @cached_property
     def _game(self) -> Game:
-        low, high = self.policy.reward_range
-        return Game(
-            self.horizon,
-            self.adversary.position,
-            low,
-            high,
-            self._gate._grid if self.secure else 0.0,
-            self.policy.card.hides_contexts,
-            self.secure,
-        )
+        ends, grid = self.policy.reward_range, self._gate._grid if self.secure else 0.0
+        hides_arms = self.policy.card.hides_contexts
+        return Game(self.horizon, self.adversary.position, *ends, grid, hides_arms, self.secure)
 
 
 def played(play: Play, runs: int, look: Callable[[Batch], Any], n_jobs: int) -> Iterator[Any]:
