@@ -67,11 +67,7 @@ class Game(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What one run is played with.
-
-    What an algorithm chooses by is ``offered``: the features as it takes them, which then are
-    ``rows``, or 0.
-    """
+    """What one run is played with."""
 
     params: Any
     raw: Any  # of the world that is played
@@ -83,8 +79,8 @@ class Run(NamedTuple):
     game: Game
     adversary: Any
     shown: Contexts
-    offered: Contexts
-    rows: np.ndarray
+    offered: Contexts  # what an algorithm chooses by: ``rows`` where it sees features, or 0
+    rows: np.ndarray  # the features as it takes them
     others: np.ndarray  # the features of the canary in the other world
 
 

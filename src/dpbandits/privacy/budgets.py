@@ -200,11 +200,7 @@ def is_notion(kind: Any) -> bool:
 
 
 def checked_budget(budget: Any) -> Budget:
-    """What was given, where it is a budget of a notion that is registered.
-
-    Raises:
-        ArgumentError: it is none.
-    """
+    """What was given; raises ArgumentError where it is no budget of a registered notion."""
     if is_notion(type(budget)):
         return cast(Budget, budget)
     kinds = " or ".join(kind.__name__ for kind in NOTIONS.values())

@@ -218,11 +218,8 @@ class Gaussian(Channel):
 
 
 class PublishedGaussian:
-    """In the place of ``Gaussian`` where a recipe has a calibration of its own.
-
-    Args:
-        multiplier: what ``calibration="paper"`` makes of an ``ApproxDP`` budget; everything else is
-            as in ``Gaussian``, exact.
+    """In the place of ``Gaussian`` where a recipe has a calibration of its own: ``multiplier`` is
+    what ``calibration="paper"`` makes of an ``ApproxDP`` budget; all else is exact, as there.
     """
 
     name, takes = Gaussian.name, Gaussian.takes
@@ -364,10 +361,8 @@ def noise_for(notion: Budget | type[Budget], kinds: Iterable[Any]) -> Any:
 
 
 def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = math.nan) -> float:
-    """The multiplier of noise of which one release costs that much: the inverse of ``unit_cost``.
-
-    Raises:
-        ArgumentError: no such noise is calibrated in the currency.
+    """The multiplier of noise of which one release costs that much, the inverse of ``unit_cost``;
+    raises ArgumentError where no such noise is calibrated in the currency.
     """
     if currency == "pure" and family in (LAPLACE, HEMISPHERE):
         return 1.0 / cost

@@ -41,11 +41,7 @@ def finest_grid(largest: float) -> float:
 
 
 def checked_grid(grid: Any) -> float:
-    """A power of two, as a float.
-
-    Raises:
-        ArgumentError: it is none, or none between 2**-400 and 2**400.
-    """
+    """A power of two, as a float; raises ArgumentError where it is none in that range."""
     good = isinstance(grid, int | float | np.floating | np.integer) and not isinstance(grid, bool)
     good = good and _FINEST <= grid <= _COARSEST and math.frexp(grid)[0] == 0.5
     if not good:

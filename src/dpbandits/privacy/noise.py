@@ -21,17 +21,11 @@ Rng = np.random.Generator | None
 
 
 class NoiseSource(ABC):
-    """The base of both sources.
+    """The base of both sources."""
 
-    Attributes:
-        secure: whether the noise protects anybody.
-        caveats: what a guarantee has to say about it.
-        most_records: how many rewards one release may add up.
-    """
-
-    secure = False
-    caveats: tuple[str, ...] = ()
-    most_records: float = math.inf
+    secure = False  # whether the noise protects anybody
+    caveats: tuple[str, ...] = ()  # what a guarantee has to say about it
+    most_records: float = math.inf  # how many rewards one release may add up
 
     @abstractmethod
     def exploration(self) -> np.random.Generator:

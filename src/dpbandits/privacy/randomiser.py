@@ -169,11 +169,7 @@ class VectorRandomiser:
 
     @property
     def sigma_squared(self) -> Fraction:
-        """The parameter of the discrete Gaussian noise, in squared grid units, as it is drawn with.
-
-        Raises:
-            ArgumentError: the noise is simulated.
-        """
+        """The parameter of discrete Gaussian noise, in squared grid units; none if simulated."""
         if not isinstance(self._noise, DeviceNoise):
             raise ArgumentError("noise must be 'secure' for a device elsewhere", "noise")
         return self._noise.sigma_squared(self._scale)

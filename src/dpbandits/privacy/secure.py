@@ -134,8 +134,7 @@ class GridNoise(NoiseSource):
     def add_noise(
         self, channel: Channel, scale: float, statistic: Vector, release: Vector, rng: Rng = None
     ) -> None:
-        """Write the statistic plus integer noise of at least the given scale, times the grid, into
-        ``release``.
+        """Write the statistic plus integer noise of at least that scale, times the grid.
 
         Raises:
             DPBanditsError: the statistic is not a vector of exact multiples of the grid, because of
@@ -175,11 +174,6 @@ class SecureNoise(Sampler, GridNoise):
     Raises:
         MissingExtra: OpenDP is not installed.
         ArgumentError: the grid does not fit the range.
-
-    Example:
-        >>> source = SecureNoise(2.0**-2, (0.1, 0.7))
-        >>> source.to_grid(0.1), source.to_grid(0.4), source.to_grid(0.7)
-        (0.25, 0.5, 0.5)
     """
 
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
@@ -208,11 +202,8 @@ class DeviceNoise(GridNoise):
         return _squared(in_steps(GAUSSIAN, scale, self.grid))
 
     def law(self, channel: Channel, scale: float, reach: int) -> np.ndarray:
-        """The probabilities of the noise -reach, ..., reach in grid units, as it is drawn; what
-        lies farther is left out.
-
-        Raises:
-            ArgumentError: the channel has neither Gaussian nor Laplace noise.
+        """The probabilities of the noise -reach, ..., reach in grid units, as it is drawn; raises
+        ArgumentError where the channel has neither Gaussian nor Laplace noise.
         """
         units, noise = in_steps(channel.family, scale, self.grid), np.arange(-reach, reach + 1.0)
         if channel.family == GAUSSIAN:
@@ -271,14 +262,6 @@ class SecureSum:
 
     Raises:
         ArgumentError: a counter whose factors are no integers.
-
-    Example:
-        >>> from dpbandits.privacy import Gaussian
-        >>> running = SecureSum(BinaryTree(8), 2, 2.0**-3, Sampler())
-        >>> state = running.start()
-        >>> noisy = running.add(state, np.array([0.5, 0.25]), Gaussian(1.0), 1.0)
-        >>> noisy.shape, bool(np.all(noisy * 8 % 1 == 0))
-        ((2,), True)
     """
 
     def __init__(self, counter: Counter, size: int, grid: float, source: Sampler) -> None:
@@ -422,11 +405,7 @@ def refuse_wide_noise(scale: float, grid: float, widest: float = _WIDEST) -> Non
 
 
 def integer_counter(counter: Counter) -> Counter:
-    """The counter, with factors in integers.
-
-    Raises:
-        ArgumentError: it has none.
-    """
+    """The counter, with factors in integers; raises ArgumentError where it has none."""
     if isinstance(counter, SqrtToeplitz):
         return counter if counter.bits is not None else SqrtToeplitz(counter.horizon, _BITS)
     if (

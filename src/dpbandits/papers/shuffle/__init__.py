@@ -8,8 +8,6 @@ policies are in the core.
 
 from ...rooms import lazily
 from .wishart import WishartLinUCBJDP
-from .wishart_noise import WishartNoise
-from .wishart_tree import WishartTree
 
-__all__ = ["WishartLinUCBJDP", "WishartNoise", "WishartTree"]
-__getattr__ = lazily(__name__, {"plan": "plan", "theory": "theory"})
+__all__ = ["WishartLinUCBJDP"]
+__getattr__ = lazily(__name__, {"plan": "plan", "theory": "theory", "WishartTree": "wishart_tree"})

@@ -76,10 +76,8 @@ def solve(gaps: np.ndarray, weights: np.ndarray) -> Exponentials:
 
 @functools.lru_cache(maxsize=64)
 def planned(horizon: int) -> Exponentials:
-    """The factorisation for a number of releases.
-
-    Parameters between two rows of the table are interpolated on both logarithms, which costs less
-    than 0.02 % of the variance.
+    """The factorisation for a number of releases, between two rows of the table by interpolation on
+    both logarithms, which costs less than 0.02 % of the variance.
     """
     place = np.clip((math.log2(horizon) - _FIRST) / _STEP, 0.0, len(TABLE) - 1.0)
     row = min(int(place), len(TABLE) - 2)
@@ -88,9 +86,7 @@ def planned(horizon: int) -> Exponentials:
 
 
 def squares(gaps: np.ndarray, weights: np.ndarray, terms: np.ndarray) -> np.ndarray:
-    """The sum over k < terms of (sum_j weights_j (1 - gaps_j)^k)^2, for each of the ``terms``;
-    shape of ``terms``.
-    """
+    """The sum over k < terms of (sum_j weights_j (1 - gaps_j)^k)^2, for each of the ``terms``."""
     gap = gaps[:, None] + gaps - gaps[:, None] * gaps  # one minus the products of two decays
     terms = np.asarray(terms, np.float64)[..., None, None]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -206,20 +206,12 @@ class Independent(Counter):
 
 @dataclass(frozen=True)
 class IndependentIntegers(Independent):
-    """Sums to which people have added integer noise of their own: coins, or rounded normals.
+    """Sums to which people have added integer noise of their own: coins, or rounded normals."""
 
-    Args:
-        horizon: the number of releases planned; None for any number.
-        amount: how many coins, or the standard deviation of normals, in steps.
-        heads: the probability with which a coin shows heads; 0 for normals.
-        step: of the grid.
-        rounding: the standard deviation of what rounding to it adds, in steps.
-    """
-
-    amount: float = 0.0
-    heads: float = 0.0
-    step: float = 1.0
-    rounding: float = 0.0
+    amount: float = 0.0  # how many coins, or the standard deviation of normals, in steps
+    heads: float = 0.0  # the probability with which a coin shows heads; 0 for normals
+    step: float = 1.0  # of the grid
+    rounding: float = 0.0  # the standard deviation of what rounding to it adds, in steps
     kind: ClassVar[int] = INTEGERS
 
     def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:

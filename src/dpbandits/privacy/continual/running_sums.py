@@ -223,59 +223,44 @@ step = unbound
 
 @kernel
 def release_exactly(
-    running: RunningSum,
-    family: int,
-    scale: float,
-    statistic: Vector,
-    release: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
 ) -> None:
     """The statistic, or the sum with it, through the open channel, which needs no generator."""
     if running.kind == SINGLE:
-        for i in range(statistic.size):
-            release[i] = statistic[i]
+        for i in range(exact.size):
+            release[i] = exact[i]
         return
     over = is_spent(running)
     running.clock[0] += 1
-    for i in range(statistic.size):
-        running.total[i] += statistic[i]
+    for i in range(exact.size):
+        running.total[i] += exact[i]
         release[i] = np.nan if over else running.total[i]
 
 
 @kernel
 def _release_alone(
-    running: RunningSum,
-    family: int,
-    scale: float,
-    statistic: Vector,
-    release: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
 ) -> None:
-    add_noise(family, scale, running.grid, statistic, release, rng)
+    add_noise(family, scale, running.grid, exact, release, rng)
 
 
 @outlined
 def _release_prefix_sum(
-    running: RunningSum,
-    family: int,
-    scale: float,
-    statistic: Vector,
-    release: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
 ) -> None:
     if family == OPEN or is_spent(running):
-        release_exactly(running, family, scale, statistic, release, rng)
+        release_exactly(running, family, scale, exact, release, rng)
         return
     running.clock[0] += 1
     step(running, family, scale * running.column_norm, release, rng)
-    for i in range(statistic.size):
-        running.total[i] += statistic[i]
+    for i in range(exact.size):
+        running.total[i] += exact[i]
         release[i] += running.total[i]
 
 
 @cache
 def mechanism_of(kind: int) -> Kernel:
-    """``mechanism(running, family, scale, statistic, release, rng)``, which adds a statistic to a
+    """``mechanism(running, family, scale, exact, release, rng)``, which adds a statistic to a
     running sum of that kind and writes the noisy sum into ``release``: without a running sum the
     noisy statistic, and NaN after the planned number of releases.
 
@@ -287,14 +272,9 @@ def mechanism_of(kind: int) -> Kernel:
 
 @entry
 def _from_python(
-    running: RunningSum,
-    family: int,
-    scale: float,
-    statistic: Vector,
-    release: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
 ) -> None:
-    step(running, family, scale, statistic, release, rng)
+    step(running, family, scale, exact, release, rng)
 
 
 @cache
