@@ -6,8 +6,7 @@ level 1 - alpha:
 
 * **epsilon, pure DP.**  Each run's world is a fair coin, so that whatever the run shows, either
   world has probability at most e^epsilon / (1 + e^epsilon) after that.  So of r guesses the right
-  ones are at most binomial, with that probability: one Clopper-Pearson bound on it, and abstaining
-  is free.
+  ones are at most binomial: one Clopper-Pearson bound on that probability, and abstaining is free.
 * **epsilon at delta.**  P(S | 1) <= e^epsilon P(S | 0) + delta for every event S, so that epsilon
   is at least ln((P(S | 1) - delta) / P(S | 0)), with Clopper-Pearson bounds at alpha / 2 for both.
 * **mu.**  A test of mu-GDP with false alarms q misses at least Phi(Phi^-1(1 - q) - mu) of what it
@@ -65,10 +64,8 @@ def pure_epsilon(counts: Counts, alpha: float) -> np.ndarray:
 
 def _rates(counts: Counts, alpha: float) -> tuple[np.ndarray, np.ndarray]:
     """How often world 1 is named in world 1, at least, and in world 0, at most."""
-    return (
-        _at_least(counts.one_in_one, counts.ones, alpha / 2),
-        _at_most(counts.one_in_zero, counts.zeros, alpha / 2),
-    )
+    found = _at_least(counts.one_in_one, counts.ones, alpha / 2)
+    return found, _at_most(counts.one_in_zero, counts.zeros, alpha / 2)
 
 
 def epsilon_at(delta: float, counts: Counts, alpha: float) -> np.ndarray:
@@ -213,9 +210,7 @@ def proved(
 def lower_bound(
     scores: np.ndarray, world: np.ndarray, measure: Measure, alpha: float, fitted: int
 ) -> float:
-    """A lower bound at level 1 - alpha: the first ``fitted`` runs choose the rule and its
-    direction, the others are counted.
-    """
+    """A bound at level 1 - alpha: the first ``fitted`` runs choose rule and sign, others count."""
     counted = (world.size - fitted) / max(fitted, 1)
     options = []
     for sign in (1.0, -1.0):

@@ -4,10 +4,8 @@
   are known, so that only the law of the noise is needed.  Running sums are taken apart first, into
   as many numbers as there are noise variables.  It is rounded to 1e-9, as in exact arithmetic.
 * **raw ratio**: the same of floats as they are, and **finest bits**: on which grid they lie.  What
-  shows here and not above is betrayed by the last bits: an implementation leaks, and not an
-  algorithm.
-* **releases**, **decisions**, **times**, and the finest bits: linear scores, learned from runs that
-  are not counted.
+  shows here and not above is betrayed by the last bits: an implementation leaks, no algorithm.
+* **releases**, **decisions**, **times**, finest bits: linear scores, learned from runs not counted.
 """
 
 from __future__ import annotations
@@ -69,7 +67,10 @@ class Scores:
         family, counter = self.policy.channel.family, self.policy.statistic.counter
         if family == CERTIFIED:
             return False
-        return family == GAUSSIAN or counter is None or self._is_square
+        if family == GAUSSIAN or counter is None:
+            return True
+        few = min(8, counter.horizon or 8)
+        return _is_square(counter.decoder(few, self.policy.channel.norm))
 
     def losses(self, batch: Batch) -> Weights | None:
         """The law of the ratio over the runs of a batch; None where it is not known."""
@@ -140,12 +141,6 @@ class Scores:
         """What is released of statistics, but for noise."""
         adds_up = self.policy.statistic.counter is not None
         return np.cumsum(statistics, axis=1) if adds_up else statistics
-
-    @property
-    def _is_square(self) -> bool:
-        counter = self.policy.statistic.counter
-        few = 1 if counter is None else min(8, counter.horizon or 8)
-        return counter is None or _is_square(counter.decoder(few, self.policy.channel.norm))
 
     # What is learned from -------------------------------------------------------------------
 

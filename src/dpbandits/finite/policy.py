@@ -239,8 +239,7 @@ class FinitePolicy:
     def delta(
         self, epsilon: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
     ) -> Any:
-        """The least delta for an epsilon of at least 0, infinity among them; for a sequence of
-        epsilons an array.
+        """The least delta for an epsilon of at least 0 or infinity; an array for several epsilons.
 
         Args:
             epsilon: one or several.

@@ -5,8 +5,7 @@ s, and (mu^2 / 2)-zCDP (Dong, Roth & Su 2022; Bun & Steinke 2016).  A Laplace re
 sensitivity D and scale b is (D / b)-DP.
 
 Everything is rounded to the safe side: a noise level is never smaller, and a loss never lower, than
-the exact one.  Each formula is therefore written without cancellation, and what rounding can do to
-it is added on top.
+the exact one.  So formulas are written without cancellation, and rounding is added on top.
 """
 
 from __future__ import annotations

@@ -46,8 +46,7 @@ class Budget(ABC):
         title: the notion in words; budgets under one title differ in one number.
         short: the notion as ``str`` has it, after its numbers.
         noises: names of the families of noise that keep it, the best one first.
-        varies: the number that says how strict a budget is; the others stay where budgets of one
-            notion are compared.
+        varies: the number that says how strict a budget is, and in which budgets are compared.
         symbol: of that number.
         example: the numbers of a small budget.
         is_epsilon: whether it has an epsilon of DP itself, and needs no ``to_approx``.
@@ -108,9 +107,7 @@ class Budget(ABC):
         return min(_variation_of(self.to_approx(delta)) for delta in _DELTAS)
 
     def loss(self, rare: float) -> tuple[float, float]:
-        """A privacy loss, and the probability with which it may be exceeded: ``rare``, or 0 where
-        nothing exceeds it.
-        """
+        """A privacy loss, and the probability that it is exceeded: ``rare``, or 0 for never."""
         return self.to_approx(rare / 2).loss(rare)
 
     def panel(self, probability: Callable[[float], str]) -> str:
@@ -270,8 +267,7 @@ class PureDP(Budget):
 @notion
 @dataclass(frozen=True)
 class ZCDP(Budget):
-    """rho-zero-concentrated differential privacy: Renyi divergences at most rho * alpha, for every
-    order alpha.
+    """rho-zero-concentrated DP: Renyi divergences at most rho * alpha, for every order alpha.
 
     >>> round(ZCDP(0.02).to_approx(1e-6).epsilon, 4)
     0.8999
@@ -453,8 +449,7 @@ class GDP(Budget):
 
     def to_zcdp(self) -> ZCDP:
         """(mu^2 / 2)-zCDP, which is less: every mechanism that keeps mu-GDP post-processes one that
-        tells N(0, 1) from N(mu, 1) (their Theorem 2), whose divergence of order alpha is
-        alpha mu^2 / 2.
+        tells N(0, 1) from N(mu, 1) (their Theorem 2), whose divergences are alpha mu^2 / 2.
         """
         return ZCDP(self.mu * self.mu / 2)
 

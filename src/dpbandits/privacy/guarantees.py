@@ -17,8 +17,7 @@ Where contexts are private, a decision is a function of them, and goes to its pe
   2018).
 * **Anticipating joint**: the same where arms are overridden up to and including that unit's round,
   so that later decisions do not rest on what would have been chosen for it.
-* **Shuffle**: the adversary sees what leaves the shuffler: a batch of messages without order or
-  identity.
+* **Shuffle**: the adversary sees what leaves the shuffler, without order or identity.
 
 What is learnt once, from a table of people, has no rounds:
 

@@ -14,11 +14,9 @@ depends only on what was released before that record arrived.
 Where a user has M records, no two of them in one release, a meter charges each line what M releases
 like it would cost her (``growth``).  What she has lost in truth is the sum over her records of
 an M-th of that, hence the mean of M totals, hence at most the largest total; of running sums the
-lines together cost her at most one such charge.  So a budget that no total exceeds is exceeded by
-no user.
+lines together cost her one such charge.  So no user exceeds a budget that no total exceeds.
 
-The arrays live in compiled loops and behind ``pull``/``update`` alike, and ``write`` is the only
-way into them.
+The arrays live in compiled loops and behind ``pull``/``update``; ``write`` alone adds to them.
 """
 
 from __future__ import annotations
@@ -179,8 +177,7 @@ def worst_record(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
     """The largest sum of costs over the lines that cover one record; infinite as soon as one is.
 
     ``span`` has shape (n, 5), ``costs`` (n,).  A line of a part covers that part's records, a WHOLE
-    one those of all parts.  Totals only grow where a line opens, so that the worst record is at the
-    start of some line.
+    one those of all parts.  Totals only grow where a line opens: the worst record is at a start.
     """
     covering = span[:, SPAN.first] <= span[:, SPAN.last]
     span, costs = span[covering], costs[covering]
@@ -214,8 +211,7 @@ def _worst_within_parts(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
 
 @dataclass(frozen=True)
 class Meter:
-    """How costs are counted: in which currency, up to which limit, and how a total reads as a
-    budget.
+    """How costs are counted: the currency, the limit, and how a total reads as a budget.
 
     ``growth`` is by how much farther a unit moves all its releases together than a record moves
     one: sqrt(M) for M records under Gaussian noise, M under Laplace noise (``Counter.growth``).
@@ -267,6 +263,9 @@ class Ledger:
     counted.
 
     Lines are added by policies and loops only.
+
+    Attributes:
+        meter: how costs are counted; None without a budget.
     """
 
     def __init__(
@@ -274,12 +273,7 @@ class Ledger:
     ) -> None:
         # A policy gives a function, because its ledger moves to larger arrays as it grows.
         self._source: Any = arrays
-        self._meter = meter
-
-    @property
-    def meter(self) -> Meter | None:
-        """How costs are counted; None without a budget."""
-        return self._meter
+        self.meter = meter
 
     @property
     def _arrays(self) -> LedgerArrays:
@@ -302,7 +296,7 @@ class Ledger:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Heads, and rows for the last lines, in words."""
-        cost = self._meter.shown if self._meter else upward
+        cost = self.meter.shown if self.meter else upward
         rows = [
             [
                 f"{line.first:,} to {line.last:,}",
@@ -352,33 +346,31 @@ class Ledger:
     def shown_total(self) -> float:
         """The total for tables, rounded up: see ``Meter.shown``."""
         total = self.total()
-        return self._meter.shown(total) if self._meter else total
+        return self.meter.shown(total) if self.meter else total
 
     def spent(self) -> Budget | None:
         """What the worst-placed record has lost so far, in the budget's own notion; None for
         nothing, or without a budget.
 
         Raises:
-            DPBanditsError: a release has no finite cost in the budget's notion, as Gaussian noise
-                under ``PureDP``.
+            DPBanditsError: a release has no finite cost, as Gaussian noise under ``PureDP``.
         """
-        return self._meter.describe(self.total()) if self._meter else None
+        return self.meter.describe(self.total()) if self.meter else None
 
     def allows(self, first: int, last: int, part: int, family: int, multiplier: float) -> bool:
         """Whether one more line would stay within the budget, for every record."""
-        if self._meter is None:
+        if self.meter is None:
             return True
         span, costs = self._arrays.span[: len(self)], self._costs()
         met = (span[:, SPAN.last] >= first) & (span[:, SPAN.first] <= last)
         if part != WHOLE:
             met &= (span[:, SPAN.part] == part) | (span[:, SPAN.part] == WHOLE)
-        # Of the lines that meet the new one, what lies within it: the records that are left are
-        # those that it covers.
+        # Cut to the new line: the records that are left are those that it covers.
         within = span[met]
         within[:, SPAN.first] = np.maximum(within[:, SPAN.first], first)
         within[:, SPAN.last] = np.minimum(within[:, SPAN.last], last)
         before = worst_record(within, costs[met]).cost
-        return self._meter.allows(before + self._meter.cost(family, multiplier))
+        return self.meter.allows(before + self.meter.cost(family, multiplier))
 
     def to_dp_event(self) -> dp_accounting.DpEvent:
         """The releases that touch the worst-placed record, as an event for the accountants of
@@ -389,7 +381,7 @@ class Ledger:
         import dp_accounting
         from scipy import special
 
-        growth = self._meter.growth if self._meter else 1.0
+        growth = self.meter.growth if self.meter else 1.0
 
         def laplace(multiplier: float) -> dp_accounting.DpEvent:
             # No running sum: its lines are of the family PURE, so that growth counts records.
@@ -419,11 +411,11 @@ class Ledger:
 
     def _costs(self) -> np.ndarray:
         span, noise = self._arrays.span[: len(self)], self._arrays.noise[: len(self)]
-        if self._meter is None or not len(self):
+        if self.meter is None or not len(self):
             return np.full(len(self), np.inf)
         noises = np.column_stack((span[:, SPAN.family], noise[:, NOISE.multiplier]))
         kinds, which = np.unique(noises, axis=0, return_inverse=True)
-        costs = [self._meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
+        costs = [self.meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
         return np.array(costs)[which.ravel()]
 
     def _worst_lines(self) -> np.ndarray:

@@ -21,15 +21,13 @@ _MOST_REPORTS = 10**6  # that are listed
 
 
 class Randomiser:
-    """Clips one reward, adds the channel's noise, and returns the report; it keeps nothing of the
-    reward.
+    """Clips one reward, adds noise, and returns the report; it keeps nothing of the reward.
 
     ``LDPUCB.randomiser()`` makes it; it can be pickled and sent to where rewards arise.
 
     Args:
         channel: the mechanism; calibrated so that one reward may spend the whole budget.
-        reward_range: (lo, hi); one reward moves a report by at most hi - lo, which is the
-            sensitivity.
+        reward_range: (lo, hi); the sensitivity of a report is hi - lo.
         noise: "secure", or "simulation", which protects nobody.
         grid: of secure noise, a power of two; by default 2**-20 for a range of width 1, and in
             proportion to the width of others.
@@ -63,13 +61,8 @@ class Randomiser:
         self.default_reward = lo
         if default_reward is not None:
             self.default_reward = real("default_reward", default_reward, lo, hi)
-        self._noise = noise_source(
-            noise,
-            seed,
-            grid=default_grid(self.reward_range) if grid is None else grid,
-            reward_range=self.reward_range,
-            device=True,
-        )
+        grid = default_grid(self.reward_range) if grid is None else grid
+        self._noise = noise_source(noise, seed, grid=grid, reward_range=(lo, hi), device=True)
         self._rng = self._noise.generator("privacy")
 
     def __call__(self, reward: float | None = None) -> float:

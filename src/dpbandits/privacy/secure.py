@@ -51,8 +51,7 @@ NOISE_LAW = 2  # of this version; before, discrete Gaussian noise was ``scale / 
 _BATCH = 32  # noise variables drawn at once
 _SCALES = 64  # for how many scales noise is kept ready
 _MOST_RELEASES = 2**30  # of a continual sum
-# noise in grid units: wider noise would end at 2**63, where it hides nothing, and sums of it
-# overflow
+# Grid units: wider noise would end at 2**63, where it hides nothing, and sums overflow.
 _WIDEST = 2.0**50
 _BITS = 10  # of the rounded square root: one part in a thousand more variance than without rounding
 
@@ -137,8 +136,7 @@ class GridNoise(NoiseSource):
         """Write the statistic plus integer noise of at least that scale, times the grid.
 
         Raises:
-            DPBanditsError: the statistic is not a vector of exact multiples of the grid, because of
-                a bug of the algorithm.
+            DPBanditsError: the statistic is off the grid, because of a bug of the algorithm.
             ArgumentError: the grid is too fine for the noise.
         """
         if channel.family == OPEN:
@@ -317,10 +315,8 @@ class SecureSum:
 
     @property
     def widest(self) -> float:
-        """The widest noise in grid units, so that sums of it stay within 64 bits: those of
-        ``Independent`` grow with every release.
-        """
-        if not isinstance(self.counter, Independent):
+        """The widest noise in grid units, so that sums of it stay within 64 bits."""
+        if not isinstance(self.counter, Independent):  # whose sums grow with every release
             return _WIDEST
         return _WIDEST / math.sqrt(self.counter.horizon or _MOST_RELEASES)
 
@@ -335,10 +331,8 @@ class SecureSum:
         if family == OPEN:
             return np.zeros(size, np.int64)
         refuse_wide_noise(width, self.grid, self.widest)
-        return np.array(
-            [self._source._draw(family, in_steps(family, width, self.grid)) for _ in range(size)],
-            np.int64,
-        )
+        steps = in_steps(family, width, self.grid)
+        return np.array([self._source._draw(family, steps) for _ in range(size)], np.int64)
 
     def _advance(
         self, state: SecureState, t: int, units: np.ndarray, noise: np.ndarray
@@ -408,10 +402,8 @@ def integer_counter(counter: Counter) -> Counter:
     """The counter, with factors in integers; raises ArgumentError where it has none."""
     if isinstance(counter, SqrtToeplitz):
         return counter if counter.bits is not None else SqrtToeplitz(counter.horizon, _BITS)
-    if (
-        isinstance(counter, BinaryTree | HybridTree | Independent)
-        and (counter.horizon or 1) <= _MOST_RELEASES
-    ):
+    whole = isinstance(counter, BinaryTree | HybridTree | Independent)
+    if whole and (counter.horizon or 1) <= _MOST_RELEASES:
         return counter
     raise ArgumentError(
         "counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz for secure noise,"

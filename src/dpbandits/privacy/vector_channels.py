@@ -8,8 +8,7 @@ with |F(z)| <= D, which these channels enforce by scaling, two values are at mos
 * SymPriv: the same for symmetric matrices, D in the Frobenius norm.  Published, Z_ij = Z_ji are
   independent with one standard deviation; the upper triangle moves by at most the Frobenius norm,
   so that this is private, too.  With s on the diagonal and s / sqrt(2) off it, which is normal
-  noise on ``svec``, lengths are kept, and off-diagonal noise is sqrt(2) smaller for the same
-  budget.
+  noise on ``svec``, lengths are kept, and off-diagonal noise is sqrt(2) smaller.
 
 s is 2 sqrt(ln(1.25 / beta)) / alpha with ``calibration="paper"``: sqrt(2) times the classical
 constant.  By default it is the least that keeps the budget (Balle & Wang 2018).

@@ -292,10 +292,8 @@ def hidden_signs(
 @promises_of(Policy)
 def _any(policy: Policy, world: World) -> Iterator[Applied]:
     """What bounds every policy that knows nothing of the arms, in coins."""
-    if policy.sees or isinstance(policy, FixedFeaturesPolicy):
-        return
-    if policy.retired:  # what is not played costs nothing
-        return
+    if policy.sees or isinstance(policy, FixedFeaturesPolicy) or policy.retired:
+        return  # what is retired is not played, and costs nothing
     if not isinstance(world.environment, Bernoulli) or np.ptp(world.environment.means()) == 0.0:
         return
     given, holds = {"means": world.environment.means()}, policy.guarantee.holds

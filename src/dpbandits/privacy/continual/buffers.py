@@ -9,8 +9,7 @@ s_i of that function interlace with the gaps, and the decoder B = A C^-1 has the
 sum_i beta_i (1 - s_i)^k, where one more zero, s = 0, comes from summing.  All beta are positive and
 add up to one.
 
-Both norms are geometric sums in closed form, so that everything here costs the same for any
-horizon.
+Both norms are geometric sums in closed form: everything costs the same for any horizon.
 """
 
 from __future__ import annotations

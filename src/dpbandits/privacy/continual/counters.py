@@ -74,8 +74,7 @@ class Counter(ABC):
         return 1.0
 
     def variance(self, t: Any, norm: int = 2) -> Any:
-        """The variance of each coordinate of release number ``t``, in units of (multiplier *
-        sensitivity)^2.
+        """The variance of coordinates of release ``t``, in units of (multiplier * sensitivity)^2.
 
         Args:
             t: an integer or an array of them, from 1 to the horizon.
@@ -97,8 +96,7 @@ class Counter(ABC):
         return float(np.max(self.variance(self._peaks(self._length(n)), norm)))
 
     def encoder(self, n: int | None = None, norm: int = 2) -> np.ndarray:
-        """The factor C of the first n releases, shape (rows, n); at most 8192 releases are written
-        out.
+        """The factor C of the first n releases, shape (rows, n), for at most 8192 releases.
 
         >>> from dpbandits.privacy import BinaryTree
         >>> BinaryTree(3).encoder().astype(int).tolist()
@@ -167,8 +165,7 @@ class Counter(ABC):
 
 @dataclass(frozen=True)
 class Independent(Counter):
-    """Every increment has noise of its own: C = I, and the variance grows with t, up to the number
-    of releases.
+    """Every increment has noise of its own: C = I, and the variance grows with t.
 
     Args:
         horizon: the number of releases planned; None for any number.

@@ -175,9 +175,7 @@ def _independent(
 
 @kernel
 def _hybrid(running: RunningSum, family: int, width: float, noise: Vector, rng: Generator) -> None:
-    """A noisy block at every power of two, which adds to row 0; between them the nodes of a tree,
-    in the rows after it.
-    """
+    """A noisy block at every power of two adds to row 0; trees between them are in other rows."""
     t, table, memory = running.clock[0], running.table, running.memory
     depth = highest_bit(t)
     inside = t - (1 << depth)

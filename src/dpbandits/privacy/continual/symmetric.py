@@ -30,11 +30,7 @@ def svec(matrix: Any) -> np.ndarray:
         ArgumentError: the matrix is not square and symmetric.
     """
     matrix = _floats("matrix", matrix, "d, d")
-    if (
-        matrix.ndim != 2
-        or matrix.shape[0] != matrix.shape[1]
-        or not np.array_equal(matrix, matrix.T)
-    ):
+    if matrix.ndim != 2 or not np.array_equal(matrix, matrix.T):
         raise ArgumentError(
             f"matrix must be square, symmetric and without NaN, got shape {matrix.shape}", "matrix"
         )

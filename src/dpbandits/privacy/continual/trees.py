@@ -131,9 +131,11 @@ class HonakerTree(_Planned):
         return sum((t >> level & 1) * own for level, own in enumerate(self._own_weights()))
 
     def _encoder(self, n: int, norm: int) -> np.ndarray:
-        c = np.zeros((2 * n - n.bit_count(), n))
-        for row, (t, level) in enumerate(_nodes(n)):
-            c[row, t - (1 << level) : t] = 1.0
+        c, row = np.zeros((2 * n - n.bit_count(), n)), 0
+        for t in range(1, n + 1):
+            for level in range((t & -t).bit_length()):  # of the nodes that end at t
+                c[row, t - (1 << level) : t] = 1.0
+                row += 1
         return c
 
     def _decoder(self, n: int, norm: int) -> np.ndarray:
@@ -152,11 +154,6 @@ class HonakerTree(_Planned):
 
     def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
         return self._own_weights()[None, :].copy(), self.horizon.bit_length()
-
-
-def _nodes(n: int) -> list[tuple[int, int]]:
-    """The last increment and the level of every node of a tree, in the order in which they end."""
-    return [(t, level) for t in range(1, n + 1) for level in range((t & -t).bit_length())]
 
 
 @dataclass(frozen=True)
