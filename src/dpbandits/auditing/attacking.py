@@ -109,12 +109,14 @@ def audit(
             report(sum(len(one.world) for one in seen), total)
     whole = Seen(*(np.concatenate(parts) for parts in zip(*seen, strict=True)))
     found = _measured(whole, plan, claim, alpha, secure=play.secure)
-    counts = found[found["counted"]]
+    counts, possible = found[found["counted"]], float("nan")
+    if plan.losses is not None:
+        possible = best_rule(plan.losses.of_runs(runs), claim.measure, alpha)[1]
     return Audit(
         policy=policy,
         claim=claim,
         measured=float(counts["bound"].max()),
-        possible=_possible(plan, claim, runs, alpha),
+        possible=possible,
         exposed=exposed(plan.moved, claim.measure),
         scores=found,
         adversary=play.adversary.title,
@@ -223,13 +225,6 @@ def _piloted(play: Play, scores: Scores) -> tuple[float, Play, Batch]:
     """How far the canary moves releases, on average."""
     pilot = play.batch(0, _PILOTS, pilot=True)
     return float(scores.moved(pilot).mean()), play, pilot
-
-
-def _possible(plan: _Plan, claim: Claim, runs: int, alpha: float) -> float:
-    """What the best attack on these releases may expect to prove."""
-    if plan.losses is None:
-        return float("nan")
-    return best_rule(plan.losses.of_runs(runs), claim.measure, alpha)[1]
 
 
 # The bounds -------------------------------------------------------------------------------------

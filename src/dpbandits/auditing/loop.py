@@ -116,9 +116,7 @@ def _take_twin(run: Run, statistic: Vector, bound: float, rounds: int, world: in
 
 @outlined
 def _release_both(run: Run, rounds: int, world: int, rng: Generator) -> bool:
-    """Release the statistic of the world that is played, as ``session.steps`` does, and take down
-    what it would have been in the other one.
-    """
+    """Release as ``session.steps`` does, and take down what the other world would have given."""
     params, public, memo, wall, taken = run.params, run.public, run.memo, run.wall, run.taken
     if is_spent(wall.running):
         return True

@@ -162,9 +162,7 @@ class Scores:
 
 @lru_cache(4)
 def _whitener(counter: Counter, made: int, norm: int) -> np.ndarray:
-    """What takes so many releases apart: the inverse of what made them of noise variables, where
-    there are as many, or else of a matrix with the same covariance.
-    """
+    """The inverse of the decoder where it is square, else of a matrix of the same covariance."""
     decoder = counter.decoder(made, norm)
     root = decoder if _is_square(decoder) else np.linalg.cholesky(decoder @ decoder.T)
     return solve_triangular(root, np.eye(made), lower=True)

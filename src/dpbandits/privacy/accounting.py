@@ -162,9 +162,7 @@ def pure_mu(epsilon: float) -> float:
 
 
 def variation_of(divergence: float) -> float:
-    """The largest total variation V of two laws whose Kullback-Leibler divergences are both at most
-    this: 2 V artanh(V) <= divergence (``meaning``).
-    """
+    """The largest total variation V that ``meaning`` allows: 2 V artanh(V) <= divergence."""
     if divergence > 60.0:
         return 1.0
 
@@ -189,12 +187,7 @@ def solve_up(excess: Callable[[float], float], low: float, high: float) -> float
 
 
 def _root(
-    function: Callable[[float], float],
-    low: float,
-    high: float,
-    *,
-    maxiter: int,
-    xtol: float = 2e-12,
+    function: Callable[[float], float], low: float, high: float, maxiter: int, xtol: float = 2e-12
 ) -> float:
     from scipy.optimize import brentq  # takes as long to import as numba
 

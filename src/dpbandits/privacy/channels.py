@@ -36,12 +36,8 @@ from .discrete import raised, simulated_gaussian, simulated_laplace
 
 Calibration = Literal["exact", "paper"]
 
-OPEN, GAUSSIAN, LAPLACE = 0, 1, 2
-VECTOR = 4
-# Of ledger lines only: releases that together are (1 / multiplier)-DP, and nothing else is known.
-PURE = 3
-CERTIFIED = 5
-HEMISPHERE = 6
+# PURE is of ledger lines only: releases that together are (1 / multiplier)-DP; no more is known.
+OPEN, GAUSSIAN, LAPLACE, PURE, VECTOR, CERTIFIED, HEMISPHERE = range(7)
 
 
 @outlined
@@ -66,11 +62,7 @@ def draw_noise(family: int, scale: float, grid: float, noise: Vector, rng: Gener
 
 @kernel
 def hemisphere_radius(epsilon: float, dimension: int) -> float:
-    """The length of what ``Hemisphere`` releases; see there.
-
-    >>> round(hemisphere_radius(1.0, 1) * math.tanh(0.5), 12)
-    1.0
-    """
+    """The length of what ``Hemisphere`` releases; see there."""
     root = math.exp(math.lgamma(0.5 * (dimension + 1)) - math.lgamma(0.5 * dimension))
     return math.sqrt(math.pi) * root / math.tanh(0.5 * epsilon)
 
@@ -349,6 +341,8 @@ class Open(Channel):
 FAMILIES: dict[str, type[Channel]] = {
     kind.name: kind for kind in (Gaussian, Laplace, LaplaceVector, Certified, Hemisphere)
 }
+# What ledgers call a family.
+FAMILY_NAMES = {kind.family: kind.name for kind in (Open, *FAMILIES.values())} | {PURE: "pure"}
 
 
 def noise_for(notion: Budget | type[Budget], kinds: Iterable[Any]) -> Any:

@@ -135,9 +135,8 @@ class ContinualSum:
         if not self._count:
             return None
         norm = self._channel.norm
-        honest = self._channel.multiplier * (
-            self.counter.column_norm(norm) / self.counter.exact_column_norm(norm)
-        )
+        share = self.counter.column_norm(norm) / self.counter.exact_column_norm(norm)
+        honest = self._channel.multiplier * share
         return self._meter.describe(self._meter.cost(self._channel.family, honest))
 
     def add(self, x: Any) -> Any:

@@ -90,10 +90,7 @@ def raised(steps: float) -> float:
 
 def hidden(parameter: float) -> float:
     """The standard deviation of Gaussian noise that hides as much as discrete Gaussian noise of
-    this parameter; both in steps of the grid.
-
-    Raises:
-        ArgumentError: the parameter is below 1, where nothing is proved.
+    this parameter, in steps of the grid; below 1, where nothing is proved, it is refused.
 
     >>> round(hidden(1.0), 4)
     0.9487

@@ -108,8 +108,7 @@ def discrete_gaussian(p: int, q: int, take: Source) -> int:
 
 
 def hemisphere(vector: Sequence[float], epsilon: Fraction, take: Source) -> list[int]:
-    """Integers, as a vector in about the direction that ``channels.Hemisphere`` releases for a
-    vector of the unit ball.
+    """Integers, in about the direction of what ``channels.Hemisphere`` releases for a vector.
 
     **Pure DP**, exactly: U is a vector of independent discrete Gaussian integers, drawn anew where
     all are 0, and owes nothing to v.  Its law is symmetric.  Released is +-U, with the sign for

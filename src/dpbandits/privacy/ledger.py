@@ -33,7 +33,7 @@ from ..html import Html, glance
 from ..kernel import kernel, outlined
 from ..validation import downward, upward
 from .budgets import Budget, Currency, checked_budget
-from .channels import CERTIFIED, GAUSSIAN, HEMISPHERE, LAPLACE, OPEN, PURE, VECTOR, unit_cost
+from .channels import CERTIFIED, FAMILY_NAMES, unit_cost
 
 if TYPE_CHECKING:
     import dp_accounting
@@ -69,15 +69,6 @@ class HeadSlots(NamedTuple):
 
 SPAN, NOISE, HEAD = SpanSlots(), NoiseSlots(), HeadSlots()
 
-FAMILY_NAMES = {
-    OPEN: "open",
-    GAUSSIAN: "Gaussian",
-    LAPLACE: "Laplace",
-    VECTOR: "Laplace vector",
-    PURE: "pure",
-    CERTIFIED: "certified",
-    HEMISPHERE: "hemisphere",
-}
 _SHOWN = 10  # lines in a notebook
 _SLACK = 1e-9  # relative; by rounding, the costs of an exactly spent budget may add up to more
 
@@ -259,8 +250,7 @@ class Meter:
 
 
 class Ledger:
-    """A reader's view of a ledger under a budget; ``None`` is the open channel, where nothing is
-    counted.
+    """A view of a ledger under a budget; ``None`` is the open channel, where nothing is counted.
 
     Lines are added by policies and loops only.
 
@@ -394,17 +384,17 @@ class Ledger:
             random = 2.0 * float(special.expit(-1.0 / multiplier))
             return dp_accounting.RandomizedResponseDpEvent(random, 2)
 
-        makers: dict[int, Any] = {
-            OPEN: lambda _: dp_accounting.NonPrivateDpEvent(),
-            GAUSSIAN: dp_accounting.GaussianDpEvent,
-            LAPLACE: laplace,
-            VECTOR: lambda multiplier: dp_accounting.ZCDpEvent(0.5 / multiplier**2),
-            CERTIFIED: lambda _: dp_accounting.UnsupportedDpEvent(),
-            PURE: one_bit,
-            HEMISPHERE: one_bit,
+        makers: dict[str, Any] = {
+            "open": lambda _: dp_accounting.NonPrivateDpEvent(),
+            "Gaussian": dp_accounting.GaussianDpEvent,
+            "Laplace": laplace,
+            "Laplace vector": lambda multiplier: dp_accounting.ZCDpEvent(0.5 / multiplier**2),
+            "certified": lambda _: dp_accounting.UnsupportedDpEvent(),
+            "pure": one_bit,
+            "hemisphere": one_bit,
         }
         lines = self._worst_lines()
-        families = self._arrays.span[lines, SPAN.family].tolist()
+        families = [FAMILY_NAMES[code] for code in self._arrays.span[lines, SPAN.family]]
         multipliers = (self._arrays.noise[lines, NOISE.multiplier] / growth).tolist()
         found = zip(families, multipliers, strict=True)
         return dp_accounting.ComposedDpEvent([makers[family](m) for family, m in found])

@@ -98,8 +98,7 @@ class GridNoise(NoiseSource):
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
         self.grid = checked_grid(grid)
         lo, hi = reward_range
-        # In exact arithmetic: the quotient of a tiny bound underflows to zero, which lies outside
-        # the range.
+        # In exact arithmetic: the quotient of a tiny bound underflows to zero, outside the range.
         self._low = math.ceil(Fraction(lo) / Fraction(grid))
         self._high = math.floor(Fraction(hi) / Fraction(grid))
         if self._high <= self._low:
@@ -180,8 +179,7 @@ class SecureNoise(Sampler, GridNoise):
 
 
 class DeviceNoise(GridNoise):
-    """The same without OpenDP, for people's devices: JavaScript draws the same noise of the same
-    bytes, which ``take`` gives.
+    """The same without OpenDP, for devices: JavaScript draws the same noise of the same bytes.
 
     Example:
         >>> source = DeviceNoise(2.0**-2, (0.0, 1.0))
@@ -248,18 +246,12 @@ class SecureState(NamedTuple):
 class SecureSum:
     """A continual sum of vectors on a grid, in integers (see ``continual`` for why it is private).
 
-    Args:
-        counter: ``BinaryTree``, ``HybridTree`` or ``Independent``, whose encoders are zeros and
-            ones, or ``SqrtToeplitz``, which is rounded to ten bits where it does not say otherwise.
-        size: the number of coordinates.
-        grid: a power of two; increments are multiples of it.
-        source: the noise, ``Sampler()`` or a ``SecureNoise``.
+    Counters are ``BinaryTree``, ``HybridTree`` and ``Independent``, whose encoders are zeros and
+    ones, and ``SqrtToeplitz``, which is rounded to ten bits where it does not say otherwise; others
+    are refused.  Increments are multiples of the grid, a power of two.
 
     What is summed stands in a ``SecureState`` of its own: two that continue from one state release
     the same data twice.
-
-    Raises:
-        ArgumentError: a counter whose factors are no integers.
     """
 
     def __init__(self, counter: Counter, size: int, grid: float, source: Sampler) -> None:
@@ -350,17 +342,14 @@ class SecureSum:
         inside = t & ~(1 << (t.bit_length() - 1))
         if isinstance(self.counter, HybridTree) and inside:
             return noisy[0] + _node(inside, exact[1:], noisy[1:], units, noise)
-        # A block that ends an epoch, or an increment of its own: nothing but the noisy total is
-        # kept.
+        # A block that ends an epoch, or an increment of its own: only the noisy total is kept.
         noisy[0] += exact.sum(axis=0) + units + noise
         exact[:] = 0
         return noisy[0].astype(np.float64)
 
 
 def _node(t: int, exact: Matrix, noisy: Matrix, units: Vector, noise: Vector) -> np.ndarray:
-    """The node of a tree that ends at t takes in those below it, which no later one needs; the
-    noisy nodes that make up 1..t.
-    """
+    """End the node at t, which takes in those below it; the sum of the noisy nodes of 1..t."""
     level = (t & -t).bit_length() - 1
     exact[level] = exact[:level].sum(axis=0) + units
     exact[:level] = 0

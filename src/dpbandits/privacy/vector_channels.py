@@ -75,11 +75,10 @@ class VectorChannel:
     ) -> None:
         self._published = choice("calibration", calibration, ("exact", "paper")) == "paper"
         self.budget, self.bound = budget, real("bound", bound, 1e-50, 1e12)
-        secure = noise == "secure"
         self.channel = CHANNEL_GAUSSIAN.calibrated(budget, calibration=calibration)
         grid = default_grid((0.0, self.bound)) if grid is None else checked_grid(grid)
         self._noise: dict[str, Any] = {"noise": noise, "grid": grid, "seed": seed}
-        self._grid = grid if secure else 0.0
+        self._grid = grid if noise == "secure" else 0.0
         self._randomisers: dict[int, VectorRandomiser] = {}  # by length
         self._randomiser(1)  # which may refuse noise, grid or seed
 

@@ -259,9 +259,8 @@ def coins_minimax(
     """
     t = np.asarray(horizon, float)
     gaps = np.geomspace(1e-9, 0.249, _GAPS)
-    return np.asarray(two_coins(t[..., None], n_arms, gaps, rho, epsilon, local_epsilon)).max(
-        axis=-1
-    )
+    regrets = two_coins(t[..., None], n_arms, gaps, rho, epsilon, local_epsilon)
+    return np.asarray(regrets).max(axis=-1)
 
 
 @bound(

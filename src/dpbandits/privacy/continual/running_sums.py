@@ -94,9 +94,7 @@ def _keep(row: int, memory: Matrix, noise: Vector) -> None:
 
 @kernel
 def add_node(t: int, first: int, memory: Matrix, noise: Vector) -> None:
-    """Keep the node that ends at t in the row of its level, counted from ``first``, and add those
-    that make up 1..t with it.
-    """
+    """Keep the node that ends at t in row ``first`` + level; add the others that make up 1..t."""
     level = lowest_bit(t)
     _keep(first + level, memory, noise)
     _add_rows(t >> (level + 1), first + level + 1, memory, noise)
