@@ -342,16 +342,14 @@ FAMILIES: dict[str, type[Channel]] = {
     kind.name: kind for kind in (Gaussian, Laplace, LaplaceVector, Certified, Hemisphere)
 }
 # What ledgers call a family.
-FAMILY_NAMES = {kind.family: kind.name for kind in (Open, *FAMILIES.values())} | {PURE: "pure"}
+FAMILY_NAMES = {kind.family: kind.name for kind in FAMILIES.values()} | {OPEN: "open", PURE: "pure"}
 
 
 def noise_for(notion: Budget | type[Budget], kinds: Iterable[Any]) -> Any:
     """Of these families, by name or class, the one that suits a notion best; None if none does."""
     fitting = [kind for kind in (FAMILIES.get(one, one) for one in kinds) if kind.takes(notion)]
-    if len(fitting) < 2:
-        return fitting[0] if fitting else None
     order = {name: place for place, name in enumerate(notion.noises)}
-    return min(fitting, key=lambda kind: order.get(kind.name, len(order)))
+    return min(fitting, key=lambda kind: order.get(kind.name, len(order)), default=None)
 
 
 def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = math.nan) -> float:

@@ -253,9 +253,6 @@ class Ledger:
     """A view of a ledger under a budget; ``None`` is the open channel, where nothing is counted.
 
     Lines are added by policies and loops only.
-
-    Attributes:
-        meter: how costs are counted; None without a budget.
     """
 
     def __init__(
@@ -263,7 +260,12 @@ class Ledger:
     ) -> None:
         # A policy gives a function, because its ledger moves to larger arrays as it grows.
         self._source: Any = arrays
-        self.meter = meter
+        self._meter = meter
+
+    @property
+    def meter(self) -> Meter | None:
+        """How costs are counted; None without a budget."""
+        return self._meter
 
     @property
     def _arrays(self) -> LedgerArrays:
@@ -286,7 +288,7 @@ class Ledger:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Heads, and rows for the last lines, in words."""
-        cost = self.meter.shown if self.meter else upward
+        cost = self._meter.shown if self._meter else upward
         rows = [
             [
                 f"{line.first:,} to {line.last:,}",
@@ -335,8 +337,7 @@ class Ledger:
 
     def shown_total(self) -> float:
         """The total for tables, rounded up: see ``Meter.shown``."""
-        total = self.total()
-        return self.meter.shown(total) if self.meter else total
+        return self._meter.shown(self.total()) if self._meter else self.total()
 
     def spent(self) -> Budget | None:
         """What the worst-placed record has lost so far, in the budget's own notion; None for
@@ -345,11 +346,11 @@ class Ledger:
         Raises:
             DPBanditsError: a release has no finite cost, as Gaussian noise under ``PureDP``.
         """
-        return self.meter.describe(self.total()) if self.meter else None
+        return self._meter.describe(self.total()) if self._meter else None
 
     def allows(self, first: int, last: int, part: int, family: int, multiplier: float) -> bool:
         """Whether one more line would stay within the budget, for every record."""
-        if self.meter is None:
+        if self._meter is None:
             return True
         span, costs = self._arrays.span[: len(self)], self._costs()
         met = (span[:, SPAN.last] >= first) & (span[:, SPAN.first] <= last)
@@ -360,7 +361,7 @@ class Ledger:
         within[:, SPAN.first] = np.maximum(within[:, SPAN.first], first)
         within[:, SPAN.last] = np.minimum(within[:, SPAN.last], last)
         before = worst_record(within, costs[met]).cost
-        return self.meter.allows(before + self.meter.cost(family, multiplier))
+        return self._meter.allows(before + self._meter.cost(family, multiplier))
 
     def to_dp_event(self) -> dp_accounting.DpEvent:
         """The releases that touch the worst-placed record, as an event for the accountants of
@@ -371,7 +372,7 @@ class Ledger:
         import dp_accounting
         from scipy import special
 
-        growth = self.meter.growth if self.meter else 1.0
+        growth = self._meter.growth if self._meter else 1.0
 
         def laplace(multiplier: float) -> dp_accounting.DpEvent:
             # No running sum: its lines are of the family PURE, so that growth counts records.
@@ -393,19 +394,17 @@ class Ledger:
             "pure": one_bit,
             "hemisphere": one_bit,
         }
-        lines = self._worst_lines()
-        families = [FAMILY_NAMES[code] for code in self._arrays.span[lines, SPAN.family]]
-        multipliers = (self._arrays.noise[lines, NOISE.multiplier] / growth).tolist()
-        found = zip(families, multipliers, strict=True)
-        return dp_accounting.ComposedDpEvent([makers[family](m) for family, m in found])
+        lines = self.frame.iloc[self._worst_lines()]
+        found = zip(lines["family"], lines["multiplier"].tolist(), strict=True)
+        return dp_accounting.ComposedDpEvent([makers[family](m / growth) for family, m in found])
 
     def _costs(self) -> np.ndarray:
         span, noise = self._arrays.span[: len(self)], self._arrays.noise[: len(self)]
-        if self.meter is None or not len(self):
+        if self._meter is None or not len(self):
             return np.full(len(self), np.inf)
         noises = np.column_stack((span[:, SPAN.family], noise[:, NOISE.multiplier]))
         kinds, which = np.unique(noises, axis=0, return_inverse=True)
-        costs = [self.meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
+        costs = [self._meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
         return np.array(costs)[which.ravel()]
 
     def _worst_lines(self) -> np.ndarray:

@@ -1,7 +1,4 @@
-"""The binary tree whose nodes have Wishart noise: how it is drawn, and released.
-
-A sum consists of blocks [sum of x r ; svec(sum of x x^T)] over records (x, r).
-"""
+"""The binary tree whose nodes have Wishart noise, and how that is drawn."""
 
 from __future__ import annotations
 
@@ -59,14 +56,8 @@ def _multiply_factor(d: int, noise: Vector) -> None:
 @kernel
 def draw_wishart(freedom: float, scale: float, d: int, noise: Vector, rng: Generator) -> None:
     """Fill ``noise`` with the entries of a centred Wishart matrix of side d + 1: of its last
-    column, but for its end, and ``svec`` of what remains.  Simulation only.
-
-    Args:
-        freedom: k.
-        scale: the law is W(scale I, k), less its mean.
-        d: the side of the matrix without its last row.
-        noise: (d + d (d + 1) / 2,)
-        rng: can be predicted.
+    column, but for its end, and ``svec`` of what remains, d + d (d + 1) / 2 in all.  The law is
+    W(scale I, freedom), less its mean.  Simulation only: ``rng`` can be predicted.
     """
     _draw_factor(freedom, d, noise, rng)
     _multiply_factor(d, noise)
@@ -79,11 +70,8 @@ def draw_wishart(freedom: float, scale: float, d: int, noise: Vector, rng: Gener
 
 @kernel
 def _wishart(running: RunningSum, family: int, width: float, noise: Vector, rng: Generator) -> None:
-    """A tree whose nodes have a Wishart matrix in each block; ``family`` and ``width`` say what
-    that costs, and not what it is.
-    """
-    table = running.table
-    freedom, scale, d = table[0, 0], table[0, 1], int(table[0, 2])
+    """A Wishart matrix in each block of a node; ``family`` and ``width`` say what that costs."""
+    freedom, scale, d = running.table[0, 0], running.table[0, 1], int(running.table[0, 2])
     size = d + d * (d + 1) // 2
     for first in range(0, noise.size, size):
         draw_wishart(freedom, scale, d, noise[first : first + size], rng)
