@@ -249,7 +249,7 @@ TABLES: dict[str, Table] = {
     "PrivateLinUCB": Table(planned, linucb),
     "RSLinearIMED": Table(planned, rare_imed),
     "RSOFUL": Table(none, oful),
-    # Only without a budget, as above; the law of its noise: tests/privacy/test_wishart.py.
+    # Only without a budget, as above; the law of its noise: tests/papers/test_wishart_noise.py.
     "WishartLinUCBJDP": Table(unplanned, joint(EVERY_FOURTH)),
 }
 

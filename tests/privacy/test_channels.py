@@ -24,7 +24,7 @@ from dpbandits.privacy import (
     accounting,
 )
 from dpbandits.privacy.budgets import examples
-from dpbandits.privacy.channels import FAMILIES, add_noise_from_python, noise_for, unit_cost
+from dpbandits.privacy.channels import FAMILIES, add_noise, noise_for, unit_cost
 
 # With 40,000 draws the Kolmogorov-Smirnov test at this level finds a scale that is 5 % off: the
 # distance is then 0.012 (normal) or 0.009 (Laplace), with a critical value of 2.2 / sqrt(n) =
@@ -77,7 +77,7 @@ def test_a_release_is_fresh_repeatable_from_its_seed_and_leaves_the_statistic_al
 def test_the_open_channel_adds_nothing_and_an_unknown_family_shows_nothing():
     assert Open().release(np.array([3.0]), 1.0, np.random.default_rng(0)).tolist() == [3.0]
     released = np.zeros(2)
-    add_noise_from_python(99, 1.0, np.ones(2), released, np.random.default_rng(0))
+    add_noise(99, 1.0, 0.0, np.ones(2), released, np.random.default_rng(0))
     assert np.all(np.isnan(released))
     assert unit_cost(99, 1.0, "zcdp") == math.inf
 

@@ -4,8 +4,7 @@ One person, the canary, is told apart.  In world 0 and world 1 she differs; all 
 function of what has been played.  Two worlds that differ in one person are neighbours, whatever
 else an adversary does, so that one of any kind makes an audit weaker or stronger, never wrong.
 
-What amplifies a canary: for everybody else the arms tie, so that what is left to tip a decision is
-noise and the canary.
+What amplifies a canary: for all others the arms tie, so that noise and she tip a decision.
 """
 
 from __future__ import annotations
@@ -94,9 +93,7 @@ def _show(state: Any, t: int, arms: Vector, who: int, contexts: Matrix) -> None:
 
 
 def canaries(policy: Policy, *, echo: bool = False, position: int = 0) -> Iterator[Adversary]:
-    """Adversaries that fit what a policy sees and protects, one for each way in which a person can
-    differ most.
-    """
+    """Adversaries that fit a policy, one for each way in which a person can differ most."""
     answer = _echo if echo else _answer
     after = "others like what the last one was given" if echo else "for others the arms tie"
     if policy.sees == "advice":

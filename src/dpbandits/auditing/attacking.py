@@ -15,19 +15,7 @@ from ..privacy.channels import GAUSSIAN
 from ..simulation.parallel import ProgressCallback, job_count, shown
 from ..validation import choice, flag, integer, real
 from .adversary import Adversary, canaries
-from .bounds import (
-    EPSILON,
-    MU,
-    RHO,
-    Claim,
-    Measure,
-    Rule,
-    Weights,
-    best_rule,
-    claim_of,
-    lower_bound,
-    proved,
-)
+from .bounds import Claim, Rule, Weights, best_rule, claim_of, exposed, lower_bound, proved
 from .planting import PLANTS, Plant, planted
 from .playing import Batch, Play, played
 from .result import Audit
@@ -121,13 +109,15 @@ def audit(
             report(sum(len(one.world) for one in seen), total)
     whole = Seen(*(np.concatenate(parts) for parts in zip(*seen, strict=True)))
     found = _measured(whole, plan, claim, alpha, secure=play.secure)
-    counts = found[found["counted"]]
+    counts, possible = found[found["counted"]], float("nan")
+    if plan.losses is not None:
+        possible = best_rule(plan.losses.of_runs(runs), claim.measure, alpha)[1]
     return Audit(
         policy=policy,
         claim=claim,
         measured=float(counts["bound"].max()),
-        possible=_possible(plan, claim, runs, alpha),
-        exposed=_exposed(plan.moved, claim.measure),
+        possible=possible,
+        exposed=exposed(plan.moved, claim.measure),
         scores=found,
         adversary=play.adversary.title,
         horizon=play.horizon,
@@ -141,11 +131,7 @@ def audit(
 
 
 def _claim(policy: Policy) -> Claim:
-    """What is to be refuted.
-
-    Raises:
-        ArgumentError: nothing is claimed.
-    """
+    """What is to be refuted; raises ArgumentError where nothing is claimed."""
     if policy.budget is None:
         raise ArgumentError(
             "policy must have a budget: without one nothing is claimed, and there is nothing to"
@@ -198,9 +184,7 @@ class _Plan:
 
 
 def _plan(policy: Policy, adversary: Adversary | None, horizon: int | None, seed: int) -> _Plan:
-    """The canary that moves releases farthest, and the least horizon by which they tell of her;
-    found with simulated noise.
-    """
+    """The canary that moves simulated releases farthest, and the least horizon to see her."""
     simulated = policy.renewed("simulation")
     offered = [adversary] if adversary is not None else list(canaries(policy))
     best: tuple[float, Play, Batch] | None = None
@@ -243,22 +227,6 @@ def _piloted(play: Play, scores: Scores) -> tuple[float, Play, Batch]:
     return float(scores.moved(pilot).mean()), play, pilot
 
 
-def _exposed(moved: float, measure: Measure) -> float:
-    """The loss of all releases with the canary's record, in the currency of the claim."""
-    if measure is RHO:
-        return moved * moved / 2
-    return moved if measure in (EPSILON, MU) else float("nan")
-
-
-def _possible(plan: _Plan, claim: Claim, runs: int, alpha: float) -> float:
-    """What the best attack on these releases may expect to prove."""
-    if plan.losses is None:
-        return float("nan")
-    law = plan.losses
-    expected = Weights(law.score, runs * law.in_one, runs * law.in_zero)
-    return best_rule(expected, claim.measure, alpha)[1]
-
-
 # The bounds -------------------------------------------------------------------------------------
 
 
@@ -287,13 +255,7 @@ def _ratio_row(
     if plan.losses is None:
         bound = lower_bound(seen.ratio, seen.world, claim.measure, alpha, n // 5)
         return name, bound, n - n // 5, 1.0 - alpha, True
-    law = plan.losses
-    expected = Weights(law.score, n / 2 * law.in_one, n / 2 * law.in_zero)
-    rule, _ = best_rule(expected, claim.measure, alpha)
-    bound = proved(seen.ratio, seen.world, _wider(rule), claim.measure, alpha)
+    rule, _ = best_rule(plan.losses.of_runs(n / 2), claim.measure, alpha)
+    wider = Rule(rule.low + 1e-8, rule.high - 1e-8)  # for scores that were rounded
+    bound = proved(seen.ratio, seen.world, wider, claim.measure, alpha)
     return name, bound, n, 1.0 - alpha, True
-
-
-def _wider(rule: Rule) -> Rule:
-    """The same rule for scores that were rounded."""
-    return Rule(rule.low + 1e-8, rule.high - 1e-8)

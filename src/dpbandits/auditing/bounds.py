@@ -6,8 +6,7 @@ level 1 - alpha:
 
 * **epsilon, pure DP.**  Each run's world is a fair coin, so that whatever the run shows, either
   world has probability at most e^epsilon / (1 + e^epsilon) after that.  So of r guesses the right
-  ones are at most binomial, with that probability: one Clopper-Pearson bound on it, and abstaining
-  is free.
+  ones are at most binomial: one Clopper-Pearson bound on that probability, and abstaining is free.
 * **epsilon at delta.**  P(S | 1) <= e^epsilon P(S | 0) + delta for every event S, so that epsilon
   is at least ln((P(S | 1) - delta) / P(S | 0)), with Clopper-Pearson bounds at alpha / 2 for both.
 * **mu.**  A test of mu-GDP with false alarms q misses at least Phi(Phi^-1(1 - q) - mu) of what it
@@ -65,10 +64,8 @@ def pure_epsilon(counts: Counts, alpha: float) -> np.ndarray:
 
 def _rates(counts: Counts, alpha: float) -> tuple[np.ndarray, np.ndarray]:
     """How often world 1 is named in world 1, at least, and in world 0, at most."""
-    return (
-        _at_least(counts.one_in_one, counts.ones, alpha / 2),
-        _at_most(counts.one_in_zero, counts.zeros, alpha / 2),
-    )
+    found = _at_least(counts.one_in_one, counts.ones, alpha / 2)
+    return found, _at_most(counts.one_in_zero, counts.zeros, alpha / 2)
 
 
 def epsilon_at(delta: float, counts: Counts, alpha: float) -> np.ndarray:
@@ -97,17 +94,11 @@ def renyi(orders: np.ndarray, counts: Counts, alpha: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Measure:
-    """In which currency a loss is measured.
-
-    Attributes:
-        symbol: of the number.
-        lower: a bound on it, at level 1 - alpha, for counts.
-        abstains: whether runs that are named neither world cost nothing.
-    """
+    """In which currency a loss is measured."""
 
     symbol: str
-    lower: Callable[[Counts, float], np.ndarray]
-    abstains: bool = False
+    lower: Callable[[Counts, float], np.ndarray]  # a bound at level 1 - alpha, for counts
+    abstains: bool = False  # whether runs that are named neither world cost nothing
 
 
 EPSILON = Measure("ε", pure_epsilon, abstains=True)
@@ -123,9 +114,7 @@ class Claim(NamedTuple):
 
 
 def claim_of(budget: Budget, *, gaussian: bool) -> Claim:
-    """What a budget promises; ``gaussian`` where all noise is Gaussian, discrete or not, and GDP
-    with it.
-    """
+    """What a budget promises; ``gaussian`` where all noise keeps GDP, be it discrete or not."""
     currency, limit = checked_budget(budget).kept_in(gaussian=gaussian)
     order, delta = budget.order, budget.failure
     if gaussian and currency != "pure":
@@ -145,6 +134,13 @@ def claim_of(budget: Budget, *, gaussian: bool) -> Claim:
     return Claim(limit, RHO if currency == "zcdp" else EPSILON)
 
 
+def exposed(moved: float, measure: Measure) -> float:
+    """The loss of releases that move so far, in the currency of a claim; nan if it has none."""
+    if measure is RHO:
+        return moved * moved / 2
+    return moved if measure in (EPSILON, MU) else float("nan")
+
+
 # Rules ------------------------------------------------------------------------------------------
 
 
@@ -154,6 +150,10 @@ class Weights(NamedTuple):
     score: np.ndarray
     in_one: np.ndarray
     in_zero: np.ndarray
+
+    def of_runs(self, runs: float) -> Weights:
+        """As often as in so many times as many runs of each world."""
+        return Weights(self.score, runs * self.in_one, runs * self.in_zero)
 
 
 class Rule(NamedTuple):
@@ -210,15 +210,12 @@ def proved(
 def lower_bound(
     scores: np.ndarray, world: np.ndarray, measure: Measure, alpha: float, fitted: int
 ) -> float:
-    """A lower bound at level 1 - alpha: the first ``fitted`` runs choose the rule and its
-    direction, the others are counted.
-    """
+    """A bound at level 1 - alpha: the first ``fitted`` runs choose rule and sign, others count."""
     counted = (world.size - fitted) / max(fitted, 1)
     options = []
     for sign in (1.0, -1.0):
         seen = weigh(sign * scores[:fitted], world[:fitted])
-        scaled = Weights(seen.score, seen.in_one * counted, seen.in_zero * counted)
-        rule, found = best_rule(scaled, measure, alpha)
+        rule, found = best_rule(seen.of_runs(counted), measure, alpha)
         options.append((found, sign, rule))
     _, sign, rule = max(options)
     return proved(sign * scores[fitted:], world[fitted:], rule, measure, alpha)
@@ -311,7 +308,6 @@ def best_possible(
     if noise not in _LAWS:
         raise ArgumentError(f"noise must be laplace or gaussian, got {noise!r}", "noise")
     n = integer("runs", runs, 1)
-    law = _LAWS[noise](_checked(shifts))
-    expected = Weights(law.score, n * law.in_one, n * law.in_zero)
+    expected = _LAWS[noise](_checked(shifts)).of_runs(n)
     chosen = measure or (EPSILON if noise == "laplace" else MU)
     return best_rule(expected, chosen, real("alpha", alpha, 0.0, 1.0, strict=True))[1]

@@ -7,26 +7,16 @@ statistics that might have made it, and its likelihood ratio is exact.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernel import (
-    Generator,
-    Kernel,
-    Matrix,
-    Vector,
-    bind,
-    entry,
-    inlined,
-    kernel,
-    outlined,
-    unbound,
-)
+from ..kernel import Generator, Kernel, Vector, bind, entry, inlined, kernel, outlined, unbound
 from ..privacy.continual import is_spent
 from ..protocol import NO_ARM, Contexts, Kernels, Wall
 from ..session.steps import ending_and_crossing
-from .adversary import ANYBODY, Adversary
+from .adversary import ANYBODY
 
 prepare = choose = hold_rounds = preprocess_contexts = record_pull = weigh = unbound
 accumulate = release_due = summarise = stop = recommend = unbound
@@ -76,6 +66,24 @@ class Game(NamedTuple):
     stops_at_releases: bool  # which are then made by Python
 
 
+class Run(NamedTuple):
+    """What one run is played with."""
+
+    params: Any
+    raw: Any  # of the world that is played
+    twin: Any  # of the other one
+    public: Any
+    memo: np.ndarray
+    wall: Wall
+    taken: Taken
+    game: Game
+    adversary: Any
+    shown: Contexts
+    offered: Contexts  # what an algorithm chooses by: ``rows`` where it sees features, or 0
+    rows: np.ndarray  # the features as it takes them
+    others: np.ndarray  # the features of the canary in the other world
+
+
 @kernel
 def take_down(taken: Taken, statistic: Vector, bound: float, rounds: int, world: int) -> None:
     """Note a release before its noise is drawn."""
@@ -99,44 +107,23 @@ def take_down(taken: Taken, statistic: Vector, bound: float, rounds: int, world:
 
 
 @entry
-def _take_twin(
-    params: Any,
-    twin: Any,
-    public: Any,
-    memo: Vector,
-    taken: Taken,
-    statistic: Vector,
-    bound: float,
-    rounds: int,
-    world: int,
-) -> None:
+def _take_twin(run: Run, statistic: Vector, bound: float, rounds: int, world: int) -> None:
     """``take_down``, with the twin's statistic, for releases that Python makes."""
-    summarise(params, twin, public, memo, taken.other[taken.cursor[SLOTS.releases]])
+    taken = run.taken
+    summarise(run.params, run.twin, run.public, run.memo, taken.other[taken.cursor[SLOTS.releases]])
     take_down(taken, statistic, bound, rounds, world)
 
 
 @outlined
-def _release_both(
-    params: Any,
-    raw: Any,
-    twin: Any,
-    public: Any,
-    memo: Vector,
-    wall: Wall,
-    taken: Taken,
-    rounds: int,
-    world: int,
-    rng: Generator,
-) -> bool:
-    """Release the statistic of the world that is played, as ``session.steps`` does, and take down
-    what it would have been in the other one.
-    """
+def _release_both(run: Run, rounds: int, world: int, rng: Generator) -> bool:
+    """Release as ``session.steps`` does, and take down what the other world would have given."""
+    params, public, memo, wall, taken = run.params, run.public, run.memo, run.wall, run.taken
     if is_spent(wall.running):
         return True
-    first, which, bound = end(params, raw, public, memo, wall, wall.statistic, rounds)
+    first, which, bound = end(params, run.raw, public, memo, wall, wall.statistic, rounds)
     if bound < 0.0:
         return False
-    summarise(params, twin, public, memo, taken.other[taken.cursor[SLOTS.releases]])
+    summarise(params, run.twin, public, memo, taken.other[taken.cursor[SLOTS.releases]])
     take_down(taken, wall.statistic, bound, rounds, world)
     cross(params, public, memo, wall, wall.statistic, first, rounds - 1, which, bound, rng)
     k = taken.cursor[SLOTS.releases]
@@ -147,65 +134,29 @@ def _release_both(
 
 
 @kernel
-def _look_nowhere(
-    params: Any,
-    adversary: Any,
-    t: int,
-    arms: Vector,
-    who: int,
-    shown: Contexts,
-    seen: Contexts,
-    rng: Generator,
-) -> None: ...
+def _look_nowhere(run: Run, t: int, who: int, seen: Contexts, rng: Generator) -> None: ...
 
 
 @kernel
-def _look(
-    params: Any,
-    adversary: Any,
-    t: int,
-    arms: Vector,
-    who: int,
-    shown: Matrix,
-    seen: Matrix,
-    rng: Generator,
-) -> None:
-    show(adversary, t, arms, who, shown)
-    preprocess_contexts(params, shown, seen, rng)
+def _look(run: Run, t: int, who: int, seen: Contexts, rng: Generator) -> None:
+    show(run.adversary, t, run.taken.arms, who, run.shown)
+    preprocess_contexts(run.params, run.shown, seen, rng)
 
 
 @outlined  # else the entry would be optimised with all of it once more
-def _rounds(
-    params: Any,
-    raw: Any,
-    twin: Any,
-    public: Any,
-    memo: Vector,
-    wall: Wall,
-    taken: Taken,
-    game: Game,
-    adversary: Any,
-    shown: Contexts,
-    offered: Contexts,
-    rows: Matrix,
-    others: Matrix,
-    world: int,
-    choice_rng: Generator,
-    privacy_rng: Generator,
-) -> int:
-    """Play until the horizon, or until Python has to make a release.
-
-    What an algorithm chooses by is ``offered``: the features as it takes them, which then are
-    ``rows``, or 0.  ``others`` are those of the canary in the other world.
-    """
-    cursor, arms = taken.cursor, taken.arms
+def _rounds(run: Run, world: int, choice_rng: Generator, privacy_rng: Generator) -> int:
+    """Play until the horizon, or until Python has to make a release."""
+    params, raw, twin, public = run.params, run.raw, run.twin, run.public
+    game, adversary, offered = run.game, run.adversary, run.offered
+    rows, others = run.rows, run.others
+    cursor, arms = run.taken.cursor, run.taken.arms
     horizon, low, high, grid = game.horizon, game.low, game.high, game.grid
     t = cursor[SLOTS.round]
     while t < horizon:
         hers = cursor[SLOTS.left] > 0 and cursor[SLOTS.waiting] == 0 and t >= game.position
         who = world if hers else ANYBODY
         if cursor[SLOTS.hold] == 0:
-            look(params, adversary, t, arms, who, shown, rows, choice_rng)
+            look(run, t, who, rows, choice_rng)
             prepare(params, public, offered, choice_rng)
             cursor[SLOTS.arm] = choose(params, public, offered, choice_rng)[0]
             cursor[SLOTS.hold] = hold_rounds(params, public, cursor[SLOTS.arm])
@@ -215,7 +166,7 @@ def _rounds(
         other = reward
         if hers:
             other = min(max(answer(adversary, t, arms, arm, 1 - world), low), high)
-            look(params, adversary, t, arms, 1 - world, shown, others, choice_rng)
+            look(run, t, 1 - world, others, choice_rng)
             cursor[SLOTS.left] -= 1
             cursor[SLOTS.waiting] = 1
         if grid > 0.0:
@@ -234,7 +185,7 @@ def _rounds(
             cursor[SLOTS.round] = t
             if game.stops_at_releases:
                 return RELEASE_DUE
-            if not release(params, raw, twin, public, memo, wall, taken, t, world, privacy_rng):
+            if not release(run, t, world, privacy_rng):
                 return BAD_SENSITIVITY
             if stop(params, public):
                 for s in range(t, horizon):
@@ -245,27 +196,9 @@ def _rounds(
 
 
 @entry
-def _play(
-    params: Any,
-    raw: Any,
-    twin: Any,
-    public: Any,
-    memo: Vector,
-    wall: Wall,
-    taken: Taken,
-    game: Game,
-    adversary: Any,
-    shown: Contexts,
-    offered: Contexts,
-    rows: Matrix,
-    others: Matrix,
-    world: int,
-    choice_rng: Generator,
-    privacy_rng: Generator,
-) -> int:
+def _play(run: Run, world: int, choice_rng: Generator, privacy_rng: Generator) -> int:
     """``play`` for callers that hand over Python generators."""
-    sides, met = (params, raw, twin, public, memo, wall, taken), (game, adversary, shown, offered)
-    return play(*sides, *met, rows, others, world, choice_rng, privacy_rng)
+    return play(run, world, choice_rng, privacy_rng)
 
 
 _STEPS = (
@@ -279,32 +212,20 @@ _STEPS = (
     "stop",
     "recommend",
 )
-_bound: dict[Any, Kernel] = {}
 
 
-def loop_of(kernels: Kernels, mechanism: Kernel, adversary: Adversary, *, informed: bool) -> Kernel:
-    """The loop of one algorithm whose releases go through ``mechanism``; ``informed`` where it sees
-    something before it chooses.
-    """
-    key = (kernels, mechanism, adversary.answer, adversary.show, informed)
-    if key not in _bound:
-        end, cross = ending_and_crossing(kernels, mechanism)
-        release = kernels.fill(_release_both, "summarise", end=end, cross=cross)
-        look = _look_nowhere
-        if informed:
-            look = kernels.fill(_look, "preprocess_contexts", show=adversary.show)
-        steps = {name: inlined(getattr(kernels, name)) for name in _STEPS}
-        steps["choose"] = outlined(kernels.choose)  # linear algebra is three times as slow inlined
-        met = {"look": look, "answer": adversary.answer}
-        _bound[key] = bind(_play, play=bind(_rounds, **steps, **met, release=release))
-    return _bound[key]
+@cache
+def loop_of(kernels: Kernels, mechanism: Kernel, answer: Kernel, show: Kernel | None) -> Kernel:
+    """The loop against an adversary; ``show`` is None where nothing is seen before a choice."""
+    end, cross = ending_and_crossing(kernels, mechanism)
+    release = kernels.fill(_release_both, "summarise", end=end, cross=cross)
+    look = kernels.fill(_look, "preprocess_contexts", show=show) if show else _look_nowhere
+    steps = {name: inlined(getattr(kernels, name)) for name in _STEPS}
+    steps["choose"] = outlined(kernels.choose)  # linear algebra is three times as slow inlined
+    return bind(_play, play=bind(_rounds, **steps, look=look, answer=answer, release=release))
 
 
-_twins: dict[Kernels, Kernel] = {}
-
-
+@cache
 def twin_of(kernels: Kernels) -> Kernel:
     """What takes down a release that Python makes."""
-    if kernels not in _twins:
-        _twins[kernels] = kernels.fill(_take_twin, "summarise")
-    return _twins[kernels]
+    return kernels.fill(_take_twin, "summarise")

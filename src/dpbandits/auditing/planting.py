@@ -17,29 +17,24 @@ READINGS = 4
 
 @kernel
 def _redrawn(
-    running: RunningSum,
-    family: int,
-    scale: float,
-    statistic: Vector,
-    release: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
 ) -> None:
     """Noise of the right scale, and anew at every reading: of a running sum at each release, of
     anything else four times, of which the mean is what is learned.
     """
     if running.kind != SINGLE:
         running.clock[0] += 1
-        for i in range(statistic.size):
-            running.total[i] += statistic[i]
+        for i in range(exact.size):
+            running.total[i] += exact[i]
         width = scale * running.column_norm
         add_noise(family, width, running.grid, running.total, release, rng)
         return
     for _ in range(READINGS):
         draw_noise(family, scale, running.grid, release, rng)
-        for i in range(statistic.size):
-            statistic[i] += release[i] / READINGS  # it is zeroed after the release
-    for i in range(statistic.size):
-        release[i] = statistic[i]
+        for i in range(exact.size):
+            exact[i] += release[i] / READINGS  # it is zeroed after the release
+    for i in range(exact.size):
+        release[i] = exact[i]
 
 
 @dataclass(frozen=True)
@@ -67,9 +62,7 @@ class Plant:
 
 
 def _add_or_remove(policy: Policy) -> float:
-    """How far a record that comes or goes moves a statistic, as a share of how far one that is
-    replaced does.
-    """
+    """How far a record that comes or goes moves a statistic, over what a replaced one does."""
     lo, hi = policy.reward_range
     if not policy.card.hides_contexts:
         return max(abs(lo), abs(hi)) / (hi - lo)
@@ -89,11 +82,7 @@ PLANTS: dict[str, Callable[[Policy], Plant]] = {
 
 
 def planted(name: str | Plant, policy: Policy) -> Plant:
-    """The plant of that name.
-
-    Raises:
-        ArgumentError: there is none, or it would be no bug of this policy.
-    """
+    """The plant of that name; raises ArgumentError where there is none, or it would be no bug."""
     if isinstance(name, Plant):
         return name
     if name not in PLANTS:

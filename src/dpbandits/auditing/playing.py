@@ -16,7 +16,7 @@ from ..policies import Policy
 from ..privacy.continual import is_spent
 from ..privacy.ledger import empty_arrays
 from .adversary import Adversary
-from .loop import BAD_SENSITIVITY, DONE, SLOTS, Game, Slots, Taken, loop_of, twin_of
+from .loop import BAD_SENSITIVITY, DONE, SLOTS, Game, Run, Slots, Taken, loop_of, twin_of
 from .planting import Plant
 
 _NUMBERS = 1 << 21  # that a batch takes down at most
@@ -24,43 +24,26 @@ _LONGEST_BATCH = 250
 
 
 class Batch(NamedTuple):
-    """What was taken down of a number of runs.
+    """What was taken down of a number of runs."""
 
-    Attributes:
-        world: shape (B,): that of each run.
-        zero, one: shape (B, R, n): what had been released in either world without noise.
-        release: shape (B, R, n).
-        bound: shape (B, R): the sensitivity of each release; 0 where there was none.
-        after: shape (B, R): the round after which it was made.
-        arms: shape (B, T).
-    """
-
-    world: np.ndarray
-    zero: np.ndarray
-    one: np.ndarray
-    release: np.ndarray
-    bound: np.ndarray
-    after: np.ndarray
-    arms: np.ndarray
+    world: np.ndarray  # (B,): that of each run
+    zero: np.ndarray  # (B, R, n): what had been released in world 0 without noise
+    one: np.ndarray  # (B, R, n): the same in world 1
+    release: np.ndarray  # (B, R, n)
+    bound: np.ndarray  # (B, R): the sensitivity of each release; 0 where there was none
+    after: np.ndarray  # (B, R): the round after which it was made
+    arms: np.ndarray  # (B, T)
 
 
 @dataclass
 class Play:
-    """How the runs of an audit are played.
+    """How the runs of an audit are played."""
 
-    Attributes:
-        policy: as it is attacked; a fresh state is made of it for every run.
-        adversary: who chooses what it meets.
-        horizon: rounds of a run.
-        plant: a bug, or nothing.
-        seed: of everything but secure noise.
-    """
-
-    policy: Policy
+    policy: Policy  # as it is attacked; a fresh state is made of it for every run
     adversary: Adversary
-    horizon: int
+    horizon: int  # rounds of a run
     plant: Plant = field(default_factory=Plant)
-    seed: int = 0
+    seed: int = 0  # of everything but secure noise
 
     @property
     def secure(self) -> bool:
@@ -72,10 +55,9 @@ class Play:
 
     @cached_property
     def _loop(self) -> Kernel:
-        policy = self.policy
-        mechanism = self.plant.mechanism or policy.mechanism
-        informed = bool(policy.sees)
-        return loop_of(policy.driven, mechanism, self.adversary, informed=informed)
+        mechanism = self.plant.mechanism or self.policy.mechanism
+        show = self.adversary.show if self.policy.sees else None
+        return loop_of(self.policy.driven, mechanism, self.adversary.answer, show)
 
     def batches(self, runs: int) -> list[tuple[int, int]]:
         """(number, runs) of batches that fit into memory."""
@@ -126,16 +108,15 @@ class Play:
             ledger=ledger, multiplier=state.wall.multiplier * self.plant.noise
         )
         twin = policy.driven.init(policy.params)[0]
-        shown, offered, rows, others = self._blank()
         sides = (policy.params, state.raw, twin, state.public, state.memo, state.wall, taken)
-        met = (self._game, self.adversary.state, shown, offered, rows, others)
-        while (status := self._loop(*sides, *met, world, choices, noise)) != DONE:
+        run = Run(*sides, self._game, self.adversary.state, *self._blank())
+        while (status := self._loop(run, world, choices, noise)) != DONE:
             if status == BAD_SENSITIVITY:
                 raise DPBanditsError(
                     f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
                     " algorithm"
                 )
-            if not self._release_securely(state, twin, taken, world):
+            if not self._release_securely(state, run, world):
                 break
 
     def _blank(self) -> tuple[Any, Any, np.ndarray, np.ndarray]:
@@ -148,14 +129,14 @@ class Play:
         rows = np.zeros(shape)
         return np.zeros(shape), rows, rows, np.zeros(shape)
 
-    def _release_securely(self, state: Any, twin: Any, taken: Taken, world: int) -> bool:
+    def _release_securely(self, state: Any, run: Run, world: int) -> bool:
         """Make a release that is due, in Python; False when a search is over."""
-        policy, gate, cursor = self.policy, self._gate, taken.cursor
+        policy, gate, taken, cursor = self.policy, self._gate, run.taken, run.taken.cursor
         rounds = int(cursor[SLOTS.round])
         if not is_spent(state.wall.running):
             ended = gate.end(state, rounds)
-            given = (policy.params, twin, state.public, ended.memo, taken, ended.statistic)
-            twin_of(policy.driven)(*given, ended.sensitivity, rounds, world)
+            told = (ended.statistic, ended.sensitivity, rounds, world)
+            twin_of(policy.driven)(run._replace(memo=ended.memo), *told)
             gate.cross(state, ended, [])
             taken.release[cursor[SLOTS.releases]] = state.wall.release
             cursor[SLOTS.releases] += 1
@@ -166,16 +147,9 @@ class Play:
 
     @cached_property
     def _game(self) -> Game:
-        low, high = self.policy.reward_range
-        return Game(
-            self.horizon,
-            self.adversary.position,
-            low,
-            high,
-            self._gate._grid if self.secure else 0.0,
-            self.policy.card.hides_contexts,
-            self.secure,
-        )
+        ends, grid = self.policy.reward_range, self._gate._grid if self.secure else 0.0
+        hides_arms = self.policy.card.hides_contexts
+        return Game(self.horizon, self.adversary.position, *ends, grid, hides_arms, self.secure)
 
 
 def played(play: Play, runs: int, look: Callable[[Batch], Any], n_jobs: int) -> Iterator[Any]:

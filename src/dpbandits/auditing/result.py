@@ -24,15 +24,12 @@ class Audit:
         measured: the largest lower bound on the loss that any score proved.
         possible: what the best attack on the same releases may expect to prove with so many runs;
             nan where the law of the releases is not known.
-        exposed: the loss of the releases that hold the canary's record; nan where it is no number
-            of the claim's.
-        scores: columns score, bound, runs (counted), level (of the bound), counted (whether it
-            enters ``measured``).
+        exposed: the loss of the releases with the canary's record; nan where the claim has none.
+        scores: columns score, bound, runs (counted), level, counted (whether in ``measured``).
         adversary: what was played against.
         horizon, runs, noise, alpha: as in ``audit``; runs per world.
         planted: the bug that was planted; empty without.
-        controls: columns planted, bound, outcome: what the same attack finds of bugs; None where
-            it was not asked.
+        controls: columns planted, bound, outcome: what is found of bugs; None if not asked.
         seconds: how long it took.
     """
 
@@ -116,14 +113,10 @@ class Audit:
             lines.insert(1, f"Planted: {self.planted}.")
         if self.possible == self.possible:
             lines.append(f"The best attack on these releases may expect {number(self.possible)}.")
-        rows = [f"  {score:<32}{bound:>8}  {runs}" for score, bound, runs in self._rows()]
-        return "\n".join([*lines, *rows, *self._controlled(), self.caveat])
-
-    def _controlled(self) -> list[str]:
-        if self.controls is None:
-            return []
-        rows = self.controls.itertuples(index=False)
-        return [f"  planted: {row.planted}: {number(row.bound)}, {row.outcome}" for row in rows]
+        lines += [f"  {score:<32}{bound:>8}  {runs}" for score, bound, runs in self._rows()]
+        rows = () if self.controls is None else self.controls.itertuples(index=False)
+        lines += [f"  planted: {row.planted}: {number(row.bound)}, {row.outcome}" for row in rows]
+        return "\n".join([*lines, self.caveat])
 
     def _rows(self) -> list[tuple[str, str, str]]:
         names = [name if counts else f"{name} (not counted)" for name, _, counts in self._bars()]

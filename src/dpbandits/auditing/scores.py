@@ -4,10 +4,8 @@
   are known, so that only the law of the noise is needed.  Running sums are taken apart first, into
   as many numbers as there are noise variables.  It is rounded to 1e-9, as in exact arithmetic.
 * **raw ratio**: the same of floats as they are, and **finest bits**: on which grid they lie.  What
-  shows here and not above is betrayed by the last bits: an implementation leaks, and not an
-  algorithm.
-* **releases**, **decisions**, **times**, and the finest bits: linear scores, learned from runs that
-  are not counted.
+  shows here and not above is betrayed by the last bits: an implementation leaks, no algorithm.
+* **releases**, **decisions**, **times**, finest bits: linear scores, learned from runs not counted.
 """
 
 from __future__ import annotations
@@ -44,13 +42,9 @@ class Seen(NamedTuple):
 
 @dataclass
 class Scores:
-    """How the runs of a policy are looked at.
+    """How the runs of a policy are looked at."""
 
-    Attributes:
-        policy: whose releases they are; its channel is what noise is taken for.
-    """
-
-    policy: Policy
+    policy: Policy  # whose channel is what noise is taken for
 
     def of(self, batch: Batch) -> Seen:
         """What the runs of a batch show."""
@@ -73,7 +67,10 @@ class Scores:
         family, counter = self.policy.channel.family, self.policy.statistic.counter
         if family == CERTIFIED:
             return False
-        return family == GAUSSIAN or counter is None or self._is_square
+        if family == GAUSSIAN or counter is None:
+            return True
+        few = min(8, counter.horizon or 8)
+        return _is_square(counter.decoder(few, self.policy.channel.norm))
 
     def losses(self, batch: Batch) -> Weights | None:
         """The law of the ratio over the runs of a batch; None where it is not known."""
@@ -90,9 +87,7 @@ class Scores:
         return Weights(score[order], (weights * ones)[order], (weights * zeros)[order])
 
     def moved(self, batch: Batch) -> np.ndarray:
-        """How far the canary moves the releases of every run, in scales of their noise, in the norm
-        in which losses add up.
-        """
+        """How far the canary moves all releases of a run, in scales of noise, as losses add up."""
         order = self.policy.channel.composition_norm
         return np.linalg.norm(self._shifts(batch), ord=order, axis=1)
 
@@ -114,9 +109,7 @@ class Scores:
         return ((zero * zero - one * one) / (2.0 * scale * scale)).sum(axis=(1, 2))
 
     def _hemispheres(self, batch: Batch) -> np.ndarray:
-        """Of a direction that is on the side of the vector with probability q, and else on the
-        other one.
-        """
+        """Of a direction on the side of the vector with probability q, else on the other one."""
         logs = []
         for vector in (batch.zero, batch.one):
             length = np.minimum(np.linalg.norm(vector, axis=2), 1.0)
@@ -149,12 +142,6 @@ class Scores:
         adds_up = self.policy.statistic.counter is not None
         return np.cumsum(statistics, axis=1) if adds_up else statistics
 
-    @property
-    def _is_square(self) -> bool:
-        counter = self.policy.statistic.counter
-        few = 1 if counter is None else min(8, counter.horizon or 8)
-        return counter is None or _is_square(counter.decoder(few, self.policy.channel.norm))
-
     # What is learned from -------------------------------------------------------------------
 
     def _first(self, release: np.ndarray, bound: np.ndarray) -> np.ndarray:
@@ -175,9 +162,7 @@ class Scores:
 
 @lru_cache(4)
 def _whitener(counter: Counter, made: int, norm: int) -> np.ndarray:
-    """What takes so many releases apart: the inverse of what made them of noise variables, where
-    there are as many, or else of a matrix with the same covariance.
-    """
+    """The inverse of the decoder where it is square, else of a matrix of the same covariance."""
     decoder = counter.decoder(made, norm)
     root = decoder if _is_square(decoder) else np.linalg.cholesky(decoder @ decoder.T)
     return solve_triangular(root, np.eye(made), lower=True)

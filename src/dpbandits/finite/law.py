@@ -75,11 +75,8 @@ def through(law: np.ndarray, sizes: Sizes, channel: np.ndarray) -> np.ndarray:
 
 
 def checked(probabilities: Sequence[Any]) -> list[np.ndarray]:
-    """Tables of numbers as arrays with a column for each arm: of fractions, if all are rational, or
-    else of floats.
-
-    Raises:
-        ArgumentError: a row is no probability distribution.
+    """Tables of numbers as arrays with a column for each arm, of fractions if all are rational, or
+    else of floats; raises ArgumentError where a row is no probability distribution.
     """
     try:
         tables = [np.array(table, dtype=object) for table in probabilities]

@@ -239,8 +239,7 @@ class FinitePolicy:
     def delta(
         self, epsilon: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
     ) -> Any:
-        """The least delta for an epsilon of at least 0, infinity among them; for a sequence of
-        epsilons an array.
+        """The least delta for an epsilon of at least 0 or infinity; an array for several epsilons.
 
         Args:
             epsilon: one or several.
@@ -258,9 +257,7 @@ class FinitePolicy:
     def epsilon(
         self, delta: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
     ) -> Any:
-        """The least epsilon for a delta in [0, 1], infinite where none is enough; otherwise as
-        ``delta``.
-        """
+        """The least epsilon for a delta in [0, 1], infinite where none is; else as ``delta``."""
         played = self._games(view, joint)
         return _each("delta", delta, 0.0, lambda one: divergences.epsilon(played, one), 1.0)
 

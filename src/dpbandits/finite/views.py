@@ -2,8 +2,7 @@
 
 A person's record is her reward, and her context where that is private too; two worlds are
 neighbours if they differ in the record of one round.  A *row* says what a round has in store: a
-context, and in each of its columns an arm that the policy is told of and the reward that it is told
-with it.
+context, and in each column an arm that the policy is told of, and the reward that it is told.
 
 ===============  ======================================  ===========================================
 view             what the rows of a world are            which column a round takes
@@ -99,8 +98,7 @@ class Game(NamedTuple):
     """The probabilities of all sequences of decisions in pairs of neighbouring worlds.
 
     The axes are: pairs of worlds, decision, choice of the adversary, decision, ..., decision; those
-    of choices have length 1 where the adversary has none, and those of decisions that it does not
-    see, too.
+    of choices have length 1 where the adversary has none, as do those of decisions it does not see.
     """
 
     before: np.ndarray
@@ -187,19 +185,12 @@ def games(
     *,
     hidden: bool = False,
 ) -> Iterator[Game]:
-    """The game of each round in which a record may differ.
+    """The game of each round in which a record may differ, of ``most`` probabilities in all.
 
-    Args:
-        law: the probability of decisions o_1, ..., o_T if the policy is told contexts x, arms q and
-            rewards r, at the place that the digits x_1 o_1 q_1 r_1 x_2 ... x_T o_T number.
-        sizes: how many there are of each.
-        view: who looks on; see the table above.
-        joint: whether contexts are private and the person's own decision is not seen: True or
-            "others" for an adversary who sees all others, "later" for one who sees those after it,
-            as in the definitions of the papers, and chooses arms up to then without having seen
-            anything.
-        most: of how many probabilities all games may consist.
-        hidden: whether the policy knows reports that a channel has made, and is no table.
+    With ``joint`` contexts are private and the person's own decision is not seen: True or "others"
+    for an adversary who sees all others, "later" for one who sees those after it, as in the
+    definitions of the papers, and chooses arms up to then without having seen anything.  ``hidden``
+    says that the policy knows reports that a channel has made, and is no table (see ``law``).
 
     Raises:
         ArgumentError: there is no such view, or its games are too large; nothing was allocated.
@@ -273,11 +264,8 @@ def _codes(
 ) -> np.ndarray:
     """Where in the law everything that may happen in some worlds stands, with the axes of a game.
 
-    Args:
-        sizes: of the policy.
-        rounds: for each but the last: its possible rows, which of them a world has, and whether
-            the adversary chooses its column.
-        shown: the context of the last round in each world.
+    ``rounds`` has for each but the last its possible rows, which of them a world has, and whether
+    the adversary chooses its column; ``shown`` is the context of the last round in each world.
     """
     codes = np.zeros(shown.size, np.int64)
     for rows, number, queried in rounds:

@@ -1,12 +1,7 @@
-"""The wall: budgets, guarantees, channels, continual sums, the ledger and the sources of noise; and
-what shuffling adds to local randomisers.
-"""
+"""The wall: budgets, guarantees, channels, continual sums, the ledger, noise, and shuffling."""
 
-from .amplification import (
-    Amplification,
-    gaussian_shuffle_amplification,
-    shuffle_amplification,
-)
+from ..rooms import moved
+from .amplification import Amplification, gaussian_shuffle_amplification, shuffle_amplification
 from .budgets import GDP, RDP, ZCDP, ApproxDP, Budget, PureDP, notion
 from .channels import Certified, Channel, Gaussian, Hemisphere, Laplace, LaplaceVector, Open
 from .continual import (
@@ -62,3 +57,5 @@ __all__ = [
     "smat",
     "svec",
 ]
+
+__getattr__ = moved(__name__, {"wishart": "shuffle.wishart_noise"})

@@ -5,8 +5,7 @@ s, and (mu^2 / 2)-zCDP (Dong, Roth & Su 2022; Bun & Steinke 2016).  A Laplace re
 sensitivity D and scale b is (D / b)-DP.
 
 Everything is rounded to the safe side: a noise level is never smaller, and a loss never lower, than
-the exact one.  Each formula is therefore written without cancellation, and what rounding can do to
-it is added on top.
+the exact one.  So formulas are written without cancellation, and rounding is added on top.
 """
 
 from __future__ import annotations
@@ -22,14 +21,7 @@ _LARGE = 1e150  # squares of larger numbers overflow
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
-    """The least delta for which a mu-GDP Gaussian release is (epsilon, delta)-DP (Balle & Wang
-    2018, Theorem 8).
-
-    The classical noise for epsilon = 10 and delta = 0.1 is sqrt(2 ln 12.5) / 10, and really gives:
-
-    >>> round(gaussian_delta(10.0, 10.0 / math.sqrt(2.0 * math.log(12.5))), 2)
-    0.41
-    """
+    """The least delta of mu-GDP Gaussian noise at epsilon (Balle & Wang 2018, Theorem 8)."""
     if mu == 0.0:
         return 0.0
     if mu > _LARGE:
@@ -56,9 +48,7 @@ def _mills(x: float) -> float:
 
 
 def _mills_gap(u: float, h: float) -> tuple[float, float]:
-    """m(u - h) - m(u + h), and a bound on the relative error of what is returned, for 0 <= u < 40 +
-    h.
-    """
+    """m(u - h) - m(u + h) for 0 <= u < 40 + h, and a bound on the relative error of that."""
     if h > 1e-5:
         gap = _mills(u - h) - _mills(u + h)
         return gap, 8 * _ULP * _mills(u - h) / gap
@@ -83,17 +73,13 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest mu for which a Gaussian release is (epsilon, delta)-DP: the analytic Gaussian
-    mechanism.
-    """
+    """The largest mu that keeps (epsilon, delta)-DP: the analytic Gaussian mechanism."""
     inverse = solve_up(lambda inverse: delta - gaussian_delta(epsilon, 1.0 / inverse), 1e-9, 1.0)
     return math.nextafter(1.0 / inverse, 0.0)
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """The least delta that rho-zCDP is known to give at epsilon (Canonne, Kamath & Steinke 2020,
-    Corollary 13).
-    """
+    """The least delta known of rho-zCDP (Canonne, Kamath & Steinke 2020, Corollary 13)."""
     if rho == 0.0:
         return 0.0
     # Less privacy is safe, and every order gives a valid bound: only the evaluation of the last
@@ -133,9 +119,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 
 def laplace_rdp(epsilon: float, alpha: float) -> float:
-    """The Renyi divergence of order alpha of a Laplace release that is epsilon-DP (Mironov 2017,
-    Proposition 6).
-    """
+    """The Renyi divergence of an epsilon-DP Laplace release (Mironov 2017, Proposition 6)."""
     if epsilon == 0.0 or math.isinf(epsilon) or alpha > _LARGE:
         return epsilon
     order = alpha - 1.0
@@ -178,9 +162,7 @@ def pure_mu(epsilon: float) -> float:
 
 
 def variation_of(divergence: float) -> float:
-    """The largest total variation V of two laws whose Kullback-Leibler divergences are both at most
-    this: 2 V artanh(V) <= divergence (``meaning``).
-    """
+    """The largest total variation V that ``meaning`` allows: 2 V artanh(V) <= divergence."""
     if divergence > 60.0:
         return 1.0
 
@@ -205,12 +187,7 @@ def solve_up(excess: Callable[[float], float], low: float, high: float) -> float
 
 
 def _root(
-    function: Callable[[float], float],
-    low: float,
-    high: float,
-    *,
-    maxiter: int,
-    xtol: float = 2e-12,
+    function: Callable[[float], float], low: float, high: float, maxiter: int, xtol: float = 2e-12
 ) -> float:
     from scipy.optimize import brentq  # takes as long to import as numba
 

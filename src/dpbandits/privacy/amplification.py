@@ -138,12 +138,7 @@ def shuffle_amplification(
 
 
 def gaussian_shuffle_amplification(
-    reports: int,
-    noise_multiplier: float,
-    delta: float,
-    *,
-    method: str = "clones",
-    batches: int = 1,
+    reports: int, noise_multiplier: float, delta: float, *, method: str = "clones", batches: int = 1
 ) -> Amplification:
     """The epsilon at which shuffled messages with Gaussian noise are (epsilon, delta)-DP.
 
@@ -152,12 +147,10 @@ def gaussian_shuffle_amplification(
     is the least of that level and of what shuffling makes of some points of the curve.
 
     Args:
-        reports: how many people send one message each in a batch, see ``shuffle_amplification``.
+        reports, delta, batches: as in ``shuffle_amplification``.
         noise_multiplier: standard deviation of the noise of one message, per unit of the L2
             sensitivity of the message.
-        delta: in (0, 1).
-        method: "clones" or "closed", see ``shuffle_amplification``.
-        batches: how many batches a person may be in, once in each.
+        method: "clones" or "closed", as there.
 
     Raises:
         ArgumentError: an argument is outside its range.
@@ -187,9 +180,7 @@ def gaussian_shuffle_amplification(
 
 
 class _Losses(NamedTuple):
-    """The privacy loss log(P / Q) of a pair of laws: its values, their probabilities under P, and
-    what of P is left out.
-    """
+    """The privacy loss log(P / Q): its values, their masses under P, and what is left out."""
 
     values: np.ndarray  # (m,)
     masses: np.ndarray  # (m,)
@@ -220,11 +211,8 @@ def _clones(n: int, local_epsilon: float, share: float, tail: float) -> _Losses:
     q, rest = float(expit(local_epsilon)), float(expit(-local_epsilon))
     masses = q * binom.pmf(ours - 1, clones, 0.5) + rest * binom.pmf(ours, clones, 0.5)
     possible = theirs >= 0
-    ours, theirs, masses = (
-        ours[possible],
-        theirs[possible],
-        (weights[:, np.newaxis] * masses)[possible],
-    )
+    masses = (weights[:, np.newaxis] * masses)[possible]
+    ours, theirs = ours[possible], theirs[possible]
     losses = np.log(q * ours + rest * theirs) - np.log(rest * ours + q * theirs)
     return _Losses(losses, masses, 3.0 * tail)
 
@@ -252,9 +240,7 @@ def _worst_split(n: int, local_epsilon: float, delta: float, tail: float) -> flo
 
 
 def _split(ones: int, zeros: int, local_epsilon: float, tail: float) -> _Losses:
-    """The number of ones that shuffled randomised bits show, of one person's 1 against 0 and the
-    bits of others.
-    """
+    """How many ones shuffled randomised bits show, of one person's 1 against 0 among others."""
     from scipy.stats import binom
 
     q, rest = float(expit(local_epsilon)), float(expit(-local_epsilon))

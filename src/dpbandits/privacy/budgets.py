@@ -46,8 +46,7 @@ class Budget(ABC):
         title: the notion in words; budgets under one title differ in one number.
         short: the notion as ``str`` has it, after its numbers.
         noises: names of the families of noise that keep it, the best one first.
-        varies: the number that says how strict a budget is; the others stay where budgets of one
-            notion are compared.
+        varies: the number that says how strict a budget is, and in which budgets are compared.
         symbol: of that number.
         example: the numbers of a small budget.
         is_epsilon: whether it has an epsilon of DP itself, and needs no ``to_approx``.
@@ -75,9 +74,8 @@ class Budget(ABC):
 
     @abstractmethod
     def kept_in(self, *, gaussian: bool = True) -> Limit:
-        """The currency of its ledger, and the limit.
-
-        ``gaussian`` says whether the noise keeps Gaussian DP, or counts as if it did.
+        """The currency of its ledger, and the limit; ``gaussian`` says whether the noise keeps
+        Gaussian DP, or counts as if it did.
         """
 
     @abstractmethod
@@ -109,9 +107,7 @@ class Budget(ABC):
         return min(_variation_of(self.to_approx(delta)) for delta in _DELTAS)
 
     def loss(self, rare: float) -> tuple[float, float]:
-        """A privacy loss, and the probability with which it may be exceeded: ``rare``, or 0 where
-        nothing exceeds it.
-        """
+        """A privacy loss, and the probability that it is exceeded: ``rare``, or 0 for never."""
         return self.to_approx(rare / 2).loss(rare)
 
     def panel(self, probability: Callable[[float], str]) -> str:
@@ -201,11 +197,7 @@ def is_notion(kind: Any) -> bool:
 
 
 def checked_budget(budget: Any) -> Budget:
-    """What was given, where it is a budget of a notion that is registered.
-
-    Raises:
-        ArgumentError: it is none.
-    """
+    """What was given; raises ArgumentError where it is no budget of a registered notion."""
     if is_notion(type(budget)):
         return cast(Budget, budget)
     kinds = " or ".join(kind.__name__ for kind in NOTIONS.values())
@@ -275,8 +267,7 @@ class PureDP(Budget):
 @notion
 @dataclass(frozen=True)
 class ZCDP(Budget):
-    """rho-zero-concentrated differential privacy: Renyi divergences at most rho * alpha, for every
-    order alpha.
+    """rho-zero-concentrated DP: Renyi divergences at most rho * alpha, for every order alpha.
 
     >>> round(ZCDP(0.02).to_approx(1e-6).epsilon, 4)
     0.8999
@@ -294,17 +285,11 @@ class ZCDP(Budget):
         return Limit("zcdp", self.rho)
 
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
-        """(epsilon, delta)-DP at the given delta.
-
-        With ``gaussian`` the exact curve of Gaussian noise; else the best known bound for zCDP.
-        """
+        """(epsilon, delta)-DP, by the exact curve of Gaussian noise or the best bound for zCDP."""
         delta = real("delta", delta, 0.0, 1.0, strict=True)
-        epsilon = (
-            accounting.gaussian_epsilon(math.sqrt(2 * self.rho), delta)
-            if gaussian
-            else accounting.zcdp_epsilon(self.rho, delta)
-        )
-        return _approx(epsilon, delta)
+        if gaussian:
+            return _approx(accounting.gaussian_epsilon(math.sqrt(2 * self.rho), delta), delta)
+        return _approx(accounting.zcdp_epsilon(self.rho, delta), delta)
 
     def delta_at(self, epsilon: float) -> float:
         """The least known delta for which (epsilon, delta)-DP follows.
@@ -344,16 +329,12 @@ class ApproxDP(Budget):
 
     @property
     def mu(self) -> float:
-        """The mu of the Gaussian release that spends exactly this budget (analytic Gaussian
-        mechanism).
-        """
+        """The mu of the Gaussian release that spends just this (analytic Gaussian mechanism)."""
         return accounting.gaussian_mu(self.epsilon, self.delta)
 
     @property
     def rho(self) -> float:
-        """The largest rho whose zCDP implies this budget; less than a Gaussian may spend, and valid
-        for any mechanism.
-        """
+        """The largest rho whose zCDP implies this, by any mechanism; a Gaussian may spend more."""
         return accounting.zcdp_rho(self.epsilon, self.delta)
 
     def kept_in(self, *, gaussian: bool = True) -> Limit:
@@ -392,9 +373,7 @@ class ApproxDP(Budget):
 @notion
 @dataclass(frozen=True)
 class RDP(Budget):
-    """(alpha, epsilon)-Renyi differential privacy: the divergence of order alpha > 1 is at most
-    epsilon.
-    """
+    """(alpha, epsilon)-Renyi DP: the divergence of order alpha > 1 is at most epsilon."""
 
     alpha: float
     epsilon: float
@@ -412,16 +391,10 @@ class RDP(Budget):
         return Limit("rdp", self.epsilon)
 
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
-        """(epsilon, delta)-DP by the conversion of Canonne, Kamath & Steinke (2020, Proposition
-        12).
-        """
+        """(epsilon, delta)-DP as of Canonne, Kamath & Steinke (2020, Proposition 12)."""
         delta = real("delta", delta, 0.0, 1.0, strict=True)
-        epsilon = (
-            self.epsilon
-            + math.log1p(-1 / self.alpha)
-            - math.log(delta * self.alpha) / (self.alpha - 1)
-        )
-        return _approx(epsilon, delta)
+        more = math.log(delta * self.alpha) / (self.alpha - 1)
+        return _approx(self.epsilon + math.log1p(-1 / self.alpha) - more, delta)
 
     def variation(self) -> float:
         return min(super().variation(), accounting.variation_of(self.epsilon))
@@ -476,8 +449,7 @@ class GDP(Budget):
 
     def to_zcdp(self) -> ZCDP:
         """(mu^2 / 2)-zCDP, which is less: every mechanism that keeps mu-GDP post-processes one that
-        tells N(0, 1) from N(mu, 1) (their Theorem 2), whose divergence of order alpha is
-        alpha mu^2 / 2.
+        tells N(0, 1) from N(mu, 1) (their Theorem 2), whose divergences are alpha mu^2 / 2.
         """
         return ZCDP(self.mu * self.mu / 2)
 

@@ -15,9 +15,7 @@ what was released:
   hence (1/m)-DP; two such vectors differ by at most D = 2.
 * ``Open``: no noise, no privacy; it turns an algorithm into its non-private counterpart.
 
-All of this holds for discrete noise, too.  Discrete Gaussian noise keeps the zCDP and RDP
-statements (Canonne, Kamath & Steinke 2020); with 1/10 of a squared grid step more variance it also
-keeps the GDP one (``discrete``), and secure noise always has that.
+All of this holds for the discrete noise of ``secure``, too.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from ..errors import ArgumentError
-from ..kernel import Generator, Vector, entry, kernel, outlined
+from ..kernel import Generator, Vector, kernel, outlined
 from ..validation import real, shown
 from . import accounting
 from .budgets import NOTIONS, ApproxDP, Budget, Currency
@@ -38,12 +36,8 @@ from .discrete import raised, simulated_gaussian, simulated_laplace
 
 Calibration = Literal["exact", "paper"]
 
-OPEN, GAUSSIAN, LAPLACE = 0, 1, 2
-VECTOR = 4
-# Of ledger lines only: releases that together are (1 / multiplier)-DP, and nothing else is known.
-PURE = 3
-CERTIFIED = 5
-HEMISPHERE = 6
+# PURE is of ledger lines only: releases that together are (1 / multiplier)-DP; no more is known.
+OPEN, GAUSSIAN, LAPLACE, PURE, VECTOR, CERTIFIED, HEMISPHERE = range(7)
 
 
 @outlined
@@ -68,20 +62,14 @@ def draw_noise(family: int, scale: float, grid: float, noise: Vector, rng: Gener
 
 @kernel
 def hemisphere_radius(epsilon: float, dimension: int) -> float:
-    """The length of what ``Hemisphere`` releases; see there.
-
-    >>> round(hemisphere_radius(1.0, 1) * math.tanh(0.5), 12)
-    1.0
-    """
+    """The length of what ``Hemisphere`` releases; see there."""
     root = math.exp(math.lgamma(0.5 * (dimension + 1)) - math.lgamma(0.5 * dimension))
     return math.sqrt(math.pi) * root / math.tanh(0.5 * epsilon)
 
 
 @outlined
 def draw_from_hemisphere(scale: float, statistic: Vector, release: Vector, rng: Generator) -> None:
-    """Replace a vector of the unit ball by one of a half sphere; see ``Hemisphere``.  Simulation
-    only, as above.
-    """
+    """Replace a vector of the unit ball as ``Hemisphere`` does; simulation only, as above."""
     epsilon = 2.0 / scale
     size = length = along = 0.0
     for i in range(statistic.size):
@@ -111,14 +99,6 @@ def add_noise(
     draw_noise(family, scale, grid, release, rng)
     for i in range(statistic.size):
         release[i] += statistic[i]
-
-
-@entry
-def add_noise_from_python(
-    family: int, scale: float, statistic: Vector, release: Vector, rng: Generator
-) -> None:
-    """``add_noise`` without a grid, for callers that hand over a Python generator."""
-    add_noise(family, scale, 0.0, statistic, release, rng)
 
 
 @dataclass(frozen=True)
@@ -201,7 +181,7 @@ class Channel:
                 f"statistic must be a vector of finite numbers, got shape {statistic.shape}"
             )
         noisy = np.empty_like(statistic)
-        add_noise_from_python(self.family, self.scale(sensitivity), statistic, noisy, rng)
+        add_noise(self.family, self.scale(sensitivity), 0.0, statistic, noisy, rng)
         return noisy
 
     def cost(self, currency: Currency, alpha: float = math.nan) -> float:
@@ -230,11 +210,8 @@ class Gaussian(Channel):
 
 
 class PublishedGaussian:
-    """In the place of ``Gaussian`` where a recipe has a calibration of its own.
-
-    Args:
-        multiplier: what ``calibration="paper"`` makes of an ``ApproxDP`` budget; everything else is
-            as in ``Gaussian``, exact.
+    """In the place of ``Gaussian`` where a recipe has a calibration of its own: ``multiplier`` is
+    what ``calibration="paper"`` makes of an ``ApproxDP`` budget; all else is exact, as there.
     """
 
     name, takes = Gaussian.name, Gaussian.takes
@@ -253,9 +230,7 @@ class PublishedGaussian:
 
 @dataclass(frozen=True)
 class Laplace(Channel):
-    """Laplace noise of scale ``multiplier`` times the L1 sensitivity, independent in every
-    coordinate.
-    """
+    """Independent Laplace noise, of scale ``multiplier`` times the L1 sensitivity."""
 
     family: ClassVar[int] = LAPLACE
     norm: ClassVar[int] = 1
@@ -366,27 +341,20 @@ class Open(Channel):
 FAMILIES: dict[str, type[Channel]] = {
     kind.name: kind for kind in (Gaussian, Laplace, LaplaceVector, Certified, Hemisphere)
 }
+# What ledgers call a family.
+FAMILY_NAMES = {kind.family: kind.name for kind in FAMILIES.values()} | {OPEN: "open", PURE: "pure"}
 
 
 def noise_for(notion: Budget | type[Budget], kinds: Iterable[Any]) -> Any:
-    """Of these families, by name or class, the one that suits a notion best; None if none does.
-
-    >>> from .budgets import PureDP
-    >>> noise_for(PureDP(1.0), ("Gaussian", "Laplace")).name
-    'Laplace'
-    """
+    """Of these families, by name or class, the one that suits a notion best; None if none does."""
     fitting = [kind for kind in (FAMILIES.get(one, one) for one in kinds) if kind.takes(notion)]
-    if len(fitting) < 2:
-        return fitting[0] if fitting else None
     order = {name: place for place, name in enumerate(notion.noises)}
-    return min(fitting, key=lambda kind: order.get(kind.name, len(order)))
+    return min(fitting, key=lambda kind: order.get(kind.name, len(order)), default=None)
 
 
 def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = math.nan) -> float:
-    """The multiplier of noise of which one release costs that much: the inverse of ``unit_cost``.
-
-    Raises:
-        ArgumentError: no such noise is calibrated in the currency.
+    """The multiplier of noise of which one release costs that much, the inverse of ``unit_cost``;
+    raises ArgumentError where no such noise is calibrated in the currency.
     """
     if currency == "pure" and family in (LAPLACE, HEMISPHERE):
         return 1.0 / cost
@@ -402,36 +370,24 @@ def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = m
 
 def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float = math.nan) -> float:
     """What one release of a family with a multiplier costs in a currency."""
-    if family == GAUSSIAN:
-        squared = (1.0 / multiplier) * (1.0 / multiplier)
-        return {"pure": math.inf, "zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": squared}[
-            currency
-        ]
     if family == CERTIFIED:
         return 1.0 / multiplier**2 if currency == "gdp" else math.inf
-    if family == VECTOR:
+    if family in (GAUSSIAN, VECTOR):
         squared = (1.0 / multiplier) * (1.0 / multiplier)
-        return {"pure": math.inf, "zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": math.inf}[
-            currency
-        ]
-    if family == LAPLACE:
+        mu_squared = squared if family == GAUSSIAN else math.inf
+        costs = {"zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": mu_squared}
+        return costs.get(currency, math.inf)
+    if family in (LAPLACE, PURE, HEMISPHERE):
         epsilon = 1.0 / multiplier
         if currency == "pure":
             return epsilon
         if currency == "zcdp":
             return epsilon * epsilon / 2
-        if currency == "rdp":
+        if currency == "gdp":
+            mu = accounting.pure_mu(epsilon)
+            return mu * mu
+        if family == LAPLACE:
             return accounting.laplace_rdp(epsilon, alpha)
-        mu = accounting.pure_mu(epsilon)
-        return mu * mu
-    if family in (PURE, HEMISPHERE):
-        epsilon = 1.0 / multiplier
-        mu = accounting.pure_mu(epsilon)
-        return {
-            "pure": epsilon,
-            "zcdp": epsilon * epsilon / 2,
-            # Bun & Steinke (2016), Proposition 3.3
-            "rdp": min(alpha * epsilon * epsilon / 2, epsilon),
-            "gdp": mu * mu,
-        }[currency]
+        # Bun & Steinke (2016), Proposition 3.3
+        return min(alpha * epsilon * epsilon / 2, epsilon)
     return math.inf

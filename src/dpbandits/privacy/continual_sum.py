@@ -123,9 +123,7 @@ class ContinualSum:
 
     @property
     def variance(self) -> Any:
-        """The variance of every coordinate of the latest output, in its shape; zero before the
-        first.
-        """
+        """The variance of each coordinate of the latest output; zero before the first."""
         norm = self._channel.norm
         variance = self._scale**2 * self.counter.variance(self._count, norm) if self._count else 0.0
         if len(self.shape) < 2:
@@ -137,9 +135,8 @@ class ContinualSum:
         if not self._count:
             return None
         norm = self._channel.norm
-        honest = self._channel.multiplier * (
-            self.counter.column_norm(norm) / self.counter.exact_column_norm(norm)
-        )
+        share = self.counter.column_norm(norm) / self.counter.exact_column_norm(norm)
+        honest = self._channel.multiplier * share
         return self._meter.describe(self._meter.cost(self._channel.family, honest))
 
     def add(self, x: Any) -> Any:
@@ -197,8 +194,7 @@ class ContinualSum:
             vector = np.trunc(vector / self._grid) * self._grid if self._secure else vector
         elif self._secure and np.any(vector / self._grid % 1.0):
             raise ArgumentError(
-                f"x must be multiples of the grid {self._grid:g}, or bound= be given",
-                "x",
+                f"x must be multiples of the grid {self._grid:g}, or bound= be given", "x"
             )
         return vector
 

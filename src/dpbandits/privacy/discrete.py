@@ -90,10 +90,7 @@ def raised(steps: float) -> float:
 
 def hidden(parameter: float) -> float:
     """The standard deviation of Gaussian noise that hides as much as discrete Gaussian noise of
-    this parameter; both in steps of the grid.
-
-    Raises:
-        ArgumentError: the parameter is below 1, where nothing is proved.
+    this parameter, in steps of the grid; below 1, where nothing is proved, it is refused.
 
     >>> round(hidden(1.0), 4)
     0.9487
@@ -113,9 +110,8 @@ def longest_step(parameter: float) -> float:
     """
     t = np.arange(_FAR + 1.0)
     weights = -0.5 * (t / real("parameter", parameter, 1e-3, 1.0, strict=True)) ** 2
-    above = np.logaddexp.accumulate(weights[:0:-1])[
-        ::-1
-    ]  # of all integers beyond t, up to a factor
+    # Of all integers beyond t, up to a factor.
+    above = np.logaddexp.accumulate(weights[:0:-1])[::-1]
     whole = np.logaddexp(0.0, math.log(2.0) + above[0])
     z = -ndtri_exp(above - whole)
     return float(max(2.0 * z[0], np.diff(z).max(), 1.0 / parameter)) * (1.0 + 1e-9)

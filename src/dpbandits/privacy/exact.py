@@ -18,7 +18,6 @@ Why the laws are exact, given fair and independent bits:
   and 0 has one of two.
 * ``discrete_gaussian`` (Algorithm 3): exp(-|y| / t) times exp(-(|y| - p / (q t))^2 q / (2 p)) is
   exp(-y^2 q / (2 p)) times a constant.  Any t would do; the one that is used refuses few.
-
 * ``bernoulli_logistic``: each turn ends with True with probability 1/2 and with False with
   probability exp(-g) / 2, so that the quotient of both is exp(g).
 * ``hemisphere``: see there.
@@ -85,12 +84,7 @@ def bernoulli_logistic(n: int, d: int, take: Source) -> bool:
 
 
 def discrete_laplace(t: int, s: int, take: Source) -> int:
-    """y with a probability proportional to exp(-|y| s / t).
-
-    >>> import os
-    >>> abs(discrete_laplace(5, 2, os.urandom)) < 100
-    True
-    """
+    """y with a probability proportional to exp(-|y| s / t)."""
     while True:
         u = uniform(t, take)
         if not bernoulli_exp(u, t, take):
@@ -105,12 +99,7 @@ def discrete_laplace(t: int, s: int, take: Source) -> int:
 
 
 def discrete_gaussian(p: int, q: int, take: Source) -> int:
-    """y with a probability proportional to exp(-y^2 q / (2 p)): of parameter sigma^2 = p / q.
-
-    >>> import os
-    >>> abs(discrete_gaussian(9, 4, os.urandom)) < 100
-    True
-    """
+    """y with a probability proportional to exp(-y^2 q / (2 p)): of parameter sigma^2 = p / q."""
     t = math.isqrt(p // q) + 1
     while True:
         y = discrete_laplace(t, 1, take)
@@ -119,8 +108,7 @@ def discrete_gaussian(p: int, q: int, take: Source) -> int:
 
 
 def hemisphere(vector: Sequence[float], epsilon: Fraction, take: Source) -> list[int]:
-    """Integers, as a vector in about the direction that ``channels.Hemisphere`` releases for a
-    vector of the unit ball.
+    """Integers, in about the direction of what ``channels.Hemisphere`` releases for a vector.
 
     **Pure DP**, exactly: U is a vector of independent discrete Gaussian integers, drawn anew where
     all are 0, and owes nothing to v.  Its law is symmetric.  Released is +-U, with the sign for
@@ -128,10 +116,6 @@ def hemisphere(vector: Sequence[float], epsilon: Fraction, take: Source) -> list
     e^epsilon times that; where the product is 0, which is seen in exact arithmetic, both signs are
     equally likely.  So w is released with probability 2 q P(U = w), 2 (1 - q) P(U = w) or P(U = w),
     and any two vectors v have quotients of at most e^epsilon.
-
-    >>> import os
-    >>> len(hemisphere([0.5, -0.5], Fraction(1), os.urandom))
-    2
     """
     drawn = [0]
     while not any(drawn):

@@ -1,6 +1,4 @@
-"""The grid to which rewards are rounded under secure noise: a power of two, in proportion to the
-range of what is rounded unless somebody gives another.
-"""
+"""The grid of rewards under secure noise: a power of two, in proportion to their range."""
 
 from __future__ import annotations
 
@@ -43,11 +41,7 @@ def finest_grid(largest: float) -> float:
 
 
 def checked_grid(grid: Any) -> float:
-    """A power of two, as a float.
-
-    Raises:
-        ArgumentError: it is none, or none between 2**-400 and 2**400.
-    """
+    """A power of two, as a float; raises ArgumentError where it is none in that range."""
     good = isinstance(grid, int | float | np.floating | np.integer) and not isinstance(grid, bool)
     good = good and _FINEST <= grid <= _COARSEST and math.frexp(grid)[0] == 0.5
     if not good:

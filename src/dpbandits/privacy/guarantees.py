@@ -8,8 +8,7 @@ views are for policies whose decisions everybody may see (Azize & Basu 2024, Sec
   not.  Table implies View with the same budget; the converse holds for pure DP only (Proposition
   1).
 * **Interactive**: the adversary also replaces recommended arms by others of its choice, round by
-  round, after seeing what was recommended.  It implies Table, and covers people who do not follow
-  the recommendation.
+  round, after seeing what was recommended.  It implies Table, and covers people who do otherwise.
 
 Where contexts are private, a decision is a function of them, and goes to its person alone:
 
@@ -17,8 +16,7 @@ Where contexts are private, a decision is a function of them, and goes to its pe
   2018).
 * **Anticipating joint**: the same where arms are overridden up to and including that unit's round,
   so that later decisions do not rest on what would have been chosen for it.
-* **Shuffle**: the adversary sees what leaves the shuffler: a batch of messages without order or
-  identity.
+* **Shuffle**: the adversary sees what leaves the shuffler, without order or identity.
 
 What is learnt once, from a table of people, has no rounds:
 
@@ -105,7 +103,7 @@ class Guarantee:
     simulated: bool = False
 
     def __str__(self) -> str:
-        return " ".join(self._sentences(self._holds, [self.means] if self.holds else []))
+        return self.in_words(self._holds, *([self.means] if self.holds else []))
 
     @property
     def _holds(self) -> str:
@@ -137,20 +135,15 @@ class Guarantee:
             f" ({self.view} privacy) from {self.observers}."
         )
 
-    def in_words(self, budget: str) -> str:
-        """As sentences, with these words for the budget that holds, and nothing on what it means:
-        for guarantees that differ in their budget only.
-        """
-        return " ".join(self._sentences(budget, []))
-
-    def _sentences(self, budget: str, means: list[str]) -> list[str]:
+    def in_words(self, budget: str, *means: str) -> str:
+        """As sentences, with these words for the budget, and for what it means or nothing."""
         sentences = [self.promise(budget), *means, self.trust + "."]
         if self.assumptions:
             sentences.append("This assumes that " + "; ".join(self.assumptions) + ".")
         sentences += [caveat if caveat.endswith(".") else caveat + "." for caveat in self.caveats]
         if self.holds is not None:
             sentences.append(f"Proof: {self.source}.")
-        return sentences
+        return " ".join(sentences)
 
     @property
     def means(self) -> str:

@@ -14,11 +14,9 @@ depends only on what was released before that record arrived.
 Where a user has M records, no two of them in one release, a meter charges each line what M releases
 like it would cost her (``growth``).  What she has lost in truth is the sum over her records of
 an M-th of that, hence the mean of M totals, hence at most the largest total; of running sums the
-lines together cost her at most one such charge.  So a budget that no total exceeds is exceeded by
-no user.
+lines together cost her one such charge.  So no user exceeds a budget that no total exceeds.
 
-The arrays live in compiled loops and behind ``pull``/``update`` alike, and ``write`` is the only
-way into them.
+The arrays live in compiled loops and behind ``pull``/``update``; ``write`` alone adds to them.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from ..html import Html, glance
 from ..kernel import kernel, outlined
 from ..validation import downward, upward
 from .budgets import Budget, Currency, checked_budget
-from .channels import CERTIFIED, GAUSSIAN, HEMISPHERE, LAPLACE, OPEN, PURE, VECTOR, unit_cost
+from .channels import CERTIFIED, FAMILY_NAMES, unit_cost
 
 if TYPE_CHECKING:
     import dp_accounting
@@ -71,15 +69,6 @@ class HeadSlots(NamedTuple):
 
 SPAN, NOISE, HEAD = SpanSlots(), NoiseSlots(), HeadSlots()
 
-FAMILY_NAMES = {
-    OPEN: "open",
-    GAUSSIAN: "Gaussian",
-    LAPLACE: "Laplace",
-    VECTOR: "Laplace vector",
-    PURE: "pure",
-    CERTIFIED: "certified",
-    HEMISPHERE: "hemisphere",
-}
 _SHOWN = 10  # lines in a notebook
 _SLACK = 1e-9  # relative; by rounding, the costs of an exactly spent budget may add up to more
 
@@ -115,11 +104,8 @@ def grown(arrays: LedgerArrays) -> LedgerArrays:
     """The same ledger with room for twice as many lines."""
     larger = empty_arrays(2 * arrays.span.shape[0])
     used = int(arrays.head[HEAD.lines])
-    larger.span[:used], larger.noise[:used], larger.head[:] = (
-        arrays.span[:used],
-        arrays.noise[:used],
-        arrays.head,
-    )
+    larger.span[:used], larger.noise[:used] = arrays.span[:used], arrays.noise[:used]
+    larger.head[:] = arrays.head
     return larger
 
 
@@ -182,8 +168,7 @@ def worst_record(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
     """The largest sum of costs over the lines that cover one record; infinite as soon as one is.
 
     ``span`` has shape (n, 5), ``costs`` (n,).  A line of a part covers that part's records, a WHOLE
-    one those of all parts.  Totals only grow where a line opens, so that the worst record is at the
-    start of some line.
+    one those of all parts.  Totals only grow where a line opens: the worst record is at a start.
     """
     covering = span[:, SPAN.first] <= span[:, SPAN.last]
     span, costs = span[covering], costs[covering]
@@ -217,8 +202,7 @@ def _worst_within_parts(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
 
 @dataclass(frozen=True)
 class Meter:
-    """How costs are counted: in which currency, up to which limit, and how a total reads as a
-    budget.
+    """How costs are counted: the currency, the limit, and how a total reads as a budget.
 
     ``growth`` is by how much farther a unit moves all its releases together than a record moves
     one: sqrt(M) for M records under Gaussian noise, M under Laplace noise (``Counter.growth``).
@@ -231,9 +215,7 @@ class Meter:
 
     @classmethod
     def of(cls, budget: Budget, *, gaussian: bool = True) -> Meter:
-        """The meter of a budget; where noise is not Gaussian, an (epsilon, delta) budget is kept in
-        zCDP instead of GDP.
-        """
+        """The meter of a budget; (epsilon, delta) of other than Gaussian noise is kept in zCDP."""
         return cls(*checked_budget(budget).kept_in(gaussian=gaussian), budget)
 
     def cost(self, family: int, multiplier: float) -> float:
@@ -268,8 +250,7 @@ class Meter:
 
 
 class Ledger:
-    """A reader's view of a ledger under a budget; ``None`` is the open channel, where nothing is
-    counted.
+    """A view of a ledger under a budget; ``None`` is the open channel, where nothing is counted.
 
     Lines are added by policies and loops only.
     """
@@ -343,33 +324,27 @@ class Ledger:
         span, noise = self._arrays.span[:used], self._arrays.noise[:used]
         table = pd.DataFrame(span[:, :4], columns=["first", "last", "part", "repeats"])
         table["family"] = [FAMILY_NAMES[code] for code in span[:, SPAN.family]]
-        table["sensitivity"], table["multiplier"] = (
-            noise[:, NOISE.sensitivity],
-            noise[:, NOISE.multiplier],
-        )
+        table["sensitivity"] = noise[:, NOISE.sensitivity]
+        table["multiplier"] = noise[:, NOISE.multiplier]
         scales = table["sensitivity"] * table["multiplier"]
         table["noise_scale"] = scales.where(span[:, SPAN.family] != CERTIFIED)
         table["cost"] = self._costs()
         return table
 
     def total(self) -> float:
-        """The cost to the worst-placed record, in the budget's currency; infinite once anything
-        crossed an open channel.
-        """
+        """The cost to the worst-placed record; infinite once anything crossed an open channel."""
         return worst_record(self._arrays.span[: len(self)], self._costs()).cost
 
     def shown_total(self) -> float:
         """The total for tables, rounded up: see ``Meter.shown``."""
-        total = self.total()
-        return self._meter.shown(total) if self._meter else total
+        return self._meter.shown(self.total()) if self._meter else self.total()
 
     def spent(self) -> Budget | None:
         """What the worst-placed record has lost so far, in the budget's own notion; None for
         nothing, or without a budget.
 
         Raises:
-            DPBanditsError: a release has no finite cost in the budget's notion, as Gaussian noise
-                under ``PureDP``.
+            DPBanditsError: a release has no finite cost, as Gaussian noise under ``PureDP``.
         """
         return self._meter.describe(self.total()) if self._meter else None
 
@@ -381,16 +356,12 @@ class Ledger:
         met = (span[:, SPAN.last] >= first) & (span[:, SPAN.first] <= last)
         if part != WHOLE:
             met &= (span[:, SPAN.part] == part) | (span[:, SPAN.part] == WHOLE)
-        # Of the lines that meet the new one, what lies within it: the records that are left are
-        # those that it covers.
+        # Cut to the new line: the records that are left are those that it covers.
         within = span[met]
-        within[:, SPAN.first], within[:, SPAN.last] = (
-            np.maximum(within[:, SPAN.first], first),
-            np.minimum(within[:, SPAN.last], last),
-        )
-        return self._meter.allows(
-            worst_record(within, costs[met]).cost + self._meter.cost(family, multiplier)
-        )
+        within[:, SPAN.first] = np.maximum(within[:, SPAN.first], first)
+        within[:, SPAN.last] = np.minimum(within[:, SPAN.last], last)
+        before = worst_record(within, costs[met]).cost
+        return self._meter.allows(before + self._meter.cost(family, multiplier))
 
     def to_dp_event(self) -> dp_accounting.DpEvent:
         """The releases that touch the worst-placed record, as an event for the accountants of
@@ -414,36 +385,27 @@ class Ledger:
             random = 2.0 * float(special.expit(-1.0 / multiplier))
             return dp_accounting.RandomizedResponseDpEvent(random, 2)
 
-        makers: dict[int, Any] = {
-            OPEN: lambda _: dp_accounting.NonPrivateDpEvent(),
-            GAUSSIAN: dp_accounting.GaussianDpEvent,
-            LAPLACE: laplace,
-            VECTOR: lambda multiplier: dp_accounting.ZCDpEvent(0.5 / multiplier**2),
-            CERTIFIED: lambda _: dp_accounting.UnsupportedDpEvent(),
-            PURE: one_bit,
-            HEMISPHERE: one_bit,
+        makers: dict[str, Any] = {
+            "open": lambda _: dp_accounting.NonPrivateDpEvent(),
+            "Gaussian": dp_accounting.GaussianDpEvent,
+            "Laplace": laplace,
+            "Laplace vector": lambda multiplier: dp_accounting.ZCDpEvent(0.5 / multiplier**2),
+            "certified": lambda _: dp_accounting.UnsupportedDpEvent(),
+            "pure": one_bit,
+            "hemisphere": one_bit,
         }
-        lines = self._worst_lines()
-        span, noise = self._arrays.span[lines], self._arrays.noise[lines]
-        return dp_accounting.ComposedDpEvent(
-            [
-                makers[int(s[SPAN.family])](float(n[NOISE.multiplier]) / growth)
-                for s, n in zip(span, noise, strict=True)
-            ]
-        )
+        lines = self.frame.iloc[self._worst_lines()]
+        found = zip(lines["family"], lines["multiplier"].tolist(), strict=True)
+        return dp_accounting.ComposedDpEvent([makers[family](m / growth) for family, m in found])
 
     def _costs(self) -> np.ndarray:
         span, noise = self._arrays.span[: len(self)], self._arrays.noise[: len(self)]
         if self._meter is None or not len(self):
             return np.full(len(self), np.inf)
-        kinds, which = np.unique(
-            np.column_stack((span[:, SPAN.family], noise[:, NOISE.multiplier])),
-            axis=0,
-            return_inverse=True,
-        )
-        return np.array(
-            [self._meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
-        )[which.ravel()]
+        noises = np.column_stack((span[:, SPAN.family], noise[:, NOISE.multiplier]))
+        kinds, which = np.unique(noises, axis=0, return_inverse=True)
+        costs = [self._meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
+        return np.array(costs)[which.ravel()]
 
     def _worst_lines(self) -> np.ndarray:
         span, costs = self._arrays.span[: len(self)], self._costs()
@@ -451,9 +413,6 @@ class Ledger:
             # where some cost has no bound, most of those are worst
             costs = np.isinf(costs).astype(np.float64)
         total, at, part = worst_record(span, costs)
-        covering = (
-            (span[:, SPAN.first] <= at)
-            & (at <= span[:, SPAN.last])
-            & ((span[:, SPAN.part] == part) | (span[:, SPAN.part] == WHOLE))
-        )
-        return np.flatnonzero(covering & (total > 0.0))
+        covering = (span[:, SPAN.first] <= at) & (at <= span[:, SPAN.last])
+        hers = (span[:, SPAN.part] == part) | (span[:, SPAN.part] == WHOLE)
+        return np.flatnonzero(covering & hers & (total > 0.0))

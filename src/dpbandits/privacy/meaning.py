@@ -129,9 +129,5 @@ def _meaning(budget: Budget | None) -> Meaning:
         return Meaning(1.0, 1.0, 0.0)
     loss, exception = budget.loss(RARE)
     guess = min(1.0, 0.5 * (1.0 + budget.variation()) * _UP)
-    return Meaning(guess, min(1.0, _odds(loss) * _UP), exception)
-
-
-def _odds(loss: float) -> float:
-    """The belief that a privacy loss makes of one half."""
-    return 1.0 / (1.0 + math.exp(-min(loss, 700.0)))
+    belief = 1.0 / (1.0 + math.exp(-min(loss, 700.0)))  # what the loss makes of one half
+    return Meaning(guess, min(1.0, belief * _UP), exception)

@@ -12,31 +12,27 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from .channels import Channel, add_noise_from_python
+from ..kernel import Vector
+from .channels import Channel, add_noise
 
 STREAMS = ("environment", "policy", "privacy", "reports")
 EXACT = 2**53  # integers below it are floats
+Rng = np.random.Generator | None
 
 
 class NoiseSource(ABC):
-    """The base of both sources.
+    """The base of both sources."""
 
-    Attributes:
-        secure: whether the noise protects anybody.
-        caveats: what a guarantee has to say about it.
-        most_records: how many rewards one release may add up.
-    """
-
-    secure = False
-    caveats: tuple[str, ...] = ()
-    most_records: float = math.inf
+    secure = False  # whether the noise protects anybody
+    caveats: tuple[str, ...] = ()  # what a guarantee has to say about it
+    most_records: float = math.inf  # how many rewards one release may add up
 
     @abstractmethod
     def exploration(self) -> np.random.Generator:
         """A generator for a policy's own random choices."""
 
     @abstractmethod
-    def generator(self, name: str) -> np.random.Generator | None:
+    def generator(self, name: str) -> Rng:
         """What ``add_noise`` draws from: "privacy" for releases, "reports" for single rewards; None
         where noise comes from nothing that could be copied.
         """
@@ -47,12 +43,7 @@ class NoiseSource(ABC):
 
     @abstractmethod
     def add_noise(
-        self,
-        channel: Channel,
-        scale: float,
-        statistic: np.ndarray,
-        release: np.ndarray,
-        rng: np.random.Generator | None,
+        self, channel: Channel, scale: float, statistic: Vector, release: Vector, rng: Rng
     ) -> None:
         """Write the noisy statistic into ``release``; ``scale`` is that of the noise."""
 
@@ -73,16 +64,9 @@ class SimulationNoise(NoiseSource):
 
     def generator(self, name: str) -> np.random.Generator:
         words = (STREAMS.index(name),)
-        return np.random.Generator(
-            np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=words))
-        )
+        return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=words))
 
     def add_noise(
-        self,
-        channel: Channel,
-        scale: float,
-        statistic: np.ndarray,
-        release: np.ndarray,
-        rng: np.random.Generator | None,
+        self, channel: Channel, scale: float, statistic: Vector, release: Vector, rng: Rng
     ) -> None:
-        add_noise_from_python(channel.family, scale, statistic, release, rng)
+        add_noise(channel.family, scale, 0.0, statistic, release, rng)

@@ -21,15 +21,13 @@ _MOST_REPORTS = 10**6  # that are listed
 
 
 class Randomiser:
-    """Clips one reward, adds the channel's noise, and returns the report; it keeps nothing of the
-    reward.
+    """Clips one reward, adds noise, and returns the report; it keeps nothing of the reward.
 
     ``LDPUCB.randomiser()`` makes it; it can be pickled and sent to where rewards arise.
 
     Args:
         channel: the mechanism; calibrated so that one reward may spend the whole budget.
-        reward_range: (lo, hi); one reward moves a report by at most hi - lo, which is the
-            sensitivity.
+        reward_range: (lo, hi); the sensitivity of a report is hi - lo.
         noise: "secure", or "simulation", which protects nobody.
         grid: of secure noise, a power of two; by default 2**-20 for a range of width 1, and in
             proportion to the width of others.
@@ -63,19 +61,12 @@ class Randomiser:
         self.default_reward = lo
         if default_reward is not None:
             self.default_reward = real("default_reward", default_reward, lo, hi)
-        self._noise = noise_source(
-            noise,
-            seed,
-            grid=default_grid(self.reward_range) if grid is None else grid,
-            reward_range=self.reward_range,
-            device=True,
-        )
+        grid = default_grid(self.reward_range) if grid is None else grid
+        self._noise = noise_source(noise, seed, grid=grid, reward_range=(lo, hi), device=True)
         self._rng = self._noise.generator("privacy")
 
     def __call__(self, reward: float | None = None) -> float:
-        """The report of one reward, or of none, as which counts what is no number: an error would
-        tell of it.
-        """
+        """The report of one reward; what is no number counts as none: an error would tell."""
         report, statistic = np.empty(1), np.array([self._entering(reward)])
         self._noise.add_noise(self.channel, self._scale, statistic, report, self._rng)
         return float(report[0])
@@ -146,12 +137,6 @@ class VectorRandomiser:
 
     Raises:
         ArgumentError: an argument is outside its range, or the grid too fine for exact noise.
-
-    Example:
-        >>> from dpbandits.privacy import Gaussian
-        >>> randomise = VectorRandomiser(Gaussian(1.0), 2.0, 1.0, noise="simulation", seed=1)
-        >>> randomise(np.zeros(3)).shape
-        (3,)
     """
 
     def __init__(
@@ -177,11 +162,7 @@ class VectorRandomiser:
 
     @property
     def sigma_squared(self) -> Fraction:
-        """The parameter of the discrete Gaussian noise, in squared grid units, as it is drawn with.
-
-        Raises:
-            ArgumentError: the noise is simulated.
-        """
+        """The parameter of discrete Gaussian noise, in squared grid units; none if simulated."""
         if not isinstance(self._noise, DeviceNoise):
             raise ArgumentError("noise must be 'secure' for a device elsewhere", "noise")
         return self._noise.sigma_squared(self._scale)

@@ -38,20 +38,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, DPBanditsError, MissingExtra
+from ..kernel import Matrix, Vector
 from .channels import GAUSSIAN, HEMISPHERE, LAPLACE, OPEN, Channel, hemisphere_radius
 from .continual import BinaryTree, Counter, HybridTree, Independent, SqrtToeplitz
 from .discrete import raised
 from .exact import Source, discrete_gaussian, discrete_laplace, hemisphere
 from .grids import LARGEST, checked_grid
-from .noise import EXACT, NoiseSource
+from .noise import EXACT, NoiseSource, Rng
 
 _UP = 1.0 + 2.0**-48  # outweighs a dozen roundings
 NOISE_LAW = 2  # of this version; before, discrete Gaussian noise was ``scale / grid`` steps wide
 _BATCH = 32  # noise variables drawn at once
 _SCALES = 64  # for how many scales noise is kept ready
 _MOST_RELEASES = 2**30  # of a continual sum
-# noise in grid units: wider noise would end at 2**63, where it hides nothing, and sums of it
-# overflow
+# Grid units: wider noise would end at 2**63, where it hides nothing, and sums overflow.
 _WIDEST = 2.0**50
 _BITS = 10  # of the rounded square root: one part in a thousand more variance than without rounding
 
@@ -65,9 +65,7 @@ class Sampler:
         self._process = os.getpid()
 
     def _draw(self, family: int, scale: float) -> int:
-        """One noise variable, never given out twice.  They are drawn in batches, because a call of
-        OpenDP costs more than a draw.
-        """
+        """One noise variable, never given out twice; drawn in batches, because calls are slow."""
         if self._process != os.getpid():  # a forked process would give out its parent's
             self._ready, self._process = {}, os.getpid()
         if len(self._ready) > _SCALES:
@@ -85,33 +83,24 @@ class Sampler:
 class GridNoise(NoiseSource):
     """Discrete noise that protects people.  It has no seed.
 
-    Args:
-        grid: a power of two between 2**-400 and 2**400.
-        reward_range: must hold at least two multiples of the grid, and none beyond 2**32 grid
-            units.
-
     Raises:
-        ArgumentError: the grid does not fit the range.
+        ArgumentError: the grid is no power of two between 2**-400 and 2**400, or the range does not
+            hold two of its multiples, or holds some beyond 2**32 units.
     """
 
     secure = True
     _take: Source = staticmethod(os.urandom)
     caveats = (
-        (
-            "Secure noise does not hide how long a release takes to compute: timing side channels"
-            " are out of scope"
-        ),
+        "Secure noise does not hide how long a release takes to compute: timing side channels"
+        " are out of scope",
     )
 
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
         self.grid = checked_grid(grid)
         lo, hi = reward_range
-        # In exact arithmetic: the quotient of a tiny bound underflows to zero, which lies outside
-        # the range.
-        self._low, self._high = (
-            math.ceil(Fraction(lo) / Fraction(grid)),
-            math.floor(Fraction(hi) / Fraction(grid)),
-        )
+        # In exact arithmetic: the quotient of a tiny bound underflows to zero, outside the range.
+        self._low = math.ceil(Fraction(lo) / Fraction(grid))
+        self._high = math.floor(Fraction(hi) / Fraction(grid))
         if self._high <= self._low:
             raise ArgumentError(
                 f"grid must have two multiples within the reward range [{lo:g}, {hi:g}], got"
@@ -141,19 +130,12 @@ class GridNoise(NoiseSource):
         return min(max(round(reward / self.grid), self._low), self._high) * self.grid
 
     def add_noise(
-        self,
-        channel: Channel,
-        scale: float,
-        statistic: np.ndarray,
-        release: np.ndarray,
-        rng: np.random.Generator | None = None,
+        self, channel: Channel, scale: float, statistic: Vector, release: Vector, rng: Rng = None
     ) -> None:
-        """Write the statistic plus integer noise of at least the given scale, times the grid, into
-        ``release``.
+        """Write the statistic plus integer noise of at least that scale, times the grid.
 
         Raises:
-            DPBanditsError: the statistic is not a vector of exact multiples of the grid, because of
-                a bug of the algorithm.
+            DPBanditsError: the statistic is off the grid, because of a bug of the algorithm.
             ArgumentError: the grid is too fine for the noise.
         """
         if channel.family == OPEN:
@@ -174,9 +156,7 @@ class GridNoise(NoiseSource):
             release[i] = (int(value) + self._draw(channel.family, width)) * self.grid
 
     def _replace_vector(self, scale: float, statistic: np.ndarray, release: np.ndarray) -> None:
-        """What ``Hemisphere`` releases of a vector, in a direction that is an exact one's: lengths
-        and floats come after it.
-        """
+        """What ``Hemisphere`` releases, in an exact direction: lengths and floats come after it."""
         # Rounded down, to what draws faster than exact numbers.
         epsilon = Fraction(math.floor(2**41 / (Fraction(scale) * Fraction(_UP))), 2**40)
         drawn = hemisphere(statistic.tolist(), epsilon, self._take)
@@ -191,11 +171,6 @@ class SecureNoise(Sampler, GridNoise):
     Raises:
         MissingExtra: OpenDP is not installed.
         ArgumentError: the grid does not fit the range.
-
-    Example:
-        >>> source = SecureNoise(2.0**-2, (0.1, 0.7))
-        >>> source.to_grid(0.1), source.to_grid(0.4), source.to_grid(0.7)
-        (0.25, 0.5, 0.5)
     """
 
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
@@ -204,11 +179,7 @@ class SecureNoise(Sampler, GridNoise):
 
 
 class DeviceNoise(GridNoise):
-    """The same without OpenDP, for people's devices: JavaScript draws the same noise.
-
-    Args:
-        grid, reward_range: as for ``GridNoise``.
-        take: the source of random bytes.
+    """The same without OpenDP, for devices: JavaScript draws the same noise of the same bytes.
 
     Example:
         >>> source = DeviceNoise(2.0**-2, (0.0, 1.0))
@@ -223,17 +194,12 @@ class DeviceNoise(GridNoise):
         self._take = take
 
     def sigma_squared(self, scale: float) -> Fraction:
-        """The parameter of discrete Gaussian noise of that scale, in squared grid units: rounded
-        up.
-        """
+        """The parameter of discrete Gaussian noise, in squared grid units, rounded up."""
         return _squared(in_steps(GAUSSIAN, scale, self.grid))
 
     def law(self, channel: Channel, scale: float, reach: int) -> np.ndarray:
-        """The probabilities of the noise -reach, ..., reach in grid units, as it is drawn; what
-        lies farther is left out.
-
-        Raises:
-            ArgumentError: the channel has neither Gaussian nor Laplace noise.
+        """The probabilities of the noise -reach, ..., reach in grid units, as it is drawn; raises
+        ArgumentError where the channel has neither Gaussian nor Laplace noise.
         """
         units, noise = in_steps(channel.family, scale, self.grid), np.arange(-reach, reach + 1.0)
         if channel.family == GAUSSIAN:
@@ -263,9 +229,7 @@ def _squared(scale: float) -> Fraction:
 
 
 class SecureState(NamedTuple):
-    """All that a ``SecureSum`` knows, to be saved and restored; private, because it holds exact
-    sums.
-    """
+    """All that a ``SecureSum`` knows, to be saved; private, because it holds exact sums."""
 
     clock: np.ndarray  # (1,) int64: releases so far
     exact: np.ndarray  # (rows, size) int64, private: what later rows still need, in grid units
@@ -282,26 +246,12 @@ class SecureState(NamedTuple):
 class SecureSum:
     """A continual sum of vectors on a grid, in integers (see ``continual`` for why it is private).
 
-    Args:
-        counter: ``BinaryTree``, ``HybridTree`` or ``Independent``, whose encoders are zeros and
-            ones, or ``SqrtToeplitz``, which is rounded to ten bits where it does not say otherwise.
-        size: the number of coordinates.
-        grid: a power of two; increments are multiples of it.
-        source: the noise, ``Sampler()`` or a ``SecureNoise``.
+    Counters are ``BinaryTree``, ``HybridTree`` and ``Independent``, whose encoders are zeros and
+    ones, and ``SqrtToeplitz``, which is rounded to ten bits where it does not say otherwise; others
+    are refused.  Increments are multiples of the grid, a power of two.
 
     What is summed stands in a ``SecureState`` of its own: two that continue from one state release
     the same data twice.
-
-    Raises:
-        ArgumentError: a counter whose factors are no integers.
-
-    Example:
-        >>> from dpbandits.privacy import Gaussian
-        >>> running = SecureSum(BinaryTree(8), 2, 2.0**-3, Sampler())
-        >>> state = running.start()
-        >>> noisy = running.add(state, np.array([0.5, 0.25]), Gaussian(1.0), 1.0)
-        >>> noisy.shape, bool(np.all(noisy * 8 % 1 == 0))
-        ((2,), True)
     """
 
     def __init__(self, counter: Counter, size: int, grid: float, source: Sampler) -> None:
@@ -317,14 +267,11 @@ class SecureSum:
     def add(
         self, state: SecureState, increments: np.ndarray, channel: Channel, scale: float
     ) -> np.ndarray:
-        """Add a vector and release the noisy sum, shape (size,).
+        """Add a vector of multiples of the grid, at most ``largest`` of its units each, to the sum
+        in ``state``, and release the noisy sum, shape (size,).
 
-        Args:
-            state: of the sum, changed in place.
-            increments: (size,) multiples of the grid, at most ``largest`` grid units each.
-            channel: its family and norm; the open channel adds no noise.
-            scale: noise multiplier times the sensitivity of the increment; the column norm of the
-                counter is applied here.
+        ``scale`` is the noise multiplier times the sensitivity of the increment; the column norm of
+        the counter is applied here.
 
         Raises:
             BudgetExhausted: all planned releases were made.
@@ -352,9 +299,7 @@ class SecureSum:
         return int(2**61 / ((self.counter.horizon or _MOST_RELEASES) * self._row_scale(1, 2)))
 
     def refuse_wide_noise(self, channel: Channel, scale: float) -> None:
-        """Refuse, before the first release, noise that is too wide in some planned one; ``scale``
-        as for ``add``.
-        """
+        """Refuse noise that is too wide in some planned release; ``scale`` as for ``add``."""
         # and no power of two, which ends an epoch of the hybrid
         late = max(1, (self.counter.horizon or _MOST_RELEASES) - 1)
         width = scale * self.counter.column_norm(channel.norm) * self._row_scale(late, channel.norm)
@@ -362,15 +307,10 @@ class SecureSum:
 
     @property
     def widest(self) -> float:
-        """The widest noise in grid units, so that sums of it stay within 64 bits: those of
-        ``Independent`` grow with every release.
-        """
-        grown = (
-            math.sqrt(self.counter.horizon or _MOST_RELEASES)
-            if isinstance(self.counter, Independent)
-            else 1.0
-        )
-        return _WIDEST / grown
+        """The widest noise in grid units, so that sums of it stay within 64 bits."""
+        if not isinstance(self.counter, Independent):  # whose sums grow with every release
+            return _WIDEST
+        return _WIDEST / math.sqrt(self.counter.horizon or _MOST_RELEASES)
 
     def _row_scale(self, t: int, norm: int) -> float:
         """By how much the integer row that ends at release t is longer than the row of C."""
@@ -383,10 +323,8 @@ class SecureSum:
         if family == OPEN:
             return np.zeros(size, np.int64)
         refuse_wide_noise(width, self.grid, self.widest)
-        return np.array(
-            [self._source._draw(family, in_steps(family, width, self.grid)) for _ in range(size)],
-            np.int64,
-        )
+        steps = in_steps(family, width, self.grid)
+        return np.array([self._source._draw(family, steps) for _ in range(size)], np.int64)
 
     def _advance(
         self, state: SecureState, t: int, units: np.ndarray, noise: np.ndarray
@@ -404,28 +342,20 @@ class SecureSum:
         inside = t & ~(1 << (t.bit_length() - 1))
         if isinstance(self.counter, HybridTree) and inside:
             return noisy[0] + _node(inside, exact[1:], noisy[1:], units, noise)
-        # A block that ends an epoch, or an increment of its own: nothing but the noisy total is
-        # kept.
+        # A block that ends an epoch, or an increment of its own: only the noisy total is kept.
         noisy[0] += exact.sum(axis=0) + units + noise
         exact[:] = 0
         return noisy[0].astype(np.float64)
 
 
-def _node(
-    t: int, exact: np.ndarray, noisy: np.ndarray, units: np.ndarray, noise: np.ndarray
-) -> np.ndarray:
-    """The node of a tree that ends at t takes in those below it, which no later one needs; the
-    noisy nodes that make up 1..t.
-    """
+def _node(t: int, exact: Matrix, noisy: Matrix, units: Vector, noise: Vector) -> np.ndarray:
+    """End the node at t, which takes in those below it; the sum of the noisy nodes of 1..t."""
     level = (t & -t).bit_length() - 1
     exact[level] = exact[:level].sum(axis=0) + units
     exact[:level] = 0
     noisy[level] = exact[level] + noise
-    return (
-        noisy[[place for place in range(t.bit_length()) if t >> place & 1]]
-        .sum(axis=0)
-        .astype(np.float64)
-    )
+    ones = [place for place in range(t.bit_length()) if t >> place & 1]
+    return noisy[ones].sum(axis=0).astype(np.float64)
 
 
 def row_scale(counter: Counter | None) -> float:
@@ -458,17 +388,11 @@ def refuse_wide_noise(scale: float, grid: float, widest: float = _WIDEST) -> Non
 
 
 def integer_counter(counter: Counter) -> Counter:
-    """The counter, with factors in integers.
-
-    Raises:
-        ArgumentError: it has none.
-    """
+    """The counter, with factors in integers; raises ArgumentError where it has none."""
     if isinstance(counter, SqrtToeplitz):
         return counter if counter.bits is not None else SqrtToeplitz(counter.horizon, _BITS)
-    if (
-        isinstance(counter, BinaryTree | HybridTree | Independent)
-        and (counter.horizon or 1) <= _MOST_RELEASES
-    ):
+    whole = isinstance(counter, BinaryTree | HybridTree | Independent)
+    if whole and (counter.horizon or 1) <= _MOST_RELEASES:
         return counter
     raise ArgumentError(
         "counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz for secure noise,"
@@ -491,9 +415,7 @@ def _opendp() -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _mechanism(family: int, scale: float) -> Any:
-    """OpenDP's mechanism on a vector of integers; kept, because to build it takes longer than a
-    draw.
-    """
+    """OpenDP's mechanism on vectors of integers; kept: to build it takes longer than a draw."""
     opendp = _opendp()
     domain = opendp.vector_domain(opendp.atom_domain(T="i64"))
     if family == GAUSSIAN:

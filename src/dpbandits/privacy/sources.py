@@ -13,9 +13,7 @@ from .secure import DeviceNoise, SecureNoise
 def noise_source(
     noise: Any, seed: Any, *, grid: float, reward_range: tuple[float, float], device: bool = False
 ) -> NoiseSource:
-    """The source that a policy's arguments ask for; ``device``: whether all its noise is drawn on
-    people's devices.
-    """
+    """The source that arguments ask for; ``device``: whether all noise is drawn on devices."""
     kind = choice("noise", noise, ("simulation", "secure"))
     if kind == "simulation":
         return SimulationNoise(None if seed is None else integer("seed", seed, 0))

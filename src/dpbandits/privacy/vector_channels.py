@@ -8,8 +8,7 @@ with |F(z)| <= D, which these channels enforce by scaling, two values are at mos
 * SymPriv: the same for symmetric matrices, D in the Frobenius norm.  Published, Z_ij = Z_ji are
   independent with one standard deviation; the upper triangle moves by at most the Frobenius norm,
   so that this is private, too.  With s on the diagonal and s / sqrt(2) off it, which is normal
-  noise on ``svec``, lengths are kept, and off-diagonal noise is sqrt(2) smaller for the same
-  budget.
+  noise on ``svec``, lengths are kept, and off-diagonal noise is sqrt(2) smaller.
 
 s is 2 sqrt(ln(1.25 / beta)) / alpha with ``calibration="paper"``: sqrt(2) times the classical
 constant.  By default it is the least that keeps the budget (Balle & Wang 2018).
@@ -74,13 +73,12 @@ class VectorChannel:
         grid: float | None = None,
         seed: int | None = None,
     ) -> None:
-        choice("calibration", calibration, ("exact", "paper"))
+        self._published = choice("calibration", calibration, ("exact", "paper")) == "paper"
         self.budget, self.bound = budget, real("bound", bound, 1e-50, 1e12)
-        secure = noise == "secure"
         self.channel = CHANNEL_GAUSSIAN.calibrated(budget, calibration=calibration)
         grid = default_grid((0.0, self.bound)) if grid is None else checked_grid(grid)
         self._noise: dict[str, Any] = {"noise": noise, "grid": grid, "seed": seed}
-        self._grid = grid if secure else 0.0
+        self._grid = grid if noise == "secure" else 0.0
         self._randomisers: dict[int, VectorRandomiser] = {}  # by length
         self._randomiser(1)  # which may refuse noise, grid or seed
 
@@ -139,17 +137,6 @@ class SymmetricChannel(VectorChannel):
         ((2, 2), True)
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        bound: float = 1.0,
-        *,
-        calibration: Calibration = "exact",
-        **noise: Any,
-    ) -> None:
-        self._published = calibration == "paper"
-        super().__init__(budget, bound, calibration=calibration, **noise)
-
     def __call__(self, matrix: Any) -> np.ndarray:
         """The private copy of a matrix, shape (d, d), or of the mean of it and its transpose.
 
@@ -157,8 +144,7 @@ class SymmetricChannel(VectorChannel):
             ArgumentError: it is no square matrix of numbers.
         """
         given = as_numbers(matrix)
-        square = given.ndim == 2 and 0 < given.shape[0] == given.shape[1]
-        if not square:
+        if given.ndim != 2 or not 0 < given.shape[0] == given.shape[1]:
             raise ArgumentError("matrix must be one of real numbers, shape (d, d)", "matrix")
         known = np.abs(given) < 1e100
         entries = np.where(known & known.T, given, 0.0)

@@ -97,8 +97,7 @@ def bound(
     """Enter a function in the table ``BOUNDS``, under its own name; see ``Bound``.
 
     Raises:
-        ArgumentError: another bound has that name, or nobody says why a proof does not hold as it
-            was published.
+        ArgumentError: another bound has that name, or nobody says why a proof does not hold.
     """
 
     def enter(function: F) -> F:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -44,25 +45,15 @@ def bound_curves(
     """
     listed = [policies] if isinstance(policies, Policy) else list(policies)
     worlds = [environments] if isinstance(environments, Environment) else list(environments)
-    rows = [
-        {
-            "environment": repr(world),
-            "policy": keys["policy"],
-            "budget": keys["budget"],
-            "round": int(round_),
-            "value": float(value),
-            "bound": one.bound.name,
-            "label": label_of(one.bound),
-            "kind": one.bound.kind,
-            "of": one.bound.of,
-        }
-        for world in worlds
-        for policy in listed
-        for keys in [PolicySetting.of(policy).keys]
-        for one in promises(policy, world, rounds)
-        for round_, value in zip(one.horizons, one.values, strict=True)
-        if np.isfinite(value) and value > 0.0
-    ]
+    rows = []
+    for world, policy in product(worlds, listed):
+        keys = PolicySetting.of(policy).keys
+        played = (repr(world), keys["policy"], keys["budget"])
+        for one in promises(policy, world, rounds):
+            told = (one.bound.name, label_of(one.bound), one.bound.kind, one.bound.of)
+            for round_, value in zip(one.horizons, one.values, strict=True):
+                if np.isfinite(value) and value > 0.0:
+                    rows.append((*played, int(round_), float(value), *told))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -73,9 +64,7 @@ def label_of(bound: Bound) -> str:
     >>> label_of(BOUNDS["dgs"])
     'Wang, Zhao & Wang (2022), Theorem 3 (upper; proof void)'
     """
-    remarks: list[str] = [bound.kind]
-    if bound.constants != "explicit":
-        remarks.append({"order": "order only", "asymptotic": "as T grows"}[bound.constants])
-    if bound.holds != "proved":
-        remarks.append({"corrected": "corrected", "void": "proof void"}[bound.holds])
+    words = {"explicit": "", "order": "order only", "asymptotic": "as T grows"}
+    words |= {"proved": "", "corrected": "corrected", "void": "proof void"}
+    remarks = filter(None, [bound.kind, words[bound.constants], words[bound.holds]])
     return f"{bound.source} ({'; '.join(remarks)})"

@@ -85,12 +85,7 @@ def _asymptotic(horizon: Values, means: Array, divergence: np.ndarray) -> Values
     return np.log(np.asarray(horizon, float)) * (gaps[bad] / divergence[bad]).sum()
 
 
-@bound(
-    "lower",
-    source="Lai & Robbins (1985)",
-    constants="asymptotic",
-    assumes=_CONSISTENT,
-)
+@bound("lower", source="Lai & Robbins (1985)", constants="asymptotic", assumes=_CONSISTENT)
 def lai_robbins(horizon: Values, means: Array) -> Values:
     """Coins without privacy, and under zCDP: ln(T) times the sum of gap / kl(mean, best)."""
     means = np.asarray(means, float)
@@ -264,9 +259,8 @@ def coins_minimax(
     """
     t = np.asarray(horizon, float)
     gaps = np.geomspace(1e-9, 0.249, _GAPS)
-    return np.asarray(two_coins(t[..., None], n_arms, gaps, rho, epsilon, local_epsilon)).max(
-        axis=-1
-    )
+    regrets = two_coins(t[..., None], n_arms, gaps, rho, epsilon, local_epsilon)
+    return np.asarray(regrets).max(axis=-1)
 
 
 @bound(
@@ -297,10 +291,8 @@ def hidden_signs(
 @promises_of(Policy)
 def _any(policy: Policy, world: World) -> Iterator[Applied]:
     """What bounds every policy that knows nothing of the arms, in coins."""
-    if policy.sees or isinstance(policy, FixedFeaturesPolicy):
-        return
-    if policy.retired:  # what is not played costs nothing
-        return
+    if policy.sees or isinstance(policy, FixedFeaturesPolicy) or policy.retired:
+        return  # what is retired is not played, and costs nothing
     if not isinstance(world.environment, Bernoulli) or np.ptp(world.environment.means()) == 0.0:
         return
     given, holds = {"means": world.environment.means()}, policy.guarantee.holds

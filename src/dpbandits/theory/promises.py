@@ -1,8 +1,7 @@
 """Which bounds a policy has in an environment.
 
 Each rule is a function of a policy and what is known of the environment.  It reads the policy's own
-parameters, so that there is no second description of an algorithm, and names bounds with their
-arguments.
+parameters, instead of a second description of an algorithm, and names bounds with arguments.
 """
 
 from __future__ import annotations
@@ -67,13 +66,6 @@ class World(NamedTuple):
         lowest, highest = self.environment.support
         bounded = lo <= lowest <= highest <= hi and self.environment.delay is None
         return bounded and not getattr(self.environment, "regret_is_dynamic", False)
-
-    def unit_of_lower_bounds(self, policy: Policy) -> float:
-        """Of one from the environment alone: the width of its own rewards, whatever the policy
-        takes for their range.
-        """
-        lo, hi = policy.reward_range if self.environment is None else self.environment.support
-        return hi - lo
 
 
 def _gaps(given: Any) -> np.ndarray:
@@ -163,7 +155,9 @@ def promises(
             "world",
         )
     lo, hi = policy.reward_range
-    units = {"upper": hi - lo, "lower": known.unit_of_lower_bounds(policy)}
+    # Lower bounds are from the environment alone, whatever the policy takes for its range.
+    lowest, highest = known.environment.support if known.environment is not None else (lo, hi)
+    units = {"upper": hi - lo, "lower": highest - lowest}
     found = []
     for name in dict.fromkeys([policy.preset, *(cls.__name__ for cls in type(policy).__mro__)]):
         for rule in _RULES.get(name, []):

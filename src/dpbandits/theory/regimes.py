@@ -56,11 +56,7 @@ def crossover(budget: Budget, *, n_arms: int | None = None, dimension: int | Non
 
 
 def regime(
-    horizon: float,
-    budget: Budget,
-    *,
-    n_arms: int | None = None,
-    dimension: int | None = None,
+    horizon: float, budget: Budget, *, n_arms: int | None = None, dimension: int | None = None
 ) -> str:
     """``"high privacy"`` where privacy sets the least regret possible, else ``"low privacy"``;
     arguments as of ``crossover``.

@@ -1,12 +1,13 @@
 """Chowdhury & Zhou (2022), *Shuffle Private Linear Contextual Bandits*, and the central model of
 Shariff & Sheffet (2018) that they compare it with.
 
-Here are LinUCB with Wishart noise, the theorems of the paper and what it cites (``theory``), and
-Figures 1 and 2 (``plan``).  Its shufflers and other policies are in the core.
+Here are LinUCB with Wishart noise, what that noise hides (``wishart_noise``), the theorems of the
+paper and what it cites (``theory``), and Figures 1 and 2 (``plan``).  Its shufflers and other
+policies are in the core.
 """
 
 from ...rooms import lazily
 from .wishart import WishartLinUCBJDP
 
 __all__ = ["WishartLinUCBJDP"]
-__getattr__ = lazily(__name__, {"plan": "plan", "theory": "theory"})
+__getattr__ = lazily(__name__, {"plan": "plan", "theory": "theory", "WishartTree": "wishart_tree"})

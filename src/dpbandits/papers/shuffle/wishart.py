@@ -2,7 +2,7 @@
 
 What crosses the wall: after every ``batch`` rounds, by a binary tree, the running sum of v v^T over
 records v = (x, w r), but for the square of w r, with Wishart noise in every node; less the mean of
-this noise, which is public.  What that hides is proved in ``dpbandits.privacy.wishart``; that
+this noise, which is public.  What that hides is proved in ``wishart_noise``; that
 decisions are as private, by the billboard lemma, see ``joint``.
 
 **Several models.**  All blocks cross the wall at once, with noise of their own, and a person's
@@ -40,10 +40,11 @@ from ...algorithms.maths.confidence import gaussian_norm
 from ...errors import ArgumentError
 from ...policies import Card, register
 from ...privacy.budgets import ApproxDP
-from ...privacy.continual import Counter, Independent, WishartTree
-from ...privacy.wishart import WishartNoise
+from ...privacy.continual import Counter, Independent
 from ...validation import choice, integer, real
 from .published import AsPublished
+from .wishart_noise import WishartNoise
+from .wishart_tree import WishartTree
 
 
 class WishartOptions(LinearOptions, HiddenOptions, total=False):
@@ -82,7 +83,7 @@ class WishartLinUCBJDP(HiddenPolicy):
         title="LinUCB with private features, joint DP, Wishart noise",
         source="Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits",
         proof=(
-            "dpbandits.privacy.wishart: noise; dpbandits.algorithms.hidden: billboard"
+            "dpbandits.papers.shuffle.wishart_noise: noise; dpbandits.algorithms.hidden: billboard"
             " lemma in joint"
         ),
         noise=("certified",),

@@ -44,6 +44,7 @@ choice, or a bound of it, in units of the longest column.
 | ``SqrtToeplitz`` | Gaussian | 8.90 | T |
 """
 
+from ...rooms import moved
 from .counters import Counter, Independent, IndependentIntegers
 from .running_sums import (
     SINGLE,
@@ -57,7 +58,7 @@ from .running_sums import (
 )
 from .symmetric import smat, svec
 from .toeplitz import BufferedToeplitz, SqrtToeplitz, overshoot
-from .trees import BinaryTree, HonakerTree, HybridTree, WishartTree
+from .trees import BinaryTree, HonakerTree, HybridTree
 
 __all__ = [
     "SINGLE",
@@ -70,7 +71,6 @@ __all__ = [
     "IndependentIntegers",
     "RunningSum",
     "SqrtToeplitz",
-    "WishartTree",
     "draws_of",
     "is_spent",
     "mechanism_from_python",
@@ -81,3 +81,5 @@ __all__ = [
     "smat",
     "svec",
 ]
+
+__getattr__ = moved(__name__, {"WishartTree": "shuffle.WishartTree"})

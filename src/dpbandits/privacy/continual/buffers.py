@@ -9,8 +9,7 @@ s_i of that function interlace with the gaps, and the decoder B = A C^-1 has the
 sum_i beta_i (1 - s_i)^k, where one more zero, s = 0, comes from summing.  All beta are positive and
 add up to one.
 
-Both norms are geometric sums in closed form, so that everything here costs the same for any
-horizon.
+Both norms are geometric sums in closed form: everything costs the same for any horizon.
 """
 
 from __future__ import annotations
@@ -23,9 +22,10 @@ import numpy as np
 
 BUFFERS = 4
 
-# Logarithms of (gaps, weights) for 2^4, 2^6, ..., 2^32 releases, found by ``fit``.  Three digits
-# are enough: at the optimum a small error costs its square, and both factors and their norms are
-# computed from what stands here, so that privacy rests on no digit.
+# Logarithms of (gaps, weights) for 2^4, 2^6, ..., 2^32 releases, found by ``fitted`` in
+# ``tests/privacy/test_continual.py``.  Three digits are enough: at the optimum a small error costs
+# its square, and both factors and their norms are computed from what stands here, so that privacy
+# rests on no digit.
 TABLE = np.array(
     [
         [-3.865, -1.689, -0.720, -0.183, -1.704, -1.829, -2.168, -3.146],  # 2^4
@@ -58,12 +58,7 @@ class Exponentials(NamedTuple):
 
 
 def solve(gaps: np.ndarray, weights: np.ndarray) -> Exponentials:
-    """The factorisation with the given decays and weights of C, each to nearly the last digit.
-
-    >>> both = solve(np.array([0.01, 0.04, 0.2, 0.8]), np.array([0.04, 0.06, 0.15, 0.25]))
-    >>> round(float(both.decoder_weights.sum()), 12)
-    1.0
-    """
+    """The factorisation with the given decays and weights of C, each to nearly the last digit."""
     low, high = gaps.copy(), np.append(gaps[1:], gaps[-1] + weights.sum())
     for _ in range(120):  # bisection between neighbouring gaps: slow, and never wrong
         middle = 0.5 * (low + high)
@@ -80,10 +75,8 @@ def solve(gaps: np.ndarray, weights: np.ndarray) -> Exponentials:
 
 @functools.lru_cache(maxsize=64)
 def planned(horizon: int) -> Exponentials:
-    """The factorisation for a number of releases.
-
-    Parameters between two rows of the table are interpolated on both logarithms, which costs less
-    than 0.02 % of the variance.
+    """The factorisation for a number of releases, between two rows of the table by interpolation on
+    both logarithms, which costs less than 0.02 % of the variance.
     """
     place = np.clip((math.log2(horizon) - _FIRST) / _STEP, 0.0, len(TABLE) - 1.0)
     row = min(int(place), len(TABLE) - 2)
@@ -92,9 +85,7 @@ def planned(horizon: int) -> Exponentials:
 
 
 def squares(gaps: np.ndarray, weights: np.ndarray, terms: np.ndarray) -> np.ndarray:
-    """The sum over k < terms of (sum_j weights_j (1 - gaps_j)^k)^2, for each of the ``terms``;
-    shape of ``terms``.
-    """
+    """The sum over k < terms of (sum_j weights_j (1 - gaps_j)^k)^2, for each of the ``terms``."""
     gap = gaps[:, None] + gaps - gaps[:, None] * gaps  # one minus the products of two decays
     terms = np.asarray(terms, np.float64)[..., None, None]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -117,32 +108,3 @@ def columns_square(both: Exponentials, horizon: int, n: int = 1) -> float:
 def row_squares(both: Exponentials, releases: np.ndarray) -> np.ndarray:
     """The squares of the L2 norms of the rows of B, counted from one."""
     return squares(both.decoder_gaps, both.decoder_weights, releases)
-
-
-def fit(horizon: int, start: np.ndarray) -> tuple[np.ndarray, float]:
-    """How ``TABLE`` was found: the logarithms of (gaps, weights) with the least maximal variance,
-    and that variance.
-
-    The variance of the last release is the largest, and smooth in eight numbers; a quasi-Newton
-    search from the optimum of half the horizon finds its optimum in some seconds.
-
-    Args:
-        horizon: the number of releases.
-        start: eight logarithms.
-    """
-    from scipy import optimize
-
-    def log_variance(logs: np.ndarray) -> float:
-        order = np.argsort(logs[:BUFFERS])
-        both = solve(np.exp(logs[:BUFFERS][order]), np.exp(logs[BUFFERS:][order]))
-        last = row_squares(both, np.array(horizon))
-        return math.log(columns_square(both, horizon) * float(last))
-
-    found = optimize.minimize(
-        log_variance,
-        start,
-        method="L-BFGS-B",
-        jac="3-point",
-        options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9},
-    )
-    return found.x, math.exp(found.fun)

@@ -1,6 +1,4 @@
-"""What a mechanism is: a factorisation A = B C of the matrix that sums, with its norms and exact
-variances.
-"""
+"""What a mechanism is: a factorisation A = B C of the matrix that sums."""
 
 from __future__ import annotations
 
@@ -21,6 +19,8 @@ _DENSE = 8192  # rows of a matrix that is written out
 class Counter(ABC):
     """The base of the mechanisms.  C has a row for each noise vector, B a row for each release.
 
+    The ``norm`` of all methods is 2 for Gaussian noise, 1 for Laplace noise.
+
     Attributes:
         horizon: the number of releases planned; None for any number.
     """
@@ -30,11 +30,7 @@ class Counter(ABC):
     kind: ClassVar[int]
 
     def column_norm(self, norm: int = 2) -> float:
-        """The length of the longest column of C: by how much all rows together multiply the
-        sensitivity.
-
-        Args:
-            norm: 2 for Gaussian noise, 1 for Laplace noise.
+        """The length of the longest column of C: what all rows multiply the sensitivity by.
 
         Raises:
             ArgumentError: a norm that the mechanism has no use for.
@@ -51,9 +47,7 @@ class Counter(ABC):
         return self._column(norm)
 
     def exact_column_norm(self, norm: int = 2) -> float:
-        """What privacy needs ``column_norm`` to be; the cost of a record rests on the quotient of
-        the two.
-        """
+        """What privacy needs ``column_norm`` to be: a record's cost rests on their quotient."""
         return self.column_norm(norm)
 
     def growth(self, records: int, norm: int = 2) -> float:
@@ -62,11 +56,7 @@ class Counter(ABC):
 
         Where a sum ends and another begins, as after a crash, a user may have records in both.
         They cost no more than if all were in one: the squares of growths (Laplace noise: growths)
-        of j and of k records add up to at most that of j + k.
-
-        Args:
-            records: at most the horizon.
-            norm: 2 for Gaussian noise, 1 for Laplace noise.
+        of j and of k records add up to at most that of j + k.  Records are at most the horizon.
 
         >>> Independent(10).growth(4), Independent(10).growth(4, norm=1)
         (2.0, 4.0)
@@ -80,19 +70,15 @@ class Counter(ABC):
         return float(records)
 
     def widening(self, n: int, norm: int = 2) -> float:
-        """The largest coefficient that a noise variable of scale ``column_norm`` has in releases
-        1..n.
-        """
+        """The largest coefficient of noise of scale ``column_norm`` in releases 1..n."""
         return 1.0
 
     def variance(self, t: Any, norm: int = 2) -> Any:
-        """The variance of each coordinate of release number ``t``, in units of (multiplier *
-        sensitivity)^2.
+        """The variance of coordinates of release ``t``, in units of (multiplier * sensitivity)^2.
 
         Args:
             t: an integer or an array of them, from 1 to the horizon.
-            norm: 2 for Gaussian noise, 1 for Laplace noise, whose variance is twice its squared
-                scale.
+            norm: of Laplace noise the variance is twice the squared scale.
 
         Returns:
             A float, or an array of the shape of ``t``.
@@ -110,8 +96,7 @@ class Counter(ABC):
         return float(np.max(self.variance(self._peaks(self._length(n)), norm)))
 
     def encoder(self, n: int | None = None, norm: int = 2) -> np.ndarray:
-        """The factor C of the first n releases, shape (rows, n); at most 8192 releases are written
-        out.
+        """The factor C of the first n releases, shape (rows, n), for at most 8192 releases.
 
         >>> from dpbandits.privacy import BinaryTree
         >>> BinaryTree(3).encoder().astype(int).tolist()
@@ -120,8 +105,7 @@ class Counter(ABC):
         return self._encoder(self._dense(n), norm)
 
     def decoder(self, n: int | None = None, norm: int = 2) -> np.ndarray:
-        """The factor B of the first n releases, shape (n, rows); at most 8192 releases are written
-        out.
+        """The factor B of the first n releases, shape (n, rows); else as ``encoder``.
 
         >>> from dpbandits.privacy import BinaryTree
         >>> BinaryTree(3).decoder().astype(int).tolist()
@@ -181,8 +165,7 @@ class Counter(ABC):
 
 @dataclass(frozen=True)
 class Independent(Counter):
-    """Every increment has noise of its own: C = I, and the variance grows with t, up to the number
-    of releases.
+    """Every increment has noise of its own: C = I, and the variance grows with t.
 
     Args:
         horizon: the number of releases planned; None for any number.
@@ -220,20 +203,12 @@ class Independent(Counter):
 
 @dataclass(frozen=True)
 class IndependentIntegers(Independent):
-    """Sums to which people have added integer noise of their own: coins, or rounded normals.
+    """Sums to which people have added integer noise of their own: coins, or rounded normals."""
 
-    Args:
-        horizon: the number of releases planned; None for any number.
-        amount: how many coins, or the standard deviation of normals, in steps.
-        heads: the probability with which a coin shows heads; 0 for normals.
-        step: of the grid.
-        rounding: the standard deviation of what rounding to it adds, in steps.
-    """
-
-    amount: float = 0.0
-    heads: float = 0.0
-    step: float = 1.0
-    rounding: float = 0.0
+    amount: float = 0.0  # how many coins, or the standard deviation of normals, in steps
+    heads: float = 0.0  # the probability with which a coin shows heads; 0 for normals
+    step: float = 1.0  # of the grid
+    rounding: float = 0.0  # the standard deviation of what rounding to it adds, in steps
     kind: ClassVar[int] = INTEGERS
 
     def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:

@@ -13,9 +13,8 @@ import numpy as np
 
 from ...kernel import Generator, Kernel, Matrix, Vector, bind, entry, kernel, outlined, unbound
 from ..channels import OPEN, add_noise, draw_noise
-from .wishart import draw_wishart
 
-SINGLE, TREE, HONAKER, TOEPLITZ, BUFFERED, HYBRID, INDEPENDENT, INTEGERS, WISHART = range(9)
+SINGLE, TREE, HONAKER, TOEPLITZ, BUFFERED, HYBRID, INDEPENDENT, INTEGERS = range(8)
 
 
 class RunningSum(NamedTuple):
@@ -37,11 +36,7 @@ class RunningSum(NamedTuple):
 
 
 def no_running_sum() -> RunningSum:
-    """No running sum: every release is a statistic of its own, with noise of its own.
-
-    >>> no_running_sum().kind == SINGLE
-    True
-    """
+    """No running sum: every release is a statistic of its own, with noise of its own."""
     none = np.zeros((0, 0))
     return RunningSum(SINGLE, 0, 1.0, np.zeros(1, np.int64), none, none.copy(), np.zeros(0))
 
@@ -76,15 +71,13 @@ def draws_of(running: RunningSum) -> int:
     return lowest_bit(running.clock[0] + 1) + 1 if running.kind == HONAKER else 1
 
 
-# Steps: fill ``noise`` with that of release t, from noise of scale ``width`` that is drawn now and
-# what ``memory`` has kept.
+# Steps: fill ``noise`` with that of release t, which the clock has counted, from noise of scale
+# ``width`` that is drawn now and what the memory has kept.
 
 
 @kernel
 def _add_rows(places: int, row: int, memory: Matrix, noise: Vector) -> None:
-    """Add row ``row`` of ``memory`` for the last binary digit of ``places``, the next for the next,
-    where they are ones.
-    """
+    """Add those rows of ``memory``, from ``row`` on, whose binary digits of ``places`` are ones."""
     while places:
         if places & 1:
             for i in range(noise.size):
@@ -100,50 +93,29 @@ def _keep(row: int, memory: Matrix, noise: Vector) -> None:
 
 
 @kernel
-def _add_node(t: int, first: int, memory: Matrix, noise: Vector) -> None:
-    """Keep the node that ends at t in the row of its level, counted from ``first``, and add those
-    that make up 1..t with it.
-    """
+def add_node(t: int, first: int, memory: Matrix, noise: Vector) -> None:
+    """Keep the node that ends at t in row ``first`` + level; add the others that make up 1..t."""
     level = lowest_bit(t)
     _keep(first + level, memory, noise)
     _add_rows(t >> (level + 1), first + level + 1, memory, noise)
 
 
 @kernel
-def _tree(
-    t: int,
-    family: int,
-    width: float,
-    grid: float,
-    table: Vector,
-    memory: Matrix,
-    noise: Vector,
-    rng: Generator,
-) -> None:
-    draw_noise(family, width, grid, noise, rng)
-    _add_node(t, 0, memory, noise)
+def _tree(running: RunningSum, family: int, width: float, noise: Vector, rng: Generator) -> None:
+    draw_noise(family, width, running.grid, noise, rng)
+    add_node(running.clock[0], 0, running.memory, noise)
 
 
 @kernel
-def _honaker(
-    t: int,
-    family: int,
-    width: float,
-    grid: float,
-    table: Vector,
-    memory: Matrix,
-    noise: Vector,
-    rng: Generator,
-) -> None:
-    """All nodes that end at t, from the leaf up: each is averaged with what its halves say,
-    weighted by their precision.
-    """
-    draw_noise(family, width, grid, noise, rng)
+def _honaker(running: RunningSum, family: int, width: float, noise: Vector, rng: Generator) -> None:
+    """All nodes that end at t, from the leaf up, each averaged by precision with its halves."""
+    t, memory = running.clock[0], running.memory
+    draw_noise(family, width, running.grid, noise, rng)
     top = lowest_bit(t)
     _keep(top, memory, noise)
     for level in range(1, top + 1):
-        own = table[0, level]
-        draw_noise(family, width, grid, noise, rng)
+        own = running.table[0, level]
+        draw_noise(family, width, running.grid, noise, rng)
         for i in range(noise.size):
             halves = memory[level - 1, i] + memory[top, i]
             memory[top, i] = own * noise[i] + (1.0 - own) * halves
@@ -154,16 +126,10 @@ def _honaker(
 
 @kernel
 def _toeplitz(
-    t: int,
-    family: int,
-    width: float,
-    grid: float,
-    table: Vector,
-    memory: Matrix,
-    noise: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, width: float, noise: Vector, rng: Generator
 ) -> None:
-    draw_noise(family, width, grid, noise, rng)
+    t, table, memory = running.clock[0], running.table, running.memory
+    draw_noise(family, width, running.grid, noise, rng)
     _keep(t - 1, memory, noise)
     fours = (t - 1) // 4 * 4
     for s in range(0, fours, 4):  # rows that do not wait for each other's additions
@@ -180,16 +146,10 @@ def _toeplitz(
 
 @kernel
 def _buffered(
-    t: int,
-    family: int,
-    width: float,
-    grid: float,
-    table: Vector,
-    memory: Matrix,
-    noise: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, width: float, noise: Vector, rng: Generator
 ) -> None:
-    draw_noise(family, width, grid, noise, rng)
+    table, memory = running.table, running.memory
+    draw_noise(family, width, running.grid, noise, rng)
     # Written out, because only so is it compiled to vector instructions.
     d0, d1, d2, d3, d4 = table[0, 0], table[0, 1], table[0, 2], table[0, 3], table[0, 4]
     w0, w1, w2, w3, w4 = table[1, 0], table[1, 1], table[1, 2], table[1, 3], table[1, 4]
@@ -203,59 +163,34 @@ def _buffered(
 
 @kernel
 def _independent(
-    t: int,
-    family: int,
-    width: float,
-    grid: float,
-    table: Vector,
-    memory: Matrix,
-    noise: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, width: float, noise: Vector, rng: Generator
 ) -> None:
-    draw_noise(family, width, grid, noise, rng)
+    draw_noise(family, width, running.grid, noise, rng)
     for i in range(noise.size):
-        memory[0, i] += noise[i]
-        noise[i] = memory[0, i]
+        running.memory[0, i] += noise[i]
+        noise[i] = running.memory[0, i]
 
 
 @kernel
-def _hybrid(
-    t: int,
-    family: int,
-    width: float,
-    grid: float,
-    table: Vector,
-    memory: Matrix,
-    noise: Vector,
-    rng: Generator,
-) -> None:
-    """A noisy block at every power of two, which adds to row 0; between them the nodes of a tree,
-    in the rows after it.
-    """
+def _hybrid(running: RunningSum, family: int, width: float, noise: Vector, rng: Generator) -> None:
+    """A noisy block at every power of two adds to row 0; trees between them are in other rows."""
+    t, table, memory = running.clock[0], running.table, running.memory
     depth = highest_bit(t)
     inside = t - (1 << depth)
     if inside:
-        draw_noise(family, width * table[0, depth], grid, noise, rng)
-        _add_node(inside, 1, memory, noise)
+        draw_noise(family, width * table[0, depth], running.grid, noise, rng)
+        add_node(inside, 1, memory, noise)
         _add_rows(1, 0, memory, noise)
     else:
-        _independent(t, family, width * table[0, 0], grid, table, memory, noise, rng)
+        _independent(running, family, width * table[0, 0], noise, rng)
 
 
 @kernel
 def _integers(
-    t: int,
-    family: int,
-    width: float,
-    grid: float,
-    table: Vector,
-    memory: Matrix,
-    noise: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, width: float, noise: Vector, rng: Generator
 ) -> None:
-    """What people have added to a sum of their own, in steps of a grid; ``family`` and ``width``
-    say what that costs, and not what it is.
-    """
+    """What people have added, in steps of a grid; ``family`` and ``width`` say what that costs."""
+    table, memory = running.table, running.memory
     amount, heads, step, rounding = table[0, 0], table[0, 1], table[0, 2], table[0, 3]
     for i in range(noise.size):
         drawn = rounding * rng.standard_normal()
@@ -267,28 +202,7 @@ def _integers(
         noise[i] = memory[0, i]
 
 
-@kernel
-def _wishart(
-    t: int,
-    family: int,
-    width: float,
-    grid: float,
-    table: Vector,
-    memory: Matrix,
-    noise: Vector,
-    rng: Generator,
-) -> None:
-    """A tree whose nodes have a Wishart matrix in each block; ``family`` and ``width`` say what
-    that costs, and not what it is.
-    """
-    freedom, scale, d = table[0, 0], table[0, 1], int(table[0, 2])
-    size = d + d * (d + 1) // 2
-    for first in range(0, noise.size, size):
-        draw_wishart(freedom, scale, d, noise[first : first + size], rng)
-    _add_node(t, 0, memory, noise)
-
-
-_STEPS = {
+STEPS = {  # and those that rooms of papers enter
     TREE: _tree,
     HONAKER: _honaker,
     TOEPLITZ: _toeplitz,
@@ -296,7 +210,6 @@ _STEPS = {
     HYBRID: _hybrid,
     INDEPENDENT: _independent,
     INTEGERS: _integers,
-    WISHART: _wishart,
 }
 step = unbound
 
@@ -306,86 +219,58 @@ step = unbound
 
 @kernel
 def release_exactly(
-    running: RunningSum,
-    family: int,
-    scale: float,
-    statistic: Vector,
-    release: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
 ) -> None:
     """The statistic, or the sum with it, through the open channel, which needs no generator."""
     if running.kind == SINGLE:
-        for i in range(statistic.size):
-            release[i] = statistic[i]
+        for i in range(exact.size):
+            release[i] = exact[i]
         return
     over = is_spent(running)
     running.clock[0] += 1
-    for i in range(statistic.size):
-        running.total[i] += statistic[i]
+    for i in range(exact.size):
+        running.total[i] += exact[i]
         release[i] = np.nan if over else running.total[i]
 
 
 @kernel
 def _release_alone(
-    running: RunningSum,
-    family: int,
-    scale: float,
-    statistic: Vector,
-    release: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
 ) -> None:
-    add_noise(family, scale, running.grid, statistic, release, rng)
+    add_noise(family, scale, running.grid, exact, release, rng)
 
 
 @outlined
 def _release_prefix_sum(
-    running: RunningSum,
-    family: int,
-    scale: float,
-    statistic: Vector,
-    release: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
 ) -> None:
     if family == OPEN or is_spent(running):
-        release_exactly(running, family, scale, statistic, release, rng)
+        release_exactly(running, family, scale, exact, release, rng)
         return
     running.clock[0] += 1
-    t, width = running.clock[0], scale * running.column_norm
-    step(t, family, width, running.grid, running.table, running.memory, release, rng)
-    for i in range(statistic.size):
-        running.total[i] += statistic[i]
+    step(running, family, scale * running.column_norm, release, rng)
+    for i in range(exact.size):
+        running.total[i] += exact[i]
         release[i] += running.total[i]
 
 
 @cache
 def mechanism_of(kind: int) -> Kernel:
-    """What adds a statistic to a running sum of that kind and releases the noisy sum.
+    """``mechanism(running, family, scale, exact, release, rng)``, which adds a statistic to a
+    running sum of that kind and writes the noisy sum into ``release``: without a running sum the
+    noisy statistic, and NaN after the planned number of releases.
 
-    Without a running sum it releases the noisy statistic.
-
-    ``mechanism(running, family, scale, statistic, release, rng)`` with
-
-        running: changed in place.
-        family: of the channel.
-        scale: noise multiplier times the sensitivity of this statistic; the mechanism's column norm
-            is applied here.
-        statistic: (n,) what is added.
-        release: (n,) receives the noisy sum; NaN after the planned number of releases.
-        rng: a generator.  Simulation only: it can be predicted.
+    ``scale`` is the noise multiplier times the sensitivity of this statistic; the column norm is
+    applied here.  Simulation only: ``rng`` can be predicted.
     """
-    return _release_alone if kind == SINGLE else bind(_release_prefix_sum, step=_STEPS[kind])
+    return _release_alone if kind == SINGLE else bind(_release_prefix_sum, step=STEPS[kind])
 
 
 @entry
 def _from_python(
-    running: RunningSum,
-    family: int,
-    scale: float,
-    statistic: Vector,
-    release: Vector,
-    rng: Generator,
+    running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
 ) -> None:
-    step(running, family, scale, statistic, release, rng)
+    step(running, family, scale, exact, release, rng)
 
 
 @cache

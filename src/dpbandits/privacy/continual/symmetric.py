@@ -15,8 +15,7 @@ _ROOT = math.sqrt(2.0)
 
 
 def svec(matrix: Any) -> np.ndarray:
-    """A symmetric (d, d) matrix as d (d + 1) / 2 numbers: the diagonal, then sqrt(2) times what is
-    above it, row by row.
+    """A symmetric (d, d) matrix as its diagonal, then sqrt(2) times what is above it, row by row.
 
     Lengths are kept: the Euclidean norm of the vector is the Frobenius norm of the matrix, so that
     sensitivities carry over. Independent normal noise of standard deviation s on the vector is the
@@ -30,11 +29,7 @@ def svec(matrix: Any) -> np.ndarray:
         ArgumentError: the matrix is not square and symmetric.
     """
     matrix = _floats("matrix", matrix, "d, d")
-    if (
-        matrix.ndim != 2
-        or matrix.shape[0] != matrix.shape[1]
-        or not np.array_equal(matrix, matrix.T)
-    ):
+    if matrix.ndim != 2 or not np.array_equal(matrix, matrix.T):
         raise ArgumentError(
             f"matrix must be square, symmetric and without NaN, got shape {matrix.shape}", "matrix"
         )

@@ -1,6 +1,4 @@
-"""Trees: a release adds up one noisy node for each binary one of its number.  They suit Laplace
-noise, and integers.
-"""
+"""Trees: a release adds up noisy nodes.  They suit Laplace noise, and integers."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import numpy as np
 
 from ...validation import integer, real
 from .counters import LONGEST, Counter
-from .running_sums import HONAKER, HYBRID, TREE, WISHART
+from .running_sums import HONAKER, HYBRID, TREE
 
 
 class _Dyadic(Counter):
@@ -21,22 +19,20 @@ class _Dyadic(Counter):
     def _peaks(self, n: int) -> np.ndarray:
         # Of the numbers below n with the same digits down to some one of n, and a zero there, the
         # one with ones only is worst.
-        return np.array(
-            [
-                n,
-                *(
-                    (n >> bit << bit) - 1
-                    for bit in range(n.bit_length())
-                    if n >> bit & 1 and n >> bit << bit > 1
-                ),
-            ]
-        )
+        starts = [n >> bit << bit for bit in range(n.bit_length()) if n >> bit & 1]
+        return np.array([n, *(start - 1 for start in starts if start > 1)])
 
 
 class _Planned(_Dyadic):
     """A single tree, of which every node is noised with the same scale."""
 
     horizon: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, LONGEST))
+
+    def _column(self, norm: int) -> float:
+        return float(self.horizon.bit_length()) ** (1 / norm)
 
     def _growth(self, records: int, norm: int) -> float:
         if norm == 1:
@@ -63,8 +59,8 @@ class BinaryTree(_Planned):
             recipe; if that is too few, a record costs more than one release of the channel: see
             ``exact_column_norm``.
 
-    Memory is logarithmic in the horizon.  Prefer it where noise must be Laplace or integer; under
-    Gaussian noise ``SqrtToeplitz`` and ``BufferedToeplitz`` have a tenth of its variance.
+    Prefer it where noise must be Laplace or integer; under Gaussian noise ``SqrtToeplitz`` and
+    ``BufferedToeplitz`` have a tenth of its variance.
 
     Example:
         >>> tree = BinaryTree(20_000)
@@ -77,18 +73,16 @@ class BinaryTree(_Planned):
     kind: ClassVar[int] = TREE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, LONGEST))
+        super().__post_init__()
         if self.levels is not None:
             object.__setattr__(self, "levels", real("levels", self.levels, 0.0, strict=True))
 
     def exact_column_norm(self, norm: int = 2) -> float:
         self.column_norm(norm)
-        return float(self.horizon.bit_length()) ** (1 / norm)
+        return super()._column(norm)
 
     def _column(self, norm: int) -> float:
-        return float(self.horizon.bit_length() if self.levels is None else self.levels) ** (
-            1 / norm
-        )
+        return super()._column(norm) if self.levels is None else self.levels ** (1 / norm)
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
         return np.bitwise_count(t).astype(np.float64)
@@ -111,30 +105,6 @@ class BinaryTree(_Planned):
 
 
 @dataclass(frozen=True)
-class WishartTree(BinaryTree):
-    """The binary tree with a centred Wishart matrix in every node, of sums of outer products of
-    records (x, r) but for r^2: blocks of [sum of x r ; svec(sum of x x^T)].
-
-    What it costs, says ``dpbandits.privacy.wishart``; no channel's multiplier does.
-
-    Args:
-        horizon: the number of releases planned.
-        freedom: k of W(scale I, k).
-        scale: the squared length of the longest (x, r).
-        dimension: of x.
-    """
-
-    freedom: float = 1.0
-    scale: float = 1.0
-    dimension: int = 1
-    kind: ClassVar[int] = WISHART
-
-    def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
-        table = np.array([[self.freedom, self.scale, float(self.dimension)]])
-        return table, self.horizon.bit_length()
-
-
-@dataclass(frozen=True)
 class HonakerTree(_Planned):
     """The binary tree with every node noised, each averaged with what its halves say about it
     (Honaker 2015, from below).
@@ -153,25 +123,19 @@ class HonakerTree(_Planned):
     horizon: int
     kind: ClassVar[int] = HONAKER
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, LONGEST))
-
-    def _column(self, norm: int) -> float:
-        return float(self.horizon.bit_length()) ** (1 / norm)
-
     def _own_weights(self) -> np.ndarray:
-        """(levels,) the weight of a node's own noisy sum in its estimate, which is also the
-        estimate's variance.
-        """
+        """(levels,) the weight of a node's own noisy sum in its estimate, also its variance."""
         return np.array([1.0 / (2.0 - 0.5**level) for level in range(self.horizon.bit_length())])
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
         return sum((t >> level & 1) * own for level, own in enumerate(self._own_weights()))
 
     def _encoder(self, n: int, norm: int) -> np.ndarray:
-        c = np.zeros((2 * n - n.bit_count(), n))
-        for row, (t, level) in enumerate(_nodes(n)):
-            c[row, t - (1 << level) : t] = 1.0
+        c, row = np.zeros((2 * n - n.bit_count(), n)), 0
+        for t in range(1, n + 1):
+            for level in range((t & -t).bit_length()):  # of the nodes that end at t
+                c[row, t - (1 << level) : t] = 1.0
+                row += 1
         return c
 
     def _decoder(self, n: int, norm: int) -> np.ndarray:
@@ -190,11 +154,6 @@ class HonakerTree(_Planned):
 
     def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
         return self._own_weights()[None, :].copy(), self.horizon.bit_length()
-
-
-def _nodes(n: int) -> list[tuple[int, int]]:
-    """The last increment and the level of every node of a tree, in the order in which they end."""
-    return [(t, level) for t in range(1, n + 1) for level in range((t & -t).bit_length())]
 
 
 @dataclass(frozen=True)
@@ -220,17 +179,14 @@ class HybridTree(_Dyadic):
         return float(self.scales(norm)[n.bit_length() - 1])
 
     def scales(self, norm: int) -> np.ndarray:
-        """(49,) what the noise of a block, and that of a node in a tree of 1, 2, ... levels, is
-        multiplied with.
-        """
+        """(49,) what multiplies the noise of a block, and of nodes in trees of 1, 2, ... levels."""
         return (2.0 * np.maximum(1.0, np.arange(LONGEST.bit_length()))) ** (1 / norm)
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
         depth = np.frexp(t.astype(np.float64))[1] - 1
         squares = self.scales(norm) ** 2
-        return (depth + 1) * squares[0] + (np.bitwise_count(t).astype(np.int64) - 1) * squares[
-            depth
-        ]
+        nodes = np.bitwise_count(t).astype(np.int64) - 1
+        return (depth + 1) * squares[0] + nodes * squares[depth]
 
     def _encoder(self, n: int, norm: int) -> np.ndarray:
         c, scales = np.zeros((n, n)), self.scales(norm)

@@ -1,13 +1,18 @@
-"""Drawing Wishart noise for [sum of x r ; svec(sum of x x^T)]."""
+"""The binary tree whose nodes have Wishart noise, and how that is drawn."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ...kernel import Generator, Vector, kernel
+from ...privacy.continual import BinaryTree, RunningSum
+from ...privacy.continual.running_sums import STEPS, add_node
 
+_WISHART = 8  # the kinds before it are those of ``running_sums``
 _ROOT = math.sqrt(2.0)
 
 
@@ -51,14 +56,8 @@ def _multiply_factor(d: int, noise: Vector) -> None:
 @kernel
 def draw_wishart(freedom: float, scale: float, d: int, noise: Vector, rng: Generator) -> None:
     """Fill ``noise`` with the entries of a centred Wishart matrix of side d + 1: of its last
-    column, but for its end, and ``svec`` of what remains.  Simulation only.
-
-    Args:
-        freedom: k.
-        scale: the law is W(scale I, k), less its mean.
-        d: the side of the matrix without its last row.
-        noise: (d + d (d + 1) / 2,)
-        rng: can be predicted.
+    column, but for its end, and ``svec`` of what remains, d + d (d + 1) / 2 in all.  The law is
+    W(scale I, freedom), less its mean.  Simulation only: ``rng`` can be predicted.
     """
     _draw_factor(freedom, d, noise, rng)
     _multiply_factor(d, noise)
@@ -67,3 +66,40 @@ def draw_wishart(freedom: float, scale: float, d: int, noise: Vector, rng: Gener
         noise[d + i] = scale * (noise[d + i] - freedom)
     for i in range(2 * d, noise.size):
         noise[i] *= _ROOT * scale
+
+
+@kernel
+def _wishart(running: RunningSum, family: int, width: float, noise: Vector, rng: Generator) -> None:
+    """A Wishart matrix in each block of a node; ``family`` and ``width`` say what that costs."""
+    freedom, scale, d = running.table[0, 0], running.table[0, 1], int(running.table[0, 2])
+    size = d + d * (d + 1) // 2
+    for first in range(0, noise.size, size):
+        draw_wishart(freedom, scale, d, noise[first : first + size], rng)
+    add_node(running.clock[0], 0, running.memory, noise)
+
+
+STEPS[_WISHART] = _wishart
+
+
+@dataclass(frozen=True)
+class WishartTree(BinaryTree):
+    """The binary tree with a centred Wishart matrix in every node, of sums of outer products of
+    records (x, r) but for r^2: blocks of [sum of x r ; svec(sum of x x^T)].
+
+    What it costs, says ``wishart_noise``; no channel's multiplier does.
+
+    Args:
+        horizon: the number of releases planned.
+        freedom: k of W(scale I, k).
+        scale: the squared length of the longest (x, r).
+        dimension: of x.
+    """
+
+    freedom: float = 1.0
+    scale: float = 1.0
+    dimension: int = 1
+    kind: ClassVar[int] = _WISHART
+
+    def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
+        table = np.array([[self.freedom, self.scale, float(self.dimension)]])
+        return table, self.horizon.bit_length()

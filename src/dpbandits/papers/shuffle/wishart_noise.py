@@ -80,8 +80,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from ..errors import ArgumentError
-from ..validation import integer, real
+from ...errors import ArgumentError
+from ...validation import integer, real
 
 MOST_FREEDOM = 2**44
 _CELLS = 8000
