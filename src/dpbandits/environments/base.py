@@ -107,6 +107,11 @@ class Environment(ABC):
         """What tells its arrays from others."""
         return f"content {self._digest}" if self.origin is None else self.origin
 
+    def _made(self, how: str) -> Self:
+        """The same, with an ``origin``."""
+        self.origin = how
+        return self
+
     def _name_arms(self, argument: str, names: Sequence[object] | None, what: str) -> None:
         """Call the arms by names; there has to be one for each of what the arms are."""
         if names is None:
@@ -160,6 +165,15 @@ class ArmsEnvironment(Environment):
 
     def _arguments(self) -> str:
         return ", ".join(map(shortest, self.means()))
+
+
+class KnownMeans(ArmsEnvironment):
+    """The base of those whose means are known from the start."""
+
+    _means: np.ndarray
+
+    def means(self) -> np.ndarray:
+        return self._means
 
 
 class StationaryState(NamedTuple):

@@ -97,7 +97,7 @@ class Classification(ContextEnvironment):
         most = min(features.shape)
         kept = most if components is None else integer("components", components, 1, most)
         rows = rows_with_intercept(dense_components(standardised(features), kept))
-        self._show(features, rows, labels, once, seed, names, blocks)
+        self._show(features, rows, labels, once=once, seed=seed, names=names, blocks=blocks)
 
     @classmethod
     def of_rows(
@@ -110,15 +110,14 @@ class Classification(ContextEnvironment):
         names: Sequence[str] | None = None,
         blocks: bool = True,
     ) -> Classification:
-        """The same with contexts that are made already: ``rows``, shape (N, p), are shown as they
-        are.
+        """The same with contexts that are there: ``rows``, shape (N, p), are shown as they are.
 
         >>> Classification.of_rows([[0.6, 0.8], [1.0, 0.0]], [0, 1], blocks=False).dimension
         2
         """
         made = cls.__new__(cls)
         given = finite_array("rows", rows, "N, p")
-        made._show(given, given, labels, once, seed, names, blocks)
+        made._show(given, given, labels, once=once, seed=seed, names=names, blocks=blocks)
         return made
 
     def _show(
@@ -126,6 +125,7 @@ class Classification(ContextEnvironment):
         features: np.ndarray,
         rows: np.ndarray,
         labels: Any,
+        *,
         once: bool,
         seed: int,
         names: Sequence[str] | None,
@@ -153,11 +153,8 @@ class Classification(ContextEnvironment):
         self._digest = content(features, classes, order)
 
     def _arguments(self) -> str:
-        once = ", once" if self.horizon else ""
-        return (
-            f"{len(self.state.rows)} persons, {self.n_arms} classes, dimension"
-            f" {self.dimension}{once}, {self._content}"
-        )
+        shape = f"{len(self.state.rows)} persons, {self.n_arms} classes, dimension {self.dimension}"
+        return f"{shape}{', once' if self.horizon else ''}, {self._content}"
 
 
 def classification(
@@ -173,10 +170,7 @@ def classification(
     Args:
         name: ``"digits"``, 1,797 handwritten digits of 64 pixels, 10 classes; or
             ``"breast_cancer"``, 569 tumours with 30 measurements, malignant or benign.
-        components: as for ``Classification``.
-        once: as for ``Classification``.
-        seed: as for ``Classification``.
-        blocks: as for ``Classification``.
+        components, once, seed, blocks: as for ``Classification``.
 
     Raises:
         ArgumentError: an argument is outside its range.
@@ -193,12 +187,7 @@ def classification(
             "classification needs scikit-learn: pip install 'dpbandits[datasets]'"
         ) from error
     data = datasets.load_digits() if name == "digits" else datasets.load_breast_cancer()
+    x, y, names = data.data, data.target, data.target_names
     return Classification(
-        data.data,
-        data.target,
-        components=components,
-        once=once,
-        seed=seed,
-        names=data.target_names,
-        blocks=blocks,
+        x, y, components=components, once=once, seed=seed, names=names, blocks=blocks
     )

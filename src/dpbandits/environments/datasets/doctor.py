@@ -42,7 +42,6 @@ COVARIATES = (
 )
 
 _NEWTON_STEPS = 25  # it stands still after seven
-
 _KEPT = ["arms", "cd40", "cd420", "age", "wtkg", "karnof", "gender", "race", "symptom", "strat"]
 
 
@@ -63,9 +62,7 @@ def actg175() -> pd.DataFrame:
 
 
 def compact(original: pd.DataFrame) -> pd.DataFrame:
-    """The table that ``actg175`` returns, made from the published one; ``docs/data.md`` shows how
-    it is called.
-    """
+    """The table that ``actg175`` returns, of the published one; see ``docs/data.md``."""
     return original[_KEPT].rename_axis("patient").reset_index()
 
 

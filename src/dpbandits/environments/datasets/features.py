@@ -43,11 +43,10 @@ def principal_features(matrix: sparse.csr_array, components: int) -> np.ndarray:
     """
     dense = matrix.shape[0] * matrix.shape[1] <= _DENSE
     components = integer("components", components, 1, min(matrix.shape) - (not dense))
-    scores = (
-        dense_components(matrix.toarray(), components)
-        if dense
-        else _sparse_components(matrix, components)
-    )
+    if dense:
+        scores = dense_components(matrix.toarray(), components)
+    else:
+        scores = _sparse_components(matrix, components)
     return _at_most_one(settled(_at_most_one(scores)))
 
 
@@ -58,9 +57,7 @@ def _at_most_one(rows: np.ndarray) -> np.ndarray:
 
 
 def dense_components(matrix: np.ndarray, components: int) -> np.ndarray:
-    """The first principal components of the rows, shape (n, components), of a matrix that is
-    written out.
-    """
+    """The first principal components of the rows, shape (n, components)."""
     left, values, axes = np.linalg.svd(matrix - matrix.mean(axis=0), full_matrices=False)
     return (left * values * _signs(axes))[:, :components]
 
@@ -84,9 +81,7 @@ def rows_with_intercept(scores: np.ndarray) -> np.ndarray:
 
 
 def _signs(axes: np.ndarray) -> np.ndarray:
-    """What makes the largest coefficient of every axis positive; the first of equally large ones,
-    which are told apart by rounding errors only.
-    """
+    """What makes the largest coefficient of every axis positive, or the first of equal ones."""
     coefficients = settled(axes)
     largest = coefficients[np.arange(len(axes)), np.abs(coefficients).argmax(axis=1)]
     return np.where(largest < 0.0, -1.0, 1.0)

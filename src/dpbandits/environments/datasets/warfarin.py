@@ -35,16 +35,10 @@ _INSTRUCTIONS = (
 # What stands for a number that is not known, and how large a difference counts as 1.
 _TYPICAL = {"decade": (6.0, 1.5), "height": (168.0, 11.0), "weight": (78.0, 22.0)}
 # What genotypes take off the root of the dose, beside G/G and *1/*1 (IWPC 2009, supplement S1).
+_CYP2C9 = {"*1/*2": 0.5211, "*1/*3": 0.9357, "*2/*2": 1.0616, "*2/*3": 1.9206, "*3/*3": 2.3312}
 _LESS = {
     "vkorc1": {"A/G": 0.8677, "A/A": 1.6974, "": 0.4854},
-    "cyp2c9": {
-        "*1/*2": 0.5211,
-        "*1/*3": 0.9357,
-        "*2/*2": 1.0616,
-        "*2/*3": 1.9206,
-        "*3/*3": 2.3312,
-        "": 0.2188,
-    },
+    "cyp2c9": {**_CYP2C9, "": 0.2188},
 }
 
 _DOSE = "Therapeutic Dose of Warfarin"
@@ -135,17 +129,14 @@ class Warfarin:
 
         Args:
             genotypes: as for ``features``.
-            once: every patient comes once, in an order drawn by ``seed``; by default every round
-                draws anyone.
-            seed: of the order.
-            blocks: as for ``Classification``: False for policies with ``models="disjoint"``.
+            once, seed, blocks: as for ``Classification``.
         """
         rows = self.features(genotypes=genotypes).to_numpy()
         made = Classification.of_rows(
             rows, self.arms(), once=once, seed=seed, names=DOSES, blocks=blocks
         )
-        made.origin = f"warfarin {self.checksum}, ends={self.ends!r}" + f", seed={seed}" * once
-        return made
+        drawn = f", seed={seed}" * once
+        return made._made(f"warfarin {self.checksum}, ends={self.ends!r}{drawn}")
 
     def doses(self) -> pd.DataFrame:
         """What others would have given, in mg per week: the columns ``fixed``, ``clinical`` and
@@ -252,15 +243,13 @@ def warfarin(path: str | os.PathLike[str], *, ends: str = "medium") -> Warfarin:
             f"path must be the CSV file of the patients, got {path!r} ({got}).  {_INSTRUCTIONS}",
             "path",
         ) from None
-    missing = [name for name in _COLUMNS if not lines or name not in lines[0]]
-    if missing:
+    if missing := [name for name in _COLUMNS if not lines or name not in lines[0]]:
         raise ArgumentError(
             f"path must be a file with the column {missing[0]!r}, which {path!r} has not."
             f"  {_INSTRUCTIONS}",
             "path",
         )
-    ragged = [row for row, line in enumerate(lines) if None in line or None in line.values()]
-    if ragged:
+    if ragged := [row for row, line in enumerate(lines) if None in line or None in line.values()]:
         raise ArgumentError(
             f"path must be a file of rows as long as its header, which row {ragged[0]} of {path!r}"
             " is not",
@@ -306,31 +295,28 @@ def _vkorc1(table: pd.DataFrame) -> pd.Series:
 
 def _among(table: pd.DataFrame, column: str, known: tuple[str, ...]) -> pd.Series:
     """A column whose entries are among ``known``, or missing."""
-    wrong = ~table[column].isin([*known, ""])
-    if wrong.any():
-        _refuse(column, wrong, f"one of {', '.join(known)}")
+    _refuse(column, ~table[column].isin([*known, ""]), f"one of {', '.join(known)}")
     return table[column]
 
 
 def _numbers(table: pd.DataFrame, column: str, low: float, high: float) -> pd.Series:
     values = pd.to_numeric(table[column].replace("", "nan"), errors="coerce")
     wrong = (table[column] != "") & ~values.between(low, high)
-    if wrong.any():
-        _refuse(column, wrong, f"a number in [{low:g}, {high:g}]")
+    _refuse(column, wrong, f"a number in [{low:g}, {high:g}]")
     return values
 
 
 def _decades(ages: pd.Series) -> pd.Series:
     known = {f"{decade}0 - {decade}9": float(decade) for decade in range(1, 9)} | {"90+": 9.0}
-    wrong = ~ages.isin([*known, ""])
-    if wrong.any():
-        _refuse("Age", wrong, "such as '60 - 69', or '90+'")
+    _refuse("Age", ~ages.isin([*known, ""]), "such as '60 - 69', or '90+'")
     return ages.map(known)
 
 
 def _refuse(column: str, wrong: pd.Series, wanted: str) -> None:
-    raise ArgumentError(
-        f"path must be a file whose column {column!r} holds {wanted}, or NA, got another entry in"
-        f" row {int(wrong.argmax())} of the patients with a dose",
-        "path",
-    )
+    """Refuse a column with wrong entries."""
+    if wrong.any():
+        raise ArgumentError(
+            f"path must be a file whose column {column!r} holds {wanted}, or NA, got another entry"
+            f" in row {int(wrong.argmax())} of the patients with a dose",
+            "path",
+        )

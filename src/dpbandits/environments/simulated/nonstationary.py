@@ -20,7 +20,7 @@ from ...tables import array
 from ...tables.manners import parameters
 from ...validation import choice, flag, integer, real, shortest
 from ..arrays import vector
-from ..base import ArmsEnvironment, ArmsKernels
+from ..base import ArmsKernels, KnownMeans
 
 REGRETS = ("static", "dynamic")
 
@@ -81,7 +81,7 @@ def _piecewise_regret(state: PiecewiseState, arm: int, start: int, n: int) -> fl
     return gained - (_sum_to(state, arm, start + n) - _sum_to(state, arm, start))
 
 
-class Piecewise(ArmsEnvironment):
+class Piecewise(KnownMeans):
     """Means that are constant over pieces of time; sums over a window are one binomial draw per
     piece that it meets.
 
@@ -133,22 +133,16 @@ class Piecewise(ArmsEnvironment):
             np.array([flag("random", random)]),
         )
 
-    def means(self) -> np.ndarray:
-        return self._means
-
     def _arguments(self) -> str:
-        rows = "; ".join(
-            f"from {start}: {', '.join(map(shortest, row))}"
-            for start, row in zip(
-                self.state.starts[:-1], self.state.means[:, : self.n_arms], strict=True
-            )
-        )
-        told = f"horizon={self.horizon}, random={bool(self.state.random[0])}"
-        return f"{rows}; {told}{_told(self.regret_is_dynamic)}"
+        pieces = zip(self.state.starts[:-1], self.state.means[:, : self.n_arms], strict=True)
+        rows = "; ".join(f"from {start}: {', '.join(map(shortest, row))}" for start, row in pieces)
+        return f"{rows}; horizon={self.horizon}, {_told(self)}"
 
 
-def _told(dynamic: bool) -> str:
-    return ", regret='dynamic'" if dynamic else ""
+def _told(world: Piecewise | SineDrift) -> str:
+    """What rewards and regret are, in a ``repr``."""
+    dynamic = ", regret='dynamic'" if world.regret_is_dynamic else ""
+    return f"random={bool(world.state.random[0])}{dynamic}"
 
 
 class SwitchingBest(Piecewise):
@@ -208,10 +202,9 @@ class LateTurn(Piecewise):
     def __init__(self, *, horizon: int, turn: int) -> None:
         horizon = integer("horizon", horizon, 1)
         turn = integer("turn", turn, 1, horizon)
-        if turn == horizon:
-            super().__init__([[0.5, 0.0]], [0], horizon=horizon, random=False)
-        else:
-            super().__init__([[0.5, 0.0], [0.5, 1.0]], [0, turn], horizon=horizon, random=False)
+        pieces = 1 if turn == horizon else 2
+        means, starts = [[0.5, 0.0], [0.5, 1.0]][:pieces], [0, turn][:pieces]
+        super().__init__(means, starts, horizon=horizon, random=False)
 
 
 # Sine waves ----------------------------------------------------------------------------------
@@ -269,7 +262,7 @@ def _sine_regret(state: SineState, arm: int, start: int, n: int) -> float:
     return lost + _crests_to(state, start + n) - _crests_to(state, start)
 
 
-class SineDrift(ArmsEnvironment):
+class SineDrift(KnownMeans):
     """Means that swing around their centres, every arm's at its own time: the best arm of the
     moment keeps changing.
 
@@ -327,14 +320,8 @@ class SineDrift(ArmsEnvironment):
         self.state.best[0] = sums.argmax()
         self._means = sums / self.horizon
 
-    def means(self) -> np.ndarray:
-        return self._means
-
     def _arguments(self) -> str:
         state = self.state
-        swing = (
-            f"amplitude={shortest(state.amplitude[0])}, period={state.period[0]},"
-            f" horizon={self.horizon}"
-        )
-        told = f"random={bool(state.random[0])}{_told(self.regret_is_dynamic)}"
+        swing = f"amplitude={shortest(state.amplitude[0])}, period={state.period[0]}"
+        told = f"horizon={self.horizon}, {_told(self)}"
         return f"{', '.join(map(shortest, state.centres))}; {swing}, {told}"

@@ -21,9 +21,7 @@ from .linear_rewards import REWARDS, answer_linear, linear_means, spread, suppor
 
 @kernel
 def draw_below(n: int, rng: Generator) -> int:
-    """A uniformly random number below n, but for a bias of n / 2^53; numba's own allocates an
-    array.
-    """
+    """Uniform below n, but for a bias of n / 2^53; numba's own allocates an array."""
     return int(rng.random() * n)
 
 
@@ -101,17 +99,13 @@ class PoolContexts(ContextEnvironment):
         std: float = 0.5,
         rewards: str = "gaussian",
     ) -> None:
-        self.features, self.parameter = (
-            finite_array("features", features, "N, d"),
-            finite_array("theta", theta, "d"),
-        )
+        self.features = finite_array("features", features, "N, d")
+        self.parameter = finite_array("theta", theta, "d")
         size, self.dimension = self.features.shape
         linear_means("features", self.features, self.parameter)  # for its errors
         self.n_arms = integer("per_round", per_round, 1, size)
-        self.std, self.rewards = (
-            real("std", std, 0.0, strict=True),
-            choice("rewards", rewards, REWARDS),
-        )
+        self.std = real("std", std, 0.0, strict=True)
+        self.rewards = choice("rewards", rewards, REWARDS)
         self.support = support_of(self.rewards)
         self.context_bound = longest(self.features)
         self._digest = content(self.features, self.parameter)
@@ -131,22 +125,17 @@ class PoolContexts(ContextEnvironment):
         rewards: str = "gaussian",
     ) -> PoolContexts:
         """Features and theta with coordinates uniform in (0, 1), every vector then divided by its
-        length.
-
-        The paper draws the coordinates and assumes lengths of at most 1, without a word about how;
-        dividing each by its own length is ours.
+        length, which is ours: the paper assumes lengths of at most 1, and does not say how.
 
         >>> PoolContexts.uniform(seed=1).n_arms
         10
         """
         pool, dimension = integer("pool", pool, 1), integer("dimension", dimension, 1)
-        vectors = np.random.default_rng(integer("seed", seed, 0)).uniform(
-            size=(pool + 1, dimension)
-        )
+        rng = np.random.default_rng(integer("seed", seed, 0))
+        vectors = rng.uniform(size=(pool + 1, dimension))
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         made = cls(vectors[1:], vectors[0], per_round=per_round, std=std, rewards=rewards)
-        made.origin = f"uniform, seed={seed}"
-        return made
+        return made._made(f"uniform, seed={seed}")
 
     def _arguments(self) -> str:
         shape = f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension}"
@@ -165,8 +154,7 @@ class RecommendationsState(NamedTuple):
 def _passed_over(state: RecommendationsState, start: int, end: int, rank: int) -> int:
     """The item of the given rank among those that are not in ``liked[start:end]``."""
     low, high = start, end
-    # how many liked items come before it: liked[i] is the one iff i - start others and rank items
-    # do
+    # liked[i] comes before it iff no more than rank items that are not liked come before liked[i]
     while low < high:
         middle = (low + high) // 2
         if state.liked[middle] - (middle - start) <= rank:
@@ -245,11 +233,8 @@ class Recommendations(ContextEnvironment):
         self._digest = content(*self.state)
 
     def _arguments(self) -> str:
-        shape = (
-            f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension},"
-            f" {self.state.starts.size - 1} users"
-        )
-        return f"{shape}, {self._content}"
+        items = f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension}"
+        return f"{items}, {self.state.starts.size - 1} users, {self._content}"
 
 
 def _pairs(users: Any, items: Any, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,4 @@
-"""Users who come back, each with a state of her own that changes from visit to visit, as in mobile
-health.
-"""
+"""Users who come back, each in a state that changes from visit to visit, as in mobile health."""
 
 from __future__ import annotations
 
@@ -14,6 +12,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, kernel
+from ...tables import frozen
 from ...validation import integer, real, shortest
 from ..arrays import content, vector
 from ..base import ContextEnvironment, ContextKernels
@@ -103,10 +102,8 @@ class ReturningUsers(ContextEnvironment):
         heterogeneity: float = 0.0,
         seed: int = 0,
     ) -> None:
-        self.n_arms, self.dimension = (
-            integer("n_arms", n_arms, 1),
-            integer("dimension", dimension, 1),
-        )
+        self.n_arms = integer("n_arms", n_arms, 1)
+        self.dimension = integer("dimension", dimension, 1)
         self.users, self.visits = integer("users", users, 1), integer("visits", visits, 1)
         self.gap = integer("gap", gap, 1)
         self.persistence = real("persistence", persistence, 0.0, 1.0 - 1e-9)
@@ -123,15 +120,11 @@ class ReturningUsers(ContextEnvironment):
         self.parameter = theta if self.heterogeneity == 0.0 else None
         shape = (self.users, self.n_arms, self.dimension)
         apart = self.heterogeneity / math.sqrt(self.dimension) * own.standard_normal(shape)
-        self.attendance = _attendance(eager, self.visits, self.gap, coming)
-        self.attendance.flags.writeable = False
+        self.attendance = frozen(_attendance(eager, self.visits, self.gap, coming))
         self.horizon = len(self.attendance)
         states = _states((self.visits, self.users, self.dimension), self.persistence, changing)
-        self.state = ReturningUsersState(
-            self.attendance,
-            states[_earlier_visits(self.attendance), self.attendance],
-            theta + apart,
-        )
+        met = states[_earlier_visits(self.attendance), self.attendance]
+        self.state = ReturningUsersState(self.attendance, met, theta + apart)
         same = "" if weights is None else f"weights {content(eager)}, "
         self.origin = f"{same}seed={seed}"
 
