@@ -121,7 +121,7 @@ def by_hand(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]
     if not compiled:
         session.gate.steps = Steps(*map(interpreted, session.gate.steps))
     if isinstance(world, AdviceTable):
-        shown, rewards = list(world.state.advice.swapaxes(1, 2)), world.state.rewards
+        shown, rewards = list(world.state.contexts.swapaxes(1, 2)), world.state.rewards
     elif isinstance(world, ContextTable):
         shown, rewards = list(world.state.contexts), world.state.rewards
     else:
