@@ -236,10 +236,9 @@ def test_the_compiled_loop_stops_releasing_after_the_horizon_too():
     loop = context_loop(policy.driven, crossing, table.kernels)
     sides = (policy.params, state.raw, state.public, state.memo, state.wall)
     world = (table.state, np.zeros(0), tally, contexts, contexts, False, Entering(False, 0.0, 1.0))
-    arguments = (*sides, *world)
-    assert loop(*arguments, 50, 6, *rngs) != DONE
+    assert loop(sides, (*world, 50, 6), *rngs) != DONE
     estimate = state.public.estimate.copy()
-    assert loop(*arguments, 50, 50, *rngs) == DONE
+    assert loop(sides, (*world, 50, 50), *rngs) == DONE
     assert state.wall.ledger.head[HEAD.releases] == 5
     assert state.public.estimate.tolist() == estimate.tolist()
 

@@ -172,7 +172,7 @@ def driven(policy, every, room=64, altered=False):
         800,
     )
     while not seen or seen[-1] != DONE:
-        seen.append(loop(*sides, state.wall, *world, until, *rngs))
+        seen.append(loop((*sides, state.wall), (*world, until), *rngs))
         if seen[-1] == LEDGER_FULL:
             state.make_room()
         else:

@@ -231,6 +231,9 @@ class ContextEnvironment(Environment):
         return f"{super().title}, dimension {self.dimension}"
 
 
+World = ArmsEnvironment | ContextEnvironment  # what can be simulated
+
+
 class AdviceEnvironment(ContextEnvironment):
     """The base of the environments with experts, whose advice is shown as contexts are: a row for
     each arm, which holds what every expert gives it.

@@ -9,6 +9,7 @@ nothing more is recorded, and what was open then is never released.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,8 @@ from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED, Tally
 prepare = choose = hold_rounds = record_pull = weigh = accumulate = release_due = unbound
 release = draw = regret = clipped = stop = recommend = unbound
 
-_STEPS = (
-    "prepare",
-    "choose",
-    "hold_rounds",
-    "record_pull",
-    "weigh",
-    "accumulate",
-    "release_due",
-    "stop",
-    "recommend",
-)
+LEARNING = ("record_pull", "weigh", "accumulate", "release_due")
+_STEPS = ("prepare", "choose", "hold_rounds", *LEARNING, "stop", "recommend")
 
 
 @kernel
@@ -71,14 +63,8 @@ def _arms(
     ``max_hold`` = 1 takes every round of a hold by itself, for checks.
     """
     # Taken out once: in an entry every look into a named tuple counts references.
-    cursor, marks, curve, sums, counts, ledger = (
-        tally.cursor,
-        tally.marks,
-        tally.curve,
-        tally.sums,
-        tally.counts,
-        wall.ledger,
-    )
+    cursor, marks, curve, sums, counts, _, trace = tally
+    ledger = wall.ledger
     t, mark = cursor[CURSOR.round], cursor[CURSOR.mark]
     status = DONE
     while t < horizon:
@@ -98,8 +84,8 @@ def _arms(
         arm = cursor[CURSOR.arm]
         n = min(cursor[CURSOR.left], horizon - t, max_hold)
         cursor[CURSOR.left] -= n
-        for i in range(min(n, tally.trace.size - t)):
-            tally.trace[t + i] = arm
+        for i in range(min(n, trace.size - t)):
+            trace[t + i] = arm
         total = clipped(environment, arm, t, n, entering, world_rng)
         while mark < marks.size and marks[mark] <= t + n:
             curve[mark] = sums[0] + regret(environment, arm, t, marks[mark] - t)
@@ -123,20 +109,12 @@ def _arms(
     return status
 
 
-_bound: dict[tuple[Kernels, Kernel, ArmsKernels], Kernel] = {}
-
-
+@cache
 def arms_loop(kernels: Kernels, crossing: Kernel, environment: ArmsKernels) -> Kernel:
     """The loop of one algorithm, with its release, in one kind of environment; compiled at its
     first call.
     """
-    key = (kernels, crossing, environment)
-    if key not in _bound:
-        _bound[key] = kernels.fill(
-            _arms,
-            *_STEPS,
-            release=crossing,
-            clipped=bind(_clipped, draw=environment.draw),
-            regret=environment.regret,
-        )
-    return _bound[key]
+    clipped = bind(_clipped, draw=environment.draw)
+    return kernels.fill(
+        _arms, *_STEPS, release=crossing, clipped=clipped, regret=environment.regret
+    )

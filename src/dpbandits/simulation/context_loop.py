@@ -7,6 +7,7 @@ arm, answers it and lets the algorithm learn.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,21 +27,14 @@ from ..kernel import (
 )
 from ..privacy.ledger import is_full
 from ..protocol import Kernels, Wall
+from .arms_loop import LEARNING
 from .clipping import Entering, entered
 from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED, Tally
 
 show = answer = preprocess_contexts = prepare = choose = record_pull = weigh = accumulate = unbound
 release_due = release = estimate = play = distance_to = unbound
 
-_STEPS = (
-    "preprocess_contexts",
-    "prepare",
-    "choose",
-    "record_pull",
-    "weigh",
-    "accumulate",
-    "release_due",
-)
+_STEPS = ("preprocess_contexts", "prepare", "choose", *LEARNING)
 
 
 @kernel
@@ -77,14 +71,8 @@ def _play(
     ``contexts`` holds what the environment shows, ``seen`` what the algorithm takes it for: the
     same array unless ``altered``.
     """
-    cursor, marks, curve, distance, sums, ledger = (
-        tally.cursor,
-        tally.marks,
-        tally.curve,
-        tally.distance,
-        tally.sums,
-        wall.ledger,
-    )
+    cursor, marks, curve, sums, counts, distance, trace = tally
+    ledger = wall.ledger
     t, mark = cursor[CURSOR.round], cursor[CURSOR.mark]
     status = DONE
     while t < horizon:
@@ -103,9 +91,9 @@ def _play(
         reward = entered(entering, reward)
         sums[0] += regret
         sums[1] += reward
-        tally.counts[arm] += 1
-        if tally.trace.size > 0:
-            tally.trace[t] = arm
+        counts[arm] += 1
+        if trace.size > 0:
+            trace[t] = arm
         x = seen[arm]
         record_pull(params, public, arm, x, 1)
         weigh(params, public, arm, x)
@@ -127,47 +115,25 @@ def _play(
 
 @entry
 def _contexts(
-    params: Any,
-    raw: Any,
-    public: Any,
-    memo: Vector,
-    wall: Wall,
-    environment: Any,
-    parameter: Vector,
-    tally: Tally,
-    contexts: Matrix,
-    seen: Matrix,
-    altered: bool,
-    entering: Entering,
-    horizon: int,
-    until: int,
-    world_rng: Generator,
-    choice_rng: Generator,
-    privacy_rng: Generator,
+    sides: Any, shown: Any, world_rng: Generator, choice_rng: Generator, privacy_rng: Generator
 ) -> int:
-    """``play`` for callers that hand over Python generators.  All rounds are one call: each array
-    that an entry hands over costs time.
+    """``_play`` for callers that hand over Python generators, with its first five arguments, and
+    those up to ``until``.  All rounds are one call: each array that an entry hands over costs time.
 
-    Not ``*arguments``: of a tuple that holds a generator numba asks Python for all types, which
-    takes longer than a short run.
+    Generators stand alone: of a tuple that holds one numba asks Python for all types, which takes
+    longer than a short run.
     """
-    sides, rngs = (params, raw, public, memo, wall), (world_rng, choice_rng, privacy_rng)
-    shown = (environment, parameter, tally, contexts, seen, altered, entering, horizon, until)
+    rngs = (world_rng, choice_rng, privacy_rng)
     return play(*sides, *shown, *rngs)
 
 
-_bound: dict[tuple[Kernels, Kernel, ContextKernels], Kernel] = {}
-
-
+@cache
 def context_loop(kernels: Kernels, crossing: Kernel, environment: ContextKernels) -> Kernel:
     """The loop of one algorithm, with its release, in one kind of environment; compiled at its
     first call.
     """
-    key = (kernels, crossing, environment)
-    if key not in _bound:
-        steps = {name: inlined(getattr(kernels, name)) for name in _STEPS}
-        world = {name: inlined(step) for name, step in environment._asdict().items()}
-        distance_to = bind(_distance_to, estimate=kernels.estimate)
-        rounds = bind(_play, **steps, **world, release=crossing, distance_to=distance_to)
-        _bound[key] = bind(_contexts, play=rounds)
-    return _bound[key]
+    steps = {name: inlined(getattr(kernels, name)) for name in _STEPS}
+    world = {name: inlined(step) for name, step in environment._asdict().items()}
+    distance_to = bind(_distance_to, estimate=kernels.estimate)
+    rounds = bind(_play, **steps, **world, release=crossing, distance_to=distance_to)
+    return bind(_contexts, play=rounds)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,16 +22,16 @@ import numpy as np
 import pandas as pd
 
 from ..environments.datasets.logged import LoggedTrial
-from ..errors import ArgumentError, DPBanditsError
+from ..errors import ArgumentError
 from ..html import Html, glance
-from ..kernel import Generator, Kernel, Matrices, Matrix, Vector, bind, entry, unbound
+from ..kernel import Generator, Kernel, Matrices, Matrix, Vector, bind, entry, kernel, unbound
 from ..policies import Policy
-from ..privacy.ledger import Ledger, is_full
+from ..privacy.ledger import is_full
 from ..protocol import Kernels, Wall
 from ..session.steps import steps_of
 from ..validation import integer, real
 from .clipping import warn_of_clipping
-from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches
+from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches, play_out
 from .results import (
     KEYS,
     bootstrap_band,
@@ -45,7 +46,7 @@ from .settings import PolicySetting, SettingsByKey, keyed
 from .simulating import what_is_taken
 from .tally import BAD_SENSITIVITY, DONE, LEDGER_FULL
 
-decide = absorb_and_release = preprocess_contexts = stop = recommend = unbound
+decide = absorb_and_release = preprocess_contexts = stop = recommend = show = row = unbound
 
 
 class Cursor(NamedTuple):
@@ -61,6 +62,33 @@ class Cursor(NamedTuple):
 CURSOR = Cursor()
 
 
+@kernel
+def _show_nothing(
+    params: Any, contexts: Matrices, person: int, seen: Matrix, altered: bool, rng: Generator
+) -> int:
+    return 0
+
+
+@kernel
+def _no_row(taken: int, arm: int) -> int:
+    return 0
+
+
+@kernel
+def _show_person(
+    params: Any, contexts: Matrices, person: int, seen: Matrix, altered: bool, rng: Generator
+) -> Matrix:
+    if not altered:
+        return contexts[person]
+    preprocess_contexts(params, contexts[person], seen, rng)
+    return seen
+
+
+@kernel
+def _row(taken: Matrix, arm: int) -> Vector:
+    return taken[arm]
+
+
 @entry
 def _replay(
     params: Any,
@@ -73,19 +101,26 @@ def _replay(
     cursor: Vector,
     counted: Vector,
     limit: int,
+    contexts: Matrices,
+    seen: Matrix,
+    altered: bool,
     choice_rng: Generator,
     privacy_rng: Generator,
 ) -> int:
     """Meet people until all have been met or ``limit`` rounds have counted; ``counted`` receives
     whose rounds they were.  From the end of a search for the best arm on nothing is learned.
+
+    Where there are contexts, ``seen`` is what policies take them for, if ``altered``, and an arm is
+    chosen for every person.
     """
     while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
         if is_full(wall.ledger):
             return LEDGER_FULL
-        if cursor[CURSOR.left] == 0:
-            cursor[CURSOR.arm], _, cursor[CURSOR.left] = decide(params, public, 0, choice_rng)
         person = cursor[CURSOR.person]
         cursor[CURSOR.person] += 1
+        taken = show(params, contexts, person, seen, altered, choice_rng)
+        if cursor[CURSOR.left] == 0 or contexts.size > 0:
+            cursor[CURSOR.arm], _, cursor[CURSOR.left] = decide(params, public, taken, choice_rng)
         arm, reward = arms[person], rewards[person]
         if arm != cursor[CURSOR.arm]:
             continue
@@ -95,8 +130,9 @@ def _replay(
             continue
         cursor[CURSOR.left] -= 1
         rounds = cursor[CURSOR.counted]
+        x = row(taken, arm)
         if not absorb_and_release(
-            params, raw, public, memo, wall, arm, 0, reward, rounds, privacy_rng
+            params, raw, public, memo, wall, arm, x, reward, rounds, privacy_rng
         ):
             return BAD_SENSITIVITY
         if cursor[CURSOR.left] == 0 and stop(params, public):
@@ -105,62 +141,18 @@ def _replay(
     return DONE
 
 
-@entry
-def _replay_contexts(
-    params: Any,
-    raw: Any,
-    public: Any,
-    memo: Vector,
-    wall: Wall,
-    arms: Vector,
-    rewards: Vector,
-    cursor: Vector,
-    counted: Vector,
-    limit: int,
-    choice_rng: Generator,
-    privacy_rng: Generator,
-    contexts: Matrices,
-    seen: Matrix,
-    altered: bool,
-) -> int:
-    """The same for policies with contexts; ``seen`` is what they take them for, if ``altered``."""
-    while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
-        if is_full(wall.ledger):
-            return LEDGER_FULL
-        person = cursor[CURSOR.person]
-        cursor[CURSOR.person] += 1
-        taken = contexts[person]
-        if altered:
-            preprocess_contexts(params, contexts[person], seen, choice_rng)
-            taken = seen
-        arm = decide(params, public, taken, choice_rng)[0]
-        if arm != arms[person]:
-            continue
-        counted[cursor[CURSOR.counted]] = person
-        cursor[CURSOR.counted] += 1
-        rounds, reward = cursor[CURSOR.counted], rewards[person]
-        if not absorb_and_release(
-            params, raw, public, memo, wall, arm, taken[arm], reward, rounds, privacy_rng
-        ):
-            return BAD_SENSITIVITY
-    return DONE
-
-
-_bound: dict[tuple[Kernels, Kernel, bool], Kernel] = {}
-
-
+@cache
 def replay_loop(kernels: Kernels, mechanism: Kernel, *, contexts: bool = False) -> Kernel:
     """The loop of one algorithm, made of the steps behind ``pull`` and ``update``; compiled at its
     first call.
     """
-    key = (kernels, mechanism, contexts)
-    if key not in _bound:
-        steps = steps_of(kernels, mechanism)._asdict()
-        names = ("decide", "absorb_and_release") + ("preprocess_contexts",) * contexts
-        template = _replay_contexts if contexts else _replay
-        found = {} if contexts else {"stop": kernels.stop, "recommend": kernels.recommend}
-        _bound[key] = bind(template, **{name: steps[name] for name in names}, **found)
-    return _bound[key]
+    steps = steps_of(kernels, mechanism)
+    learning = {"decide": steps.decide, "absorb_and_release": steps.absorb_and_release}
+    seeing = {"show": _show_nothing, "row": _no_row}
+    if contexts:
+        shown = bind(_show_person, preprocess_contexts=steps.preprocess_contexts)
+        seeing = {"show": shown, "row": _row}
+    return kernels.fill(_replay, "stop", "recommend", **learning, **seeing)
 
 
 @dataclass(frozen=True)
@@ -357,27 +349,21 @@ def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed:
     owner, state = identity(policy.stream_key), policy.new_state()
     order = stream(seed, "environment", identity(log.stream_key), run).permutation(len(log))
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
-    privacy = stream(seed, "privacy", owner, run)
+    rngs = (choices, stream(seed, "privacy", owner, run))
     arms, rewards = log.arms[order], log.rewards[order]
     seen = np.clip(rewards, *policy.reward_range) if policy.clip else rewards
     if policy.noise_source.secure:
         seen = np.array([policy.noise_source.to_grid(reward) for reward in seen.tolist()])
     limit = len(log) if horizon is None else min(horizon, len(log))
     cursor, counted = np.zeros(len(CURSOR), np.int64), np.empty(limit, np.int64)
-    people: tuple[Any, ...] = (arms, seen, cursor, counted, limit, choices, privacy)
-    if policy.sees:
+    shown, altered = np.zeros((0, 0, 0)), False
+    if contextual:
         assert log.contexts is not None
-        shape, altered = log.contexts.shape[1:], policy.alters(log.context_bound)
-        people += (log.contexts[order], np.zeros(shape), altered)
+        shown, altered = log.contexts[order], policy.alters(log.context_bound)
+    people = (arms, seen, cursor, counted, limit, shown, np.zeros(shown.shape[1:]), altered)
     sides = (policy.params, state.raw, state.public, state.memo)
-    while (status := loop(*sides, state.wall, *people)) != DONE:
-        if status == BAD_SENSITIVITY:
-            raise DPBanditsError(
-                f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
-                " algorithm"
-            )
-        state.make_room()
-    met, ledger = counted[: cursor[CURSOR.counted]], Ledger(state.wall.ledger, policy.meter)
+    ledger = play_out(policy, state, lambda: loop(*sides, state.wall, *people, *rngs))
+    met = counted[: cursor[CURSOR.counted]]
     return _Run(
         rounds=met.size,
         successes=float(rewards[met].sum()),

@@ -75,7 +75,7 @@ class Run:
             return self.loop(*sides, world, self.tally, *ends, *self.rngs)
         contexts = np.zeros((self.policy.n_arms, self.policy.dimension))
         shown = (np.zeros(0), self.tally, contexts, np.zeros_like(contexts), True)
-        return self.loop(*sides, world, *shown, bounds, horizon, pause, *self.rngs)
+        return self.loop(sides, (world, *shown, bounds, horizon, pause), *self.rngs)
 
     @property
     def rounds(self) -> int:
