@@ -125,9 +125,8 @@ def unsuited(cls: Any, setting: Setting) -> str | None:
         return None
     if setting.rewards == "changing" and "rounds_per_change" in inspect.signature(cls).parameters:
         return None
-    return "leans on one law for each arm" + (
-        " that never changes" if setting.rewards == "changing" else ""
-    )
+    never = " that never changes" if setting.rewards == "changing" else ""
+    return f"leans on one law for each arm{never}"
 
 
 def _of_trust(cls: Any, setting: Setting) -> str | None:

@@ -84,7 +84,8 @@ def plan(
     setting = setting if isinstance(setting, Setting) else Setting.of(setting)
     horizon, runs = integer("horizon", horizon, 1), integer("runs", runs, 2)
     tolerance = real("tolerance", tolerance, 0.0)
-    options = {**_range_of(setting), **options}
+    if setting.environment is not None and np.isfinite(setting.environment.support).all():
+        options = {"reward_range": setting.environment.support, **options}
     fitting, left_out = candidates(setting, budget)
     policies, refused = _built(fitting, setting, budget, horizon, options)
     if not policies:
@@ -92,18 +93,22 @@ def plan(
     simulated = _rounds(setting, horizon, rounds)
     measured, play = None, {"runs": runs, "seed": seed, "n_jobs": n_jobs, "progress": progress}
     if simulated:
-        rivals = [one for one in fitting if one.title in policies] + [
-            one for one in candidates(setting, None)[0] if not one.cls.card.noise
-        ]
-        public = _built(rivals, setting, None, horizon, options)[0] if budget else policies
+        open_ = [one for one in fitting if one.title in policies]
+        open_ += [one for one in candidates(setting, None)[0] if not one.cls.card.noise]
+        public = _built(open_, setting, None, horizon, options)[0] if budget else policies
         measured = _measured(policies, public, setting, horizon=simulated, **play)
-    found = {
-        title: promises(one, setting.environment, [horizon]) for title, one in policies.items()
-    }
+    world = setting.environment
+    found = {title: promises(one, world, [horizon]) for title, one in policies.items()}
     upper = {title: one for title in found if (one := _least(found[title], setting.best_arm))}
     table = _table(policies, upper, setting, measured, budget, tolerance)
     usual = _usual(table)
-    best = (measured and measured.beaten(usual, _rivals(policies, setting))) or usual
+    # Of searches those that promise not to err may take the place of the usual one.
+    rivals = [
+        title
+        for title, one in policies.items()
+        if not setting.best_arm or "failure_probability" in one.arguments
+    ]
+    best = (measured and measured.beaten(usual, rivals)) or usual
     beside, saved, pays = None, None, None
     if measured and not setting.best_arm:
         turned = _Turned(setting, simulated, {**play, "progress": False})
@@ -215,13 +220,6 @@ def _longest(setting: Setting, without_contexts: int) -> int:
     return without_contexts if arms else _LONGEST_WITH_CONTEXTS
 
 
-def _range_of(setting: Setting) -> dict[str, Any]:
-    """The range of rewards, where the environment knows one."""
-    if setting.environment is None or not np.isfinite(setting.environment.support).all():
-        return {}
-    return {"reward_range": setting.environment.support}
-
-
 def _rounds(setting: Setting, horizon: int, rounds: int | None) -> int:
     """How many to simulate."""
     world = setting.simulated
@@ -259,22 +257,15 @@ def _measured(
     return Measured(result, policies, public, setting.best_arm)
 
 
-def _rivals(policies: Mapping[str, Policy], setting: Setting) -> list[str]:
-    """Who may take the place of the usual policy: of searches those that promise not to err."""
-    promised = "failure_probability"
-    return [one for one in policies if not setting.best_arm or promised in policies[one].arguments]
-
-
 def _least(found: list[Promise], searching: bool) -> Promise | None:
     """The least upper bound that is proved, constants and all, or else one that is not; of those
     that hold with a probability only where there is none in expectation.
     """
-    bounds = [
-        one
-        for one in found
-        if one.bound.kind == "upper"
-        and (one.bound.of.startswith("rounds") if searching else one.bound.of.endswith("regret"))
-    ]
+    uppers = [one for one in found if one.bound.kind == "upper"]
+    if searching:
+        bounds = [one for one in uppers if one.bound.of.startswith("rounds")]
+    else:
+        bounds = [one for one in uppers if one.bound.of.endswith("regret")]
 
     def rank(one: Promise) -> tuple[bool, bool, float]:
         return not one.bound.is_binding, one.bound.of == "regret", one.values[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -52,13 +53,8 @@ class Affordable:
 def cheapest(
     policy: str, like: Budget, target: float, losses: Callable[[Budget | None], np.ndarray]
 ) -> Affordable:
-    """The smallest budget with mean regret at most the target.
-
-    Args:
-        policy: whose regret.
-        like: a budget of the notion; all but the number that varies is kept.
-        target: what may be lost.
-        losses: of all runs at a budget, None for no privacy.
+    """The smallest budget of the notion of ``like`` with mean regret at most the target, where
+    ``losses`` are those of all runs at a budget, None for no privacy.
 
     Raises:
         ArgumentError: no budget is large enough.
@@ -102,12 +98,8 @@ def cheapest(
 
 
 def ladder(like: Budget, per_decade: int, *, above: bool = False) -> list[Budget]:
-    """Budgets of one notion, from strict to loose, as far as one may want them.
-
-    Args:
-        like: all but the number that varies is kept.
-        per_decade: how many to a factor of ten.
-        above: leave out those that are no looser than this one.
+    """Budgets of the notion of ``like``, from strict to loose, as far as one may want them: so many
+    to a factor of ten, and only looser ones than that where they are to be ``above`` it.
 
     >>> from dpbandits import PureDP
     >>> [budget.epsilon for budget in ladder(PureDP(10.0), 2, above=True)]
@@ -121,14 +113,9 @@ def ladder(like: Budget, per_decade: int, *, above: bool = False) -> list[Budget
 
 
 def first_enough(ladder: Sequence[Budget], enough: Callable[[Budget], bool]) -> int:
-    """The place of the first budget that is enough, all after it being so, too: by halving.  The
-    one after the last is enough, whatever it is.
+    """The place of the first budget that is enough, as all after it are; if none is, their number.
 
     >>> first_enough([1, 2, 4, 8], lambda one: one > 3), first_enough([1, 2], lambda one: False)
     (2, 2)
     """
-    low, high = 0, len(ladder)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(ladder[middle]) else (middle + 1, high)
-    return low
+    return bisect_left(ladder, True, key=enough)

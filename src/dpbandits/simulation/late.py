@@ -1,7 +1,5 @@
 """Simulations in which answers are late: the policy itself is played, pull by pull, as a service
 would, at some ten microseconds a round.
-
-Compiled loops answer every round at once, and have nothing to wait for.
 """
 
 from __future__ import annotations

@@ -223,17 +223,13 @@ class ReplayResult:
         resamples = integer("resamples", resamples, 1)
         rng = np.random.default_rng(seed)
         rows = []
-        for (environment, policy, budget, holds), group in self.runs.groupby(
-            [*KEYS, "holds"], sort=False
-        ):
+        names = [*KEYS, "holds"]
+        for keys, group in self.runs.groupby(names, sort=False):
             low, high = bootstrap_band(group[["rate"]].to_numpy(), confidence, resamples, rng)
-            trial = self.info["environments"][environment]
+            trial = self.info["environments"][keys[0]]
             rows.append(
                 {
-                    "environment": environment,
-                    "policy": policy,
-                    "budget": budget,
-                    "holds": holds,
+                    **dict(zip(names, keys, strict=True)),
                     "runs": len(group),
                     **group[["rounds", "successes", "releases"]].mean(),
                     "spent": group["spent"].max(),
@@ -245,15 +241,6 @@ class ReplayResult:
                 }
             )
         return pd.DataFrame(rows)
-
-
-class _Run(NamedTuple):
-    rounds: int
-    successes: float
-    releases: int
-    draws: int
-    spent: float
-    pulls: np.ndarray  # (K,)
 
 
 def replay(
@@ -318,15 +305,22 @@ def replay(
     finished = play_in_batches(
         chosen, runs, n_jobs, progress, lambda policy, run: _play(policy, log, horizon, run, seed)
     )
-    info = {
-        "horizon": horizon,
-        "runs": runs,
-        "seed": seed,
-        "environments": {repr(log): _describe_log(log)},
+    facts = {
+        "title": log.title,
+        "people": len(log),
+        "mean": log.mean(),
+        "means": log.means().tolist(),
+        "counts": log.counts.tolist(),
+        "arm_names": log.arm_names,
     }
+    info = {"horizon": horizon, "runs": runs, "seed": seed, "environments": {repr(log): facts}}
     settings = [PolicySetting.of(policy) for policy in chosen]
-    tables = [_totals(one, log, played) for one, played in zip(settings, finished, strict=True)]
-    return ReplayResult(pd.concat(tables, ignore_index=True), keyed(settings), info)
+    rows = [
+        {"environment": repr(log), **setting.keys, "run": run, **facts}
+        for setting, played in zip(settings, finished, strict=True)
+        for run, facts in enumerate(played)
+    ]
+    return ReplayResult(pd.DataFrame(rows), keyed(settings), info)
 
 
 def _check_fit(policy: Policy, log: LoggedTrial) -> None:
@@ -343,7 +337,10 @@ def _check_fit(policy: Policy, log: LoggedTrial) -> None:
         raise ArgumentError(f"n_arms of {policy!r} must be {log.n_arms}, the log's number of arms")
 
 
-def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int) -> _Run:
+def _play(
+    policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int
+) -> dict[str, Any]:
+    """What stands in the row of a run."""
     contextual = bool(policy.sees)
     loop = replay_loop(policy.driven, policy.mechanism, contexts=contextual)
     owner, state = identity(policy.stream_key), policy.new_state()
@@ -364,32 +361,14 @@ def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed:
     sides = (policy.params, state.raw, state.public, state.memo)
     ledger = play_out(policy, state, lambda: loop(*sides, state.wall, *people, *rngs))
     met = counted[: cursor[CURSOR.counted]]
-    return _Run(
-        rounds=met.size,
-        successes=float(rewards[met].sum()),
-        releases=ledger.releases,
-        draws=ledger.draws,
-        spent=ledger.shown_total(),
-        pulls=np.bincount(arms[met], minlength=log.n_arms),
-    )
-
-
-def _describe_log(log: LoggedTrial) -> dict[str, Any]:
+    successes = float(rewards[met].sum())
+    pulls = np.bincount(arms[met], minlength=log.n_arms)
     return {
-        "title": log.title,
-        "people": len(log),
-        "mean": log.mean(),
-        "means": log.means().tolist(),
-        "counts": log.counts.tolist(),
-        "arm_names": log.arm_names,
+        "rounds": met.size,
+        "successes": successes,
+        "rate": successes / met.size if met.size else np.nan,
+        "releases": ledger.releases,
+        "draws": ledger.draws,
+        "spent": ledger.shown_total(),
+        **{f"pulls_{a}": count for a, count in enumerate(pulls)},
     }
-
-
-def _totals(setting: PolicySetting, log: LoggedTrial, played: list[_Run]) -> pd.DataFrame:
-    """One row per run."""
-    table = pd.DataFrame(played, columns=_Run._fields).drop(columns="pulls")
-    table.insert(2, "rate", table["successes"] / table["rounds"])
-    pulls = np.array([run.pulls for run in played])
-    keys = {"environment": repr(log), **setting.keys, "run": range(len(played))}
-    counts = {f"pulls_{a}": pulls[:, a] for a in range(log.n_arms)}
-    return pd.concat([pd.DataFrame(keys), table, pd.DataFrame(counts)], axis=1)

@@ -77,13 +77,11 @@ class Result:
             )
         settings = merged_settings(result.settings for result in results)
         infos = [result.info for result in results]
-        info = {
-            **infos[0],
-            **{name: max(info[name] for info in infos) for name in ("horizon", "runs")},
-            "environments": {
-                key: facts for info in infos for key, facts in info["environments"].items()
-            },
-        }
+        info = {**infos[0], "environments": {}}
+        for name in ("horizon", "runs"):
+            info[name] = max(one[name] for one in infos)
+        for one in infos:
+            info["environments"] |= one["environments"]
         frame, runs = (
             pd.concat([getattr(result, name) for result in results], ignore_index=True)
             for name in ("frame", "runs")
@@ -110,18 +108,15 @@ class Result:
         for keys, group in self.frame.groupby(names, sort=False, dropna=False, observed=True):
             curves = group.pivot(index="run", columns="round", values="regret")
             low, high = bootstrap_band(curves.to_numpy(), confidence, resamples, rng)
-            table = pd.DataFrame(
-                {
-                    "round": curves.columns,
-                    "mean": curves.mean().to_numpy(),
-                    "low": low,
-                    "high": high,
-                    "runs": len(curves),
-                }
-            )
-            rows.append(table.assign(**{str(k): v for k, v in zip(names, keys, strict=True)}))
-        summary = pd.concat(rows, ignore_index=True)
-        return summary[[*names, "round", "mean", "low", "high", "runs"]]
+            facts = {
+                "round": curves.columns,
+                "mean": curves.mean().to_numpy(),
+                "low": low,
+                "high": high,
+                "runs": len(curves),
+            }
+            rows.append(pd.DataFrame({**dict(zip(names, keys, strict=True)), **facts}))
+        return pd.concat(rows, ignore_index=True)
 
     def _repr_html_(self) -> Html:
         summary = self.summary()
@@ -195,11 +190,10 @@ def merged_settings(several: Iterable[SettingsByKey]) -> SettingsByKey:
 def save_table(
     path: str | Path, table: pd.DataFrame, settings: SettingsByKey, extra: dict[str, Any]
 ) -> Path:
-    """Write a table with settings, JSON data and further tables to one Parquet file, which appears
-    complete or not at all.
+    """Write a table to a Parquet file, which appears complete or not at all.
 
-    Further tables stand in its metadata as Parquet of their own: as JSON those of a large study
-    take more room than readers of Parquet allow.
+    Settings, JSON data and further tables stand in its metadata; tables as Parquet of their own,
+    as JSON those of a large study take more room than readers of Parquet allow.
     """
     path, written = Path(path), pa.Table.from_pandas(table, preserve_index=False)
     described = [one.to_dict() for one in settings.values()]
@@ -259,14 +253,12 @@ def environment_titles(environments: Mapping[str, Mapping[str, Any]]) -> dict[st
     >>> environment_titles({key: {"title": title} for key, title in zip("abc", "XYX")})
     {'a': 'X (1 of 2)', 'b': 'Y', 'c': 'X (2 of 2)'}
     """
-    counts = Counter(facts["title"] for facts in environments.values())
-    seen: Counter[str] = Counter()
-    titles = {}
-    for key, facts in environments.items():
-        title = facts["title"]
+    titles = {key: facts["title"] for key, facts in environments.items()}
+    counts, seen = Counter(titles.values()), Counter[str]()
+    for key, title in titles.items():
         seen[title] += 1
-        numbered = f"{title} ({seen[title]} of {counts[title]})"
-        titles[key] = title if counts[title] == 1 else numbered
+        if counts[title] > 1:
+            titles[key] = f"{title} ({seen[title]} of {counts[title]})"
     return titles
 
 

@@ -97,7 +97,7 @@ SettingsByKey = dict[tuple[str, str], PolicySetting]
 
 
 def keyed(settings: Iterable[PolicySetting]) -> SettingsByKey:
-    """SettingsByKey by what stands in the columns ``policy`` and ``budget``."""
+    """Settings by what stands in the columns ``policy`` and ``budget``."""
     return {(one.keys["policy"], one.keys["budget"]): one for one in settings}
 
 

@@ -118,12 +118,8 @@ def simulate(
         return play(policy, environment, horizon, run, seed, marks, round_by_round)
 
     finished = play_in_batches(chosen, runs, n_jobs, progress, play_one)
-    info = {
-        "horizon": horizon,
-        "runs": runs,
-        "seed": seed,
-        "environments": {repr(environment): _describe_environment(environment)},
-    }
+    described = {repr(environment): _describe_environment(environment)}
+    info = {"horizon": horizon, "runs": runs, "seed": seed, "environments": described}
     settings = [PolicySetting.of(policy) for policy in chosen]
     keys = [{"environment": repr(environment), **setting.keys} for setting in settings]
     frames = [_curves(key, marks, played) for key, played in zip(keys, finished, strict=True)]
