@@ -111,9 +111,7 @@ def _arms(
 
 @cache
 def arms_loop(kernels: Kernels, crossing: Kernel, environment: ArmsKernels) -> Kernel:
-    """The loop of one algorithm, with its release, in one kind of environment; compiled at its
-    first call.
-    """
+    """The loop of one algorithm, with its release, in one kind of environment."""
     clipped = bind(_clipped, draw=environment.draw)
     return kernels.fill(
         _arms, *_STEPS, release=crossing, clipped=clipped, regret=environment.regret

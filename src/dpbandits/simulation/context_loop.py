@@ -129,9 +129,7 @@ def _contexts(
 
 @cache
 def context_loop(kernels: Kernels, crossing: Kernel, environment: ContextKernels) -> Kernel:
-    """The loop of one algorithm, with its release, in one kind of environment; compiled at its
-    first call.
-    """
+    """The loop of one algorithm, with its release, in one kind of environment."""
     steps = {name: inlined(getattr(kernels, name)) for name in _STEPS}
     world = {name: inlined(step) for name, step in environment._asdict().items()}
     distance_to = bind(_distance_to, estimate=kernels.estimate)

@@ -143,9 +143,7 @@ def _replay(
 
 @cache
 def replay_loop(kernels: Kernels, mechanism: Kernel, *, contexts: bool = False) -> Kernel:
-    """The loop of one algorithm, made of the steps behind ``pull`` and ``update``; compiled at its
-    first call.
-    """
+    """The loop of one algorithm, of the steps behind ``pull`` and ``update``."""
     steps = steps_of(kernels, mechanism)
     learning = {"decide": steps.decide, "absorb_and_release": steps.absorb_and_release}
     seeing = {"show": _show_nothing, "row": _no_row}
@@ -215,9 +213,8 @@ class ReplayResult:
         ``high`` of the rate; ``trial`` (the mean reward under the trial's own allocation) and
         ``best`` (under its best arm).
 
-        The interval covers the order of the people and the noise.  It does not cover that other
-        people would have been other people: all runs meet the same ones, and ``trial`` and ``best``
-        are facts about them.
+        The interval covers the order of the people and the noise.  All runs meet the same people,
+        about whom ``trial`` and ``best`` are facts: what others would do it does not cover.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
@@ -256,22 +253,16 @@ def replay(
     """Replay a randomised trial under every policy, ``runs`` times, each time with the people in
     another order.
 
-    About one person in K counts.  Policies are templates: each run starts from an empty state, and
-    the given objects are not changed. In run i all policies meet the people in the same order, and
-    the order does not depend on ``n_jobs``.  Simulated noise is used throughout.  Every person is a
-    user of her own, as in ``simulate``.
+    About one person in K counts.  Policies are templates, and their noise is simulated, as in
+    ``simulate``.  In run i all policies meet the people in the same order, whatever ``n_jobs``.
+    Every person is a user of her own.
 
     Args:
-        policies: one or more; refused are two that differ in nothing but seed and name, and two
-            different ones (apart from their budget) of the same name.
+        policies, seed, n_jobs, progress: as of ``simulate``.
         log: who got which arm, how it went, and for policies with contexts what was known.
         horizon: a run ends after so many counted rounds; by default, and at the latest, when
             everybody has been met.
         runs: how many orders.
-        seed: of everything, see ``dpbandits.simulation.seeding``.
-        n_jobs: threads; -1 for one per core.
-        progress: True for a bar, or a function that is called with (runs done, runs in all) now and
-            then.
 
     Returns:
         A ``ReplayResult`` with ``runs``, ``settings`` and ``summary()``.

@@ -59,9 +59,7 @@ class Result:
     @classmethod
     def combined(cls, results: Sequence[Result]) -> Result:
         """Several results as one: of the same or other policies, in the same or other environments.
-
-        ``settings`` and ``info`` name every policy and environment once; ``horizon`` and ``runs``
-        are the largest.
+        ``horizon`` and ``runs`` are the largest.
 
         Raises:
             ArgumentError: there are none, two hold the same policy and budget in the same
@@ -96,10 +94,9 @@ class Result:
     def summary(
         self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
     ) -> pd.DataFrame:
-        """Mean regret with a bootstrap confidence band, per policy and recorded round.
+        """Mean regret with a percentile bootstrap band over runs, per policy and recorded round.
 
-        Columns: environment, policy, budget, holds, round, mean, low, high, runs.  The band is the
-        percentile bootstrap over runs.
+        Columns: environment, policy, budget, holds, round, mean, low, high, runs.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
@@ -174,11 +171,7 @@ def described(
 
 
 def merged_settings(several: Iterable[SettingsByKey]) -> SettingsByKey:
-    """The settings of several results as those of one.
-
-    Raises:
-        ArgumentError: different policies have the same name.
-    """
+    """The settings of several results as those of one, if no two policies share a name."""
     merged: SettingsByKey = {}
     for settings in several:
         for key, one in settings.items():
@@ -219,11 +212,7 @@ def _packed(table: pd.DataFrame) -> bytes:
 
 
 def load_table(path: str | Path, *keys: str) -> tuple[pd.DataFrame, SettingsByKey, dict[str, Any]]:
-    """Read what ``save_table`` wrote with these keys of data and tables.
-
-    Raises:
-        StateFileError: the file is nothing of the kind, or one of another version.
-    """
+    """Read what ``save_table`` wrote with these keys of data and tables."""
     try:
         table = pq.read_table(path, thrift_string_size_limit=_LARGEST)
         extra = json.loads(table.schema.metadata[b"dpbandits"])

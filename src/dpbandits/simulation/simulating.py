@@ -57,8 +57,8 @@ def simulate(
 
     Policies are templates: each run starts from an empty state, and the given objects are not
     changed.  Where the environment has a ``delay``, they are played pull by pull, as by a service,
-    with their ``patience``; elsewhere every answer is there at once, and nothing waits.  Simulated
-    noise is used throughout.  The result is the same for any ``n_jobs``.
+    with their ``patience``; elsewhere every answer is there at once.  Simulated noise is used
+    throughout.  The result is the same for any ``n_jobs``.
 
     All rounds are recorded: of policies with ``max_rounds`` with the noise, and in ``spent`` the
     cost, of a user who has had that many.  So every round is another user's; or in environments
@@ -77,8 +77,7 @@ def simulate(
         n_jobs: threads; -1 for one per core.  Pays when a run takes more than some milliseconds.
         round_by_round: draw every reward by itself instead of exact sums: the same law, slower; for
             checks.  With contexts every reward is.
-        progress: True for a bar, or a function that is called with (runs done, runs in all) now and
-            then.
+        progress: True for a bar, or a function to be called with (runs done, runs in all).
 
     Returns:
         A ``Result`` with ``frame``, ``runs``, ``settings``, ``summary()``, ``plot()`` and

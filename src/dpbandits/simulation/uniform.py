@@ -36,19 +36,10 @@ def _loop(environment: ContextKernels) -> Kernel:
 
 
 def regret_at_random(environment: World, horizon: int, *, runs: int, seed: int) -> np.ndarray:
-    """The regret of choosing at random, all arms alike.
+    """The regret of choosing at random, all arms alike, in every run, shape (runs,).
 
     Without contexts it is exact: the mean over arms of what each would cost.  With contexts it is
     simulated, and run i meets the contexts that run i of ``simulate`` meets.
-
-    Args:
-        environment: what answers.
-        horizon: number of rounds.
-        runs: how many.
-        seed: as ``simulate`` takes it.
-
-    Returns:
-        Regret of every run, shape (runs,).
 
     >>> from dpbandits.environments import Bernoulli
     >>> regret_at_random(Bernoulli([0.9, 0.5]), 100, runs=2, seed=0).round(9)

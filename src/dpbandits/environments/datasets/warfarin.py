@@ -12,6 +12,7 @@ import os
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,6 +41,11 @@ _LESS = {
     "vkorc1": {"A/G": 0.8677, "A/A": 1.6974, "": 0.4854},
     "cyp2c9": {**_CYP2C9, "": 0.2188},
 }
+
+# The roots of the doses of the consortium's algorithms: constants, and weights of predictors.
+_PREDICTORS = [*_TYPICAL, "less", "asian", "black", "race_unknown", "enzyme_inducer", "amiodarone"]
+_CLINICAL = (4.0376, -0.2546, 0.0118, 0.0134, 0, -0.6752, 0.4060, 0.0443, 1.2799, -0.5695)
+_GENETIC = (5.6044, -0.2614, 0.0087, 0.0128, -1, -0.1092, -0.2760, -0.1032, 1.1816, -0.5503)
 
 _DOSE = "Therapeutic Dose of Warfarin"
 _YES_OR_NO = {
@@ -146,36 +152,15 @@ class Warfarin:
         Heights, weights and ages that are missing count as typical, see ``features``.
         """
         people = self.patients.fillna({name: c for name, (c, _) in _TYPICAL.items()})
-        decade, height, weight = people["decade"], people["height"], people["weight"]
-        asian, black, other = people["asian"], people["black"], people["race_unknown"]
-        inducer, amiodarone = people["enzyme_inducer"], people["amiodarone"]
-        clinical = (
-            4.0376
-            - 0.2546 * decade
-            + 0.0118 * height
-            + 0.0134 * weight
-            - 0.6752 * asian
-            + 0.4060 * black
-            + 0.0443 * other
-            + 1.2799 * inducer
-            - 0.5695 * amiodarone
-        )
         less = sum(people[gene].map(effects).fillna(0.0) for gene, effects in _LESS.items())
-        genetic = (
-            5.6044
-            - 0.2614 * decade
-            + 0.0087 * height
-            + 0.0128 * weight
-            - less
-            - 0.1092 * asian
-            - 0.2760 * black
-            - 0.1032 * other
-            + 1.1816 * inducer
-            - 0.5503 * amiodarone
-        )
-        return pd.DataFrame(
-            {"fixed": FIXED, "clinical": clinical**2, "pharmacogenetic": genetic**2}
-        )
+        people = people.assign(less=less)
+        given: dict[str, Any] = {"fixed": FIXED}
+        for name, numbers in (("clinical", _CLINICAL), ("pharmacogenetic", _GENETIC)):
+            root: Any = numbers[0]
+            for column, weight in zip(_PREDICTORS, numbers[1:], strict=True):
+                root = root + weight * people[column]
+            given[name] = root**2
+        return pd.DataFrame(given)
 
     def baselines(self) -> pd.DataFrame:
         """How often those doses fall into the right arm (``correct``), and their mean absolute
