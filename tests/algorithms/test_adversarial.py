@@ -30,8 +30,8 @@ from dpbandits.environments import LateTurn, Piecewise, RewardTable, SwitchingBe
 from dpbandits.kernel import kernel
 from dpbandits.privacy.noise import SimulationNoise
 from dpbandits.session.steps import release_of
-from dpbandits.simulation.arms_loop import arms_loop
 from dpbandits.simulation.clipping import Entering
+from dpbandits.simulation.loops import arms_loop
 from dpbandits.simulation.tally import DONE, new_tally
 
 ALPHA = 1e-4

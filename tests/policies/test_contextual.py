@@ -13,7 +13,7 @@ from dpbandits.privacy.ledger import HEAD
 from dpbandits.session.steps import release_of
 from dpbandits.simulation import simulate
 from dpbandits.simulation.clipping import Entering
-from dpbandits.simulation.context_loop import context_loop
+from dpbandits.simulation.loops import context_loop
 from dpbandits.simulation.tally import DONE, new_tally
 
 RNG = np.random.default_rng(8)

@@ -11,7 +11,7 @@ from dpbandits.privacy.ledger import HEAD, empty_arrays
 from dpbandits.session.steps import release_of
 from dpbandits.simulation import simulate
 from dpbandits.simulation.clipping import Entering
-from dpbandits.simulation.context_loop import context_loop
+from dpbandits.simulation.loops import context_loop
 from dpbandits.simulation.simulating import play, recorded_rounds
 from dpbandits.simulation.tally import DONE, LEDGER_FULL, PAUSED, new_tally
 

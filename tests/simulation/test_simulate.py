@@ -20,8 +20,8 @@ from dpbandits.policies import Policy
 from dpbandits.privacy.ledger import HEAD, LedgerArrays, empty_arrays
 from dpbandits.session.steps import release_of
 from dpbandits.simulation import Result, simulate
-from dpbandits.simulation.arms_loop import arms_loop
 from dpbandits.simulation.clipping import Entering
+from dpbandits.simulation.loops import arms_loop
 from dpbandits.simulation.results import bootstrap_band
 from dpbandits.simulation.seeding import identity, stream
 from dpbandits.simulation.simulating import recorded_rounds

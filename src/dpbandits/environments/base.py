@@ -44,9 +44,8 @@ class Environment(ABC):
         n_arms: number of arms, K.
         support: (lo, hi), which holds every reward; infinite where rewards are not bounded.
         horizon: how many rounds there are; None for any number.
-        origin: how its arrays were made, such as "seed=1", where they were not given; else a digest
-            of them tells them from others.  Whoever computes features should say it here, as the
-            last digits of what is computed differ between machines.
+        origin: how its arrays were made, such as "seed=1"; None where a digest tells them from
+            others.  Whoever computes features should say it: last digits differ between machines.
         delay: how late answers come; None where every answer is there at once.
         holds_data: whether its rewards may be somebody's, of whom messages must not tell.
     """

@@ -17,17 +17,11 @@ _PER_DECADE = 4  # budgets that are tried are 1.8 times apart
 
 
 class Outcome(NamedTuple):
-    """The regret at a budget and a horizon.
+    """The regret at a budget and a horizon."""
 
-    Attributes:
-        own: regret of the policy.
-        random: mean regret of choosing at random.
-        exploring: mean regret of exploring first, then staying; infinite where it has no meaning.
-    """
-
-    own: Estimate
-    random: float
-    exploring: float
+    own: Estimate  # of the policy
+    random: float  # the mean, of choosing at random
+    exploring: float  # of exploring first, then staying; infinite where it has no meaning
 
 
 class Start(NamedTuple):
@@ -65,11 +59,10 @@ class Paying:
         sought = [] if self.largest is None else [f"up to {self.largest}"]
         nothing = f"nothing was found {' or '.join([*sought, f'up to {self.longest:,} rounds'])}"
         saved = f"{percent(GAIN)} less regret than"
-        begins = (
-            f"It begins to pay from {self.random}, with {saved} choosing at random"
-            if any(self.random)
-            else f"It does not begin to pay: {nothing} with {saved} choosing at random"
-        )
+        found = f"does not begin to pay: {nothing}"
+        if any(self.random):
+            found = f"begins to pay from {self.random},"
+        begins = f"It {found} with {saved} choosing at random"
         if self.both is not None:
             ahead = str(self.both) or nothing
             begins += f". With {saved} exploring first at its best length, too: {ahead}"
@@ -84,20 +77,12 @@ def where_it_pays(
     *,
     exploring: bool = True,
 ) -> Paying:
-    """The smallest budget, and the smallest number of rounds, at which a policy pays.
+    """The smallest budget above ``budget`` at the horizon, and the smallest number of rounds above
+    ``horizon``, up to ``longest``, at the budget, at which a policy pays.
 
     It pays where its mean regret is 10 % below that of the yardstick, and its 95 % interval below
     it.  The search for a budget takes for granted that it pays at every larger one, too.
-
-    Args:
-        budget: at which rounds are looked for, and above which budgets are.
-        horizon: at which budgets are looked for, and above which rounds are.
-        longest: number of rounds.
-        outcome: the regret.
-        exploring: whether exploring first has a meaning.
-
-    Returns:
-        Both starts, and how far was looked.
+    ``exploring`` is whether exploring first has a meaning.
 
     >>> from dpbandits import ZCDP
     >>> def lost(budget, rounds):

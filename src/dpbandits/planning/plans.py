@@ -341,11 +341,9 @@ class Plan:
                 f" {reward_amount(self.floor.values[0])} at {self.horizon:,} rounds."
             )
         if (meet := self._crossover()) is not None:
-            yield (
-                f"In the worst case privacy decides what must be lost up to round {meet:,}."
-                if meet > self.horizon
-                else f"In the worst case bounds leave room for free privacy from round {meet:,} on."
-            )
+            decides = f"privacy decides what must be lost up to round {meet:,}"
+            leaves = f"bounds leave room for free privacy from round {meet:,} on"
+            yield f"In the worst case {decides if meet > self.horizon else leaves}."
         if self.setting.experts and not (self.table["promise"] < self.horizon).any():
             yield "No bound is below the horizon: none says more than the range of rewards does."
 

@@ -41,9 +41,9 @@ class Affordable:
     tried: pd.DataFrame
 
     def __str__(self) -> str:
-        surely = (
-            f"and surely from {self.high} on" if self.high else "surely with none that is tried"
-        )
+        surely = "surely with none that is tried"
+        if self.high:
+            surely = f"and surely from {self.high} on"
         return (
             f"{self.policy} loses at most {reward_amount(self.target)} from {self.budget} on"
             f" (perhaps from {self.low} on, {surely})."

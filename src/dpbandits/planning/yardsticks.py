@@ -193,30 +193,16 @@ def exploring(
 
     Lengths are tried from 1 to horizon / K, 1.2 times apart, all with the same noise.  The cost of
     the best one is that of fresh runs, which owe nothing to the choice.  Where they do not show
-    that it costs less than choosing at random, the length is 0: the arm to stay with is any.
+    that it costs less than choosing at random, the length is 0: the arm to stay with is any.  The
+    budget is that of the one release; under "local" trust every reward has noise.
 
-    Args:
-        world: arms that do not change.
-        horizon: number of rounds.
-        budget: of the one release; None for no noise.
-        trust_model: "central", or "local" for noise on every reward.
-        reward_range: that of the rewards.
-        seed: of rewards and noise.
-
-    Returns:
-        The length, and what it costs.
-
-    Raises:
-        ArgumentError: no noise spends the budget.
-
-    Example:
-        >>> from dpbandits.environments import Bernoulli
-        >>> from dpbandits import PureDP
-        >>> found = exploring(Bernoulli([0.2, 0.8]), 1000, PureDP(1.0))
-        >>> 5 < found.length < 50, 5.0 < found.cost.mean < 20.0
-        (True, True)
-        >>> exploring(Bernoulli([0.4, 0.6]), 50, PureDP(1e-4)).length
-        0
+    >>> from dpbandits.environments import Bernoulli
+    >>> from dpbandits import PureDP
+    >>> found = exploring(Bernoulli([0.2, 0.8]), 1000, PureDP(1.0))
+    >>> 5 < found.length < 50, 5.0 < found.cost.mean < 20.0
+    (True, True)
+    >>> exploring(Bernoulli([0.4, 0.6]), 50, PureDP(1e-4)).length
+    0
     """
     loop, k, channel = _loop(world.kernels), world.n_arms, _channel(budget)
     width = reward_range[1] - reward_range[0]

@@ -15,10 +15,9 @@ from ..privacy.ledger import Ledger
 from ..protocol import NO_ARM
 from ..session.steps import release_of
 from ..validation import flag, integer, shown
-from .arms_loop import arms_loop
 from .clipping import entering_of, support_ends, warn_of_clipping
-from .context_loop import context_loop
 from .late import play_late
+from .loops import arms_loop, context_loop
 from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches, play_out
 from .results import Result
 from .seeding import identity, stream

@@ -10,9 +10,8 @@ from ..environments import AdviceTable, ContextTable, RewardTable
 from ..kernel import Kernel, interpreted
 from ..policies import Policy
 from ..session.steps import Steps, release_of
-from ..simulation.arms_loop import arms_loop
 from ..simulation.clipping import Entering
-from ..simulation.context_loop import context_loop
+from ..simulation.loops import arms_loop, context_loop
 from ..simulation.seeding import identity, stream
 from ..simulation.tally import CURSOR, DONE, LEDGER_FULL, new_tally
 from .walk import contexts_of, require

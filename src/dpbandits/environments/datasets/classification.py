@@ -55,11 +55,9 @@ class Classification(ContextEnvironment):
 
     Columns are standardised and replaced by their first principal components, which are divided by
     their root mean square length; then comes a 1 for the intercept, and every row is divided by its
-    length.  Arm a sees the row x at the a-th of K places, e_a ⊗ x, so that a linear model has
-    coefficients of its own for every class.  Its decision does not depend on the length of x.
-
-    All this uses the features of everybody in advance, and no label: contexts are public here,
-    rewards are not.
+    length.  All this uses the features of everybody in advance, and no label: contexts are public
+    here, rewards are not.  Arm a sees the row x at the a-th of K places, e_a ⊗ x: a linear model
+    has coefficients of its own for every class, and decides alike for x of any length.
 
     Args:
         features: shape (N, m).

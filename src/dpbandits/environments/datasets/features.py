@@ -16,9 +16,7 @@ _DENSE = 10**6  # entries up to which a matrix is simply written out
 
 def tfidf(counts: sparse.csr_array) -> sparse.csr_array:
     """Counts of words times ln((1 + n) / (1 + n_w)) + 1, for n things of which n_w have the word;
-    rows scaled to length 1.
-
-    A thing without words keeps a row of zeros.
+    rows scaled to length 1, but those of zeros.
     """
     things, words = counts.shape
     having = np.bincount(counts.indices, minlength=words)
@@ -31,15 +29,9 @@ def principal_features(matrix: sparse.csr_array, components: int) -> np.ndarray:
     """The first principal components of the rows, divided by the length of the longest row, so that
     no row is longer than 1.
 
-    Components are not standardised: lengths and angles in the leading directions stay as they are.
-    They are rounded, so that all machines have the same; see ``settled``.
-
-    Args:
-        matrix: shape (n, m); it is not changed, and not filled in.
-        components: at most min(n, m), and fewer than that where the matrix is large.
-
-    Returns:
-        Shape (n, components).
+    Components, at most min(n, m), and fewer than that where the matrix is large, are not
+    standardised: lengths and angles in the leading directions stay as they are.  They are rounded,
+    see ``settled``.
     """
     dense = matrix.shape[0] * matrix.shape[1] <= _DENSE
     components = integer("components", components, 1, min(matrix.shape) - (not dense))

@@ -1,6 +1,4 @@
-"""Last.fm: who listened to which artists, and how artists were tagged (HetRec 2011; Cantador,
-Brusilovsky & Kuflik, 2011).
-"""
+"""Last.fm: who listened to which artists, and their tags (Cantador, Brusilovsky & Kuflik, 2011)."""
 
 from __future__ import annotations
 

@@ -17,11 +17,8 @@ from ...errors import ArgumentError
 def read_files(
     folder: str | os.PathLike[str], digests: Mapping[str, str], instructions: str, *, check: bool
 ) -> dict[str, bytes]:
-    """The content of the files that ``digests`` names with their SHA-256.
-
-    Raises:
-        ArgumentError: a file is missing or cannot be read, or, with ``check``, is not the published
-            one.
+    """The content of the files that ``digests`` names with their SHA-256; with ``check`` the
+    published ones alone.
     """
     contents = {}
     for name, digest in digests.items():
@@ -60,19 +57,8 @@ def table(
     header: bool = False,
     encoding: str = "utf-8",
 ) -> pd.DataFrame:
-    """A file of separated values without quoting.
-
-    Args:
-        files: contents, by name.
-        name: of the file.
-        columns: the names and types that the table must have, in order.
-        separator: between values.
-        header: whether the names stand in the first line.
-        encoding: of the text.
-
-    Raises:
-        ArgumentError: the file has other columns, a line is too short or too long, or values are
-            not of these types.
+    """A file of separated values without quoting, which must have columns of these names, in the
+    first line if there is a header, and types; every line as many as there are.
     """
     try:
         text = files[name].decode(encoding).replace("\r\n", "\n").rstrip("\n")

@@ -1,7 +1,6 @@
 """Rewards of generalised linear models: E[reward] = nu(<x, theta>), with the link nu by its name.
 
-The link is that of the world.  A policy that assumes another one is misspecified here, which is
-what such a world is for as well.
+The link is that of the world: a policy that assumes another one is misspecified here.
 """
 
 from __future__ import annotations

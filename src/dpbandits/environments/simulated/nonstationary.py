@@ -1,11 +1,9 @@
 """Rewards that follow no law: means that are fixed in advance and change over time, without a table
 of T x K numbers.
 
-Sums of means over any window come from a closed form, or from prefix sums over the few pieces in
-which nothing changes.  Regret is against the best fixed arm in hindsight: the arm of the largest
-sum of means over all of ``horizon``.  A window may have negative regret, since that arm need not be
-the best one there.  With ``regret="dynamic"`` it is against the best arm of every single round, and
-never negative.  For losses read 1 - reward.
+Regret is against the best fixed arm in hindsight: the arm of the largest sum of means over all of
+``horizon``.  A window may have negative regret, since that arm need not be the best one there.
+With ``regret="dynamic"`` it is against the best arm of every round, and never negative.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ REGRETS = ("static", "dynamic")
 
 
 class PiecewiseState(NamedTuple):
-    """Pieces of constant means."""
+    """Pieces of constant means, with prefix sums, of which any window is a difference."""
 
     starts: np.ndarray  # (S + 1,) int64: first round of every piece; the last entry is the horizon
     means: np.ndarray  # (S, K), or (S, K + 1): last what dynamic regret is against
@@ -102,13 +100,7 @@ class Piecewise(KnownMeans):
     kernels = ArmsKernels(_draw_piecewise, _piecewise_regret)
 
     def __init__(
-        self,
-        means: Any,
-        starts: Any,
-        *,
-        horizon: int,
-        random: bool = True,
-        regret: str = "static",
+        self, means: Any, starts: Any, *, horizon: int, random: bool = True, regret: str = "static"
     ) -> None:
         self.horizon: int = integer("horizon", horizon, 1)
         rows = array("means", means, parameters(0.0, 1.0), "pieces, arms")
@@ -191,9 +183,9 @@ class LateTurn(Piecewise):
     """The instance of a lower bound for two arms (Faster Rates for Private Adversarial Bandits,
     Lemma 15), which draws nothing.
 
-    Arm 0 always loses 1/2.  Arm 1 loses 1 until round ``turn``, and nothing from then on; with
-    ``turn`` = ``horizon`` it never turns. An algorithm that has left arm 1 has to come back, and
-    privacy makes it slow to notice.
+    Arm 0 always loses 1/2, that is 1 - reward.  Arm 1 loses 1 until round ``turn``, and nothing
+    from then on; with ``turn`` = ``horizon`` it never turns.  An algorithm that has left arm 1 has
+    to come back, and privacy makes it slow to notice.
 
     >>> LateTurn(horizon=1000, turn=100).means().tolist()
     [0.5, 0.9]
@@ -223,13 +215,16 @@ class SineState(NamedTuple):
 
 
 @kernel
-def _sine_sum(state: SineState, arm: int, start: int, n: int) -> float:
-    """sum of sin(a + b t) over n rounds = sin(a' + b (n - 1) / 2) sin(b n / 2) / sin(b / 2), a' the
-    angle of the first.
-    """
-    half = np.pi / state.period[0]
+def _angle(state: SineState, arm: int, t: int) -> float:
     # Whole periods are taken out first, so that late rounds lose no digits.
-    angle = 2.0 * np.pi * ((start % state.period[0]) / state.period[0] + state.phases[arm])
+    return 2.0 * np.pi * ((t % state.period[0]) / state.period[0] + state.phases[arm])
+
+
+@kernel
+def _sine_sum(state: SineState, arm: int, start: int, n: int) -> float:
+    # sum of sin(a + b t) over n rounds: sin(a + b (n - 1) / 2) sin(b n / 2) / sin(b / 2)
+    half = np.pi / state.period[0]
+    angle = _angle(state, arm, start)
     m = n % state.period[0]
     waves = np.sin(angle + half * (m - 1.0)) * np.sin(half * m) / np.sin(half)
     return n * state.centres[arm] + state.amplitude[0] * waves
@@ -241,9 +236,8 @@ def _draw_sine(state: SineState, arm: int, start: int, n: int, rng: Generator) -
         return _sine_sum(state, arm, start, n)
     total = 0.0
     for t in range(start, start + n):
-        angle = 2.0 * np.pi * ((t % state.period[0]) / state.period[0] + state.phases[arm])
-        if rng.random() < state.centres[arm] + state.amplitude[0] * np.sin(angle):
-            total += 1.0
+        mean = state.centres[arm] + state.amplitude[0] * np.sin(_angle(state, arm, t))
+        total += 1.0 if rng.random() < mean else 0.0
     return total
 
 
@@ -263,8 +257,7 @@ def _sine_regret(state: SineState, arm: int, start: int, n: int) -> float:
 
 
 class SineDrift(KnownMeans):
-    """Means that swing around their centres, every arm's at its own time: the best arm of the
-    moment keeps changing.
+    """Means that swing around their centres, every arm's at its own time.
 
     In round t, arm a has mean ``centres[a] + amplitude sin(2 pi (t / period + a / K))``.  With
     ``random`` = False the rewards are the means, and a window costs the same whatever its length;

@@ -1,9 +1,4 @@
-"""Contexts drawn from a pool of items: arms are a few items of the pool, other ones in every round.
-
-``PoolContexts`` has linear rewards (the synthetic design of Wang, Zhao & Wang, 2022);
-``Recommendations`` shows a user one item that she liked among others that she did not, as is
-customary with data of listening and of ratings.
-"""
+"""Contexts drawn from a pool of items, of which every round shows a few as its arms."""
 
 from __future__ import annotations
 
@@ -28,10 +23,7 @@ def draw_below(n: int, rng: Generator) -> int:
 @kernel
 def draw_distinct(contexts: Matrix, count: int, n: int, rng: Generator) -> None:
     """Fill ``contexts[:count, 0]`` with a uniformly random sequence of different numbers below n
-    (Floyd's sampling, shuffled).
-
-    The numbers stand where features will: a kernel has no memory of its own, and environments are
-    shared by threads.
+    (Floyd's sampling, shuffled).  They stand where features will: a kernel has no memory.
     """
     for i in range(count):
         number = draw_below(n - count + i + 1, rng)
@@ -71,7 +63,7 @@ def _show_pool(state: PoolContextsState, t: int, contexts: Matrix, rng: Generato
 
 class PoolContexts(ContextEnvironment):
     """In every round some items of a pool, drawn without replacement and in random order, with
-    rewards linear in their features.
+    rewards linear in their features (the synthetic design of Wang, Zhao & Wang, 2022).
 
     Args:
         features: of the items of the pool, shape (N, d).
@@ -191,10 +183,10 @@ class Recommendations(ContextEnvironment):
     """In every round a random user, one item that she liked and others that she did not, in random
     order; reward 1 for the liked one.
 
-    The user is drawn uniformly from those who liked anything, the liked item uniformly from hers,
-    the others without replacement from all items that are not hers.  Who the user is stays hidden:
-    a policy sees features of items only, and learns what is liked in general.  Regret is against
-    the choice of the liked item, which no policy can know: ratios of rewards say more.
+    The user is drawn uniformly from those who liked anything, the liked item from hers, the others
+    without replacement from all items that are not hers.  A policy sees features of items only, and
+    learns what is liked in general.  Regret is against the choice of the liked item, which no
+    policy can know: ratios of rewards say more.
 
     Args:
         features: of the items, shape (M, d).
