@@ -80,26 +80,24 @@ class Environment(ABC):
     @property
     def title(self) -> str:
         """What it is called in headings; ``repr`` is what tells it from others."""
+        arms = "1 arm" if self.n_arms == 1 else f"{self.n_arms} arms"
         late = "" if self.delay is None else f", answers late: {self.delay.words}"
-        return f"{type(self).__name__}, {count_of_arms(self.n_arms)}{late}"
+        return f"{type(self).__name__}, {arms}{late}"
 
     @property
     def stream_key(self) -> str:
-        """What decides its random stream: all that was asked for, and nothing that was computed
-        from it, so that it is the same on every machine; of late answers the same as of others.
+        """What decides its random stream, on every machine: all that was asked for but the delay,
+        and nothing that was computed from it.
         """
-        return self._call
+        return f"{type(self).__name__}({self._arguments()})"
 
     @abstractmethod
     def _arguments(self) -> str:
         """What was asked for, in the words of a ``repr``."""
 
     def __repr__(self) -> str:
-        return self._call if self.delay is None else f"{self._call}.delayed({self.delay!r})"
-
-    @property
-    def _call(self) -> str:
-        return f"{type(self).__name__}({self._arguments()})"
+        late = "" if self.delay is None else f".delayed({self.delay!r})"
+        return f"{self.stream_key}{late}"
 
     @property
     def _content(self) -> str:
@@ -125,11 +123,6 @@ class Environment(ABC):
                 f"{argument} must hold {self.n_arms} names, one per {what}, got {len(self._names)}",
                 argument,
             )
-
-
-def count_of_arms(n_arms: int) -> str:
-    """As one says it."""
-    return "1 arm" if n_arms == 1 else f"{n_arms} arms"
 
 
 # Without contexts ----------------------------------------------------------------------------

@@ -57,9 +57,7 @@ def _first_complete(policy: Policy, arms: np.ndarray) -> Iterator[Batch]:
 def _find_first(
     params: Any, public: Any, records: Vector, met: Vector, ends: Vector
 ) -> tuple[int, int]:
-    """The arm whose next batch is complete first, of equals the first, and how long that batch is;
-    0 rounds where no arm has enough records left.
-    """
+    """The first arm whose next batch is complete first, and its length; 0 where none has one."""
     arm, length, last = 0, 0, records.size
     for a in range(met.size):
         if met[a] == ends[a]:

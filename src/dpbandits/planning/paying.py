@@ -25,9 +25,7 @@ class Outcome(NamedTuple):
 
 
 class Start(NamedTuple):
-    """From where on a policy is ahead: the smallest budget at the horizon of the plan, and the
-    smallest number of rounds at its budget; None for none that was found.
-    """
+    """From where on a policy is ahead, at the horizon or the budget of the plan; None: nowhere."""
 
     budget: Budget | None
     rounds: int | None

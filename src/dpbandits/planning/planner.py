@@ -149,9 +149,7 @@ def plan(
 
 @dataclass(frozen=True)
 class _Turned:
-    """The setting with its arms in the reverse order, where order is not part of it: a gain
-    by playing in a fixed order, before anything was learned, is lost there.
-    """
+    """The setting with its arms in reverse, where a gain by order is lost; see ``in_reverse``."""
 
     setting: Setting
     horizon: int
@@ -320,18 +318,14 @@ def _table(
 
 
 def _usual(table: pd.DataFrame) -> str:
-    """What to take whatever was measured: the default, or whose promise is best; without both who
-    loses least.
-    """
+    """The default, or whose promise is best; without both who loses least."""
     order = ["default", "promise", "mean"]
     ranked = table.sort_values(order, ascending=[False, True, True], kind="stable")
     return str(ranked["policy"].iloc[0])
 
 
 def _nobody(setting: Setting, budget: Budget | None, refused: Mapping[str, str]) -> ArgumentError:
-    """Why there is no plan: policies refuse their arguments, or take other budgets, or there are
-    none.
-    """
+    """Why there is no plan: policies refuse arguments, or other budgets, or there are none."""
     if refused:
         return ArgumentError(next(iter(refused.values())))
     would = [one.cls.card.notions for one in candidates(setting, None)[0]]

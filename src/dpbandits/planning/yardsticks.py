@@ -138,9 +138,7 @@ def yardsticks(
     runs: int,
     seed: int,
 ) -> Yardsticks:
-    """Both yardsticks of a setting with a simulation; ``budget`` and ``reward_range`` are for
-    exploring first, and ``runs`` for choosing at random.
-    """
+    """Both yardsticks of a setting with a simulation; ``runs`` are of choosing at random."""
     world, why_not = setting.simulated, why_not_exploring(setting, reward_range)
     assert world is not None
     random = regret_at_random(world, horizon, runs=runs, seed=seed)

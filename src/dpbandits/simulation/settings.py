@@ -117,9 +117,7 @@ def with_budget_labels(table: pd.DataFrame, settings: SettingsByKey) -> pd.DataF
 
 
 def _remark(settings: list[PolicySetting]) -> str:
-    """What legends say of a policy: that nothing it promises holds, or whom it trusts where that is
-    not who runs it.
-    """
+    """What legends say of a policy: that no promise holds, or whom it trusts, if not its host."""
     private = [one for one in settings if one.budget is not None]
     if private and all(one.holds is None for one in private):
         return NO_GUARANTEE

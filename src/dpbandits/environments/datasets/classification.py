@@ -14,7 +14,7 @@ from ...kernel import Generator, Matrix, kernel
 from ...validation import choice, flag, integer
 from ..arrays import content, finite_array, longest, whole_numbers
 from ..base import ContextEnvironment, ContextKernels
-from ..simulated.pools import draw_below
+from ..simulated.pools import answer_hidden, draw_below
 from .features import dense_components, rows_with_intercept, standardised
 
 DATA_SETS = ("breast_cancer", "digits")
@@ -39,14 +39,6 @@ def _show_person(state: ClassificationState, t: int, contexts: Matrix, rng: Gene
         for i in range(width):
             contexts[a, a * width * blocks + i] = state.rows[person, i]
     return state.labels[person]
-
-
-@kernel
-def _answer_person(
-    state: ClassificationState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
-) -> tuple[float, float]:
-    reward = 1.0 if arm == hidden else 0.0
-    return reward, 1.0 - reward
 
 
 class Classification(ContextEnvironment):
@@ -78,7 +70,7 @@ class Classification(ContextEnvironment):
     (2, 4)
     """
 
-    kernels = ContextKernels(_show_person, _answer_person)
+    kernels = ContextKernels(_show_person, answer_hidden)
 
     def __init__(
         self,

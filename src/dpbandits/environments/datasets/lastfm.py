@@ -66,9 +66,7 @@ class LastFM:
         return principal_features(tfidf(counts), components)
 
     def environment(self, *, components: int = 25, per_round: int = 25) -> Recommendations:
-        """In every round a user, an artist that she listened to and others that she did not; reward
-        1 for the one she listened to.
-        """
+        """In every round a user, an artist that she listened to, with reward 1, and others."""
         users, _ = pd.factorize(self.listening["userID"])
         items = pd.Index(self.artists["id"]).get_indexer(self.listening["artistID"])
         made = Recommendations(self.features(components), users, items, per_round=per_round)

@@ -63,8 +63,7 @@ class MovieLens:
     def environment(
         self, *, components: int = 20, per_round: int = 25, liked_from: int = 4
     ) -> Recommendations:
-        """In every round a user, a movie that she liked, and others that she rated lower or not at
-        all; reward 1 for the liked one.
+        """In every round a user, a movie that she liked (reward 1), and others that she did not.
 
         Args:
             components: dimension of the features.

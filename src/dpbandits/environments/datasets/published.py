@@ -17,9 +17,7 @@ from ...errors import ArgumentError
 def read_files(
     folder: str | os.PathLike[str], digests: Mapping[str, str], instructions: str, *, check: bool
 ) -> dict[str, bytes]:
-    """The content of the files that ``digests`` names with their SHA-256; with ``check`` the
-    published ones alone.
-    """
+    """The content of the files that ``digests`` names; with ``check``, only as published."""
     contents = {}
     for name, digest in digests.items():
         try:
@@ -57,16 +55,14 @@ def table(
     header: bool = False,
     encoding: str = "utf-8",
 ) -> pd.DataFrame:
-    """A file of separated values without quoting, which must have columns of these names, in the
-    first line if there is a header, and types; every line as many as there are.
-    """
+    """A file of separated values without quoting, with just these columns in every line."""
     try:
         text = files[name].decode(encoding).replace("\r\n", "\n").rstrip("\n")
         lines = text.split("\n")
         # pandas would fill up what is missing and drop what is too much
         for number, line in enumerate(lines, 1):
-            if line.count(separator) != len(columns) - 1:
-                raise _Malformed(f"line {number} has {line.count(separator) + 1} values")
+            if (count := line.count(separator) + 1) != len(columns):
+                raise _Malformed(f"line {number} has {count} values")
         if header and lines[0] != separator.join(columns):
             raise _Malformed("another first line")
         return pd.read_csv(

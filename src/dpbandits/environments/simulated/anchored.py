@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError
-from ...glm.links import Link, link_of
+from ...glm.links import link_of
 from ...kernel import Generator, Matrix, kernel
 from ...validation import integer
 from ..arrays import content, finite_array
@@ -109,15 +109,6 @@ def _parameters(count: int, dimension: int, seed: int) -> np.ndarray:
     return _ANCHOR * np.column_stack([others, np.ones(count)])
 
 
-def _lowest_reward(parameters: np.ndarray, link: Link) -> float:
-    if link.name == "identity":
-        _check_means("parameters", parameters)
-        return 0.0
-    if parameters.shape[1] < 2:
-        raise ArgumentError("parameters must have at least 2 coordinates, got 1", "parameters")
-    return lowest_reward(link, "parameters", parameters)
-
-
 class CovariateArmsState(NamedTuple):
     """What a person's features are worth to every arm."""
 
@@ -165,7 +156,13 @@ class CovariateArms(ContextEnvironment):
         self.link = link_of(link)
         self._digest = content(self.parameter)
         self.n_arms, self.dimension = self.parameter.shape
-        low = _lowest_reward(self.parameter, self.link)
+        low = 0.0
+        if self.link.name == "identity":
+            _check_means("parameters", self.parameter)
+        elif self.dimension < 2:
+            raise ArgumentError("parameters must have at least 2 coordinates, got 1", "parameters")
+        else:
+            low = lowest_reward(self.link, "parameters", self.parameter)
         self.support = (low, 1.0)
         self.kernels = glm_kernels(_show_covariates, self.link)
         self.state = CovariateArmsState(self.parameter, low)

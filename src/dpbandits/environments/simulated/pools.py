@@ -172,8 +172,8 @@ def _show_candidates(state: RecommendationsState, t: int, contexts: Matrix, rng:
 
 
 @kernel
-def _answer_candidates(
-    state: RecommendationsState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
+def answer_hidden(
+    state: Any, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
 ) -> tuple[float, float]:
     reward = 1.0 if arm == hidden else 0.0
     return reward, 1.0 - reward
@@ -204,7 +204,7 @@ class Recommendations(ContextEnvironment):
     Recommendations(2 of 3 items, dimension 2, 2 users, content e3489c70)
     """
 
-    kernels = ContextKernels(_show_candidates, _answer_candidates)
+    kernels = ContextKernels(_show_candidates, answer_hidden)
 
     def __init__(self, features: Any, users: Any, items: Any, *, per_round: int = 25) -> None:
         self.features = finite_array("features", features, "M, d")

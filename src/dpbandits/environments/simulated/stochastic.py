@@ -69,8 +69,7 @@ def _draw_clipped_gaussian(
 
 
 class Gaussian(KnownMeans):
-    """Normal rewards without bounds, as many papers simulate; the sum of n rounds is one normal
-    draw.
+    """Normal rewards without bounds, as many papers simulate; n rounds are one normal draw.
 
     A policy clips them to its reward range, round by round, unless it was made with ``clip=False``.
     """
@@ -87,9 +86,7 @@ class Gaussian(KnownMeans):
 
 
 class BoundedGaussian(KnownMeans):
-    """Normal rewards clipped to [0, 1]; ``centres`` and ``std`` are those before clipping,
-    ``means()`` those after it.
-    """
+    """Normal rewards, with these centres and std, clipped to [0, 1]; ``means()`` are after that."""
 
     kernels = ArmsKernels(_draw_clipped_gaussian, stationary_regret)
 
@@ -122,9 +119,7 @@ def _draw_beta(state: StationaryState, arm: int, start: int, n: int, rng: Genera
 
 
 class Beta(KnownMeans):
-    """Rewards in (0, 1) with the given means and a common concentration a + b; sums are drawn round
-    by round.
-    """
+    """Rewards in (0, 1) with these means and a common concentration a + b, drawn round by round."""
 
     kernels = ArmsKernels(_draw_beta, stationary_regret)
 
