@@ -62,7 +62,7 @@ class Measured:
         return estimate(self.loss(self.public[self.best_public]))
 
     def price(self, title: str) -> Estimate:
-        """What a private policy loses more than its open counterpart, as a share of that, or NaN."""
+        """What a private policy loses more than its open counterpart, as a share, or NaN."""
         private, open_ = self.loss(self.policies[title]), self.loss(self.public[title])
         if open_.mean() <= 0.0:
             return Estimate(math.nan, math.nan, math.nan)

@@ -377,8 +377,8 @@ class Plan:
         written = [list(row) for row in zip(*columns.values(), strict=True)]
         for name, cost in ({} if self.yardsticks is None else self.yardsticks.by_name).items():
             mean, low, high = map(reward_amount, cost)
-            ends = "exact" if cost.low == cost.high else f"{low} to {high}"
-            written.append([name, "", mean, ends, *[""] * (len(columns) - 4)])
+            interval = "exact" if cost.low == cost.high else f"{low} to {high}"
+            written.append([name, "", mean, interval, *[""] * (len(columns) - 4)])
         return list(columns), written
 
     def _promised(self) -> list[str]:
