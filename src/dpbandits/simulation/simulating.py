@@ -118,16 +118,13 @@ def simulate(
     finished = play_in_batches(chosen, runs, n_jobs, progress, play_one)
     described = {repr(environment): _describe_environment(environment)}
     info = {"horizon": horizon, "runs": runs, "seed": seed, "environments": described}
-    settings = [PolicySetting.of(policy) for policy in chosen]
-    keys = [{"environment": repr(environment), **setting.keys} for setting in settings]
-    frames = [_curves(key, marks, played) for key, played in zip(keys, finished, strict=True)]
-    runs_ = [_totals(key, played, environment) for key, played in zip(keys, finished, strict=True)]
-    return Result(
-        pd.concat(frames, ignore_index=True),
-        pd.concat(runs_, ignore_index=True),
-        keyed(settings),
-        info,
-    )
+    settings, curves, totals = [PolicySetting.of(policy) for policy in chosen], [], []
+    for setting, played in zip(settings, finished, strict=True):
+        keys = {"environment": repr(environment), **setting.keys}
+        curves.append(_curves(keys, marks, played))
+        totals.append(_totals(keys, played, environment))
+    tables = (pd.concat(some, ignore_index=True) for some in (curves, totals))
+    return Result(*tables, keyed(settings), info)
 
 
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:

@@ -38,14 +38,7 @@ class PiecewiseState(NamedTuple):
 @kernel
 def _piece(state: PiecewiseState, t: int) -> int:
     """The piece that round t lies in; the last one for the horizon."""
-    low, high = 0, state.means.shape[0] - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if state.starts[middle] <= t:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return min(np.searchsorted(state.starts, t, "right"), state.means.shape[0]) - 1
 
 
 @kernel

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, kernel
@@ -123,7 +124,8 @@ class ReturningUsers(ContextEnvironment):
         self.attendance = frozen(_attendance(eager, self.visits, self.gap, coming))
         self.horizon = len(self.attendance)
         states = _states((self.visits, self.users, self.dimension), self.persistence, changing)
-        met = states[_earlier_visits(self.attendance), self.attendance]
+        earlier = pd.Series(self.attendance).groupby(self.attendance).cumcount().to_numpy()
+        met = states[earlier, self.attendance]
         self.state = ReturningUsersState(self.attendance, met, theta + apart)
         same = "" if weights is None else f"weights {content(eager)}, "
         self.origin = f"{same}seed={seed}"
@@ -167,12 +169,3 @@ def _states(
         states[visit] *= math.sqrt(1.0 - persistence**2)
         states[visit] += persistence * states[visit - 1]
     return states / np.maximum(np.linalg.norm(states, axis=2, keepdims=True), 1.0)
-
-
-def _earlier_visits(attendance: np.ndarray) -> np.ndarray:
-    """How often the user of each round has come before."""
-    order = np.argsort(attendance, kind="stable")
-    first = np.searchsorted(attendance[order], attendance[order])
-    earlier = np.empty_like(order)
-    earlier[order] = np.arange(len(order)) - first
-    return earlier
