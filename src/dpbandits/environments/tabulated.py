@@ -123,12 +123,10 @@ def _file_regret(state: FileState, arm: int, start: int, n: int) -> float:
 
 
 class RewardFile(ArmsEnvironment):
-    """A fixed table of potential rewards in a ``.npy`` file, shape (T, K), which may be larger than
-    memory.
+    """A ``RewardTable`` in a ``.npy`` file, shape (T, K), which may be larger than memory.
 
     The file is read once when the environment is made; from then on one row of sums for every 1,024
     rows is in memory, and a window reads at most 2,048 rows.  The file must not change meanwhile.
-    Regret is against the best column.
 
     Args:
         path: of a file that ``numpy.save`` wrote, of real numbers or truth values.

@@ -1,5 +1,4 @@
-"""What a short simulation of the setting measures: regret, the price of privacy, and from which
-round on it is free.
+"""What a short simulation of the setting measures: regret, and the price of privacy.
 
 Runs are paired: run i of every policy meets the same noise of the environment.  So numbers that
 compare two policies have the jackknife's error, run by run.

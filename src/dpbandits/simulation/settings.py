@@ -27,8 +27,7 @@ class PolicySetting:
         arguments: what was configured, apart from the budget, the name, and options at their
             default; a table of arms as a digest.
         reward_range: to which rewards are clipped; None where they are not.
-        currency: in which ``spent`` is counted; None where no budget holds.
-        limit: of ``spent``; None where no budget holds.
+        currency, limit: in which ``spent`` is counted, and its limit; None where no budget holds.
         guarantee: what simulated runs promise.
     """
 

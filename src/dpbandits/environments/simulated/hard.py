@@ -56,8 +56,7 @@ class HardArms(Bernoulli):
     Args:
         n_arms: number of arms, at least 2.
         horizon: for which D is chosen.
-        rho: of zCDP that policies are to keep; None without it.
-        epsilon: of pure DP; None without it.
+        rho, epsilon: of zCDP, and of pure DP, that policies are to keep; None without it.
         raised: which arm is raised; None for none.
 
     Attributes:

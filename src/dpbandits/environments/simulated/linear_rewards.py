@@ -246,10 +246,8 @@ class GaussianContexts(ContextEnvironment):
     Args:
         n_arms: number of arms, K.
         theta: the parameter, shape (d,).
-        mean: of every coordinate of the features; by default 1 / sqrt(d).
-        variance: of every coordinate of the features.
-        std: of the noise; used by Gaussian rewards only.
-        rewards: as for ``LinearArms``.
+        mean, variance: of every coordinate of the features; the mean is 1 / sqrt(d) by default.
+        std, rewards: as for ``LinearArms``.
         project: scale features longer than 1 to length 1, so that a guarantee for contexts in the
             unit ball holds.
 

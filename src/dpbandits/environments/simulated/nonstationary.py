@@ -137,10 +137,8 @@ class SwitchingBest(Piecewise):
         n_arms: number of arms.
         best: the best arm of every piece.
         switches: the rounds at which the best arm changes, one less than ``best`` has arms.
-        horizon: how many rounds there are.
         gap: between the best arm and the others, whose mean is ``(1 - gap) / 2``.
-        random: rewards are 0 or 1; False gives the means themselves.
-        regret: as in ``Piecewise``.
+        horizon, random, regret: as for ``Piecewise``.
 
     >>> SwitchingBest(3, best=[0, 2], switches=[400], horizon=1000).means().tolist()
     [0.48, 0.4, 0.52]
@@ -260,9 +258,7 @@ class SineDrift(KnownMeans):
         centres: shape (K,); they lie at least ``amplitude`` inside [0, 1].
         amplitude: of the swing.
         period: of the swing in rounds, at least 2.
-        horizon: how many rounds there are.
-        random: rewards are 0 or 1; False gives the means themselves.
-        regret: as in ``Piecewise``.
+        horizon, random, regret: as for ``Piecewise``.
 
     Raises:
         ArgumentError: an argument is out of range.

@@ -69,8 +69,7 @@ class PoolContexts(ContextEnvironment):
         features: of the items of the pool, shape (N, d).
         theta: the parameter, shape (d,).
         per_round: how many items each round shows; they are its arms.
-        std: of the noise; used by Gaussian rewards only.
-        rewards: ``"gaussian"`` or ``"bounded"``, as in ``GaussianContexts``.
+        std, rewards: as for ``LinearArms``.
 
     Raises:
         ArgumentError: an argument is outside its range, or shapes do not fit.
