@@ -123,8 +123,8 @@ def simulate(
         keys = {"environment": repr(environment), **setting.keys}
         curves.append(_curves(keys, marks, played))
         totals.append(_totals(keys, played, environment))
-    tables = (pd.concat(some, ignore_index=True) for some in (curves, totals))
-    return Result(*tables, keyed(settings), info)
+    frame, runs_ = (pd.concat(some, ignore_index=True) for some in (curves, totals))
+    return Result(frame, runs_, keyed(settings), info)
 
 
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
