@@ -53,7 +53,8 @@ def driven(policy, world, horizon, seed=0):
         new_tally(np.array([horizon]), policy.n_arms),
         Entering(False, *policy.reward_range),
     )
-    assert loop(*sides, world.state, tally, bounds, horizon, horizon, 1 << 62, *rngs) == DONE
+    met = (world.state, tally, bounds, horizon, 1 << 62, horizon)
+    assert loop(sides, met, *rngs) == DONE
     return state.public
 
 

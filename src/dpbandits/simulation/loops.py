@@ -33,6 +33,10 @@ _LEARNING = ("record_pull", "weigh", "accumulate", "release_due")
 _OF_ARMS = ("prepare", "choose", "hold_rounds", *_LEARNING, "stop", "recommend")
 _OF_CONTEXTS = ("preprocess_contexts", "prepare", "choose", *_LEARNING)
 
+# What Python hands to a loop: both sides and the wall as one tuple, what is met as another, and
+# generators alone, because of a tuple that holds one numba asks Python for all types, which takes
+# longer than a short run.
+
 # Arms ----------------------------------------------------------------------------------------
 
 
@@ -51,20 +55,7 @@ def _clipped(
 
 @entry
 def _arms(
-    params: Any,
-    raw: Any,
-    public: Any,
-    memo: Vector,
-    wall: Wall,
-    environment: Any,
-    tally: Tally,
-    entering: Entering,
-    horizon: int,
-    until: int,
-    max_hold: int,
-    world_rng: Generator,
-    choice_rng: Generator,
-    privacy_rng: Generator,
+    sides: Any, shown: Any, world_rng: Generator, choice_rng: Generator, privacy_rng: Generator
 ) -> int:
     """Play until the horizon, or pause at the first step at or after round ``until``.
 
@@ -74,7 +65,9 @@ def _arms(
     horizon; ``max_hold`` = 1 takes every round by itself, for checks.  When a search for the best
     arm is over, what it recommends is played: nothing more is recorded, or released.
     """
-    # Taken out once: in an entry every look into a named tuple counts references.
+    # Taken out once: in an entry every look into a tuple counts references.
+    params, raw, public, memo, wall = sides
+    environment, tally, entering, horizon, max_hold, until = shown
     cursor, marks, curve, sums, counts, _, trace = tally
     ledger = wall.ledger
     t, mark = cursor[CURSOR.round], cursor[CURSOR.mark]
@@ -214,11 +207,8 @@ def _play(
 def _contexts(
     sides: Any, shown: Any, world_rng: Generator, choice_rng: Generator, privacy_rng: Generator
 ) -> int:
-    """``_play`` for callers that hand over Python generators, with its first five arguments, and
-    those up to ``until``.  All rounds are one call: each array that an entry hands over costs time.
-
-    Generators stand alone: of a tuple that holds one numba asks Python for all types, which takes
-    longer than a short run.
+    """``_play`` for callers that hand over Python generators.  All rounds are one call: each array
+    that an entry hands over costs time.
     """
     rngs = (world_rng, choice_rng, privacy_rng)
     return play(*sides, *shown, *rngs)

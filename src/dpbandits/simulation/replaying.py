@@ -27,7 +27,7 @@ from ..html import Html, glance
 from ..kernel import Generator, Kernel, Matrices, Matrix, Vector, bind, entry, kernel, unbound
 from ..policies import Policy
 from ..privacy.ledger import is_full
-from ..protocol import Kernels, Wall
+from ..protocol import Kernels
 from ..session.steps import steps_of
 from ..validation import integer, real
 from .clipping import warn_of_clipping
@@ -90,29 +90,15 @@ def _row(taken: Matrix, arm: int) -> Vector:
 
 
 @entry
-def _replay(
-    params: Any,
-    raw: Any,
-    public: Any,
-    memo: Vector,
-    wall: Wall,
-    arms: Vector,
-    rewards: Vector,
-    cursor: Vector,
-    counted: Vector,
-    limit: int,
-    contexts: Matrices,
-    seen: Matrix,
-    altered: bool,
-    choice_rng: Generator,
-    privacy_rng: Generator,
-) -> int:
+def _replay(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generator) -> int:
     """Meet people until all have been met or ``limit`` rounds have counted; ``counted`` receives
     whose rounds they were.  From the end of a search for the best arm on nothing is learned.
 
     Where there are contexts, ``seen`` is what policies take them for, if ``altered``, and an arm is
     chosen for every person.
     """
+    params, raw, public, memo, wall = sides
+    arms, rewards, cursor, counted, limit, contexts, seen, altered = people
     while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
         if is_full(wall.ledger):
             return LEDGER_FULL
@@ -350,7 +336,7 @@ def _play(
         shown, altered = log.contexts[order], policy.alters(log.context_bound)
     people = (arms, seen, cursor, counted, limit, shown, np.zeros(shown.shape[1:]), altered)
     sides = (policy.params, state.raw, state.public, state.memo)
-    ledger = play_out(policy, state, lambda: loop(*sides, state.wall, *people, *rngs))
+    ledger = play_out(policy, state, lambda: loop((*sides, state.wall), people, *rngs))
     met = counted[: cursor[CURSOR.counted]]
     successes = float(rewards[met].sum())
     pulls = np.bincount(arms[met], minlength=log.n_arms)

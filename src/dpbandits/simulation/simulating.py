@@ -235,25 +235,21 @@ def play(
     # Where every round ends in a release, it is compiled into the loop.
     crossing = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
     sides, rngs = (policy.params, state.raw, state.public, state.memo), (world, choices, privacy)
+    met: tuple[Any, ...]
     if isinstance(environment, ContextEnvironment):
-        show = context_loop(policy.driven, crossing, environment.kernels)
+        loop = context_loop(policy.driven, crossing, environment.kernels)
         altered = policy.alters(environment.context_bound)
         contexts = np.zeros((policy.n_arms, policy.dimension))
         seen = np.zeros_like(contexts) if altered else contexts
-        world_of = (environment.state, parameter, tally, contexts, seen, altered, entering, horizon)
-
-        def advance() -> int:
-            until = int(tally.cursor[CURSOR.round]) + _CHUNK
-            return show((*sides, state.wall), (*world_of, until), *rngs)
-
+        met = (environment.state, parameter, tally, contexts, seen, altered, entering, horizon)
     else:
         loop = arms_loop(policy.driven, crossing, environment.kernels)
-        world_in = (environment.state, tally, entering, horizon)
         max_hold = 1 if round_by_round or policy.takes_each_reward else _UNBROKEN
+        met = (environment.state, tally, entering, horizon, max_hold)
 
-        def advance() -> int:
-            until = int(tally.cursor[CURSOR.round]) + _CHUNK
-            return loop(*sides, state.wall, *world_in, until, max_hold, *rngs)
+    def advance() -> int:
+        until = int(tally.cursor[CURSOR.round]) + _CHUNK
+        return loop((*sides, state.wall), (*met, until), *rngs)
 
     ledger = play_out(policy, state, advance)
     return _Run.of(tally, ledger, int(policy.kernels.recommend(policy.params, state.public)))

@@ -70,8 +70,8 @@ class Run:
         world = self.world.state
         if isinstance(self.world, RewardTable):
             longest = 1 if self.policy.takes_each_reward else 1 << 62
-            ends = (bounds, horizon, pause, longest)
-            return self.loop(*sides, world, self.tally, *ends, *self.rngs)
+            met = (world, self.tally, bounds, horizon, longest, pause)
+            return self.loop(sides, met, *self.rngs)
         contexts = np.zeros((self.policy.n_arms, self.policy.dimension))
         shown = (np.zeros(0), self.tally, contexts, np.zeros_like(contexts), True)
         return self.loop(sides, (world, *shown, bounds, horizon, pause), *self.rngs)
