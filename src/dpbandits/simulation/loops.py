@@ -8,22 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..environments.base import ArmsKernels, ContextKernels
-from ..kernel import (
-    Generator,
-    Kernel,
-    Matrix,
-    Vector,
-    bind,
-    entry,
-    inlined,
-    kernel,
-    outlined,
-    unbound,
-)
+from ..kernel import Generator, Kernel, Vector, bind, entry, inlined, kernel, outlined, unbound
 from ..privacy.ledger import is_full
-from ..protocol import Kernels, Wall
+from ..protocol import Kernels
 from .clipping import Entering, entered
-from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED, Tally
+from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED
 
 prepare = choose = hold_rounds = record_pull = weigh = accumulate = release_due = unbound
 preprocess_contexts = estimate = stop = recommend = draw = regret = show = answer = unbound
@@ -137,23 +126,7 @@ def _distance_to(params: Any, public: Any, parameter: Vector) -> float:
 
 @outlined  # else the entry would be optimised with all of it once more
 def _play(
-    params: Any,
-    raw: Any,
-    public: Any,
-    memo: Vector,
-    wall: Wall,
-    environment: Any,
-    parameter: Vector,
-    tally: Tally,
-    contexts: Matrix,
-    seen: Matrix,
-    altered: bool,
-    entering: Entering,
-    horizon: int,
-    until: int,
-    world_rng: Generator,
-    choice_rng: Generator,
-    privacy_rng: Generator,
+    sides: Any, shown: Any, world_rng: Generator, choice_rng: Generator, privacy_rng: Generator
 ) -> int:
     """Play until the horizon, or pause at round ``until``: show a row for each arm, its features or
     what the experts make of it, ask for an arm, answer it, and let the algorithm learn.
@@ -161,6 +134,8 @@ def _play(
     ``contexts`` holds what the environment shows, ``seen`` what the algorithm takes it for: the
     same array unless ``altered``.
     """
+    params, raw, public, memo, wall = sides
+    environment, parameter, tally, contexts, seen, altered, entering, horizon, until = shown
     cursor, marks, curve, sums, counts, distance, trace = tally
     ledger = wall.ledger
     t, mark = cursor[CURSOR.round], cursor[CURSOR.mark]
@@ -210,8 +185,7 @@ def _contexts(
     """``_play`` for callers that hand over Python generators.  All rounds are one call: each array
     that an entry hands over costs time.
     """
-    rngs = (world_rng, choice_rng, privacy_rng)
-    return play(*sides, *shown, *rngs)
+    return play(sides, shown, world_rng, choice_rng, privacy_rng)
 
 
 @cache
