@@ -96,12 +96,19 @@ def plan(
         open_ = [one for one in fitting if one.title in policies]
         open_ += [one for one in candidates(setting, None)[0] if not one.cls.card.noise]
         public = _built(open_, setting, None, horizon, options)[0] if budget else policies
-        measured = _measured(policies, public, setting, horizon=simulated, **play)
+        played = list(dict.fromkeys([*policies.values(), *public.values()]))
+        assert setting.simulated is not None
+        result = simulate(played, setting.simulated, horizon=simulated, record=_POINTS, **play)
+        measured = Measured(result, policies, public, setting.best_arm)
     world = setting.environment
     found = {title: promises(one, world, [horizon]) for title, one in policies.items()}
     upper = {title: one for title in found if (one := _least(found[title], setting.best_arm))}
     table = _table(policies, upper, setting, measured, budget, tolerance)
-    usual = _usual(table)
+    # Whatever was measured: the default, or whose promise is best; else who loses least.
+    order = table.sort_values(
+        ["default", "promise", "mean"], ascending=[False, True, True], kind="stable"
+    )
+    usual = str(order["policy"].iloc[0])
     # Of searches those that promise not to err may take the place of the usual one.
     rivals = [
         title
@@ -122,8 +129,8 @@ def plan(
             (chosen,) = (one for one in fitting if one.title == best)
             explores = beside.exploring is not None
             pays = _paying(chosen, setting, budget, simulated, options, play, explores)
-    order = ["best", "mean"] if measured else ["best", "promise"]
-    ranked = table.assign(best=table["policy"] != best).sort_values(order, kind="stable")
+    ranks = ["best", "mean"] if measured else ["best", "promise"]
+    ranked = table.assign(best=table["policy"] != best).sort_values(ranks, kind="stable")
     return Plan(
         setting=setting,
         budget=budget,
@@ -245,16 +252,6 @@ def _built(
     return policies, refused
 
 
-def _measured(
-    policies: dict[str, Policy], public: dict[str, Policy], setting: Setting, **play: Any
-) -> Measured:
-    """The simulation of all of them."""
-    played = [*policies.values(), *(one for one in public.values() if one not in policies.values())]
-    assert setting.simulated is not None
-    result = simulate(played, setting.simulated, record=_POINTS, **play)
-    return Measured(result, policies, public, setting.best_arm)
-
-
 def _least(found: list[Promise], searching: bool) -> Promise | None:
     """The least upper bound that is proved, constants and all, or else one that is not; of those
     that hold with a probability only where there is none in expectation.
@@ -315,13 +312,6 @@ def _table(
             row["wrong"] = measured.wrong(policy).mean() if measured else math.nan
         rows.append(row)
     return pd.DataFrame(rows).astype({"free_from": "Int64"})
-
-
-def _usual(table: pd.DataFrame) -> str:
-    """The default, or whose promise is best; without both who loses least."""
-    order = ["default", "promise", "mean"]
-    ranked = table.sort_values(order, ascending=[False, True, True], kind="stable")
-    return str(ranked["policy"].iloc[0])
 
 
 def _nobody(setting: Setting, budget: Budget | None, refused: Mapping[str, str]) -> ArgumentError:

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..environments import ArmsEnvironment
 from ..environments.base import ArmsKernels, StationaryState
-from ..kernel import Generator, Kernel, Vector, bind, entry, inlined, unbound
+from ..kernel import Generator, Kernel, Matrix, Vector, bind, entry, inlined, unbound
 from ..privacy.budgets import Budget
 from ..privacy.channels import FAMILIES, Channel, Gaussian, Laplace, Open, noise_for
 from ..report.estimates import Estimate, estimate
@@ -150,15 +150,10 @@ def yardsticks(
 
 @entry
 def _explore(
-    environment: Any,
-    n_arms: int,
-    length: int,
-    horizon: int,
-    noise: np.ndarray,
-    lost: Vector,
-    rng: Generator,
+    environment: Any, length: int, horizon: int, noise: Matrix, lost: Vector, rng: Generator
 ) -> None:
     """The regret of every run, shape (runs,), with the noise on its sums, shape (runs, K)."""
+    n_arms = noise.shape[1]
     for run in range(lost.size):
         best, highest, cost = 0, -np.inf, 0.0
         first = int(rng.random() * n_arms)  # or of equals the first arm would win
@@ -210,7 +205,7 @@ def exploring(
         rng = stream(seed, "privacy", identity("exploring first"), start)
         noise = _noise(channel, width, length if trust_model == "local" else 1, (runs, k), rng)
         lost = np.empty(runs)
-        loop(world.state, k, length, horizon, noise, lost, rng)
+        loop(world.state, length, horizon, noise, lost, rng)
         return lost
 
     longest = max(horizon // k, 1)
