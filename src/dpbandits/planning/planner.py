@@ -25,9 +25,9 @@ from ..theory.curves import label_of
 from ..validation import integer, real
 from .candidates import Candidate, candidates
 from .measuring import Measured, paired_lead
-from .paying import Outcome, Paying, where_it_pays
 from .plans import Plan
 from .setting import Setting
+from .targets import Outcome, Paying, where_it_pays
 from .yardsticks import in_reverse, yardsticks
 
 _LONGEST, _LONGEST_WITH_CONTEXTS, _LONGEST_LATE = 100_000, 20_000, 2_000

@@ -24,9 +24,8 @@ from ..theory.regimes import Budget as Minimax
 from ..validation import real
 from .candidates import Candidate
 from .measuring import Measured, paired_lead
-from .paying import Paying
 from .setting import Setting
-from .targets import Affordable, cheapest
+from .targets import Affordable, Paying, cheapest
 from .yardsticks import Yardsticks, in_reverse
 
 _OF_PRIVACY = ("rho", "epsilon", "noise")  # arguments of bounds that privacy decides
