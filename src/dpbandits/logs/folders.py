@@ -195,11 +195,10 @@ def _read(argument: str, path: Path) -> pa.Table:
         table = table.append_column("life", pa.array([writer] * len(table), pa.string()))
     told = table.schema.metadata or {}
     rewards = told.get(_REWARDS, b"True") == b"True" and "reward" in names
+    there, rows = table.column_names, len(table)
     columns = [
-        _cast(argument, path, table, field)
-        if field.name in table.column_names
-        else pa.nulls(len(table), field.type)
-        for field in schema()
+        _cast(argument, path, table, one) if one.name in there else pa.nulls(rows, one.type)
+        for one in schema()
     ]
     whole = pa.table(columns, schema=schema(rewards=rewards))
     if whole["life"].null_count or whole["number"].null_count:

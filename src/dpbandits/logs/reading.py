@@ -147,11 +147,11 @@ def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: i
                 "features must be names of columns, or an array for each record, got text for each",
                 "features",
             )
-        each = (
+        each = [
             flat("features", column(frame, name), manner, at=f"column {name!r}", rows=rows)
             for name in map(str, features)
-        )
-        return np.column_stack(list(each))
+        ]
+        return np.column_stack(each)
     return blocks("features", features, manner, rows=rows)
 
 

@@ -53,10 +53,8 @@ class Candidate:
         """The policy itself."""
         given = {**setting.arguments(horizon), **self.arguments, **options}
         taken = inspect.signature(self.cls).parameters
-        policy: Policy = self.cls(
-            **{name: value for name, value in given.items() if name in taken or name in options},
-            budget=budget,
-        )
+        own = {name: one for name, one in given.items() if name in taken or name in options}
+        policy: Policy = self.cls(**own, budget=budget)
         return policy
 
 

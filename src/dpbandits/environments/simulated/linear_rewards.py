@@ -109,7 +109,13 @@ class LinearArms(KnownMeans):
         self.support = support_of(self.rewards)
         self._means = linear_means("arms", self.features, self.parameter)
         if self.rewards == "bounded":
-            self._means = _within_one(self._means)
+            if np.abs(self._means).max() > 1.0 + _ROUNDING:
+                raise ArgumentError(
+                    "arms must have means <theta, a> in [-1, 1] when rewards='bounded', got"
+                    f" {self._means.tolist()}",
+                    "arms",
+                )
+            self._means = np.clip(self._means, -1.0, 1.0)
         self._means.flags.writeable = False
         self.state = LinearArmsState(
             self._means, self._means.max() - self._means, self.std, self.rewards == "bounded"
@@ -143,16 +149,6 @@ class LinearArms(KnownMeans):
     def _arguments(self) -> str:
         shape = f"{self.n_arms} arms, dimension {self.parameter.size}"
         return f"{shape}, {spread(self.rewards, self.std)}, {self._content}"
-
-
-def _within_one(means: np.ndarray) -> np.ndarray:
-    if np.abs(means).max() > 1.0 + _ROUNDING:
-        raise ArgumentError(
-            "arms must have means <theta, a> in [-1, 1] when rewards='bounded', got"
-            f" {means.tolist()}",
-            "arms",
-        )
-    return np.clip(means, -1.0, 1.0)
 
 
 class LinearRewards(NamedTuple):
@@ -306,9 +302,7 @@ class GaussianContexts(ContextEnvironment):
         return cls(n_arms, theta, **options)._made(f"on the sphere, seed={seed}")
 
     def _arguments(self) -> str:
-        features = (
-            f"{self.n_arms} arms, dimension {self.dimension}, mean={shortest(self.mean)},"
-            f" variance={shortest(self.variance)}"
-        )
-        projected = ", project=True" if self.project else ""
-        return f"{features}{projected}, {spread(self.rewards, self.std)}, {self._content}"
+        law = f"mean={shortest(self.mean)}, variance={shortest(self.variance)}"
+        law += ", project=True" if self.project else ""
+        shape = f"{self.n_arms} arms, dimension {self.dimension}"
+        return f"{shape}, {law}, {spread(self.rewards, self.std)}, {self._content}"

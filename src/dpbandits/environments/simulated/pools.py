@@ -209,8 +209,18 @@ class Recommendations(ContextEnvironment):
         self.features = finite_array("features", features, "M, d")
         size, self.dimension = self.features.shape
         self.n_arms = integer("per_round", per_round, 1, size)
-        # sorted by user, then by item
-        likes = np.unique(np.column_stack(_pairs(users, items, size)), axis=0)
+        users, items = whole_numbers("users", users), whole_numbers("items", items)
+        if users.size != items.size:
+            raise ArgumentError(
+                f"users and items must be equally long, got {users.size} and {items.size}"
+            )
+        if items.max() >= size:
+            raise ArgumentError(
+                f"items must be rows of the features, at most {size - 1}, got another number in row"
+                f" {int(items.argmax())}",
+                "items",
+            )
+        likes = np.unique(np.column_stack([users, items]), axis=0)  # sorted by user, then by item
         _, counts = np.unique(likes[:, 0], return_counts=True)
         if size - counts.max() < self.n_arms - 1:
             raise ArgumentError(
@@ -226,18 +236,3 @@ class Recommendations(ContextEnvironment):
     def _arguments(self) -> str:
         items = f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension}"
         return f"{items}, {self.state.starts.size - 1} users, {self._content}"
-
-
-def _pairs(users: Any, items: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
-    users, items = whole_numbers("users", users), whole_numbers("items", items)
-    if users.size != items.size:
-        raise ArgumentError(
-            f"users and items must be equally long, got {users.size} and {items.size}"
-        )
-    if items.max() >= size:
-        raise ArgumentError(
-            f"items must be rows of the features, at most {size - 1}, got another number in row"
-            f" {int(items.argmax())}",
-            "items",
-        )
-    return users, items
