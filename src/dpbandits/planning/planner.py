@@ -91,7 +91,8 @@ def plan(
     if not policies:
         raise _nobody(setting, budget, refused)
     simulated = _rounds(setting, horizon, rounds)
-    measured, play = None, {"runs": runs, "seed": seed, "n_jobs": n_jobs, "progress": progress}
+    measured: Measured | None = None
+    play: dict[str, Any] = {"runs": runs, "seed": seed, "n_jobs": n_jobs, "progress": progress}
     if simulated:
         open_ = [one for one in fitting if one.title in policies]
         open_ += [one for one in candidates(setting, None)[0] if not one.cls.card.noise]
