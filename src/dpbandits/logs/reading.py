@@ -19,19 +19,12 @@ from .folders import is_of_decisions, one_row_each, read_table, refuse_unrecorde
 
 
 class Log(NamedTuple):
-    """The records that a policy is to learn from.
+    """The records that a policy is to learn from."""
 
-    Attributes:
-        arms: that were played, shape (n,), int64.
-        rewards: shape (n,); NaN where there is none.
-        contexts: what ``pull`` takes, for each record; None for policies that take none.
-        replaced: how many private ones were none that the policy takes.
-    """
-
-    arms: np.ndarray
-    rewards: np.ndarray
-    contexts: Any
-    replaced: int = 0
+    arms: np.ndarray  # that were played, (n,) int64
+    rewards: np.ndarray  # (n,); NaN where there is none
+    contexts: Any  # what ``pull`` takes, for each record; None for policies that take none
+    replaced: int = 0  # how many private contexts were none that the policy takes
 
     def shown(self, i: int) -> Any:
         """What ``pull`` is given for a record."""

@@ -27,15 +27,10 @@ _SAID = {"arms": "the features of its arms"}
 
 @dataclass(frozen=True)
 class Candidate:
-    """A policy for a setting, whatever the budget.
-
-    Attributes:
-        cls: its class.
-        arguments: beyond what the setting says.
-    """
+    """A policy for a setting, whatever the budget."""
 
     cls: Any
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # beyond what the setting says
 
     @property
     def title(self) -> str:

@@ -24,19 +24,12 @@ from ..simulation.settings import keyed
 
 @dataclass(frozen=True)
 class Measured:
-    """A simulation, asked for what plans say.
-
-    Attributes:
-        result: of the simulation.
-        policies: private ones by their titles.
-        public: those without privacy, among them the open counterpart of every private one.
-        searching: whether the rounds of a search are counted, and not regret.
-    """
+    """A simulation, asked for what plans say."""
 
     result: Result
-    policies: Mapping[str, Policy]
-    public: Mapping[str, Policy]
-    searching: bool
+    policies: Mapping[str, Policy]  # private ones by their titles
+    public: Mapping[str, Policy]  # without privacy, with the open counterpart of every private one
+    searching: bool  # whether the rounds of a search are counted, and not regret
 
     def loss(self, policy: Policy) -> np.ndarray:
         """What every run cost, shape (runs,): regret, or rounds until a search was over, which is

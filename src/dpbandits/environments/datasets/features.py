@@ -26,8 +26,7 @@ def tfidf(counts: sparse.csr_array) -> sparse.csr_array:
 
 
 def principal_features(matrix: sparse.csr_array, components: int) -> np.ndarray:
-    """The first principal components of the rows, divided by the length of the longest row, so that
-    no row is longer than 1.
+    """The first principal components of the rows, divided by the length of the longest row.
 
     Components, at most min(n, m), and fewer than that where the matrix is large, are not
     standardised: lengths and angles in the leading directions stay as they are.  They are rounded,

@@ -50,8 +50,7 @@ class LastFM:
     checksum: str
 
     def features(self, components: int = 25) -> np.ndarray:
-        """The features of every artist, shape (artists, components), rows as in ``artists``; none
-        is longer than 1.
+        """The features of every artist, shape (artists, components), rows as in ``artists``.
 
         The words of an artist are her tags, each as often as it was assigned: TF-IDF, then
         principal components, all divided by the length of the longest row.  Artists without tags

@@ -49,8 +49,7 @@ class MovieLens:
     checksum: str
 
     def features(self, components: int = 20) -> np.ndarray:
-        """The features of every movie, shape (movies, components), rows as in ``movies``; none is
-        longer than 1.
+        """The features of every movie, shape (movies, components), rows as in ``movies``.
 
         The words of a movie are its genres and the decade of its release: TF-IDF, then principal
         components, all divided by the length of the longest row.  Ratings take no part, or features

@@ -1,9 +1,5 @@
 """Rewards whose means are linear in features: fixed arms, and fresh Gaussian contexts in every
 round (Azize & Basu, 2024, section 7).
-
-A reward of an arm with features x is either ``"gaussian"``, <theta, x> plus normal noise, which no
-range holds, or ``"bounded"``: 1 or -1 with the mean <theta, x>, which a policy can keep private
-without clipping anything.
 """
 
 from __future__ import annotations
@@ -81,7 +77,8 @@ class LinearArms(KnownMeans):
         arms: the features of the arms, shape (K, d).
         theta: the parameter, shape (d,).
         std: of the noise; used by Gaussian rewards only.
-        rewards: ``"gaussian"``, normal and without bounds; or ``"bounded"``, 1 or -1.
+        rewards: ``"gaussian"``, <theta, a> plus normal noise, which no range holds; or
+            ``"bounded"``, 1 or -1, which a policy can keep private without clipping anything.
 
     Attributes:
         features: shape (K, d).
