@@ -24,7 +24,7 @@ import pandas as pd
 from ..environments.datasets.logged import LoggedTrial
 from ..errors import ArgumentError
 from ..html import Html, glance
-from ..kernel import Generator, Kernel, Matrices, Matrix, Vector, bind, entry, kernel, unbound
+from ..kernel import Generator, Kernel, bind, entry, unbound
 from ..policies import Policy
 from ..privacy.ledger import is_full
 from ..protocol import Kernels
@@ -46,7 +46,7 @@ from .settings import PolicySetting, SettingsByKey, keyed
 from .simulating import what_is_taken
 from .tally import BAD_SENSITIVITY, DONE, LEDGER_FULL
 
-decide = absorb_and_release = preprocess_contexts = stop = recommend = show = row = unbound
+decide = absorb_and_release = preprocess_contexts = stop = recommend = unbound
 
 
 class Cursor(NamedTuple):
@@ -62,51 +62,20 @@ class Cursor(NamedTuple):
 CURSOR = Cursor()
 
 
-@kernel
-def _show_nothing(
-    params: Any, contexts: Matrices, person: int, seen: Matrix, altered: bool, rng: Generator
-) -> int:
-    return 0
-
-
-@kernel
-def _no_row(taken: int, arm: int) -> int:
-    return 0
-
-
-@kernel
-def _show_person(
-    params: Any, contexts: Matrices, person: int, seen: Matrix, altered: bool, rng: Generator
-) -> Matrix:
-    if not altered:
-        return contexts[person]
-    preprocess_contexts(params, contexts[person], seen, rng)
-    return seen
-
-
-@kernel
-def _row(taken: Matrix, arm: int) -> Vector:
-    return taken[arm]
-
-
 @entry
 def _replay(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generator) -> int:
     """Meet people until all have been met or ``limit`` rounds have counted; ``counted`` receives
     whose rounds they were.  From the end of a search for the best arm on nothing is learned.
-
-    Where there are contexts, ``seen`` is what policies take them for, if ``altered``, and an arm is
-    chosen for every person.
     """
     params, raw, public, memo, wall = sides
-    arms, rewards, cursor, counted, limit, contexts, seen, altered = people
+    arms, rewards, cursor, counted, limit = people
     while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
         if is_full(wall.ledger):
             return LEDGER_FULL
+        if cursor[CURSOR.left] == 0:
+            cursor[CURSOR.arm], _, cursor[CURSOR.left] = decide(params, public, 0, choice_rng)
         person = cursor[CURSOR.person]
         cursor[CURSOR.person] += 1
-        taken = show(params, contexts, person, seen, altered, choice_rng)
-        if cursor[CURSOR.left] == 0 or contexts.size > 0:
-            cursor[CURSOR.arm], _, cursor[CURSOR.left] = decide(params, public, taken, choice_rng)
         arm, reward = arms[person], rewards[person]
         if arm != cursor[CURSOR.arm]:
             continue
@@ -116,9 +85,8 @@ def _replay(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generat
             continue
         cursor[CURSOR.left] -= 1
         rounds = cursor[CURSOR.counted]
-        x = row(taken, arm)
         if not absorb_and_release(
-            params, raw, public, memo, wall, arm, x, reward, rounds, privacy_rng
+            params, raw, public, memo, wall, arm, 0, reward, rounds, privacy_rng
         ):
             return BAD_SENSITIVITY
         if cursor[CURSOR.left] == 0 and stop(params, public):
@@ -127,16 +95,41 @@ def _replay(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generat
     return DONE
 
 
+@entry
+def _replay_contexts(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generator) -> int:
+    """The same for policies with contexts; ``seen`` is what they take them for, if ``altered``."""
+    params, raw, public, memo, wall = sides
+    arms, rewards, cursor, counted, limit, contexts, seen, altered = people
+    while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
+        if is_full(wall.ledger):
+            return LEDGER_FULL
+        person = cursor[CURSOR.person]
+        cursor[CURSOR.person] += 1
+        taken = contexts[person]
+        if altered:
+            preprocess_contexts(params, contexts[person], seen, choice_rng)
+            taken = seen
+        arm = decide(params, public, taken, choice_rng)[0]
+        if arm != arms[person]:
+            continue
+        counted[cursor[CURSOR.counted]] = person
+        cursor[CURSOR.counted] += 1
+        rounds, reward = cursor[CURSOR.counted], rewards[person]
+        if not absorb_and_release(
+            params, raw, public, memo, wall, arm, taken[arm], reward, rounds, privacy_rng
+        ):
+            return BAD_SENSITIVITY
+    return DONE
+
+
 @cache
 def replay_loop(kernels: Kernels, mechanism: Kernel, *, contexts: bool = False) -> Kernel:
     """The loop of one algorithm, of the steps behind ``pull`` and ``update``."""
     steps = steps_of(kernels, mechanism)
-    learning = {"decide": steps.decide, "absorb_and_release": steps.absorb_and_release}
-    seeing = {"show": _show_nothing, "row": _no_row}
+    own = {"decide": steps.decide, "absorb_and_release": steps.absorb_and_release}
     if contexts:
-        shown = bind(_show_person, preprocess_contexts=steps.preprocess_contexts)
-        seeing = {"show": shown, "row": _row}
-    return kernels.fill(_replay, "stop", "recommend", **learning, **seeing)
+        return bind(_replay_contexts, **own, preprocess_contexts=steps.preprocess_contexts)
+    return kernels.fill(_replay, "stop", "recommend", **own)
 
 
 @dataclass(frozen=True)
@@ -330,11 +323,11 @@ def _play(
         seen = np.array([policy.noise_source.to_grid(reward) for reward in seen.tolist()])
     limit = len(log) if horizon is None else min(horizon, len(log))
     cursor, counted = np.zeros(len(CURSOR), np.int64), np.empty(limit, np.int64)
-    shown, altered = np.zeros((0, 0, 0)), False
+    people: tuple[Any, ...] = (arms, seen, cursor, counted, limit)
     if contextual:
         assert log.contexts is not None
-        shown, altered = log.contexts[order], policy.alters(log.context_bound)
-    people = (arms, seen, cursor, counted, limit, shown, np.zeros(shown.shape[1:]), altered)
+        shape, altered = log.contexts.shape[1:], policy.alters(log.context_bound)
+        people += (log.contexts[order], np.zeros(shape), altered)
     sides = (policy.params, state.raw, state.public, state.memo)
     ledger = play_out(policy, state, lambda: loop((*sides, state.wall), people, *rngs))
     met = counted[: cursor[CURSOR.counted]]
