@@ -30,8 +30,8 @@ from dpbandits.environments import LateTurn, Piecewise, RewardTable, SwitchingBe
 from dpbandits.kernel import kernel
 from dpbandits.privacy.noise import SimulationNoise
 from dpbandits.session.steps import release_of
-from dpbandits.simulation.arms_loop import arms_loop
 from dpbandits.simulation.clipping import Entering
+from dpbandits.simulation.loops import arms_loop
 from dpbandits.simulation.tally import DONE, new_tally
 
 ALPHA = 1e-4
@@ -53,7 +53,8 @@ def driven(policy, world, horizon, seed=0):
         new_tally(np.array([horizon]), policy.n_arms),
         Entering(False, *policy.reward_range),
     )
-    assert loop(*sides, world.state, tally, bounds, horizon, horizon, 1 << 62, *rngs) == DONE
+    met = (world.state, tally, bounds, horizon, 1 << 62, horizon)
+    assert loop(sides, met, *rngs) == DONE
     return state.public
 
 

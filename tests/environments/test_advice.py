@@ -161,7 +161,7 @@ def test_generated_advice_needs_no_memory_for_rounds():
 def test_a_table_shows_and_gives_what_it_holds(play):
     environment = AdviceTable(ADVICE, REWARDS)
     assert (environment.horizon, environment.n_arms, environment.n_experts) == (T, K, N)
-    assert environment.state.advice.shape == (T, K, N)
+    assert environment.state.contexts.shape == (T, K, N)
     assert environment.support == (REWARDS.min(), REWARDS.max())
     arms = np.random.default_rng(7).integers(0, K, T)
     rounds = held_against(play, environment, ADVICE, REWARDS, arms)
@@ -170,7 +170,7 @@ def test_a_table_shows_and_gives_what_it_holds(play):
 
 def test_nearly_distributions_are_made_to_add_to_one():
     advice = ADVICE * (1.0 + 5e-7)
-    assert AdviceTable(advice, REWARDS).state.advice.sum(axis=1) == pytest.approx(1.0, abs=1e-14)
+    assert AdviceTable(advice, REWARDS).state.contexts.sum(axis=1) == pytest.approx(1.0, abs=1e-14)
 
 
 def test_the_given_arrays_are_copied():

@@ -70,7 +70,6 @@ def test_former_names_of_policies_say_where_they_are(name: str):
         ("environments", "classifier_advice", "adversarial.classifier_advice"),
         ("glm", "InformationWeightedGLM", "glm.InformationWeightedGLM"),
         ("privacy", "wishart", "shuffle.wishart_noise"),
-        ("privacy.continual", "WishartTree", "shuffle.WishartTree"),
         ("theory", "adversarial", "adversarial.theory"),
         ("theory", "concentrated", "concentrated.theory"),
         ("theory", "dynamic", "dgs.theory"),

@@ -11,9 +11,8 @@ from scipy.integrate import quad
 
 from dpbandits import ApproxDP, ArgumentError
 from dpbandits.papers.shuffle.wishart_noise import WishartNoise, _Losses
-from dpbandits.papers.shuffle.wishart_tree import WishartTree
 from dpbandits.privacy.channels import CERTIFIED
-from dpbandits.privacy.continual import mechanism_from_python, smat
+from dpbandits.privacy.continual import WishartTree, mechanism_from_python, smat
 
 ALPHA = 1e-4
 

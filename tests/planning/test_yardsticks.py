@@ -21,8 +21,8 @@ from dpbandits.environments import (
 )
 from dpbandits.planning import Setting
 from dpbandits.planning import candidates as candidates_module
-from dpbandits.planning.paying import Outcome, where_it_pays
 from dpbandits.planning.plans import _price_in_words
+from dpbandits.planning.targets import Outcome, where_it_pays
 from dpbandits.planning.yardsticks import _channel, exploring, in_reverse, why_not_exploring
 from dpbandits.report.estimates import Estimate
 from dpbandits.simulation.uniform import regret_at_random

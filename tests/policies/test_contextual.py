@@ -13,7 +13,7 @@ from dpbandits.privacy.ledger import HEAD
 from dpbandits.session.steps import release_of
 from dpbandits.simulation import simulate
 from dpbandits.simulation.clipping import Entering
-from dpbandits.simulation.context_loop import context_loop
+from dpbandits.simulation.loops import context_loop
 from dpbandits.simulation.tally import DONE, new_tally
 
 RNG = np.random.default_rng(8)
@@ -236,10 +236,9 @@ def test_the_compiled_loop_stops_releasing_after_the_horizon_too():
     loop = context_loop(policy.driven, crossing, table.kernels)
     sides = (policy.params, state.raw, state.public, state.memo, state.wall)
     world = (table.state, np.zeros(0), tally, contexts, contexts, False, Entering(False, 0.0, 1.0))
-    arguments = (*sides, *world)
-    assert loop(*arguments, 50, 6, *rngs) != DONE
+    assert loop(sides, (*world, 50, 6), *rngs) != DONE
     estimate = state.public.estimate.copy()
-    assert loop(*arguments, 50, 50, *rngs) == DONE
+    assert loop(sides, (*world, 50, 50), *rngs) == DONE
     assert state.wall.ledger.head[HEAD.releases] == 5
     assert state.public.estimate.tolist() == estimate.tolist()
 

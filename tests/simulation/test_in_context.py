@@ -11,7 +11,7 @@ from dpbandits.privacy.ledger import HEAD, empty_arrays
 from dpbandits.session.steps import release_of
 from dpbandits.simulation import simulate
 from dpbandits.simulation.clipping import Entering
-from dpbandits.simulation.context_loop import context_loop
+from dpbandits.simulation.loops import context_loop
 from dpbandits.simulation.simulating import play, recorded_rounds
 from dpbandits.simulation.tally import DONE, LEDGER_FULL, PAUSED, new_tally
 
@@ -172,7 +172,7 @@ def driven(policy, every, room=64, altered=False):
         800,
     )
     while not seen or seen[-1] != DONE:
-        seen.append(loop(*sides, state.wall, *world, until, *rngs))
+        seen.append(loop((*sides, state.wall), (*world, until), *rngs))
         if seen[-1] == LEDGER_FULL:
             state.make_room()
         else:

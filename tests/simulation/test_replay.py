@@ -180,7 +180,7 @@ def test_one_arm_for_ever_is_unbiased():
     """
     rng = np.random.default_rng(21)
     runs = [played(Constant(2, 0), bernoulli_log(40, rng), i) for i in range(1500)]
-    rates = [run.successes / run.rounds for run in runs]
+    rates = [run["successes"] / run["rounds"] for run in runs]
     error = (np.mean(rates) - MEANS[0]) / stats.sem(rates)
     assert abs(error) < stats.norm.isf(ALPHA / 2)
 
@@ -195,11 +195,11 @@ def test_a_learner_is_unbiased():
     """
     policy, rng = AdaCUCB(2, budget=ZCDP(2.0)), np.random.default_rng(22)
     replayed = [played(policy, bernoulli_log(300, rng), i, horizon=60) for i in range(2000)]
-    assert all(run.rounds == 60 for run in replayed)
+    assert all(run["rounds"] == 60 for run in replayed)
     online = simulate(policy, Bernoulli(MEANS), horizon=60, runs=4000, seed=23).runs
     for sample, theirs in (
-        ([run.successes for run in replayed], online["reward"]),
-        ([run.pulls[0] for run in replayed], online["pulls_0"]),
+        ([run["successes"] for run in replayed], online["reward"]),
+        ([run["pulls_0"] for run in replayed], online["pulls_0"]),
     ):
         assert stats.mannwhitneyu(sample, theirs).pvalue > ALPHA
         assert stats.ks_2samp(sample, theirs).pvalue > ALPHA
@@ -209,7 +209,7 @@ def test_a_learner_is_unbiased():
         frail = rng.random(300) < 0.5
         arms = np.where(rng.random(300) < 0.8, np.where(frail, 0, 1), rng.integers(0, 2, 300))
         rewards = (rng.random(300) < MEANS[arms] + np.where(frail, -0.2, 0.2)).astype(float)
-        unfair.append(played(policy, LoggedTrial(arms, rewards), i, horizon=60).successes)
+        unfair.append(played(policy, LoggedTrial(arms, rewards), i, horizon=60)["successes"])
     assert stats.mannwhitneyu(unfair, online["reward"]).pvalue < ALPHA
 
 
@@ -220,8 +220,8 @@ def test_each_person_counts_with_probability_one_in_k_whatever_happened():
     """
     policy, rng = AdaCUCB(2, budget=ZCDP(2.0)), np.random.default_rng(24)
     runs = [played(policy, bernoulli_log(300, rng), i) for i in range(1000)]
-    rounds = np.array([run.rounds for run in runs])
-    rates = np.array([run.successes for run in runs]) / rounds
+    rounds = np.array([run["rounds"] for run in runs])
+    rates = np.array([run["successes"] for run in runs]) / rounds
     law = stats.binom(300, 0.5)
     edges = law.ppf(np.linspace(0.1, 0.9, 9))
     expected = np.diff(np.concatenate([[0.0], law.cdf(edges), [1.0]])) * rounds.size
@@ -292,17 +292,17 @@ def test_a_learner_with_contexts_is_unbiased():
         np.random.default_rng(5),
     )
     replayed = [played(policy, contextual_log(240, rng), i, horizon=60) for i in range(1500)]
-    assert all(run.rounds == 60 for run in replayed)
+    assert all(run["rounds"] == 60 for run in replayed)
     online = simulate(policy, WORLD, horizon=60, runs=3000, seed=6).runs
     assert online["reward"].mean() > 34
     for sample, theirs in (
-        ([run.successes for run in replayed], online["reward"]),
-        ([run.pulls[0] for run in replayed], online["pulls_0"]),
+        ([run["successes"] for run in replayed], online["reward"]),
+        ([run["pulls_0"] for run in replayed], online["pulls_0"]),
     ):
         assert stats.mannwhitneyu(sample, theirs).pvalue > ALPHA
         assert stats.ks_2samp(sample, theirs).pvalue > ALPHA
     unfair = [
-        played(policy, contextual_log(240, rng, fair=False), i, horizon=60).successes
+        played(policy, contextual_log(240, rng, fair=False), i, horizon=60)["successes"]
         for i in range(300)
     ]
     assert stats.mannwhitneyu(unfair, online["reward"]).pvalue < ALPHA

@@ -20,8 +20,8 @@ from dpbandits.policies import Policy
 from dpbandits.privacy.ledger import HEAD, LedgerArrays, empty_arrays
 from dpbandits.session.steps import release_of
 from dpbandits.simulation import Result, simulate
-from dpbandits.simulation.arms_loop import arms_loop
 from dpbandits.simulation.clipping import Entering
+from dpbandits.simulation.loops import arms_loop
 from dpbandits.simulation.results import bootstrap_band
 from dpbandits.simulation.seeding import identity, stream
 from dpbandits.simulation.simulating import recorded_rounds
@@ -151,10 +151,10 @@ def driven(policy: Policy, every: int, room: int = 64) -> tuple:
     tally = new_tally(recorded_rounds(5000, 20), policy.n_arms)
     rngs = [stream(1, name, owner, 0) for name in ("environment", "policy", "privacy")]
     sides = (policy.params, state.raw, state.public, state.memo)
-    world = (WORLD.state, tally, Entering(False, 0.0, 1.0), 5000)
+    world = (WORLD.state, tally, Entering(False, 0.0, 1.0), 5000, 1 << 62)
     until, seen = every, []
     while not seen or seen[-1] != DONE:
-        seen.append(loop(*sides, state.wall, *world, until, 1 << 62, *rngs))
+        seen.append(loop((*sides, state.wall), (*world, until), *rngs))
         if seen[-1] == LEDGER_FULL:
             state.make_room()
         else:

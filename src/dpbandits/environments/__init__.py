@@ -24,13 +24,7 @@ from .simulated.linear_rewards import GaussianContexts, LinearArms
 from .simulated.nonstationary import LateTurn, Piecewise, SineDrift, SwitchingBest
 from .simulated.pools import PoolContexts, Recommendations
 from .simulated.returning import ReturningUsers
-from .simulated.stochastic import (
-    Bernoulli,
-    Beta,
-    BoundedGaussian,
-    Gaussian,
-    best_arm_instances,
-)
+from .simulated.stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian, best_arm_instances
 from .tabulated import AdviceTable, ContextTable, RewardFile, RewardTable
 
 __all__ = [

@@ -22,9 +22,7 @@ def vector(name: str, values: Any, low: float = -np.inf, high: float = np.inf) -
 
 
 def finite_array(name: str, values: Any, *shapes: str) -> np.ndarray:
-    """Data as a read-only C-contiguous array of finite numbers with the axes that one of ``shapes``
-    names, none of them empty.
-    """
+    """Data as a read-only array of finite numbers with the axes that one of ``shapes`` names."""
     return frozen(array(name, values, PUBLIC, *shapes))
 
 
@@ -34,9 +32,7 @@ def whole_numbers(name: str, values: Any) -> np.ndarray:
 
 
 def distributions(name: str, advice: Any, shape: str) -> np.ndarray:
-    """Advice with experts in the last axis but one, as distributions over the last, and with these
-    two axes exchanged.
-    """
+    """Advice as distributions over its last axis, which changes places with that of experts."""
     given = finite_array(name, advice, shape)
     totals = given.sum(axis=-1, keepdims=True)
     bad = (given < 0.0).any(axis=-1) | (np.abs(totals[..., 0] - 1.0) > _TOLERANCE)
@@ -50,9 +46,7 @@ def distributions(name: str, advice: Any, shape: str) -> np.ndarray:
 
 
 def longest(features: np.ndarray) -> float:
-    """The largest length of a row; rows that were divided by their lengths count as 1 in spite of
-    rounding.
-    """
+    """The largest length of a row; 1 where it is but for rounding."""
     length = float(np.linalg.norm(features, axis=1).max())
     return 1.0 if math.isclose(length, 1.0, rel_tol=1e-12) else length
 

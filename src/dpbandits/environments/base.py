@@ -44,9 +44,8 @@ class Environment(ABC):
         n_arms: number of arms, K.
         support: (lo, hi), which holds every reward; infinite where rewards are not bounded.
         horizon: how many rounds there are; None for any number.
-        origin: how its arrays were made, such as "seed=1", where they were not given; else a digest
-            of them tells them from others.  Whoever computes features should say it here, as the
-            last digits of what is computed differ between machines.
+        origin: how its arrays were made, such as "seed=1"; None where a digest tells them from
+            others.  Whoever computes features should say it: last digits differ between machines.
         delay: how late answers come; None where every answer is there at once.
         holds_data: whether its rewards may be somebody's, of whom messages must not tell.
     """
@@ -81,31 +80,34 @@ class Environment(ABC):
     @property
     def title(self) -> str:
         """What it is called in headings; ``repr`` is what tells it from others."""
+        arms = "1 arm" if self.n_arms == 1 else f"{self.n_arms} arms"
         late = "" if self.delay is None else f", answers late: {self.delay.words}"
-        return f"{type(self).__name__}, {count_of_arms(self.n_arms)}{late}"
+        return f"{type(self).__name__}, {arms}{late}"
 
     @property
     def stream_key(self) -> str:
-        """What decides its random stream: all that was asked for, and nothing that was computed
-        from it, so that it is the same on every machine; of late answers the same as of others.
+        """What decides its random stream, on every machine: all that was asked for but the delay,
+        and nothing that was computed from it.
         """
-        return self._call
+        return f"{type(self).__name__}({self._arguments()})"
 
     @abstractmethod
     def _arguments(self) -> str:
         """What was asked for, in the words of a ``repr``."""
 
     def __repr__(self) -> str:
-        return self._call if self.delay is None else f"{self._call}.delayed({self.delay!r})"
-
-    @property
-    def _call(self) -> str:
-        return f"{type(self).__name__}({self._arguments()})"
+        late = "" if self.delay is None else f".delayed({self.delay!r})"
+        return f"{self.stream_key}{late}"
 
     @property
     def _content(self) -> str:
         """What tells its arrays from others."""
         return f"content {self._digest}" if self.origin is None else self.origin
+
+    def _made(self, how: str) -> Self:
+        """The same, with an ``origin``."""
+        self.origin = how
+        return self
 
     def _name_arms(self, argument: str, names: Sequence[object] | None, what: str) -> None:
         """Call the arms by names; there has to be one for each of what the arms are."""
@@ -121,11 +123,6 @@ class Environment(ABC):
                 f"{argument} must hold {self.n_arms} names, one per {what}, got {len(self._names)}",
                 argument,
             )
-
-
-def count_of_arms(n_arms: int) -> str:
-    """As one says it."""
-    return "1 arm" if n_arms == 1 else f"{n_arms} arms"
 
 
 # Without contexts ----------------------------------------------------------------------------
@@ -160,6 +157,15 @@ class ArmsEnvironment(Environment):
 
     def _arguments(self) -> str:
         return ", ".join(map(shortest, self.means()))
+
+
+class KnownMeans(ArmsEnvironment):
+    """The base of those whose means are known from the start."""
+
+    _means: np.ndarray
+
+    def means(self) -> np.ndarray:
+        return self._means
 
 
 class StationaryState(NamedTuple):
@@ -215,6 +221,9 @@ class ContextEnvironment(Environment):
     @property
     def title(self) -> str:
         return f"{super().title}, dimension {self.dimension}"
+
+
+World = ArmsEnvironment | ContextEnvironment  # what can be simulated
 
 
 class AdviceEnvironment(ContextEnvironment):

@@ -19,6 +19,7 @@ from .base import (
     ArmsKernels,
     ContextEnvironment,
     ContextKernels,
+    KnownMeans,
 )
 
 # Rewards -------------------------------------------------------------------------------------
@@ -44,12 +45,11 @@ def _table_regret(state: TableState, arm: int, start: int, n: int) -> float:
     )
 
 
-class RewardTable(ArmsEnvironment):
+class RewardTable(KnownMeans):
     """A fixed table of potential rewards; regret is against the best column.
 
     Args:
-        rewards: shape (T, K); an array, lists, or a pandas or Arrow table with a column for each
-            arm.
+        rewards: shape (T, K); an array, lists, or a pandas or Arrow table with a column per arm.
         arm_names: what the arms are called, one name each; numbered by default.
         name: what the table is called in reports.
 
@@ -80,9 +80,6 @@ class RewardTable(ArmsEnvironment):
         self._means = table.mean(axis=0)
         self._digest = content(table)
 
-    def means(self) -> np.ndarray:
-        return self._means
-
     def _arguments(self) -> str:
         title = "" if self._name is None else f"{self._name}: "
         return f"{title}{self.horizon} rounds, {self.n_arms} arms, {self._content}"
@@ -106,16 +103,13 @@ def _sum_rows(state: FileState, arm: int, start: int, n: int) -> float:
     """The sum of a window, of which no more than two blocks are read."""
     end = start + n
     first, last = (start + _BLOCK - 1) // _BLOCK, end // _BLOCK
+    whole = first < last
     total = 0.0
-    if first >= last:
-        for t in range(start, end):
-            total += state.rows[t, arm]
-        return total
-    for t in range(start, first * _BLOCK):
+    for t in range(start, first * _BLOCK if whole else end):
         total += state.rows[t, arm]
-    for t in range(last * _BLOCK, end):
+    for t in range(last * _BLOCK if whole else end, end):
         total += state.rows[t, arm]
-    return total + state.blocks[last, arm] - state.blocks[first, arm]
+    return total + state.blocks[last, arm] - state.blocks[first, arm] if whole else total
 
 
 @kernel
@@ -129,12 +123,10 @@ def _file_regret(state: FileState, arm: int, start: int, n: int) -> float:
 
 
 class RewardFile(ArmsEnvironment):
-    """A fixed table of potential rewards in a ``.npy`` file, shape (T, K), which may be larger than
-    memory.
+    """A ``RewardTable`` in a ``.npy`` file, shape (T, K), which may be larger than memory.
 
     The file is read once when the environment is made; from then on one row of sums for every 1,024
     rows is in memory, and a window reads at most 2,048 rows.  The file must not change meanwhile.
-    Regret is against the best column.
 
     Args:
         path: of a file that ``numpy.save`` wrote, of real numbers or truth values.
@@ -162,15 +154,10 @@ class RewardFile(ArmsEnvironment):
             # what compiled code expects.
             rows = np.asarray(np.load(self.path, mmap_mode="c", allow_pickle=False))
         except ValueError:  # whose words may quote the file
-            raise ArgumentError(
-                f"path must name a .npy file of numbers, got {str(path)!r}", "path"
-            ) from None
-        if (
-            rows.ndim != 2
-            or 0 in rows.shape
-            or rows.dtype.kind not in "biuf"
-            or not rows.dtype.isnative
-        ):
+            message = f"path must name a .npy file of numbers, got {str(path)!r}"
+            raise ArgumentError(message, "path") from None
+        readable = rows.dtype.kind in "biuf" and rows.dtype.isnative
+        if rows.ndim != 2 or 0 in rows.shape or not readable:
             raise ArgumentError(
                 f"path must name a table (rounds, arms) of real numbers, got {rows.dtype}"
                 f" {rows.shape}",
@@ -203,6 +190,14 @@ class RewardFile(ArmsEnvironment):
 # With contexts -------------------------------------------------------------------------------
 
 
+def _check_shape(name: str, table: np.ndarray, shown: np.ndarray, owner: str) -> None:
+    """That there is a number for every round and arm."""
+    if table.shape != shown.shape[:2]:
+        raise ArgumentError(
+            f"{name} must have shape {shown.shape[:2]} as the {owner}, got {table.shape}", name
+        )
+
+
 class ContextTableState(NamedTuple):
     """Fixed contexts, rewards and mean rewards."""
 
@@ -212,7 +207,7 @@ class ContextTableState(NamedTuple):
 
 
 @kernel
-def _show_table(state: ContextTableState, t: int, contexts: Matrix, rng: Generator) -> int:
+def _show_table(state: Any, t: int, contexts: Matrix, rng: Generator) -> int:
     for a in range(contexts.shape[0]):
         for i in range(contexts.shape[1]):
             contexts[a, i] = state.contexts[t, a, i]
@@ -245,18 +240,11 @@ class ContextTable(ContextEnvironment):
     kernels = ContextKernels(_show_table, _answer_table)
 
     def __init__(self, contexts: Any, rewards: Any, means: Any = None) -> None:
-        contexts, rewards = (
-            finite_array("contexts", contexts, "T, K, d"),
-            finite_array("rewards", rewards, "T, K"),
-        )
+        contexts = finite_array("contexts", contexts, "T, K, d")
+        rewards = finite_array("rewards", rewards, "T, K")
         means = rewards if means is None else finite_array("means", means, "T, K")
-        for name, table in (("rewards", rewards), ("means", means)):
-            if table.shape != contexts.shape[:2]:
-                raise ArgumentError(
-                    f"{name} must have shape {contexts.shape[:2]} as the contexts have, got"
-                    f" {table.shape}",
-                    name,
-                )
+        _check_shape("rewards", rewards, contexts, "contexts have")
+        _check_shape("means", means, contexts, "contexts have")
         self.horizon, self.n_arms, self.dimension = contexts.shape
         self.support = (float(rewards.min()), float(rewards.max()))
         self.context_bound = float(np.linalg.norm(contexts, axis=2).max())
@@ -273,17 +261,9 @@ class ContextTable(ContextEnvironment):
 class AdviceTableState(NamedTuple):
     """Advice and rewards of every round."""
 
-    advice: np.ndarray  # (T, K, N)
+    contexts: np.ndarray  # (T, K, N): the advice
     rewards: np.ndarray  # (T, K)
     best: np.ndarray  # (1,) int64
-
-
-@kernel
-def _show_advice(state: AdviceTableState, t: int, contexts: Matrix, rng: Generator) -> int:
-    for a in range(contexts.shape[0]):
-        for j in range(contexts.shape[1]):
-            contexts[a, j] = state.advice[t, a, j]
-    return 0
 
 
 @kernel
@@ -292,7 +272,7 @@ def _answer_advice(
 ) -> tuple[float, float]:
     expected = 0.0
     for a in range(contexts.shape[0]):
-        expected += state.advice[t, a, state.best[0]] * state.rewards[t, a]
+        expected += state.contexts[t, a, state.best[0]] * state.rewards[t, a]
     return state.rewards[t, arm], expected - state.rewards[t, arm]
 
 
@@ -308,26 +288,18 @@ class AdviceTable(AdviceEnvironment):
     """
 
     holds_data = True
-    kernels = ContextKernels(_show_advice, _answer_advice)
+    kernels = ContextKernels(_show_table, _answer_advice)
 
     def __init__(self, advice: Any, rewards: Any) -> None:
-        table, rewards = (
-            distributions("advice", advice, "T, N, K"),
-            finite_array("rewards", rewards, "T, K"),
-        )
-        if rewards.shape != table.shape[:2]:
-            raise ArgumentError(
-                f"rewards must have shape {table.shape[:2]} as the advice has, got {rewards.shape}",
-                "rewards",
-            )
+        table = distributions("advice", advice, "T, N, K")
+        rewards = finite_array("rewards", rewards, "T, K")
+        _check_shape("rewards", rewards, table, "advice has")
         self.horizon, self.n_arms, self.dimension = table.shape
         self.support = (float(rewards.min()), float(rewards.max()))
-        self.state = AdviceTableState(
-            table, rewards, np.array([int(np.einsum("tkn,tk->n", table, rewards).argmax())])
-        )
+        best = np.einsum("tkn,tk->n", table, rewards).argmax()
+        self.state = AdviceTableState(table, rewards, np.array([int(best)]))
         self._digest = content(table, rewards)
 
     def _arguments(self) -> str:
-        return (
-            f"{self.horizon} rounds, {self.n_arms} arms, {self.n_experts} experts, {self._content}"
-        )
+        shape = f"{self.horizon} rounds, {self.n_arms} arms, {self.n_experts} experts"
+        return f"{shape}, {self._content}"

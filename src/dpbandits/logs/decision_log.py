@@ -14,7 +14,6 @@ import uuid
 import weakref
 from multiprocessing import util
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,13 +139,18 @@ class DecisionLog:
                 raise ArgumentError(f"{name} must not be given: the log was made without", name)
         if reward is not None:
             row["reward"] = _reward(policy, reward)
-        own = _own(policy, decision)
+        if not isinstance(decision, Decision | str):
+            raise ArgumentError(
+                "decision must be what pull() returned, or its token, got"
+                f" {type(decision).__name__}",
+                "decision",
+            )
+        own = policy.session.own(decision)
         row |= {"life": own.life, "number": own.number}
         if own.number >= self._own_from:  # its parent's pulls have the same numbers
             row["life"] += self._fork
         if isinstance(decision, Decision):
-            told = ("arm", "name", "propensity", "recorded")
-            row |= {name: getattr(own, name) for name in told}
+            row |= {name: getattr(own, name) for name in ("arm", "name", "propensity", "recorded")}
             row["features"] = None if contexts is None else _features(policy, contexts, own.arm)
         elif reward is None or contexts is not None:
             raise ArgumentError(
@@ -175,26 +179,11 @@ class DecisionLog:
     def __enter__(self) -> DecisionLog:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.flush()
 
 
 # Checks -------------------------------------------------------------------------------------------
-
-
-def _own(policy: Policy, decision: Any) -> Decision:
-    """The decision, or that of a token, if the policy has made it."""
-    if not isinstance(decision, Decision | str):
-        raise ArgumentError(
-            f"decision must be what pull() returned, or its token, got {type(decision).__name__}",
-            "decision",
-        )
-    return policy.session.own(decision)
 
 
 def _reward(policy: Policy, reward: Any) -> float:

@@ -143,7 +143,12 @@ def fit_logs(
             f"least_propensity must be 0 without propensity, got {lowest:g}", "least_propensity"
         )
     if propensity is not None:
-        _refuse_features(features)
+        if features is not None:
+            raise ArgumentError(
+                "propensity must not be given with features: a model of rewards given features does"
+                " not mind by what an arm was chosen, if it was by these",
+                "propensity",
+            )
         given = propensities(table, propensity, whole.arms.size)
         log, off = choose_records(whole, given, lowest, rng)
     if private:
@@ -159,24 +164,26 @@ def fit_logs(
 def _tell(policy: Policy, log: Log, taken: int, off: np.ndarray) -> None:
     """Tell the operator of missing rewards, records left out, and means that may be off."""
     n, name = log.arms.size, policy.name or policy.preset
-    if (missing := int(np.isnan(log.rewards).sum())) >= _SHARE * max(n, 1):
-        LOGGER.warning(
-            "%s: %d of the %d rewards of the log (%.0f %%) are missing, and count as"
-            " default_reward, %r (docs/logs.md)",
-            *(name, missing, n, 100 * missing / n, policy.default_reward),
-        )
-    if log.replaced >= _SHARE * max(n, 1):
-        LOGGER.warning(
-            "%s: %d of the %d contexts of the log (%.0f %%) are none that the policy takes, or have"
-            " no row for the arm that was played, and count as zeros (docs/logs.md)",
-            *(name, log.replaced, n, 100 * log.replaced / n),
-        )
-    if n - taken >= _SHARE * max(n, 1):
-        LOGGER.warning(
-            "%s: propensities leave out %d of the %d records of the log (%.0f %%); a larger"
-            " least_propensity leaves out fewer, at a bias (docs/logs.md)",
-            *(name, n - taken, n, 100 * (n - taken) / n),
-        )
+
+    def tell(count: int, words: str, *more: object) -> None:
+        if count >= _SHARE * max(n, 1):
+            LOGGER.warning(f"%s: {words} (docs/logs.md)", name, count, n, 100 * count / n, *more)
+
+    tell(
+        int(np.isnan(log.rewards).sum()),
+        "%d of the %d rewards of the log (%.0f %%) are missing, and count as default_reward, %r",
+        policy.default_reward,
+    )
+    tell(
+        log.replaced,
+        "%d of the %d contexts of the log (%.0f %%) are none that the policy takes, or have no row"
+        " for the arm that was played, and count as zeros",
+    )
+    tell(
+        n - taken,
+        "propensities leave out %d of the %d records of the log (%.0f %%); a larger"
+        " least_propensity leaves out fewer, at a bias",
+    )
     if off.max() > 0.0:
         LOGGER.warning(
             "%s: with this least_propensity the mean of arm %d may be off by up to %.2g times the"
@@ -193,15 +200,6 @@ def _assumption(policy: Policy, n: int, private: bool) -> str:
         f"the {told} of the log of {n} records that it began with owe nothing to rewards, and"
         " nobody in it comes again"
     )
-
-
-def _refuse_features(features: Any) -> None:
-    if features is not None:
-        raise ArgumentError(
-            "propensity must not be given with features: a model of rewards given features does not"
-            " mind by what an arm was chosen, if it was by these",
-            "propensity",
-        )
 
 
 def _refuse_long(policy: Policy, n: int) -> None:
@@ -248,17 +246,9 @@ def _refuse(policy: Policy) -> None:
 def choose_records(
     log: Log, given: np.ndarray, lowest: float, rng: np.random.Generator
 ) -> tuple[Log, np.ndarray]:
-    """The records whose arms are as if drawn without looking at anybody.
-
-    Args:
-        log: of a policy that takes no contexts.
-        given: the propensities of its records, shape (n,).
-        lowest: that counts as the least one of an arm, where there are lower ones.
-        rng: of the draws.
-
-    Returns:
-        Their log, and by how many times the width of the reward range the mean of each arm may be
-        off, shape (K,), as estimated from the log: 0 without a lower bound.
+    """The records of a log without contexts whose arms are as if drawn without looking at anybody,
+    by the ``given`` propensities of all, shape (n,), the least of which counts as ``lowest``; and
+    by how many times the width of the reward range the mean of each arm may be off, shape (K,).
     """
     least = np.ones(int(log.arms.max(initial=0)) + 1)
     np.minimum.at(least, log.arms, given)

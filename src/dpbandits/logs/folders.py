@@ -1,8 +1,8 @@
 """Folders of decision logs: which columns their files have, and how they become one table.
 
-A decision may be written more than once: when it is made, and when its reward is known, by then
-maybe into another file.  Rows of one ``life`` and ``number`` are one decision, and later rows
-complete earlier ones.  Rows with neither are records of another source: each is one of its own.
+A decision may be written when it is made, and again, maybe into another file, when its reward is
+known.  Rows of one ``life`` and ``number`` are one decision, and later rows complete earlier ones.
+Rows with neither are records of another source: each is one of its own.
 """
 
 from __future__ import annotations
@@ -97,10 +97,8 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def read_table(argument: str, folder: Any, *, fit: bool = False, private: bool = False) -> pa.Table:
-    """The log as an Arrow table; errors begin with the argument.
-
-    To fit a policy to, a log that was made without rewards is refused: that owes nothing to any of
-    them.  So is a private one whose users may be in it more than once.
+    """The log as an Arrow table; errors begin with the argument.  To ``fit`` a policy to, one that
+    was made without rewards is refused, and a private one that may have users more than once.
     """
     import pyarrow as pa
 
@@ -160,11 +158,7 @@ def is_of_decisions(frame: Any) -> bool:
 
 
 def refuse_unrecorded(frame: Any) -> None:
-    """Refuse rounds that a policy did not record: a user may have had too many of them.
-
-    Raises:
-        ArgumentError: there is one.
-    """
+    """Refuse rounds that a policy did not record: a user may have had too many of them."""
     if not is_of_decisions(frame):
         return
     recorded = flat("frame", frame["recorded"], FLAGS, at="column 'recorded'")
@@ -201,11 +195,10 @@ def _read(argument: str, path: Path) -> pa.Table:
         table = table.append_column("life", pa.array([writer] * len(table), pa.string()))
     told = table.schema.metadata or {}
     rewards = told.get(_REWARDS, b"True") == b"True" and "reward" in names
+    there, rows = table.column_names, len(table)
     columns = [
-        _cast(argument, path, table, field)
-        if field.name in table.column_names
-        else pa.nulls(len(table), field.type)
-        for field in schema()
+        _cast(argument, path, table, one) if one.name in there else pa.nulls(rows, one.type)
+        for one in schema()
     ]
     whole = pa.table(columns, schema=schema(rewards=rewards))
     if whole["life"].null_count or whole["number"].null_count:
@@ -266,9 +259,7 @@ def _decisions(argument: str, table: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _completed(table: Any, which: np.ndarray, keyed: np.ndarray) -> Any:
-    """One row for each decision, where its first stands: with the first time, and of each other
-    column the last entry.
-    """
+    """One row for each decision, where its first stands: with the first time, else last entries."""
     import pyarrow as pa
 
     first = np.unique(which, return_index=True)[1]

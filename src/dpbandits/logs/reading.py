@@ -19,19 +19,12 @@ from .folders import is_of_decisions, one_row_each, read_table, refuse_unrecorde
 
 
 class Log(NamedTuple):
-    """The records that a policy is to learn from.
+    """The records that a policy is to learn from."""
 
-    Attributes:
-        arms: that were played, shape (n,), int64.
-        rewards: shape (n,); NaN where there is none.
-        contexts: what ``pull`` takes, for each record; None for policies that take none.
-        replaced: how many private ones were none that the policy takes.
-    """
-
-    arms: np.ndarray
-    rewards: np.ndarray
-    contexts: Any
-    replaced: int = 0
+    arms: np.ndarray  # that were played, (n,) int64
+    rewards: np.ndarray  # (n,); NaN where there is none
+    contexts: Any  # what ``pull`` takes, for each record; None for policies that take none
+    replaced: int = 0  # how many private contexts were none that the policy takes
 
     def shown(self, i: int) -> Any:
         """What ``pull`` is given for a record."""
@@ -79,8 +72,13 @@ def _arms(policy: Policy, frame: Any, name: str) -> np.ndarray:
     arms = _by_name(policy, frame, name, given) if policy.arm_names is not None else None
     if arms is None:
         arms = flat("arm", given, known.arms(policy.n_arms), at=place).astype(np.int64)
-    retired = np.isin(arms, policy.retired)
-    _refuse_rows(retired, f"arm ({place}) must hold arms that are not retired, got one that is")
+    if (retired := np.isin(arms, policy.retired)).any():
+        more = f", and in {retired.sum() - 1:,} more" if retired.sum() > 1 else ""
+        raise ArgumentError(
+            f"arm ({place}) must hold arms that are not retired, got one that is in row"
+            f" {retired.argmax()}{more}",
+            "arm",
+        )
     return arms
 
 
@@ -91,9 +89,7 @@ def _by_name(policy: Policy, frame: Any, name: str, given: Any) -> np.ndarray | 
     if beside is None or any(isinstance(one, str) for one in listed(given)):
         return numbered("arm", given, names, at=place, source="arm_names")
     numbers = flat("arm", given, known.PRIVATE_RECORD, at=place, rows=len(beside))
-    if nameless := [
-        i for i, one in enumerate(beside) if not isinstance(one, str) and is_missing(one)
-    ]:
+    if nameless := [i for i, one in enumerate(beside) if is_missing(one)]:
         numbered("arm", numbers, names, at=place, source="arm_names")
         named = dict(enumerate(names))
         for i in nameless:  # there the number counts
@@ -112,12 +108,6 @@ def _names_beside(names: list[str], frame: Any) -> list[Any] | None:
     if not named or not (is_of_decisions(frame) or named.intersection(names)):
         return None
     return beside
-
-
-def _refuse_rows(bad: np.ndarray, message: str) -> None:
-    if bad.any():
-        more = f", and in {bad.sum() - 1:,} more" if bad.sum() > 1 else ""
-        raise ArgumentError(f"{message} in row {bad.argmax()}{more}", "arm")
 
 
 def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: int) -> Any:
@@ -150,11 +140,11 @@ def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: i
                 "features must be names of columns, or an array for each record, got text for each",
                 "features",
             )
-        each = (
+        each = [
             flat("features", column(frame, name), manner, at=f"column {name!r}", rows=rows)
             for name in map(str, features)
-        )
-        return np.column_stack(list(each))
+        ]
+        return np.column_stack(each)
     return blocks("features", features, manner, rows=rows)
 
 
@@ -167,11 +157,9 @@ def _are_names(features: Any) -> bool:
 
 
 def _fitting(policy: Policy, contexts: Any, arms: np.ndarray, *, hidden: bool) -> tuple[Any, int]:
-    """The contexts, if the policy takes them, and they tell of the arms that were played; and how
-    many were replaced.
-
-    Where they are private, an error would tell of one person's: they count as zeros, and as
-    replaced, unless nobody's fit.  Then the column is another one, which is public.
+    """The contexts, if the policy takes them and they tell of the arms that were played, and how
+    many were replaced.  An error would tell of one person's private ones: they count as zeros,
+    unless nobody's fit.  Then the column is another one, which is public.
     """
     errors = {}
     for i, (one, arm) in enumerate(zip(contexts, arms.tolist(), strict=True)):

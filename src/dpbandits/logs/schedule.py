@@ -22,15 +22,9 @@ hold_rounds = unbound
 
 
 def batches(policy: Policy, arms: np.ndarray, *, whole: bool = False) -> Iterator[Batch]:
-    """Arms, and the records of their next batch.  Between two of them the caller plays the first.
-
-    Args:
-        policy: who learns.
-        arms: of each record, shape (n,), int64.
-        whole: whether each arm has all its records in one batch.
-
-    Returns:
-        In the order of their last records.  What does not fill a batch is left out.
+    """Arms, and the records of their next batch, in the order of their last records; one batch for
+    each arm if ``whole``.  Between two of them the caller plays the first.  What does not fill a
+    batch is left out.
     """
     if whole:
         yield from sorted(_by_arm(arms), key=lambda batch: batch[1][-1])
@@ -48,9 +42,9 @@ def _by_arm(arms: np.ndarray) -> list[Batch]:
 
 def _first_complete(policy: Policy, arms: np.ndarray) -> Iterator[Batch]:
     find = policy.driven.fill(_find_first, "hold_rounds")
-    records = np.argsort(arms, kind="stable")
-    ends = np.cumsum(np.bincount(arms, minlength=policy.n_arms))
-    met = ends - np.bincount(arms, minlength=policy.n_arms)  # where each arm's next batch begins
+    records, counts = np.argsort(arms, kind="stable"), np.bincount(arms, minlength=policy.n_arms)
+    ends = np.cumsum(counts)
+    met = ends - counts  # where each arm's next batch begins
     while True:
         arm, n = find(policy.params, policy.session.state.public, records, met, ends)
         if n == 0:
@@ -63,9 +57,7 @@ def _first_complete(policy: Policy, arms: np.ndarray) -> Iterator[Batch]:
 def _find_first(
     params: Any, public: Any, records: Vector, met: Vector, ends: Vector
 ) -> tuple[int, int]:
-    """The arm whose next batch is complete first, of equals the first, and how long that batch is;
-    0 rounds where no arm has enough records left.
-    """
+    """The first arm whose next batch is complete first, and its length; 0 where none has one."""
     arm, length, last = 0, 0, records.size
     for a in range(met.size):
         if met[a] == ends[a]:

@@ -27,15 +27,10 @@ _SAID = {"arms": "the features of its arms"}
 
 @dataclass(frozen=True)
 class Candidate:
-    """A policy for a setting, whatever the budget.
-
-    Attributes:
-        cls: its class.
-        arguments: beyond what the setting says.
-    """
+    """A policy for a setting, whatever the budget."""
 
     cls: Any
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # beyond what the setting says
 
     @property
     def title(self) -> str:
@@ -53,10 +48,8 @@ class Candidate:
         """The policy itself."""
         given = {**setting.arguments(horizon), **self.arguments, **options}
         taken = inspect.signature(self.cls).parameters
-        policy: Policy = self.cls(
-            **{name: value for name, value in given.items() if name in taken or name in options},
-            budget=budget,
-        )
+        own = {name: one for name, one in given.items() if name in taken or name in options}
+        policy: Policy = self.cls(**own, budget=budget)
         return policy
 
 
@@ -125,9 +118,8 @@ def unsuited(cls: Any, setting: Setting) -> str | None:
         return None
     if setting.rewards == "changing" and "rounds_per_change" in inspect.signature(cls).parameters:
         return None
-    return "leans on one law for each arm" + (
-        " that never changes" if setting.rewards == "changing" else ""
-    )
+    never = " that never changes" if setting.rewards == "changing" else ""
+    return f"leans on one law for each arm{never}"
 
 
 def _of_trust(cls: Any, setting: Setting) -> str | None:

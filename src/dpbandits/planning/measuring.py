@@ -1,5 +1,4 @@
-"""What a short simulation of the setting measures: regret, the price of privacy, and from which
-round on it is free.
+"""What a short simulation of the setting measures: regret, and the price of privacy.
 
 Runs are paired: run i of every policy meets the same noise of the environment.  So numbers that
 compare two policies have the jackknife's error, run by run.
@@ -25,19 +24,12 @@ from ..simulation.settings import keyed
 
 @dataclass(frozen=True)
 class Measured:
-    """A simulation, asked for what plans say.
-
-    Attributes:
-        result: of the simulation.
-        policies: private ones by their titles.
-        public: those without privacy, among them the open counterpart of every private one.
-        searching: whether the rounds of a search are counted, and not regret.
-    """
+    """A simulation, asked for what plans say."""
 
     result: Result
-    policies: Mapping[str, Policy]
-    public: Mapping[str, Policy]
-    searching: bool
+    policies: Mapping[str, Policy]  # private ones by their titles
+    public: Mapping[str, Policy]  # without privacy, with the open counterpart of every private one
+    searching: bool  # whether the rounds of a search are counted, and not regret
 
     def loss(self, policy: Policy) -> np.ndarray:
         """What every run cost, shape (runs,): regret, or rounds until a search was over, which is
@@ -62,9 +54,7 @@ class Measured:
         return estimate(self.loss(self.public[self.best_public]))
 
     def price(self, title: str) -> Estimate:
-        """Of privacy: what a private policy loses more than its open counterpart, as a share;
-        NaN where that one loses nothing.
-        """
+        """What a private policy loses more than its open counterpart, as a share, or NaN."""
         private, open_ = self.loss(self.policies[title]), self.loss(self.public[title])
         if open_.mean() <= 0.0:
             return Estimate(math.nan, math.nan, math.nan)

@@ -25,9 +25,9 @@ from ..theory.curves import label_of
 from ..validation import integer, real
 from .candidates import Candidate, candidates
 from .measuring import Measured, paired_lead
-from .paying import Outcome, Paying, where_it_pays
 from .plans import Plan
 from .setting import Setting
+from .targets import Outcome, Paying, where_it_pays
 from .yardsticks import in_reverse, yardsticks
 
 _LONGEST, _LONGEST_WITH_CONTEXTS, _LONGEST_LATE = 100_000, 20_000, 2_000
@@ -84,26 +84,39 @@ def plan(
     setting = setting if isinstance(setting, Setting) else Setting.of(setting)
     horizon, runs = integer("horizon", horizon, 1), integer("runs", runs, 2)
     tolerance = real("tolerance", tolerance, 0.0)
-    options = {**_range_of(setting), **options}
+    if setting.environment is not None and np.isfinite(setting.environment.support).all():
+        options = {"reward_range": setting.environment.support, **options}
     fitting, left_out = candidates(setting, budget)
     policies, refused = _built(fitting, setting, budget, horizon, options)
     if not policies:
         raise _nobody(setting, budget, refused)
     simulated = _rounds(setting, horizon, rounds)
-    measured, play = None, {"runs": runs, "seed": seed, "n_jobs": n_jobs, "progress": progress}
+    measured: Measured | None = None
+    play: dict[str, Any] = {"runs": runs, "seed": seed, "n_jobs": n_jobs, "progress": progress}
     if simulated:
-        rivals = [one for one in fitting if one.title in policies] + [
-            one for one in candidates(setting, None)[0] if not one.cls.card.noise
-        ]
-        public = _built(rivals, setting, None, horizon, options)[0] if budget else policies
-        measured = _measured(policies, public, setting, horizon=simulated, **play)
-    found = {
-        title: promises(one, setting.environment, [horizon]) for title, one in policies.items()
-    }
+        open_ = [one for one in fitting if one.title in policies]
+        open_ += [one for one in candidates(setting, None)[0] if not one.cls.card.noise]
+        public = _built(open_, setting, None, horizon, options)[0] if budget else policies
+        played = list(dict.fromkeys([*policies.values(), *public.values()]))
+        assert setting.simulated is not None
+        result = simulate(played, setting.simulated, horizon=simulated, record=_POINTS, **play)
+        measured = Measured(result, policies, public, setting.best_arm)
+    world = setting.environment
+    found = {title: promises(one, world, [horizon]) for title, one in policies.items()}
     upper = {title: one for title in found if (one := _least(found[title], setting.best_arm))}
     table = _table(policies, upper, setting, measured, budget, tolerance)
-    usual = _usual(table)
-    best = (measured and measured.beaten(usual, _rivals(policies, setting))) or usual
+    # Whatever was measured: the default, or whose promise is best; else who loses least.
+    order = table.sort_values(
+        ["default", "promise", "mean"], ascending=[False, True, True], kind="stable"
+    )
+    usual = str(order["policy"].iloc[0])
+    # Of searches those that promise not to err may take the place of the usual one.
+    rivals = [
+        title
+        for title, one in policies.items()
+        if not setting.best_arm or "failure_probability" in one.arguments
+    ]
+    best = (measured and measured.beaten(usual, rivals)) or usual
     beside, saved, pays = None, None, None
     if measured and not setting.best_arm:
         turned = _Turned(setting, simulated, {**play, "progress": False})
@@ -117,8 +130,8 @@ def plan(
             (chosen,) = (one for one in fitting if one.title == best)
             explores = beside.exploring is not None
             pays = _paying(chosen, setting, budget, simulated, options, play, explores)
-    order = ["best", "mean"] if measured else ["best", "promise"]
-    ranked = table.assign(best=table["policy"] != best).sort_values(order, kind="stable")
+    ranks = ["best", "mean"] if measured else ["best", "promise"]
+    ranked = table.assign(best=table["policy"] != best).sort_values(ranks, kind="stable")
     return Plan(
         setting=setting,
         budget=budget,
@@ -144,9 +157,7 @@ def plan(
 
 @dataclass(frozen=True)
 class _Turned:
-    """The setting with its arms in the reverse order, where order is not part of it: a gain
-    by playing in a fixed order, before anything was learned, is lost there.
-    """
+    """The setting with its arms in reverse, where a gain by order is lost; see ``in_reverse``."""
 
     setting: Setting
     horizon: int
@@ -215,13 +226,6 @@ def _longest(setting: Setting, without_contexts: int) -> int:
     return without_contexts if arms else _LONGEST_WITH_CONTEXTS
 
 
-def _range_of(setting: Setting) -> dict[str, Any]:
-    """The range of rewards, where the environment knows one."""
-    if setting.environment is None or not np.isfinite(setting.environment.support).all():
-        return {}
-    return {"reward_range": setting.environment.support}
-
-
 def _rounds(setting: Setting, horizon: int, rounds: int | None) -> int:
     """How many to simulate."""
     world = setting.simulated
@@ -249,32 +253,15 @@ def _built(
     return policies, refused
 
 
-def _measured(
-    policies: dict[str, Policy], public: dict[str, Policy], setting: Setting, **play: Any
-) -> Measured:
-    """The simulation of all of them."""
-    played = [*policies.values(), *(one for one in public.values() if one not in policies.values())]
-    assert setting.simulated is not None
-    result = simulate(played, setting.simulated, record=_POINTS, **play)
-    return Measured(result, policies, public, setting.best_arm)
-
-
-def _rivals(policies: Mapping[str, Policy], setting: Setting) -> list[str]:
-    """Who may take the place of the usual policy: of searches those that promise not to err."""
-    promised = "failure_probability"
-    return [one for one in policies if not setting.best_arm or promised in policies[one].arguments]
-
-
 def _least(found: list[Promise], searching: bool) -> Promise | None:
     """The least upper bound that is proved, constants and all, or else one that is not; of those
     that hold with a probability only where there is none in expectation.
     """
-    bounds = [
-        one
-        for one in found
-        if one.bound.kind == "upper"
-        and (one.bound.of.startswith("rounds") if searching else one.bound.of.endswith("regret"))
-    ]
+    uppers = [one for one in found if one.bound.kind == "upper"]
+    if searching:
+        bounds = [one for one in uppers if one.bound.of.startswith("rounds")]
+    else:
+        bounds = [one for one in uppers if one.bound.of.endswith("regret")]
 
     def rank(one: Promise) -> tuple[bool, bool, float]:
         return not one.bound.is_binding, one.bound.of == "regret", one.values[0]
@@ -328,19 +315,8 @@ def _table(
     return pd.DataFrame(rows).astype({"free_from": "Int64"})
 
 
-def _usual(table: pd.DataFrame) -> str:
-    """What to take whatever was measured: the default, or whose promise is best; without both who
-    loses least.
-    """
-    order = ["default", "promise", "mean"]
-    ranked = table.sort_values(order, ascending=[False, True, True], kind="stable")
-    return str(ranked["policy"].iloc[0])
-
-
 def _nobody(setting: Setting, budget: Budget | None, refused: Mapping[str, str]) -> ArgumentError:
-    """Why there is no plan: policies refuse their arguments, or take other budgets, or there are
-    none.
-    """
+    """Why there is no plan: policies refuse arguments, or other budgets, or there are none."""
     if refused:
         return ArgumentError(next(iter(refused.values())))
     would = [one.cls.card.notions for one in candidates(setting, None)[0]]

@@ -24,9 +24,8 @@ from ..theory.regimes import Budget as Minimax
 from ..validation import real
 from .candidates import Candidate
 from .measuring import Measured, paired_lead
-from .paying import Paying
 from .setting import Setting
-from .targets import Affordable, cheapest
+from .targets import Affordable, Paying, cheapest
 from .yardsticks import Yardsticks, in_reverse
 
 _OF_PRIVACY = ("rho", "epsilon", "noise")  # arguments of bounds that privacy decides
@@ -241,9 +240,8 @@ class Plan:
         learns = self.budget is not None and paired_lead(beside.random, open_).low > 0.0
         who = "Privacy leaves" if learns else "So few rounds leave"
         shown = "" if saved.mean <= 0.0 else f" that {self.runs} runs could show"
-        order = (
-            "" if in_reverse(self.setting) is None else ", in the mean over both orders of the arms"
-        )
+        turned = in_reverse(self.setting) is not None
+        order = ", in the mean over both orders of the arms" if turned else ""
         return (
             f"{who} nothing to learn here{shown}: choosing at random loses"
             f" {_with_interval(beside.at_random)}, and {self.best} saves"
@@ -260,18 +258,16 @@ class Plan:
             return "the default"
         if len(self.table) == 1:
             return "the only one that fits"
-        return (
-            "the one with the best promise" if row["promise"] < np.inf else "one of those that fit"
-        )
+        promised = row["promise"] < np.inf
+        return "the one with the best promise" if promised else "one of those that fit"
 
     def _measurement(self) -> Iterator[str]:
         measured = self.measured
         if measured is None:
-            yield (
-                "Nothing was measured: that needs an environment, or means or gaps of the arms."
-                if self.setting.environment is None or self.setting.simulated is not None
-                else "Nothing was measured: a log is not simulated but replayed, by `replay`."
-            )
+            is_log = self.setting.environment is not None and self.setting.simulated is None
+            needed = "that needs an environment, or means or gaps of the arms"
+            why = "a log is not simulated but replayed, by `replay`" if is_log else needed
+            yield f"Nothing was measured: {why}."
             return
         what = "regret"
         if self.setting.best_arm:
@@ -344,11 +340,9 @@ class Plan:
                 f" {reward_amount(self.floor.values[0])} at {self.horizon:,} rounds."
             )
         if (meet := self._crossover()) is not None:
-            yield (
-                f"In the worst case privacy decides what must be lost up to round {meet:,}."
-                if meet > self.horizon
-                else f"In the worst case bounds leave room for free privacy from round {meet:,} on."
-            )
+            decides = f"privacy decides what must be lost up to round {meet:,}"
+            leaves = f"bounds leave room for free privacy from round {meet:,} on"
+            yield f"In the worst case {decides if meet > self.horizon else leaves}."
         if self.setting.experts and not (self.table["promise"] < self.horizon).any():
             yield "No bound is below the horizon: none says more than the range of rewards does."
 
@@ -363,7 +357,9 @@ class Plan:
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """The table to be read: heads, and rows in words."""
-        columns = {"policy": self._row_names(), "proved at most": self._promised()}
+        named = zip(self.table["policy"], self.table["default"], strict=True)
+        titles = [f"{title} *" if default else title for title, default in named]
+        columns = {"policy": titles, "proved at most": self._promised()}
         if self.measured is not None:
             searching = self.setting.best_arm
             ends = zip(self._written("low"), self._written("high"), strict=True)
@@ -378,37 +374,20 @@ class Plan:
                 starts = self.table["free_from"]
                 columns["free from"] = ["" if pd.isna(one) else f"{one:,}" for one in starts]
         written = [list(row) for row in zip(*columns.values(), strict=True)]
-        return list(columns), written + [
-            [name, "", reward_amount(cost.mean), ends, *[""] * (len(columns) - 4)]
-            for name, cost, ends in self._yardstick_rows()
-        ]
-
-    def _yardstick_rows(self) -> Iterator[tuple[str, Estimate, str]]:
-        """Name, regret and interval of each."""
-        if (beside := self.yardsticks) is None:
-            return
-        found = {"choosing at random": beside.at_random}
-        if beside.exploring is not None:
-            found[beside.exploring.title] = beside.exploring.cost
-        for name, cost in found.items():
-            ends = f"{reward_amount(cost.low)} to {reward_amount(cost.high)}"
-            yield name, cost, "exact" if cost.low == cost.high else ends
-
-    def _row_names(self) -> list[str]:
-        rows = self.table[["policy", "default"]].itertuples(index=False)
-        return [f"{title} *" if default else title for title, default in rows]
+        for name, cost in ({} if self.yardsticks is None else self.yardsticks.by_name).items():
+            mean, low, high = map(reward_amount, cost)
+            interval = "exact" if cost.low == cost.high else f"{low} to {high}"
+            written.append([name, "", mean, interval, *[""] * (len(columns) - 4)])
+        return list(columns), written
 
     def _promised(self) -> list[str]:
         """Bounds as numbers, or why there is none where one was published."""
-        return [
-            text or self._no_promise(title)
-            for text, title in zip(self._written("promise"), self.table["policy"], strict=True)
-        ]
-
-    def _no_promise(self, title: str) -> str:
-        if title not in self.promises or self.promises[title].bound.is_binding:
-            return ""
-        return "void" if self.promises[title].bound.holds == "void" else "order only"
+        written = self._written("promise")
+        for i, title in enumerate(self.table["policy"]):
+            bound = self.promises[title].bound if title in self.promises else None
+            if not written[i] and bound is not None and not bound.is_binding:
+                written[i] = "void" if bound.holds == "void" else "order only"
+        return written
 
     def _written(self, column: str) -> list[str]:
         return ["" if np.isnan(one) else reward_amount(one) for one in self.table[column]]

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..environments import (
     AdviceEnvironment,
-    ArmsEnvironment,
     Bernoulli,
     ContextEnvironment,
     Environment,
     LoggedTrial,
 )
+from ..environments.base import World
 from ..errors import ArgumentError
 from ..policies.problem import DecisionProblem
 from ..simulation.simulating import what_is_shown
@@ -61,20 +61,17 @@ class Setting(DecisionProblem):
         flag("standing_advice", self.standing_advice)
         real("failure_probability", self.failure_probability, 0.0, 1.0, strict=True)
         if self.gaps is not None:
-            self._set("gaps", self._checked_gaps())
+            gaps = flat("gaps", self.gaps, parameters(low=0.0), rows=self.n_arms)
+            if gaps.min() != 0.0:
+                raise ArgumentError(
+                    f"gaps must hold {self.n_arms} numbers, the least of them 0, got"
+                    f" {gaps.min():g} for the least",
+                    "gaps",
+                )
+            self._set("gaps", frozen(gaps))
         self._check_beside()
         if self.environment is None and self.gaps is not None:
             self._set("environment", Bernoulli(0.5 + np.max(self.gaps) / 2.0 - self.gaps))
-
-    def _checked_gaps(self) -> np.ndarray:
-        gaps = flat("gaps", self.gaps, parameters(low=0.0), rows=self.n_arms)
-        if gaps.min() != 0.0:
-            raise ArgumentError(
-                f"gaps must hold {self.n_arms} numbers, the least of them 0, got {gaps.min():g} for"
-                " the least",
-                "gaps",
-            )
-        return frozen(gaps)
 
     def _check_beside(self) -> None:
         if self.experts is None and self.standing_advice:
@@ -133,10 +130,9 @@ class Setting(DecisionProblem):
         return "contexts" if self.contexts in ("public", "private") else "no contexts"
 
     @property
-    def simulated(self) -> ArmsEnvironment | ContextEnvironment | None:
+    def simulated(self) -> World | None:
         """What can be simulated of it: nothing without an environment, or of a log."""
-        world = self.environment
-        return world if isinstance(world, ArmsEnvironment | ContextEnvironment) else None
+        return self.environment if isinstance(self.environment, World) else None
 
     @property
     def in_words(self) -> str:

@@ -1,20 +1,27 @@
-"""Which budget a regret affords: a search among budgets of one notion."""
+"""Searches among budgets of one notion: which one a regret affords, and from which one, or from how
+many rounds, learning is worth its while.
+"""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ArgumentError
-from ..plotting.numbers import reward_amount
+from ..plotting.numbers import percent, reward_amount
 from ..privacy.budgets import Budget
 from ..report.estimates import Estimate, estimate
 
 _PER_DECADE = 20  # neighbours differ by 12 %
+_FEW_PER_DECADE = 4  # neighbours are 1.8 times apart
+_GAIN = 0.1  # a policy pays where it loses that share less than the yardstick
 
 
 @dataclass(frozen=True)
@@ -40,9 +47,9 @@ class Affordable:
     tried: pd.DataFrame
 
     def __str__(self) -> str:
-        surely = (
-            f"and surely from {self.high} on" if self.high else "surely with none that is tried"
-        )
+        surely = "surely with none that is tried"
+        if self.high:
+            surely = f"and surely from {self.high} on"
         return (
             f"{self.policy} loses at most {reward_amount(self.target)} from {self.budget} on"
             f" (perhaps from {self.low} on, {surely})."
@@ -52,13 +59,8 @@ class Affordable:
 def cheapest(
     policy: str, like: Budget, target: float, losses: Callable[[Budget | None], np.ndarray]
 ) -> Affordable:
-    """The smallest budget with mean regret at most the target.
-
-    Args:
-        policy: whose regret.
-        like: a budget of the notion; all but the number that varies is kept.
-        target: what may be lost.
-        losses: of all runs at a budget, None for no privacy.
+    """The smallest budget of the notion of ``like`` with mean regret at most the target, where
+    ``losses`` are those of all runs at a budget, None for no privacy.
 
     Raises:
         ArgumentError: no budget is large enough.
@@ -102,12 +104,8 @@ def cheapest(
 
 
 def ladder(like: Budget, per_decade: int, *, above: bool = False) -> list[Budget]:
-    """Budgets of one notion, from strict to loose, as far as one may want them.
-
-    Args:
-        like: all but the number that varies is kept.
-        per_decade: how many to a factor of ten.
-        above: leave out those that are no looser than this one.
+    """Budgets of the notion of ``like``, from strict to loose, as far as one may want them: so many
+    to a factor of ten, and only looser ones than that where they are to be ``above`` it.
 
     >>> from dpbandits import PureDP
     >>> [budget.epsilon for budget in ladder(PureDP(10.0), 2, above=True)]
@@ -121,14 +119,111 @@ def ladder(like: Budget, per_decade: int, *, above: bool = False) -> list[Budget
 
 
 def first_enough(ladder: Sequence[Budget], enough: Callable[[Budget], bool]) -> int:
-    """The place of the first budget that is enough, all after it being so, too: by halving.  The
-    one after the last is enough, whatever it is.
+    """The place of the first budget that is enough, as all after it are; if none is, their number.
 
     >>> first_enough([1, 2, 4, 8], lambda one: one > 3), first_enough([1, 2], lambda one: False)
     (2, 2)
     """
-    low, high = 0, len(ladder)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(ladder[middle]) else (middle + 1, high)
-    return low
+    return bisect_left(ladder, True, key=enough)
+
+
+# From where on learning pays -------------------------------------------------------------------
+
+
+class Outcome(NamedTuple):
+    """The regret at a budget and a horizon."""
+
+    own: Estimate  # of the policy
+    random: float  # the mean, of choosing at random
+    exploring: float  # of exploring first, then staying; infinite where it has no meaning
+
+
+class Start(NamedTuple):
+    """From where on a policy is ahead, at the horizon or the budget of the plan; None: nowhere."""
+
+    budget: Budget | None
+    rounds: int | None
+
+    def __str__(self) -> str:
+        ways = [] if self.budget is None else [f"a budget of {self.budget}"]
+        ways += [] if self.rounds is None else [f"{self.rounds:,} rounds"]
+        return " or ".join(ways)
+
+
+@dataclass(frozen=True)
+class Paying:
+    """Where learning begins to pay.
+
+    Attributes:
+        random: from where on the policy has 10 % less regret than choosing at random.
+        both: from where on it has 10 % less than exploring first at its best length, too;
+            None where that has no meaning.
+        largest: the largest budget that was looked at; None where no budget was asked for.
+        longest: the largest number of rounds that was looked at.
+    """
+
+    random: Start
+    both: Start | None
+    largest: Budget | None
+    longest: int
+
+    def __str__(self) -> str:
+        sought = [] if self.largest is None else [f"up to {self.largest}"]
+        nothing = f"nothing was found {' or '.join([*sought, f'up to {self.longest:,} rounds'])}"
+        saved = f"{percent(_GAIN)} less regret than"
+        found = f"does not begin to pay: {nothing}"
+        if any(self.random):
+            found = f"begins to pay from {self.random},"
+        begins = f"It {found} with {saved} choosing at random"
+        if self.both is not None:
+            ahead = str(self.both) or nothing
+            begins += f". With {saved} exploring first at its best length, too: {ahead}"
+        return f"{begins}. Budgets were tried 1.8 times apart, rounds twofold."
+
+
+def where_it_pays(
+    budget: Budget | None,
+    horizon: int,
+    longest: int,
+    outcome: Callable[[Budget | None, int], Outcome],
+    *,
+    exploring: bool = True,
+) -> Paying:
+    """The smallest budget above ``budget`` at the horizon, and the smallest number of rounds above
+    ``horizon``, up to ``longest``, at the budget, at which a policy pays.
+
+    It pays where its mean regret is 10 % below that of the yardstick, and its 95 % interval below
+    it.  The search for a budget takes for granted that it pays at every larger one, too.
+    ``exploring`` is whether exploring first has a meaning.
+
+    >>> from dpbandits import ZCDP
+    >>> def lost(budget, rounds):
+    ...     return Outcome(Estimate(*[10.0 / budget.rho] * 3), rounds, rounds / 2)
+    >>> found = where_it_pays(ZCDP(0.1), 50, 1000, lost)
+    >>> str(found.random), str(found.both)
+    ('a budget of 0.316-zCDP or 200 rounds', 'a budget of 0.562-zCDP or 400 rounds')
+    """
+    known = cache(outcome)
+    looser = [] if budget is None else ladder(budget, _FEW_PER_DECADE, above=True)
+    doubled: list[int] = []
+    while (rounds := horizon * 2 ** (len(doubled) + 1)) <= longest:
+        doubled.append(rounds)
+
+    def start(yardstick: Callable[[Outcome], float]) -> Start:
+        def pays(budget: Budget | None, rounds: int) -> bool:
+            found = known(budget, rounds)
+            most = yardstick(found)
+            return found.own.mean <= (1.0 - _GAIN) * most and not found.own.high >= most
+
+        place = len(looser)
+        if looser and pays(looser[-1], horizon):
+            place = first_enough(looser[:-1], lambda one: pays(one, horizon))
+        enough = next((rounds for rounds in doubled if pays(budget, rounds)), None)
+        return Start(looser[place] if place < len(looser) else None, enough)
+
+    return Paying(
+        start(lambda found: found.random),
+        start(lambda found: min(found.random, found.exploring)) if exploring else None,
+        looser[-1] if looser else None,
+        doubled[-1] if doubled else horizon,
+    )

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ..environments import ArmsEnvironment
 from ..environments.base import ArmsKernels, StationaryState
-from ..kernel import Generator, Kernel, Vector, bind, entry, inlined, unbound
+from ..kernel import Generator, Kernel, Matrix, Vector, bind, entry, inlined, unbound
 from ..privacy.budgets import Budget
 from ..privacy.channels import FAMILIES, Channel, Gaussian, Laplace, Open, noise_for
 from ..report.estimates import Estimate, estimate
@@ -61,19 +62,17 @@ class Exploring:
 
 def in_reverse(setting: Setting) -> ArmsEnvironment | None:
     """The world with its arms in the reverse order; None where order is part of the setting, or
-    does not matter.
-
-    Who plays arms in a fixed order before anything is learned gains where the first is the best,
-    and loses as much where it is the last.
+    does not matter.  Who plays arms in a fixed order before anything is learned gains where the
+    first is the best, and loses as much where it is the last.
 
     >>> from dpbandits.environments import Bernoulli
     >>> in_reverse(Setting.of(Bernoulli([0.9, 0.5]))).state.gaps
     array([0.4, 0. ])
     """
     world = setting.simulated
-    if not isinstance(world, ArmsEnvironment) or not isinstance(world.state, StationaryState):
+    if setting.features is not None or not isinstance(world, ArmsEnvironment):
         return None
-    if setting.features is not None:
+    if not isinstance(world.state, StationaryState):
         return None
     turned = copy.copy(world)
     turned.state = StationaryState(*(np.ascontiguousarray(one[::-1]) for one in world.state))
@@ -121,6 +120,14 @@ class Yardsticks:
             return Estimate(*[float(self.random[0])] * 3)
         return estimate(self.random)
 
+    @property
+    def by_name(self) -> dict[str, Estimate]:
+        """The mean regret of each, as it is written in tables."""
+        found = {"choosing at random": self.at_random}
+        if self.exploring is not None:
+            found[self.exploring.title] = self.exploring.cost
+        return found
+
 
 def yardsticks(
     setting: Setting,
@@ -131,16 +138,7 @@ def yardsticks(
     runs: int,
     seed: int,
 ) -> Yardsticks:
-    """Both yardsticks of a setting with a simulation.
-
-    Args:
-        setting: what is to be decided.
-        horizon: number of rounds.
-        budget: of exploring first.
-        reward_range: likewise.
-        runs: of choosing at random.
-        seed: of all that is drawn.
-    """
+    """Both yardsticks of a setting with a simulation; ``runs`` are of choosing at random."""
     world, why_not = setting.simulated, why_not_exploring(setting, reward_range)
     assert world is not None
     random = regret_at_random(world, horizon, runs=runs, seed=seed)
@@ -152,15 +150,10 @@ def yardsticks(
 
 @entry
 def _explore(
-    environment: Any,
-    n_arms: int,
-    length: int,
-    horizon: int,
-    noise: np.ndarray,
-    lost: Vector,
-    rng: Generator,
+    environment: Any, length: int, horizon: int, noise: Matrix, lost: Vector, rng: Generator
 ) -> None:
     """The regret of every run, shape (runs,), with the noise on its sums, shape (runs, K)."""
+    n_arms = noise.shape[1]
     for run in range(lost.size):
         best, highest, cost = 0, -np.inf, 0.0
         first = int(rng.random() * n_arms)  # or of equals the first arm would win
@@ -174,7 +167,10 @@ def _explore(
         lost[run] = cost + regret(environment, best, spent, horizon - spent)
 
 
-_bound: dict[ArmsKernels, Kernel] = {}
+@cache
+def _loop(environment: ArmsKernels) -> Kernel:
+    steps = {name: inlined(step) for name, step in environment._asdict().items()}
+    return bind(_explore, **steps)
 
 
 def exploring(
@@ -190,36 +186,18 @@ def exploring(
 
     Lengths are tried from 1 to horizon / K, 1.2 times apart, all with the same noise.  The cost of
     the best one is that of fresh runs, which owe nothing to the choice.  Where they do not show
-    that it costs less than choosing at random, the length is 0: the arm to stay with is any.
+    that it costs less than choosing at random, the length is 0: the arm to stay with is any.  The
+    budget is that of the one release; under "local" trust every reward has noise.
 
-    Args:
-        world: arms that do not change.
-        horizon: number of rounds.
-        budget: of the one release; None for no noise.
-        trust_model: "central", or "local" for noise on every reward.
-        reward_range: that of the rewards.
-        seed: of rewards and noise.
-
-    Returns:
-        The length, and what it costs.
-
-    Raises:
-        ArgumentError: no noise spends the budget.
-
-    Example:
-        >>> from dpbandits.environments import Bernoulli
-        >>> from dpbandits import PureDP
-        >>> found = exploring(Bernoulli([0.2, 0.8]), 1000, PureDP(1.0))
-        >>> 5 < found.length < 50, 5.0 < found.cost.mean < 20.0
-        (True, True)
-        >>> exploring(Bernoulli([0.4, 0.6]), 50, PureDP(1e-4)).length
-        0
+    >>> from dpbandits.environments import Bernoulli
+    >>> from dpbandits import PureDP
+    >>> found = exploring(Bernoulli([0.2, 0.8]), 1000, PureDP(1.0))
+    >>> 5 < found.length < 50, 5.0 < found.cost.mean < 20.0
+    (True, True)
+    >>> exploring(Bernoulli([0.4, 0.6]), 50, PureDP(1e-4)).length
+    0
     """
-    kernels, k = world.kernels, world.n_arms
-    if kernels not in _bound:
-        steps = {name: inlined(step) for name, step in kernels._asdict().items()}
-        _bound[kernels] = bind(_explore, **steps)
-    channel = _channel(budget)
+    loop, k, channel = _loop(world.kernels), world.n_arms, _channel(budget)
     width = reward_range[1] - reward_range[0]
     runs = int(np.clip(_DRAWS // k, _LEAST, _MOST))
 
@@ -227,10 +205,12 @@ def exploring(
         rng = stream(seed, "privacy", identity("exploring first"), start)
         noise = _noise(channel, width, length if trust_model == "local" else 1, (runs, k), rng)
         lost = np.empty(runs)
-        _bound[kernels](world.state, k, length, horizon, noise, lost, rng)
+        loop(world.state, length, horizon, noise, lost, rng)
         return lost
 
-    lengths = np.unique(np.geomspace(1, max(horizon // k, 1), _steps(horizon // k)).astype(int))
+    longest = max(horizon // k, 1)
+    steps = 1 + int(np.ceil(np.log(longest) / np.log(_APART)))
+    lengths = np.unique(np.geomspace(1, longest, steps).astype(int))
     means = [costs(int(one), runs, 0).mean() for one in lengths if one * k <= horizon]
     without = float(regret_at_random(world, horizon, runs=1, seed=seed)[0])
     if means:
@@ -242,15 +222,9 @@ def exploring(
     return Exploring(0, Estimate(without, without, without))
 
 
-def _steps(longest: int) -> int:
-    return 1 + int(np.ceil(np.log(max(longest, 1)) / np.log(_APART)))
-
-
 def _channel(budget: Budget | None) -> Channel:
     """The noise of one release."""
-    if budget is None:
-        return Open()
-    channel: Channel = noise_for(budget, FAMILIES).calibrated(budget)
+    channel: Channel = noise_for(budget, FAMILIES).calibrated(budget) if budget else Open()
     return channel
 
 
@@ -262,13 +236,11 @@ def _noise(
     Many Laplace variables are drawn as one Gaussian of their variance: from 30 on the excess
     kurtosis of their sum, 3 / count, is at most a tenth.
     """
-    nothing = np.zeros(int(np.prod(shape)))
+    nothing, added = np.zeros(int(np.prod(shape))), 1
     if isinstance(channel, Laplace) and count < _MANY:
-        drawn = sum(channel.release(nothing, width, rng) for _ in range(count))
-    else:
-        if isinstance(channel, Laplace):
-            channel = Gaussian(np.sqrt(2.0 * count) * channel.multiplier)
-        elif isinstance(channel, Gaussian):
-            channel = Gaussian(np.sqrt(count) * channel.multiplier)
-        drawn = channel.release(nothing, width, rng)
-    return np.reshape(drawn, shape)
+        added = count
+    elif isinstance(channel, Laplace):
+        channel = Gaussian(np.sqrt(2.0 * count) * channel.multiplier)
+    elif isinstance(channel, Gaussian):
+        channel = Gaussian(np.sqrt(count) * channel.multiplier)
+    return np.reshape(sum(channel.release(nothing, width, rng) for _ in range(added)), shape)

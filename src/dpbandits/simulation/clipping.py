@@ -50,8 +50,8 @@ def entered(entering: Entering, reward: float) -> float:
 
 
 def entering_of(policy: Policy, support: tuple[float, float]) -> Entering:
-    """What becomes of rewards with that support.  Grids of less than 1/4096 of the range are too
-    fine to be seen, and left out: rewards would have to be drawn one by one.
+    """What becomes of rewards with that support.  Grids of less than 1/4096 of the range are left
+    out: nobody sees them, and rewards would have to be drawn one by one.
     """
     (lo, hi), (low, high) = policy.reward_range, support
     step = policy.grid if policy.grid > _FINE * (hi - lo) else 0.0
@@ -82,17 +82,13 @@ def clipping_in_words(reward_range: Interval | None, support: Interval | None) -
 
 
 def warn_of_clipping(policies: Sequence[Policy], environment: Any, stacklevel: int) -> None:
-    """Warn of policies whose ``reward_range`` could fit the environment better, see above; Python
-    shows equal warnings once.
-    """
+    """Warn of policies whose ``reward_range`` could fit the environment better, see above."""
     support = support_ends(environment.support)
     known, what_lies = support, ""
     if None in support and isinstance(environment, ArmsEnvironment):
         means = environment.means()
-        known, what_lies = (
-            [float(means.min()), float(means.max())],
-            f", and mean rewards in [{means.min():g}, {means.max():g}]",
-        )
+        known = [float(means.min()), float(means.max())]
+        what_lies = f", and mean rewards in [{means.min():g}, {means.max():g}]"
     for policy in policies:
         effect = clipping_in_words(clipping_range(policy), support)
         if effect is not None and environment.holds_data:  # whose ends are somebody's rewards

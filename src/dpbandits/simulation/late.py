@@ -1,7 +1,5 @@
 """Simulations in which answers are late: the policy itself is played, pull by pull, as a service
 would, at some ten microseconds a round.
-
-Compiled loops answer every round at once, and have nothing to wait for.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..environments.base import ArmsEnvironment, ContextEnvironment
+from ..environments.base import ArmsEnvironment, World
 from ..environments.delays import NEVER
 from ..policies import Decision, Policy
 from .tally import CURSOR, Tally
@@ -22,7 +20,7 @@ Answering = Callable[[int], tuple[Any, Callable[[int], tuple[float, float]]]]
 
 def play_late(
     policy: Policy,
-    environment: ArmsEnvironment | ContextEnvironment,
+    environment: World,
     tally: Tally,
     horizon: int,
     world: np.random.Generator,
@@ -59,9 +57,7 @@ def play_late(
             tally.cursor[CURSOR.stopped] = t
 
 
-def _shown_by(
-    environment: ArmsEnvironment | ContextEnvironment, advice: bool, rng: np.random.Generator
-) -> Answering:
+def _shown_by(environment: World, advice: bool, rng: np.random.Generator) -> Answering:
     """What a round shows, and how it answers an arm: the reward, and what the arm costs."""
     state = environment.state
     if isinstance(environment, ArmsEnvironment):

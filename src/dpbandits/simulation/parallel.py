@@ -10,10 +10,13 @@ from typing import TypeVar
 
 from joblib import Parallel, delayed
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, DPBanditsError
 from ..policies import Policy, Preset
+from ..privacy.ledger import Ledger
+from ..session.state import State
 from ..validation import integer
 from ..validation import shown as brief
+from .tally import BAD_SENSITIVITY, DONE, LEDGER_FULL
 
 ProgressCallback = Callable[[int, int], None]
 Played = TypeVar("Played")
@@ -23,9 +26,7 @@ _BATCH = 25  # runs of a batch at most: enough to keep a thread busy, few enough
 
 
 def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
-    """The policies as a list: one or more, which differ in more than seed and name, and of which no
-    two that differ in more than their budget share a name.
-    """
+    """The policies as a list, if they are what ``simulate`` takes."""
     if not isinstance(policies, Policy | Sequence) or isinstance(policies, str):
         raise ArgumentError(
             f"policies must be a policy or a list of policies, got {_told(policies)}"
@@ -52,9 +53,7 @@ def _told(given: object) -> str:
 
 
 def shared_name(policies: Sequence[Policy]) -> str | None:
-    """What two policies are called that differ in more than budget and seed; None if there are none
-    of one name.
-    """
+    """The name of two policies that differ in more than budget and seed; None if none have one."""
     owners: dict[str, Policy] = {}
     for policy in policies:
         owner = owners.setdefault(policy.label, policy)
@@ -65,9 +64,9 @@ def shared_name(policies: Sequence[Policy]) -> str | None:
 
 def job_count(n_jobs: int) -> int:
     """``n_jobs`` as joblib takes it: a positive number of threads, or -1 for one per core."""
-    return (
-        -1 if n_jobs == -1 and isinstance(n_jobs, int) else integer("n_jobs", n_jobs, 1, MOST_JOBS)
-    )
+    if n_jobs == -1 and isinstance(n_jobs, int):
+        return -1
+    return integer("n_jobs", n_jobs, 1, MOST_JOBS)
 
 
 def play_in_batches(
@@ -82,7 +81,9 @@ def play_in_batches(
 
     ``progress`` is called with (runs done, runs in all) after every batch; True shows a bar.
     """
-    batches = list(_batches(len(policies), runs))
+    size = max(1, min(_BATCH, runs // 4))
+    starts = range(0, runs, size)
+    batches = [(i, range(runs)[at : at + size]) for i in range(len(policies)) for at in starts]
     work = (delayed(_play_batch)(play, policies[i], batch) for i, batch in batches)
     finished: list[list[Played]] = [[] for _ in policies]
     results = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(work)
@@ -95,9 +96,20 @@ def play_in_batches(
     return finished
 
 
-def shown(
-    progress: ProgressCallback | bool,
-) -> AbstractContextManager[ProgressCallback]:
+def play_out(policy: Policy, state: State, advance: Callable[[], int]) -> Ledger:
+    """Go on with a compiled loop until it is done, with room in the ledger for all releases."""
+    while (status := advance()) != DONE:
+        if status == BAD_SENSITIVITY:
+            raise DPBanditsError(
+                f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
+                " algorithm"
+            )
+        if status == LEDGER_FULL:
+            state.make_room()
+    return Ledger(state.wall.ledger, policy.meter)
+
+
+def shown(progress: ProgressCallback | bool) -> AbstractContextManager[ProgressCallback]:
     """What to call with (runs done, runs in all): a bar for True, nothing for False."""
     if not (isinstance(progress, bool) or callable(progress)):
         raise ArgumentError(f"progress must be True, False or a function, got {progress!r}")
@@ -114,13 +126,6 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
     with Bar() as bar:
         task = bar.add_task("runs", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _batches(policies: int, runs: int) -> Iterator[tuple[int, range]]:
-    size = max(1, min(_BATCH, runs // 4))
-    for i in range(policies):
-        for start in range(0, runs, size):
-            yield i, range(start, min(start + size, runs))
 
 
 def _play_batch(

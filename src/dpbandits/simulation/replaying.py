@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,16 +22,16 @@ import numpy as np
 import pandas as pd
 
 from ..environments.datasets.logged import LoggedTrial
-from ..errors import ArgumentError, DPBanditsError
+from ..errors import ArgumentError
 from ..html import Html, glance
-from ..kernel import Generator, Kernel, Matrices, Matrix, Vector, bind, entry, unbound
+from ..kernel import Generator, Kernel, bind, entry, unbound
 from ..policies import Policy
-from ..privacy.ledger import Ledger, is_full
-from ..protocol import Kernels, Wall
+from ..privacy.ledger import is_full
+from ..protocol import Kernels
 from ..session.steps import steps_of
 from ..validation import integer, real
 from .clipping import warn_of_clipping
-from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches
+from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches, play_out
 from .results import (
     KEYS,
     bootstrap_band,
@@ -62,23 +63,12 @@ CURSOR = Cursor()
 
 
 @entry
-def _replay(
-    params: Any,
-    raw: Any,
-    public: Any,
-    memo: Vector,
-    wall: Wall,
-    arms: Vector,
-    rewards: Vector,
-    cursor: Vector,
-    counted: Vector,
-    limit: int,
-    choice_rng: Generator,
-    privacy_rng: Generator,
-) -> int:
+def _replay(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generator) -> int:
     """Meet people until all have been met or ``limit`` rounds have counted; ``counted`` receives
     whose rounds they were.  From the end of a search for the best arm on nothing is learned.
     """
+    params, raw, public, memo, wall = sides
+    arms, rewards, cursor, counted, limit = people
     while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
         if is_full(wall.ledger):
             return LEDGER_FULL
@@ -106,24 +96,10 @@ def _replay(
 
 
 @entry
-def _replay_contexts(
-    params: Any,
-    raw: Any,
-    public: Any,
-    memo: Vector,
-    wall: Wall,
-    arms: Vector,
-    rewards: Vector,
-    cursor: Vector,
-    counted: Vector,
-    limit: int,
-    choice_rng: Generator,
-    privacy_rng: Generator,
-    contexts: Matrices,
-    seen: Matrix,
-    altered: bool,
-) -> int:
+def _replay_contexts(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generator) -> int:
     """The same for policies with contexts; ``seen`` is what they take them for, if ``altered``."""
+    params, raw, public, memo, wall = sides
+    arms, rewards, cursor, counted, limit, contexts, seen, altered = people
     while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
         if is_full(wall.ledger):
             return LEDGER_FULL
@@ -146,21 +122,14 @@ def _replay_contexts(
     return DONE
 
 
-_bound: dict[tuple[Kernels, Kernel, bool], Kernel] = {}
-
-
+@cache
 def replay_loop(kernels: Kernels, mechanism: Kernel, *, contexts: bool = False) -> Kernel:
-    """The loop of one algorithm, made of the steps behind ``pull`` and ``update``; compiled at its
-    first call.
-    """
-    key = (kernels, mechanism, contexts)
-    if key not in _bound:
-        steps = steps_of(kernels, mechanism)._asdict()
-        names = ("decide", "absorb_and_release") + ("preprocess_contexts",) * contexts
-        template = _replay_contexts if contexts else _replay
-        found = {} if contexts else {"stop": kernels.stop, "recommend": kernels.recommend}
-        _bound[key] = bind(template, **{name: steps[name] for name in names}, **found)
-    return _bound[key]
+    """The loop of one algorithm, of the steps behind ``pull`` and ``update``."""
+    steps = steps_of(kernels, mechanism)
+    own = {"decide": steps.decide, "absorb_and_release": steps.absorb_and_release}
+    if contexts:
+        return bind(_replay_contexts, **own, preprocess_contexts=steps.preprocess_contexts)
+    return kernels.fill(_replay, "stop", "recommend", **own)
 
 
 @dataclass(frozen=True)
@@ -223,25 +192,20 @@ class ReplayResult:
         ``high`` of the rate; ``trial`` (the mean reward under the trial's own allocation) and
         ``best`` (under its best arm).
 
-        The interval covers the order of the people and the noise.  It does not cover that other
-        people would have been other people: all runs meet the same ones, and ``trial`` and ``best``
-        are facts about them.
+        The interval covers the order of the people and the noise.  All runs meet the same people,
+        about whom ``trial`` and ``best`` are facts: what others would do it does not cover.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
         rng = np.random.default_rng(seed)
         rows = []
-        for (environment, policy, budget, holds), group in self.runs.groupby(
-            [*KEYS, "holds"], sort=False
-        ):
+        names = [*KEYS, "holds"]
+        for keys, group in self.runs.groupby(names, sort=False):
             low, high = bootstrap_band(group[["rate"]].to_numpy(), confidence, resamples, rng)
-            trial = self.info["environments"][environment]
+            trial = self.info["environments"][keys[0]]
             rows.append(
                 {
-                    "environment": environment,
-                    "policy": policy,
-                    "budget": budget,
-                    "holds": holds,
+                    **dict(zip(names, keys, strict=True)),
                     "runs": len(group),
                     **group[["rounds", "successes", "releases"]].mean(),
                     "spent": group["spent"].max(),
@@ -253,15 +217,6 @@ class ReplayResult:
                 }
             )
         return pd.DataFrame(rows)
-
-
-class _Run(NamedTuple):
-    rounds: int
-    successes: float
-    releases: int
-    draws: int
-    spent: float
-    pulls: np.ndarray  # (K,)
 
 
 def replay(
@@ -277,22 +232,16 @@ def replay(
     """Replay a randomised trial under every policy, ``runs`` times, each time with the people in
     another order.
 
-    About one person in K counts.  Policies are templates: each run starts from an empty state, and
-    the given objects are not changed. In run i all policies meet the people in the same order, and
-    the order does not depend on ``n_jobs``.  Simulated noise is used throughout.  Every person is a
-    user of her own, as in ``simulate``.
+    About one person in K counts.  Policies are templates, and their noise is simulated, as in
+    ``simulate``.  In run i all policies meet the people in the same order, whatever ``n_jobs``.
+    Every person is a user of her own.
 
     Args:
-        policies: one or more; refused are two that differ in nothing but seed and name, and two
-            different ones (apart from their budget) of the same name.
+        policies, seed, n_jobs, progress: as of ``simulate``.
         log: who got which arm, how it went, and for policies with contexts what was known.
         horizon: a run ends after so many counted rounds; by default, and at the latest, when
             everybody has been met.
         runs: how many orders.
-        seed: of everything, see ``dpbandits.simulation.seeding``.
-        n_jobs: threads; -1 for one per core.
-        progress: True for a bar, or a function that is called with (runs done, runs in all) now and
-            then.
 
     Returns:
         A ``ReplayResult`` with ``runs``, ``settings`` and ``summary()``.
@@ -326,15 +275,22 @@ def replay(
     finished = play_in_batches(
         chosen, runs, n_jobs, progress, lambda policy, run: _play(policy, log, horizon, run, seed)
     )
-    info = {
-        "horizon": horizon,
-        "runs": runs,
-        "seed": seed,
-        "environments": {repr(log): _describe_log(log)},
+    facts = {
+        "title": log.title,
+        "people": len(log),
+        "mean": log.mean(),
+        "means": log.means().tolist(),
+        "counts": log.counts.tolist(),
+        "arm_names": log.arm_names,
     }
+    info = {"horizon": horizon, "runs": runs, "seed": seed, "environments": {repr(log): facts}}
     settings = [PolicySetting.of(policy) for policy in chosen]
-    tables = [_totals(one, log, played) for one, played in zip(settings, finished, strict=True)]
-    return ReplayResult(pd.concat(tables, ignore_index=True), keyed(settings), info)
+    rows = [
+        {"environment": repr(log), **setting.keys, "run": run, **facts}
+        for setting, played in zip(settings, finished, strict=True)
+        for run, facts in enumerate(played)
+    ]
+    return ReplayResult(pd.DataFrame(rows), keyed(settings), info)
 
 
 def _check_fit(policy: Policy, log: LoggedTrial) -> None:
@@ -351,59 +307,38 @@ def _check_fit(policy: Policy, log: LoggedTrial) -> None:
         raise ArgumentError(f"n_arms of {policy!r} must be {log.n_arms}, the log's number of arms")
 
 
-def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int) -> _Run:
+def _play(
+    policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int
+) -> dict[str, Any]:
+    """What stands in the row of a run."""
     contextual = bool(policy.sees)
     loop = replay_loop(policy.driven, policy.mechanism, contexts=contextual)
     owner, state = identity(policy.stream_key), policy.new_state()
     order = stream(seed, "environment", identity(log.stream_key), run).permutation(len(log))
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
-    privacy = stream(seed, "privacy", owner, run)
+    rngs = (choices, stream(seed, "privacy", owner, run))
     arms, rewards = log.arms[order], log.rewards[order]
     seen = np.clip(rewards, *policy.reward_range) if policy.clip else rewards
     if policy.noise_source.secure:
         seen = np.array([policy.noise_source.to_grid(reward) for reward in seen.tolist()])
     limit = len(log) if horizon is None else min(horizon, len(log))
     cursor, counted = np.zeros(len(CURSOR), np.int64), np.empty(limit, np.int64)
-    people: tuple[Any, ...] = (arms, seen, cursor, counted, limit, choices, privacy)
-    if policy.sees:
+    people: tuple[Any, ...] = (arms, seen, cursor, counted, limit)
+    if contextual:
         assert log.contexts is not None
         shape, altered = log.contexts.shape[1:], policy.alters(log.context_bound)
         people += (log.contexts[order], np.zeros(shape), altered)
     sides = (policy.params, state.raw, state.public, state.memo)
-    while (status := loop(*sides, state.wall, *people)) != DONE:
-        if status == BAD_SENSITIVITY:
-            raise DPBanditsError(
-                f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
-                " algorithm"
-            )
-        state.make_room()
-    met, ledger = counted[: cursor[CURSOR.counted]], Ledger(state.wall.ledger, policy.meter)
-    return _Run(
-        rounds=met.size,
-        successes=float(rewards[met].sum()),
-        releases=ledger.releases,
-        draws=ledger.draws,
-        spent=ledger.shown_total(),
-        pulls=np.bincount(arms[met], minlength=log.n_arms),
-    )
-
-
-def _describe_log(log: LoggedTrial) -> dict[str, Any]:
+    ledger = play_out(policy, state, lambda: loop((*sides, state.wall), people, *rngs))
+    met = counted[: cursor[CURSOR.counted]]
+    successes = float(rewards[met].sum())
+    pulls = np.bincount(arms[met], minlength=log.n_arms)
     return {
-        "title": log.title,
-        "people": len(log),
-        "mean": log.mean(),
-        "means": log.means().tolist(),
-        "counts": log.counts.tolist(),
-        "arm_names": log.arm_names,
+        "rounds": met.size,
+        "successes": successes,
+        "rate": successes / met.size if met.size else np.nan,
+        "releases": ledger.releases,
+        "draws": ledger.draws,
+        "spent": ledger.shown_total(),
+        **{f"pulls_{a}": count for a, count in enumerate(pulls)},
     }
-
-
-def _totals(setting: PolicySetting, log: LoggedTrial, played: list[_Run]) -> pd.DataFrame:
-    """One row per run."""
-    table = pd.DataFrame(played, columns=_Run._fields).drop(columns="pulls")
-    table.insert(2, "rate", table["successes"] / table["rounds"])
-    pulls = np.array([run.pulls for run in played])
-    keys = {"environment": repr(log), **setting.keys, "run": range(len(played))}
-    counts = {f"pulls_{a}": pulls[:, a] for a in range(log.n_arms)}
-    return pd.concat([pd.DataFrame(keys), table, pd.DataFrame(counts)], axis=1)

@@ -59,9 +59,7 @@ class Result:
     @classmethod
     def combined(cls, results: Sequence[Result]) -> Result:
         """Several results as one: of the same or other policies, in the same or other environments.
-
-        ``settings`` and ``info`` name every policy and environment once; ``horizon`` and ``runs``
-        are the largest.
+        ``horizon`` and ``runs`` are the largest.
 
         Raises:
             ArgumentError: there are none, two hold the same policy and budget in the same
@@ -77,13 +75,11 @@ class Result:
             )
         settings = merged_settings(result.settings for result in results)
         infos = [result.info for result in results]
-        info = {
-            **infos[0],
-            **{name: max(info[name] for info in infos) for name in ("horizon", "runs")},
-            "environments": {
-                key: facts for info in infos for key, facts in info["environments"].items()
-            },
-        }
+        info = {**infos[0], "environments": {}}
+        for name in ("horizon", "runs"):
+            info[name] = max(one[name] for one in infos)
+        for one in infos:
+            info["environments"] |= one["environments"]
         frame, runs = (
             pd.concat([getattr(result, name) for result in results], ignore_index=True)
             for name in ("frame", "runs")
@@ -98,10 +94,9 @@ class Result:
     def summary(
         self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
     ) -> pd.DataFrame:
-        """Mean regret with a bootstrap confidence band, per policy and recorded round.
+        """Mean regret with a percentile bootstrap band over runs, per policy and recorded round.
 
-        Columns: environment, policy, budget, holds, round, mean, low, high, runs.  The band is the
-        percentile bootstrap over runs.
+        Columns: environment, policy, budget, holds, round, mean, low, high, runs.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
@@ -110,18 +105,15 @@ class Result:
         for keys, group in self.frame.groupby(names, sort=False, dropna=False, observed=True):
             curves = group.pivot(index="run", columns="round", values="regret")
             low, high = bootstrap_band(curves.to_numpy(), confidence, resamples, rng)
-            table = pd.DataFrame(
-                {
-                    "round": curves.columns,
-                    "mean": curves.mean().to_numpy(),
-                    "low": low,
-                    "high": high,
-                    "runs": len(curves),
-                }
-            )
-            rows.append(table.assign(**{str(k): v for k, v in zip(names, keys, strict=True)}))
-        summary = pd.concat(rows, ignore_index=True)
-        return summary[[*names, "round", "mean", "low", "high", "runs"]]
+            facts = {
+                "round": curves.columns,
+                "mean": curves.mean().to_numpy(),
+                "low": low,
+                "high": high,
+                "runs": len(curves),
+            }
+            rows.append(pd.DataFrame({**dict(zip(names, keys, strict=True)), **facts}))
+        return pd.concat(rows, ignore_index=True)
 
     def _repr_html_(self) -> Html:
         summary = self.summary()
@@ -179,11 +171,7 @@ def described(
 
 
 def merged_settings(several: Iterable[SettingsByKey]) -> SettingsByKey:
-    """The settings of several results as those of one.
-
-    Raises:
-        ArgumentError: different policies have the same name.
-    """
+    """The settings of several results as those of one, if no two policies share a name."""
     merged: SettingsByKey = {}
     for settings in several:
         for key, one in settings.items():
@@ -195,11 +183,10 @@ def merged_settings(several: Iterable[SettingsByKey]) -> SettingsByKey:
 def save_table(
     path: str | Path, table: pd.DataFrame, settings: SettingsByKey, extra: dict[str, Any]
 ) -> Path:
-    """Write a table with settings, JSON data and further tables to one Parquet file, which appears
-    complete or not at all.
+    """Write a table to a Parquet file, which appears complete or not at all.
 
-    Further tables stand in its metadata as Parquet of their own: as JSON those of a large study
-    take more room than readers of Parquet allow.
+    Settings, JSON data and further tables stand in its metadata; tables as Parquet of their own,
+    as JSON those of a large study take more room than readers of Parquet allow.
     """
     path, written = Path(path), pa.Table.from_pandas(table, preserve_index=False)
     described = [one.to_dict() for one in settings.values()]
@@ -225,11 +212,7 @@ def _packed(table: pd.DataFrame) -> bytes:
 
 
 def load_table(path: str | Path, *keys: str) -> tuple[pd.DataFrame, SettingsByKey, dict[str, Any]]:
-    """Read what ``save_table`` wrote with these keys of data and tables.
-
-    Raises:
-        StateFileError: the file is nothing of the kind, or one of another version.
-    """
+    """Read what ``save_table`` wrote with these keys of data and tables."""
     try:
         table = pq.read_table(path, thrift_string_size_limit=_LARGEST)
         extra = json.loads(table.schema.metadata[b"dpbandits"])
@@ -259,14 +242,12 @@ def environment_titles(environments: Mapping[str, Mapping[str, Any]]) -> dict[st
     >>> environment_titles({key: {"title": title} for key, title in zip("abc", "XYX")})
     {'a': 'X (1 of 2)', 'b': 'Y', 'c': 'X (2 of 2)'}
     """
-    counts = Counter(facts["title"] for facts in environments.values())
-    seen: Counter[str] = Counter()
-    titles = {}
-    for key, facts in environments.items():
-        title = facts["title"]
+    titles = {key: facts["title"] for key, facts in environments.items()}
+    counts, seen = Counter(titles.values()), Counter[str]()
+    for key, title in titles.items():
         seen[title] += 1
-        numbered = f"{title} ({seen[title]} of {counts[title]})"
-        titles[key] = title if counts[title] == 1 else numbered
+        if counts[title] > 1:
+            titles[key] = f"{title} ({seen[title]} of {counts[title]})"
     return titles
 
 

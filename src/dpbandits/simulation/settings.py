@@ -27,8 +27,7 @@ class PolicySetting:
         arguments: what was configured, apart from the budget, the name, and options at their
             default; a table of arms as a digest.
         reward_range: to which rewards are clipped; None where they are not.
-        currency: in which ``spent`` is counted; None where no budget holds.
-        limit: of ``spent``; None where no budget holds.
+        currency, limit: in which ``spent`` is counted, and its limit; None where no budget holds.
         guarantee: what simulated runs promise.
     """
 
@@ -97,7 +96,7 @@ SettingsByKey = dict[tuple[str, str], PolicySetting]
 
 
 def keyed(settings: Iterable[PolicySetting]) -> SettingsByKey:
-    """SettingsByKey by what stands in the columns ``policy`` and ``budget``."""
+    """Settings by what stands in the columns ``policy`` and ``budget``."""
     return {(one.keys["policy"], one.keys["budget"]): one for one in settings}
 
 
@@ -117,9 +116,7 @@ def with_budget_labels(table: pd.DataFrame, settings: SettingsByKey) -> pd.DataF
 
 
 def _remark(settings: list[PolicySetting]) -> str:
-    """What legends say of a policy: that nothing it promises holds, or whom it trusts where that is
-    not who runs it.
-    """
+    """What legends say of a policy: that no promise holds, or whom it trusts, if not its host."""
     private = [one for one in settings if one.budget is not None]
     if private and all(one.holds is None for one in private):
         return NO_GUARANTEE

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ..environments.base import AdviceEnvironment, ArmsEnvironment, ContextEnvironment
-from ..errors import ArgumentError, DPBanditsError
+from ..environments.base import AdviceEnvironment, ArmsEnvironment, ContextEnvironment, World
+from ..errors import ArgumentError
 from ..policies import Policy
 from ..privacy.ledger import Ledger
 from ..protocol import NO_ARM
 from ..session.steps import release_of
 from ..validation import flag, integer, shown
-from .arms_loop import arms_loop
 from .clipping import entering_of, support_ends, warn_of_clipping
-from .context_loop import context_loop
 from .late import play_late
-from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches
+from .loops import arms_loop, context_loop
+from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches, play_out
 from .results import Result
 from .seeding import identity, stream
 from .settings import PolicySetting, keyed
-from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, Tally, new_tally
+from .tally import CURSOR, Tally, new_tally
 
 _CHUNK = 1 << 22  # rounds between two chances to be interrupted
-_EVERY_ROUND = 1
 _UNBROKEN = 1 << 62
 
 
@@ -36,6 +34,10 @@ class _Run(NamedTuple):
     draws: int
     spent: float
     recommended: int  # the arm; NO_ARM of policies that play for reward
+
+    @classmethod
+    def of(cls, tally: Tally, ledger: Ledger, recommended: int) -> _Run:
+        return cls(tally, ledger.releases, ledger.draws, ledger.shown_total(), recommended)
 
 
 def simulate(
@@ -54,8 +56,8 @@ def simulate(
 
     Policies are templates: each run starts from an empty state, and the given objects are not
     changed.  Where the environment has a ``delay``, they are played pull by pull, as by a service,
-    with their ``patience``; elsewhere every answer is there at once, and nothing waits.  Simulated
-    noise is used throughout.  The result is the same for any ``n_jobs``.
+    with their ``patience``; elsewhere every answer is there at once.  Simulated noise is used
+    throughout.  The result is the same for any ``n_jobs``.
 
     All rounds are recorded: of policies with ``max_rounds`` with the noise, and in ``spent`` the
     cost, of a user who has had that many.  So every round is another user's; or in environments
@@ -74,8 +76,7 @@ def simulate(
         n_jobs: threads; -1 for one per core.  Pays when a run takes more than some milliseconds.
         round_by_round: draw every reward by itself instead of exact sums: the same law, slower; for
             checks.  With contexts every reward is.
-        progress: True for a bar, or a function that is called with (runs done, runs in all) now and
-            then.
+        progress: True for a bar, or a function to be called with (runs done, runs in all).
 
     Returns:
         A ``Result`` with ``frame``, ``runs``, ``settings``, ``summary()``, ``plot()`` and
@@ -98,7 +99,7 @@ def simulate(
         True
     """
     chosen = distinct_policies(policies)
-    if not isinstance(environment, ArmsEnvironment | ContextEnvironment):
+    if not isinstance(environment, World):
         raise ArgumentError(
             "environment must be an ArmsEnvironment or a ContextEnvironment (logs are for replay),"
             f" got {shown(environment)}"
@@ -115,22 +116,15 @@ def simulate(
         return play(policy, environment, horizon, run, seed, marks, round_by_round)
 
     finished = play_in_batches(chosen, runs, n_jobs, progress, play_one)
-    info = {
-        "horizon": horizon,
-        "runs": runs,
-        "seed": seed,
-        "environments": {repr(environment): _describe_environment(environment)},
-    }
-    settings = [PolicySetting.of(policy) for policy in chosen]
-    keys = [{"environment": repr(environment), **setting.keys} for setting in settings]
-    frames = [_curves(key, marks, played) for key, played in zip(keys, finished, strict=True)]
-    runs_ = [_totals(key, played, environment) for key, played in zip(keys, finished, strict=True)]
-    return Result(
-        pd.concat(frames, ignore_index=True),
-        pd.concat(runs_, ignore_index=True),
-        keyed(settings),
-        info,
-    )
+    described = {repr(environment): _describe_environment(environment)}
+    info = {"horizon": horizon, "runs": runs, "seed": seed, "environments": described}
+    settings, curves, totals = [PolicySetting.of(policy) for policy in chosen], [], []
+    for setting, played in zip(settings, finished, strict=True):
+        keys = {"environment": repr(environment), **setting.keys}
+        curves.append(_curves(keys, marks, played))
+        totals.append(_totals(keys, played, environment))
+    frame, runs_ = (pd.concat(some, ignore_index=True) for some in (curves, totals))
+    return Result(frame, runs_, keyed(settings), info)
 
 
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
@@ -144,9 +138,7 @@ def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
     return np.unique(np.append(rounds, horizon))
 
 
-def _check_fit(
-    policy: Policy, environment: ArmsEnvironment | ContextEnvironment, horizon: int
-) -> None:
+def _check_fit(policy: Policy, environment: World, horizon: int) -> None:
     taken, shown = what_is_taken(type(policy)), what_is_shown(environment)
     if taken != shown:
         raise ArgumentError(
@@ -172,14 +164,9 @@ def _check_fit(
     check_users(policy, environment, horizon)
 
 
-def check_users(
-    policy: Policy, environment: ArmsEnvironment | ContextEnvironment, horizon: int
-) -> None:
-    """Refuse users who come back where the policy would not record all their rounds, of which loops
-    know nothing.
-
-    Raises:
-        ArgumentError: a user comes more than ``max_rounds`` times, or twice in one release.
+def check_users(policy: Policy, environment: World, horizon: int) -> None:
+    """Refuse users who come more than ``max_rounds`` times, or twice in one release: of rounds that
+    a policy would not record, loops know nothing.
     """
     coming = getattr(environment, "attendance", None)
     if policy.max_rounds is None or coming is None:
@@ -219,7 +206,7 @@ def what_is_shown(environment: object) -> str:
 
 def play(
     policy: Policy,
-    environment: ArmsEnvironment | ContextEnvironment,
+    environment: World,
     horizon: int,
     run: int,
     seed: int,
@@ -241,75 +228,54 @@ def play(
         delays = environment.delay.draw(horizon, late)
         played = policy.simulated(choices, privacy)
         play_late(played, environment, tally, horizon, world, delays)
-        arm, ledger = played.recommendation, played.ledger
-        recommended = NO_ARM if arm is None else arm
-        return _Run(tally, ledger.releases, ledger.draws, ledger.shown_total(), recommended)
+        found = played.recommendation
+        return _Run.of(tally, played.ledger, NO_ARM if found is None else found)
     parameter = _parameter_of(environment, getattr(policy, "n_models", 1))
     tally = new_tally(marks, policy.n_arms, distances=parameter.size > 0, trace=traced)
     # Where every round ends in a release, it is compiled into the loop.
     crossing = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
     sides, rngs = (policy.params, state.raw, state.public, state.memo), (world, choices, privacy)
-    advance: Callable[[int], int]
+    met: tuple[Any, ...]
     if isinstance(environment, ContextEnvironment):
-        show = context_loop(policy.driven, crossing, environment.kernels)
+        loop = context_loop(policy.driven, crossing, environment.kernels)
         altered = policy.alters(environment.context_bound)
         contexts = np.zeros((policy.n_arms, policy.dimension))
         seen = np.zeros_like(contexts) if altered else contexts
-        world_of = (environment.state, parameter, tally, contexts, seen, altered, entering, horizon)
-
-        def advance(until: int) -> int:
-            return show(*sides, state.wall, *world_of, until, *rngs)
-
+        met = (environment.state, parameter, tally, contexts, seen, altered, entering, horizon)
     else:
         loop = arms_loop(policy.driven, crossing, environment.kernels)
-        world_in = (environment.state, tally, entering, horizon)
-        one_by_one = round_by_round or policy.takes_each_reward
-        max_hold = _EVERY_ROUND if one_by_one else _UNBROKEN
+        max_hold = 1 if round_by_round or policy.takes_each_reward else _UNBROKEN
+        met = (environment.state, tally, entering, horizon, max_hold)
 
-        def advance(until: int) -> int:
-            return loop(*sides, state.wall, *world_in, until, max_hold, *rngs)
+    def advance() -> int:
+        until = int(tally.cursor[CURSOR.round]) + _CHUNK
+        return loop((*sides, state.wall), (*met, until), *rngs)
 
-    until = _CHUNK
-    while (status := advance(until)) != DONE:
-        if status == BAD_SENSITIVITY:
-            raise DPBanditsError(
-                f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
-                " algorithm"
-            )
-        if status == LEDGER_FULL:
-            state.make_room()
-        else:
-            until = int(tally.cursor[CURSOR.round]) + _CHUNK
-    ledger = Ledger(state.wall.ledger, policy.meter)
-    recommended = int(policy.kernels.recommend(policy.params, state.public))
-    return _Run(tally, ledger.releases, ledger.draws, ledger.shown_total(), recommended)
+    ledger = play_out(policy, state, advance)
+    return _Run.of(tally, ledger, int(policy.kernels.recommend(policy.params, state.public)))
 
 
-def _parameter_of(environment: ArmsEnvironment | ContextEnvironment, n_models: int) -> np.ndarray:
-    """What so many models estimate, one after another; empty where that is not known, or is more
-    than they can say.
-    """
+def _parameter_of(environment: World, n_models: int) -> np.ndarray:
+    """What so many models estimate; empty where it is not known, or is more than they can say."""
     theta = environment.parameter if isinstance(environment, ContextEnvironment) else None
     if theta is None or theta.size > n_models * theta.shape[-1]:
         return np.zeros(0)
     return np.broadcast_to(theta, (n_models, theta.shape[-1])).flatten()
 
 
-def _describe_environment(environment: ArmsEnvironment | ContextEnvironment) -> dict[str, Any]:
-    facts = {
+def _describe_environment(environment: World) -> dict[str, Any]:
+    means, reference = None, None
+    if isinstance(environment, ArmsEnvironment):
+        means = environment.means().tolist()
+        if environment.reference is not None:
+            name, shares = environment.reference
+            reference = {"name": name, "shares": shares.tolist()}
+    return {
         "title": environment.title,
         "support": support_ends(environment.support),
         "arm_names": environment.arm_names,
-    }
-    if isinstance(environment, ContextEnvironment):
-        return {**facts, "means": None, "reference": None}
-    reference = environment.reference
-    return {
-        **facts,
-        "means": environment.means().tolist(),
-        "reference": (
-            None if reference is None else {"name": reference[0], "shares": reference[1].tolist()}
-        ),
+        "means": means,
+        "reference": reference,
     }
 
 
@@ -327,9 +293,7 @@ def _curves(keys: dict[str, str], marks: np.ndarray, played: list[_Run]) -> pd.D
     return pd.DataFrame(columns)
 
 
-def _totals(
-    keys: dict[str, str], played: list[_Run], environment: ArmsEnvironment | ContextEnvironment
-) -> pd.DataFrame:
+def _totals(keys: dict[str, str], played: list[_Run], environment: World) -> pd.DataFrame:
     """One row per run."""
     counts = np.array([run.tally.counts for run in played])
     return pd.DataFrame(
@@ -347,9 +311,7 @@ def _totals(
     )
 
 
-def _searches(
-    played: list[_Run], environment: ArmsEnvironment | ContextEnvironment
-) -> dict[str, np.ndarray]:
+def _searches(played: list[_Run], environment: World) -> dict[str, np.ndarray]:
     """How searches for the best arm ended; nothing of policies that play for reward."""
     arms = np.array([run.recommended for run in played])
     if NO_ARM in arms or isinstance(environment, ContextEnvironment):

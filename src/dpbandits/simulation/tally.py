@@ -25,9 +25,7 @@ CURSOR = Cursor()
 
 
 class Tally(NamedTuple):
-    """Where a run stands and what has been seen of it; a loop continues from here when it is called
-    again.
-    """
+    """Where a run stands, from which a loop continues, and what has been seen of it."""
 
     cursor: np.ndarray  # (5,) int64
     marks: np.ndarray  # (M,) int64: rounds after which regret is recorded, increasing

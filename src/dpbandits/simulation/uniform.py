@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ..environments import ArmsEnvironment, ContextEnvironment
-from ..environments.base import ContextKernels
+from ..environments.base import ArmsEnvironment, ContextKernels, World
 from ..kernel import Generator, Kernel, Matrix, bind, entry, inlined, unbound
 from .seeding import identity, stream
 
@@ -29,25 +29,17 @@ def _choose_at_random(
     return lost
 
 
-_bound: dict[ContextKernels, Kernel] = {}
+@cache
+def _loop(environment: ContextKernels) -> Kernel:
+    steps = {name: inlined(step) for name, step in environment._asdict().items()}
+    return bind(_choose_at_random, **steps)
 
 
-def regret_at_random(
-    environment: ArmsEnvironment | ContextEnvironment, horizon: int, *, runs: int, seed: int
-) -> np.ndarray:
-    """The regret of choosing at random, all arms alike.
+def regret_at_random(environment: World, horizon: int, *, runs: int, seed: int) -> np.ndarray:
+    """The regret of choosing at random, all arms alike, in every run, shape (runs,).
 
     Without contexts it is exact: the mean over arms of what each would cost.  With contexts it is
     simulated, and run i meets the contexts that run i of ``simulate`` meets.
-
-    Args:
-        environment: what answers.
-        horizon: number of rounds.
-        runs: how many.
-        seed: as ``simulate`` takes it.
-
-    Returns:
-        Regret of every run, shape (runs,).
 
     >>> from dpbandits.environments import Bernoulli
     >>> regret_at_random(Bernoulli([0.9, 0.5]), 100, runs=2, seed=0).round(9)
@@ -57,21 +49,11 @@ def regret_at_random(
         cost = environment.kernels.regret
         lost = [cost(environment.state, arm, 0, horizon) for arm in range(environment.n_arms)]
         return np.full(runs, float(np.mean(lost)))
-    kernels = environment.kernels
-    if kernels not in _bound:
-        steps = {name: inlined(step) for name, step in kernels._asdict().items()}
-        _bound[kernels] = bind(_choose_at_random, **steps)
+    loop = _loop(environment.kernels)
     contexts = np.zeros((environment.n_arms, environment.dimension))
-    world, own = identity(environment.stream_key), identity(_NAME)
-    return np.array(
-        [
-            _bound[kernels](
-                environment.state,
-                contexts,
-                horizon,
-                stream(seed, "environment", world, run),
-                stream(seed, "policy", own, run),
-            )
-            for run in range(runs)
-        ]
-    )
+    owners = {"environment": identity(environment.stream_key), "policy": identity(_NAME)}
+    lost = []
+    for run in range(runs):
+        rngs = [stream(seed, name, owner, run) for name, owner in owners.items()]
+        lost.append(loop(environment.state, contexts, horizon, *rngs))
+    return np.array(lost)

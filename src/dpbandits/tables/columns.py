@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import ArgumentError
-from .entries import Entries, entries, holds_floats, nested
+from .entries import Entries, entries, nested
 from .manners import LARGEST, Manner
 
 _NO_ROWS = (str, bytes, dict, set, np.ma.MaskedArray)
@@ -20,8 +20,7 @@ def column(frame: Any, name: str, *, argument: str = "frame", by: str = "column"
     Args:
         frame: the table.
         name: of the column.
-        argument: the table, as the caller knows it.
-        by: what names the column, as the caller knows it.
+        argument, by: the table, and what names the column, as the caller knows them.
 
     Raises:
         ArgumentError: there is none of that name; the message lists those that there are.  Or the
@@ -68,8 +67,7 @@ def flat(
     """
     found = entries(given) or (nested(_in_rows(given), 1) if manner.takes_all else None)
     if found is not None and found.values.ndim == 2 and found.values.shape[1] == 1:
-        values, missing, wrong = (part.ravel() for part in found[:3])
-        found = Entries(values, missing, wrong, found.kind, found.typed)
+        found = found.column(0)
     if found is None or found.values.ndim != 1:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
         raise ArgumentError(f"{_place(argument, at)} must be a column, got {shape}", argument)
@@ -90,7 +88,8 @@ def table(
     Raises:
         ArgumentError: as for ``flat``; or the table is sparse.
     """
-    if manner.takes_all and holds_floats(given) and given.ndim == 2 and given.size:
+    floats = type(given) is np.ndarray and given.dtype == np.float64
+    if manner.takes_all and floats and given.ndim == 2 and given.size:
         return np.ascontiguousarray(given)  # in a microsecond, for predictions one at a time
     if hasattr(given, "tocsr"):
         raise ArgumentError(

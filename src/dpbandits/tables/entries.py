@@ -57,12 +57,11 @@ def entries(given: Any) -> Entries | None:
         array = np.empty((), object)
         array[()] = given
         return _of_objects(array)
+    masked = None
     try:
         if _is_masked(given):
             given = np.ma.stack(given) if isinstance(given, list | tuple) else given
             masked = np.ma.getmaskarray(given)
-        else:
-            masked = None
         array = np.asarray(_plain(given))
         if array.dtype.kind in "SUcmM" and isinstance(given, list | tuple):
             # NumPy makes one kind of all entries, so that one would decide what the others are.
@@ -78,8 +77,7 @@ def entries(given: Any) -> Entries | None:
     found = _of_array(array)
     if masked is None:
         return found
-    values = np.where(masked, np.nan, found.values)
-    wrong = found.wrong & ~masked
+    values, wrong = np.where(masked, np.nan, found.values), found.wrong & ~masked
     kind = found.kind if wrong.any() else ""
     return Entries(values, found.missing | masked, wrong, kind, found.typed)
 
@@ -102,11 +100,6 @@ def nested(given: Any, axes: int | None = None) -> Entries | None:
         axes = 1 if any(isinstance(one, float) and one == one for one in found) else 2
     cells = _cells(given, axes)
     return None if cells is None else _of_objects(cells)
-
-
-def holds_floats(given: Any) -> bool:
-    """Whether this is an array of floats that needs no look at its entries."""
-    return type(given) is np.ndarray and given.dtype == np.float64
 
 
 def as_numbers(given: Any) -> np.ndarray:
@@ -144,12 +137,11 @@ def _of_array(array: np.ndarray) -> Entries:
 
 def _of_objects(array: np.ndarray) -> Entries:
     flat = [numeric(entry) for entry in array.ravel().tolist()]
+    kinds = [one for one in flat if isinstance(one, str)]
     values = np.array([np.nan if isinstance(one, str) else one for one in flat], np.float64)
-    wrong = np.array([isinstance(one, str) for one in flat], bool)
-    kind = next((one for one in flat if isinstance(one, str)), "")
-    shape = array.shape
-    values, wrong = values.reshape(shape), wrong.reshape(shape)
-    return Entries(values, np.isnan(values) & ~wrong, wrong, kind)
+    wrong = np.array([isinstance(one, str) for one in flat], bool).reshape(array.shape)
+    values = values.reshape(array.shape)
+    return Entries(values, np.isnan(values) & ~wrong, wrong, kinds[0] if kinds else "")
 
 
 def _plain(given: Any) -> Any:
@@ -182,9 +174,8 @@ def _is_listed(given: Any) -> bool:
     """Whether this holds entries in an order; a frame holds columns, and no rows."""
     if isinstance(given, str | bytes | dict | set | frozenset) or hasattr(given, "columns"):
         return False
-    return (
-        hasattr(given, "__len__") and hasattr(given, "__iter__") and getattr(given, "ndim", 1) > 0
-    )
+    sized = hasattr(given, "__len__") and hasattr(given, "__iter__")
+    return sized and getattr(given, "ndim", 1) > 0
 
 
 def _is_row(entry: Any) -> bool:

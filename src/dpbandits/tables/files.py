@@ -217,9 +217,7 @@ def _rows(
 def _without_empty_lines(
     rows: list[list[str]], lines: list[int]
 ) -> tuple[list[list[str]], list[int]]:
-    """Rows, and where they begin.  A line without a cell is none, but between those of one column,
-    where a cell is missing.
-    """
+    """Rows, and where they begin: without empty lines, but those within a single column."""
     full = [i for i, row in enumerate(rows) if any(row) or len(row) > 1]
     if not full or len(rows[full[0]]) > 1:
         return [rows[i] for i in full], [lines[i] for i in full]

@@ -10,9 +10,8 @@ from ..environments import AdviceTable, ContextTable, RewardTable
 from ..kernel import Kernel, interpreted
 from ..policies import Policy
 from ..session.steps import Steps, release_of
-from ..simulation.arms_loop import arms_loop
 from ..simulation.clipping import Entering
-from ..simulation.context_loop import context_loop
+from ..simulation.loops import arms_loop, context_loop
 from ..simulation.seeding import identity, stream
 from ..simulation.tally import DONE, LEDGER_FULL, new_tally
 from .walk import contexts_of, require
@@ -52,10 +51,10 @@ def looped(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]:
         sides = (policy.params, state.raw, state.public, state.memo, state.wall)
         if isinstance(world, RewardTable):
             longest = 1 if policy.takes_each_reward else 1 << 62
-            return run(*sides, world.state, tally, bounds, horizon, horizon, longest, *rngs)
+            return run(sides, (world.state, tally, bounds, horizon, longest, horizon), *rngs)
         contexts = np.zeros((policy.n_arms, policy.dimension))
         shown = (np.zeros(0), tally, contexts, np.zeros_like(contexts), True)
-        return run(*sides, world.state, *shown, bounds, horizon, horizon, *rngs)
+        return run(sides, (world.state, *shown, bounds, horizon, horizon), *rngs)
 
     while (status := go_on()) != DONE:
         require(status == LEDGER_FULL, "sensitivity: it is no positive number")
@@ -82,7 +81,7 @@ def by_hand(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]
     if not compiled:
         session.gate.steps = Steps(*map(interpreted, session.gate.steps))
     if isinstance(world, AdviceTable):
-        shown, rewards = list(world.state.advice.swapaxes(1, 2)), world.state.rewards
+        shown, rewards = list(world.state.contexts.swapaxes(1, 2)), world.state.rewards
     elif isinstance(world, ContextTable):
         shown, rewards = list(world.state.contexts), world.state.rewards
     else:

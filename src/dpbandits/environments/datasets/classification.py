@@ -14,7 +14,7 @@ from ...kernel import Generator, Matrix, kernel
 from ...validation import choice, flag, integer
 from ..arrays import content, finite_array, longest, whole_numbers
 from ..base import ContextEnvironment, ContextKernels
-from ..simulated.pools import draw_below
+from ..simulated.pools import answer_hidden, draw_below
 from .features import dense_components, rows_with_intercept, standardised
 
 DATA_SETS = ("breast_cancer", "digits")
@@ -41,25 +41,15 @@ def _show_person(state: ClassificationState, t: int, contexts: Matrix, rng: Gene
     return state.labels[person]
 
 
-@kernel
-def _answer_person(
-    state: ClassificationState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
-) -> tuple[float, float]:
-    reward = 1.0 if arm == hidden else 0.0
-    return reward, 1.0 - reward
-
-
 class Classification(ContextEnvironment):
     """Persons with features and a class; an arm is a class, and the reward is 1 where it is the
     person's, else 0.
 
     Columns are standardised and replaced by their first principal components, which are divided by
     their root mean square length; then comes a 1 for the intercept, and every row is divided by its
-    length.  Arm a sees the row x at the a-th of K places, e_a ⊗ x, so that a linear model has
-    coefficients of its own for every class.  Its decision does not depend on the length of x.
-
-    All this uses the features of everybody in advance, and no label: contexts are public here,
-    rewards are not.
+    length.  All this uses the features of everybody in advance, and no label: contexts are public
+    here, rewards are not.  Arm a sees the row x at the a-th of K places, e_a ⊗ x: a linear model
+    has coefficients of its own for every class, and decides alike for x of any length.
 
     Args:
         features: shape (N, m).
@@ -80,7 +70,7 @@ class Classification(ContextEnvironment):
     (2, 4)
     """
 
-    kernels = ContextKernels(_show_person, _answer_person)
+    kernels = ContextKernels(_show_person, answer_hidden)
 
     def __init__(
         self,
@@ -97,7 +87,7 @@ class Classification(ContextEnvironment):
         most = min(features.shape)
         kept = most if components is None else integer("components", components, 1, most)
         rows = rows_with_intercept(dense_components(standardised(features), kept))
-        self._show(features, rows, labels, once, seed, names, blocks)
+        self._show(features, rows, labels, once=once, seed=seed, names=names, blocks=blocks)
 
     @classmethod
     def of_rows(
@@ -110,15 +100,14 @@ class Classification(ContextEnvironment):
         names: Sequence[str] | None = None,
         blocks: bool = True,
     ) -> Classification:
-        """The same with contexts that are made already: ``rows``, shape (N, p), are shown as they
-        are.
+        """The same with contexts that are there: ``rows``, shape (N, p), are shown as they are.
 
         >>> Classification.of_rows([[0.6, 0.8], [1.0, 0.0]], [0, 1], blocks=False).dimension
         2
         """
         made = cls.__new__(cls)
         given = finite_array("rows", rows, "N, p")
-        made._show(given, given, labels, once, seed, names, blocks)
+        made._show(given, given, labels, once=once, seed=seed, names=names, blocks=blocks)
         return made
 
     def _show(
@@ -126,6 +115,7 @@ class Classification(ContextEnvironment):
         features: np.ndarray,
         rows: np.ndarray,
         labels: Any,
+        *,
         once: bool,
         seed: int,
         names: Sequence[str] | None,
@@ -153,11 +143,8 @@ class Classification(ContextEnvironment):
         self._digest = content(features, classes, order)
 
     def _arguments(self) -> str:
-        once = ", once" if self.horizon else ""
-        return (
-            f"{len(self.state.rows)} persons, {self.n_arms} classes, dimension"
-            f" {self.dimension}{once}, {self._content}"
-        )
+        shape = f"{len(self.state.rows)} persons, {self.n_arms} classes, dimension {self.dimension}"
+        return f"{shape}{', once' if self.horizon else ''}, {self._content}"
 
 
 def classification(
@@ -173,10 +160,7 @@ def classification(
     Args:
         name: ``"digits"``, 1,797 handwritten digits of 64 pixels, 10 classes; or
             ``"breast_cancer"``, 569 tumours with 30 measurements, malignant or benign.
-        components: as for ``Classification``.
-        once: as for ``Classification``.
-        seed: as for ``Classification``.
-        blocks: as for ``Classification``.
+        components, once, seed, blocks: as for ``Classification``.
 
     Raises:
         ArgumentError: an argument is outside its range.
@@ -193,12 +177,7 @@ def classification(
             "classification needs scikit-learn: pip install 'dpbandits[datasets]'"
         ) from error
     data = datasets.load_digits() if name == "digits" else datasets.load_breast_cancer()
+    x, y, names = data.data, data.target, data.target_names
     return Classification(
-        data.data,
-        data.target,
-        components=components,
-        once=once,
-        seed=seed,
-        names=data.target_names,
-        blocks=blocks,
+        x, y, components=components, once=once, seed=seed, names=names, blocks=blocks
     )

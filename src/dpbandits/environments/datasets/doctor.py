@@ -1,9 +1,6 @@
-"""DoctorBandit: four treatments of HIV and the patients of ACTG 175 (Hammer et al. 1996).
+"""Four treatments of HIV and the 2,139 patients of ACTG 175 (Hammer et al. 1996).
 
-A treatment succeeds if the patient's CD4 count after 20 weeks is above the one at the start.  Three
-ways to use the 2,139 patients: ``DoctorBandit`` draws them with replacement, for any horizon;
-``DoctorContexts`` shows what was known of them, and answers by a model that was fitted to the
-trial; ``DoctorReplay`` is the log itself, for ``dpbandits.replay``.
+A treatment succeeds if the patient's CD4 count after 20 weeks is above the one at the start.
 """
 
 from __future__ import annotations
@@ -42,7 +39,6 @@ COVARIATES = (
 )
 
 _NEWTON_STEPS = 25  # it stands still after seven
-
 _KEPT = ["arms", "cd40", "cd420", "age", "wtkg", "karnof", "gender", "race", "symptom", "strat"]
 
 
@@ -63,9 +59,7 @@ def actg175() -> pd.DataFrame:
 
 
 def compact(original: pd.DataFrame) -> pd.DataFrame:
-    """The table that ``actg175`` returns, made from the published one; ``docs/data.md`` shows how
-    it is called.
-    """
+    """The table that ``actg175`` returns, of the published one; see ``docs/data.md``."""
     return original[_KEPT].rename_axis("patient").reset_index()
 
 
@@ -86,10 +80,8 @@ def covariates(patients: pd.DataFrame) -> np.ndarray:
 
 
 class DoctorBandit(Bernoulli):
-    """Patients of ACTG 175 with replacement: a round of an arm is a patient drawn uniformly from
-    those who got it.
-
-    The four success rates are .436, .653, .555 and .556.
+    """Patients of ACTG 175 with replacement, for any horizon: a round of an arm is a patient drawn
+    uniformly from those who got it.  The four success rates are .436, .653, .555 and .556.
 
     >>> DoctorBandit().arm_names[1]
     'zidovudine + didanosine'
@@ -179,8 +171,8 @@ class DoctorContexts(ContextEnvironment):
 
 
 class DoctorReplay(LoggedTrial):
-    """The log of ACTG 175: what each patient got, whether the CD4 count rose, and as contexts what
-    was known before, the ``features`` of ``DoctorContexts``.
+    """The log of ACTG 175, for ``dpbandits.replay``: what each patient got, whether the CD4 count
+    rose, and as contexts what was known before, the ``features`` of ``DoctorContexts``.
 
     The trial gave the four treatments at random with equal shares (Hammer et al. 1996), which is
     what a replay needs.  Patients are in the order of their numbers in the trial; when they

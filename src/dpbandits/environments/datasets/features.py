@@ -16,9 +16,7 @@ _DENSE = 10**6  # entries up to which a matrix is simply written out
 
 def tfidf(counts: sparse.csr_array) -> sparse.csr_array:
     """Counts of words times ln((1 + n) / (1 + n_w)) + 1, for n things of which n_w have the word;
-    rows scaled to length 1.
-
-    A thing without words keeps a row of zeros.
+    rows scaled to length 1, but those of zeros.
     """
     things, words = counts.shape
     having = np.bincount(counts.indices, minlength=words)
@@ -28,26 +26,18 @@ def tfidf(counts: sparse.csr_array) -> sparse.csr_array:
 
 
 def principal_features(matrix: sparse.csr_array, components: int) -> np.ndarray:
-    """The first principal components of the rows, divided by the length of the longest row, so that
-    no row is longer than 1.
+    """The first principal components of the rows, divided by the length of the longest row.
 
-    Components are not standardised: lengths and angles in the leading directions stay as they are.
-    They are rounded, so that all machines have the same; see ``settled``.
-
-    Args:
-        matrix: shape (n, m); it is not changed, and not filled in.
-        components: at most min(n, m), and fewer than that where the matrix is large.
-
-    Returns:
-        Shape (n, components).
+    Components, at most min(n, m), and fewer than that where the matrix is large, are not
+    standardised: lengths and angles in the leading directions stay as they are.  They are rounded,
+    see ``settled``.
     """
     dense = matrix.shape[0] * matrix.shape[1] <= _DENSE
     components = integer("components", components, 1, min(matrix.shape) - (not dense))
-    scores = (
-        dense_components(matrix.toarray(), components)
-        if dense
-        else _sparse_components(matrix, components)
-    )
+    if dense:
+        scores = dense_components(matrix.toarray(), components)
+    else:
+        scores = _sparse_components(matrix, components)
     return _at_most_one(settled(_at_most_one(scores)))
 
 
@@ -58,9 +48,7 @@ def _at_most_one(rows: np.ndarray) -> np.ndarray:
 
 
 def dense_components(matrix: np.ndarray, components: int) -> np.ndarray:
-    """The first principal components of the rows, shape (n, components), of a matrix that is
-    written out.
-    """
+    """The first principal components of the rows, shape (n, components)."""
     left, values, axes = np.linalg.svd(matrix - matrix.mean(axis=0), full_matrices=False)
     return (left * values * _signs(axes))[:, :components]
 
@@ -84,9 +72,7 @@ def rows_with_intercept(scores: np.ndarray) -> np.ndarray:
 
 
 def _signs(axes: np.ndarray) -> np.ndarray:
-    """What makes the largest coefficient of every axis positive; the first of equally large ones,
-    which are told apart by rounding errors only.
-    """
+    """What makes the largest coefficient of every axis positive, or the first of equal ones."""
     coefficients = settled(axes)
     largest = coefficients[np.arange(len(axes)), np.abs(coefficients).argmax(axis=1)]
     return np.where(largest < 0.0, -1.0, 1.0)

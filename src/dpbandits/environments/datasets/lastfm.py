@@ -1,6 +1,4 @@
-"""Last.fm: who listened to which artists, and how artists were tagged (HetRec 2011; Cantador,
-Brusilovsky & Kuflik, 2011).
-"""
+"""Last.fm: who listened to which artists, and their tags (Cantador, Brusilovsky & Kuflik, 2011)."""
 
 from __future__ import annotations
 
@@ -52,8 +50,7 @@ class LastFM:
     checksum: str
 
     def features(self, components: int = 25) -> np.ndarray:
-        """The features of every artist, shape (artists, components), rows as in ``artists``; none
-        is longer than 1.
+        """The features of every artist, shape (artists, components), rows as in ``artists``.
 
         The words of an artist are her tags, each as often as it was assigned: TF-IDF, then
         principal components, all divided by the length of the longest row.  Artists without tags
@@ -63,23 +60,16 @@ class LastFM:
         rows = artists.get_indexer(self.assignments["artistID"])
         listed = rows >= 0
         columns = tags.get_indexer(self.assignments["tagID"])[listed]
-        ones = np.ones(listed.sum())
-        return principal_features(
-            tfidf(
-                sparse.csr_array((ones, (rows[listed], columns)), shape=(len(artists), len(tags)))
-            ),
-            components,
-        )
+        entries = (np.ones(listed.sum()), (rows[listed], columns))
+        counts = sparse.csr_array(entries, shape=(len(artists), len(tags)))
+        return principal_features(tfidf(counts), components)
 
     def environment(self, *, components: int = 25, per_round: int = 25) -> Recommendations:
-        """In every round a user, an artist that she listened to and others that she did not; reward
-        1 for the one she listened to.
-        """
+        """In every round a user, an artist that she listened to, with reward 1, and others."""
         users, _ = pd.factorize(self.listening["userID"])
         items = pd.Index(self.artists["id"]).get_indexer(self.listening["artistID"])
         made = Recommendations(self.features(components), users, items, per_round=per_round)
-        made.origin = f"Last.fm {self.checksum}"
-        return made
+        return made._made(f"Last.fm {self.checksum}")
 
     def reward_table(self, *, artists: int = 20) -> RewardTable:
         """Artists as arms and visits as rounds, in the order of time: reward 1 for every artist
@@ -93,16 +83,12 @@ class LastFM:
             artists: how many of those with most listeners; for equal numbers those whose identifier
                 is smaller.
         """
-        counts = (
-            self.listening.groupby("artistID")["userID"]
-            .nunique()
-            .sort_values(ascending=False, kind="stable")
-        )
-        chosen = counts.index[: integer("artists", artists, 1, len(counts))]
+        counts = self.listening.groupby("artistID")["userID"].nunique()
+        by_listeners = counts.sort_values(ascending=False, kind="stable").index
+        chosen = by_listeners[: integer("artists", artists, 1, len(counts))]
         dates = ["year", "month", "day"]
-        visits = self.assignments.drop_duplicates(["userID", *dates]).sort_values(
-            dates, kind="stable"
-        )
+        visits = self.assignments.drop_duplicates(["userID", *dates])
+        visits = visits.sort_values(dates, kind="stable")
         pairs = self.listening[self.listening["artistID"].isin(chosen)]
         listens = pd.crosstab(pairs["userID"], pairs["artistID"]) > 0
         rewards = listens.reindex(index=visits["userID"], columns=chosen, fill_value=False)
@@ -110,11 +96,9 @@ class LastFM:
         return RewardTable(rewards, arm_names=names[chosen].tolist(), name="Last.fm artists")
 
     def __repr__(self) -> str:
-        people = (
-            f"{self.listening['userID'].nunique()} users, {len(self.artists)} artists,"
-            f" {len(self.listening)} listening rows"
-        )
-        return f"LastFM({people}, {len(self.assignments)} tag assignments, {len(self.tags)} tags)"
+        people = f"{self.listening['userID'].nunique()} users, {len(self.artists)} artists"
+        tags = f"{len(self.assignments)} tag assignments, {len(self.tags)} tags"
+        return f"LastFM({people}, {len(self.listening)} listening rows, {tags})"
 
 
 def lastfm(folder: str | os.PathLike[str], *, check: bool = True) -> LastFM:
@@ -135,23 +119,13 @@ def lastfm(folder: str | os.PathLike[str], *, check: bool = True) -> LastFM:
     """
     files = read_files(folder, _FILES, _INSTRUCTIONS, check=flag("check", check))
     about = {"id": int, "name": str, "url": str, "pictureURL": str}
-    artists = table("artists.dat", files["artists.dat"], about, separator="\t", header=True)
+    artists = table(files, "artists.dat", about, header=True)
     words = {"tagID": int, "tagValue": str}
-    tags = table(
-        "tags.dat", files["tags.dat"], words, separator="\t", header=True, encoding="latin-1"
-    )
+    tags = table(files, "tags.dat", words, header=True, encoding="latin-1")
     counts = dict.fromkeys(("userID", "artistID", "weight"), int)
-    listening = table(
-        "user_artists.dat", files["user_artists.dat"], counts, separator="\t", header=True
-    )
+    listening = table(files, "user_artists.dat", counts, header=True)
     tagging = dict.fromkeys(("userID", "artistID", "tagID", "day", "month", "year"), int)
-    assignments = table(
-        "user_taggedartists.dat",
-        files["user_taggedartists.dat"],
-        tagging,
-        separator="\t",
-        header=True,
-    )
+    assignments = table(files, "user_taggedartists.dat", tagging, header=True)
     require_known("user_artists.dat", listening["artistID"], artists["id"], "artists.dat")
     require_known("user_taggedartists.dat", assignments["tagID"], tags["tagID"], "tags.dat")
     return LastFM(artists, listening, tags, assignments, checksum(files))

@@ -79,29 +79,21 @@ class LoggedTrial(Environment):
                 f"arms and rewards must be equally long, got {self.arms.size} and"
                 f" {self.rewards.size}"
             )
+        wanted = f"arms must hold every arm from 0 to {self.arms.max()}, got"
         # Some arm would be missing; said first because counting would fill the memory.
         if self.arms.max() >= self.arms.size:
-            raise ArgumentError(
-                f"arms must hold every arm from 0 to {self.arms.max()}, got {self.arms.size}"
-                " records",
-                "arms",
-            )
+            raise ArgumentError(f"{wanted} {self.arms.size} records", "arms")
         self._digest = content(self.arms, self.rewards)
         self.support = (float(self.rewards.min()), float(self.rewards.max()))
         self.counts = np.bincount(self.arms)
         self.n_arms = self.counts.size
         if not self.counts.all():
-            raise ArgumentError(
-                f"arms must hold every arm from 0 to {self.n_arms - 1}, got counts"
-                f" {self.counts.tolist()}",
-                "arms",
-            )
+            raise ArgumentError(f"{wanted} counts {self.counts.tolist()}", "arms")
         if self.n_arms > 1 and chisquare(self.counts).pvalue < _CLEARLY_UNEVEN:
             raise ArgumentError(
                 f"arms must have been given uniformly at random, got counts {self.counts.tolist()}",
                 "arms",
             )
-
         self._name_arms("arm_names", arm_names, "arm")
         if contexts is not None:
             self._keep(contexts)

@@ -49,8 +49,7 @@ class MovieLens:
     checksum: str
 
     def features(self, components: int = 20) -> np.ndarray:
-        """The features of every movie, shape (movies, components), rows as in ``movies``; none is
-        longer than 1.
+        """The features of every movie, shape (movies, components), rows as in ``movies``.
 
         The words of a movie are its genres and the decade of its release: TF-IDF, then principal
         components, all divided by the length of the longest row.  Ratings take no part, or features
@@ -63,8 +62,7 @@ class MovieLens:
     def environment(
         self, *, components: int = 20, per_round: int = 25, liked_from: int = 4
     ) -> Recommendations:
-        """In every round a user, a movie that she liked, and others that she rated lower or not at
-        all; reward 1 for the liked one.
+        """In every round a user, a movie that she liked (reward 1), and others that she did not.
 
         Args:
             components: dimension of the features.
@@ -75,8 +73,7 @@ class MovieLens:
         users, _ = pd.factorize(liked["user"])
         items = pd.Index(self.movies["movie"]).get_indexer(liked["movie"])
         made = Recommendations(self.features(components), users, items, per_round=per_round)
-        made.origin = f"MovieLens {self.checksum}, liked from {liked_from}"
-        return made
+        return made._made(f"MovieLens {self.checksum}, liked from {liked_from}")
 
     def reward_table(self, *, liked_from: int = 4) -> RewardTable:
         """Genres as arms and ratings as rounds, in the order of time: reward 1 where the movie was
@@ -92,23 +89,16 @@ class MovieLens:
             liked_from: the lowest rating that counts as liked.
         """
         genres = [name for name in self.genres if name != "unknown"]
-        shown = (
-            self.movies.set_index("movie").loc[self.ratings["movie"], genres].to_numpy(dtype=bool)
-        )
-        return RewardTable(
-            shown & self._liked(liked_from).to_numpy()[:, None],
-            arm_names=genres,
-            name="MovieLens genres",
-        )
+        shown = self.movies.set_index("movie").loc[self.ratings["movie"], genres]
+        rewards = shown.to_numpy(dtype=bool) & self._liked(liked_from).to_numpy()[:, None]
+        return RewardTable(rewards, arm_names=genres, name="MovieLens genres")
 
     def _liked(self, liked_from: int) -> pd.Series:
         return self.ratings["rating"] >= integer("liked_from", liked_from, 1, 5)
 
     def __repr__(self) -> str:
-        return (
-            f"MovieLens({self.ratings['user'].nunique()} users, {len(self.movies)} movies,"
-            f" {len(self.ratings)} ratings)"
-        )
+        users, movies = self.ratings["user"].nunique(), len(self.movies)
+        return f"MovieLens({users} users, {movies} movies, {len(self.ratings)} ratings)"
 
 
 def movielens(folder: str | os.PathLike[str], *, check: bool = True) -> MovieLens:
@@ -127,19 +117,15 @@ def movielens(folder: str | os.PathLike[str], *, check: bool = True) -> MovieLen
     dpbandits.errors.ArgumentError: folder must hold u.data, got 'no/such/folder' ...
     """
     files = read_files(folder, _FILES, _INSTRUCTIONS, check=flag("check", check))
-    genres = table(
-        "u.genre", files["u.genre"], {"genre": str, "number": int}, separator="|", header=False
-    )
+    genres = table(files, "u.genre", {"genre": str, "number": int}, separator="|")
     names = genres.sort_values("number")["genre"].tolist()
     about = {name: int if name == "movie" else str for name in _ABOUT} | dict.fromkeys(names, int)
-    movies = table(
-        "u.item", files["u.item"], about, separator="|", header=False, encoding="latin-1"
-    )
+    movies = table(files, "u.item", about, separator="|", encoding="latin-1")
     years = pd.to_numeric(movies["date"].str[-4:], errors="coerce").fillna(0).astype(int)
     movies = movies.drop(columns=["video_date", "url"])
     movies.insert(3, "year", years)
     columns = dict.fromkeys(("user", "movie", "rating", "timestamp"), int)
-    ratings = table("u.data", files["u.data"], columns, separator="\t", header=False)
+    ratings = table(files, "u.data", columns)
     require_known("u.data", ratings["movie"], movies["movie"], "u.item")
     ratings = ratings.sort_values("timestamp", kind="stable", ignore_index=True)
     return MovieLens(ratings, movies, names, checksum(files))

@@ -17,12 +17,7 @@ from ...errors import ArgumentError
 def read_files(
     folder: str | os.PathLike[str], digests: Mapping[str, str], instructions: str, *, check: bool
 ) -> dict[str, bytes]:
-    """The content of the files that ``digests`` names with their SHA-256.
-
-    Raises:
-        ArgumentError: a file is missing or cannot be read, or, with ``check``, is not the published
-            one.
-    """
+    """The content of the files that ``digests`` names; with ``check``, only as published."""
     contents = {}
     for name, digest in digests.items():
         try:
@@ -52,45 +47,33 @@ def checksum(files: Mapping[str, bytes]) -> str:
 
 
 def table(
+    files: Mapping[str, bytes],
     name: str,
-    content: bytes,
     columns: Mapping[str, type],
     *,
-    separator: str,
-    header: bool,
+    separator: str = "\t",
+    header: bool = False,
     encoding: str = "utf-8",
 ) -> pd.DataFrame:
-    """A file of separated values without quoting.
-
-    Args:
-        name: of the file, for messages.
-        content: of the file.
-        columns: the names and types that the table must have, in order.
-        separator: between values.
-        header: whether the names stand in the first line.
-        encoding: of the text.
-
-    Raises:
-        ArgumentError: the file has other columns, a line is too short or too long, or values are
-            not of these types.
-    """
+    """A file of separated values without quoting, with just these columns in every line."""
     try:
-        text = content.decode(encoding).replace("\r\n", "\n").rstrip("\n")
+        text = files[name].decode(encoding).replace("\r\n", "\n").rstrip("\n")
         lines = text.split("\n")
         # pandas would fill up what is missing and drop what is too much
         for number, line in enumerate(lines, 1):
-            if line.count(separator) != len(columns) - 1:
-                raise _Malformed(f"line {number} has {line.count(separator) + 1} values")
+            if (count := line.count(separator) + 1) != len(columns):
+                raise _Malformed(f"line {number} has {count} values")
         if header and lines[0] != separator.join(columns):
             raise _Malformed("another first line")
-        options = {
-            "names": list(columns),
-            "header": 0 if header else None,
-            "dtype": dict(columns),
-            "keep_default_na": False,
-        }
         return pd.read_csv(
-            StringIO(text), sep=separator, lineterminator="\n", quoting=csv.QUOTE_NONE, **options
+            StringIO(text),
+            sep=separator,
+            lineterminator="\n",
+            quoting=csv.QUOTE_NONE,
+            names=list(columns),
+            header=0 if header else None,
+            dtype=dict(columns),
+            keep_default_na=False,
         )
     except (ValueError, OverflowError) as error:  # of which pandas' words may quote a cell
         got = str(error) if isinstance(error, _Malformed) else "an entry of another type"
@@ -107,8 +90,8 @@ def require_known(name: str, values: pd.Series, known: pd.Series, source: str) -
     """Refuse values that the other table does not list."""
     unknown = values[~values.isin(known)]
     if len(unknown):
-        message = (
+        raise ArgumentError(
             f"folder must hold {name} whose {values.name} are all in {source}, got {len(unknown):,}"
-            " that are not"
+            " that are not",
+            "folder",
         )
-        raise ArgumentError(message, "folder")

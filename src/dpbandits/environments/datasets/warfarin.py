@@ -12,6 +12,7 @@ import os
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,17 +36,16 @@ _INSTRUCTIONS = (
 # What stands for a number that is not known, and how large a difference counts as 1.
 _TYPICAL = {"decade": (6.0, 1.5), "height": (168.0, 11.0), "weight": (78.0, 22.0)}
 # What genotypes take off the root of the dose, beside G/G and *1/*1 (IWPC 2009, supplement S1).
+_CYP2C9 = {"*1/*2": 0.5211, "*1/*3": 0.9357, "*2/*2": 1.0616, "*2/*3": 1.9206, "*3/*3": 2.3312}
 _LESS = {
     "vkorc1": {"A/G": 0.8677, "A/A": 1.6974, "": 0.4854},
-    "cyp2c9": {
-        "*1/*2": 0.5211,
-        "*1/*3": 0.9357,
-        "*2/*2": 1.0616,
-        "*2/*3": 1.9206,
-        "*3/*3": 2.3312,
-        "": 0.2188,
-    },
+    "cyp2c9": {**_CYP2C9, "": 0.2188},
 }
+
+# The roots of the doses of the consortium's algorithms: constants, and weights of predictors.
+_PREDICTORS = [*_TYPICAL, "less", "asian", "black", "race_unknown", "enzyme_inducer", "amiodarone"]
+_CLINICAL = (4.0376, -0.2546, 0.0118, 0.0134, 0, -0.6752, 0.4060, 0.0443, 1.2799, -0.5695)
+_GENETIC = (5.6044, -0.2614, 0.0087, 0.0128, -1, -0.1092, -0.2760, -0.1032, 1.1816, -0.5503)
 
 _DOSE = "Therapeutic Dose of Warfarin"
 _YES_OR_NO = {
@@ -135,17 +135,14 @@ class Warfarin:
 
         Args:
             genotypes: as for ``features``.
-            once: every patient comes once, in an order drawn by ``seed``; by default every round
-                draws anyone.
-            seed: of the order.
-            blocks: as for ``Classification``: False for policies with ``models="disjoint"``.
+            once, seed, blocks: as for ``Classification``.
         """
         rows = self.features(genotypes=genotypes).to_numpy()
         made = Classification.of_rows(
             rows, self.arms(), once=once, seed=seed, names=DOSES, blocks=blocks
         )
-        made.origin = f"warfarin {self.checksum}, ends={self.ends!r}" + f", seed={seed}" * once
-        return made
+        drawn = f", seed={seed}" * once
+        return made._made(f"warfarin {self.checksum}, ends={self.ends!r}{drawn}")
 
     def doses(self) -> pd.DataFrame:
         """What others would have given, in mg per week: the columns ``fixed``, ``clinical`` and
@@ -155,36 +152,15 @@ class Warfarin:
         Heights, weights and ages that are missing count as typical, see ``features``.
         """
         people = self.patients.fillna({name: c for name, (c, _) in _TYPICAL.items()})
-        decade, height, weight = people["decade"], people["height"], people["weight"]
-        asian, black, other = people["asian"], people["black"], people["race_unknown"]
-        inducer, amiodarone = people["enzyme_inducer"], people["amiodarone"]
-        clinical = (
-            4.0376
-            - 0.2546 * decade
-            + 0.0118 * height
-            + 0.0134 * weight
-            - 0.6752 * asian
-            + 0.4060 * black
-            + 0.0443 * other
-            + 1.2799 * inducer
-            - 0.5695 * amiodarone
-        )
         less = sum(people[gene].map(effects).fillna(0.0) for gene, effects in _LESS.items())
-        genetic = (
-            5.6044
-            - 0.2614 * decade
-            + 0.0087 * height
-            + 0.0128 * weight
-            - less
-            - 0.1092 * asian
-            - 0.2760 * black
-            - 0.1032 * other
-            + 1.1816 * inducer
-            - 0.5503 * amiodarone
-        )
-        return pd.DataFrame(
-            {"fixed": FIXED, "clinical": clinical**2, "pharmacogenetic": genetic**2}
-        )
+        people = people.assign(less=less)
+        given: dict[str, Any] = {"fixed": FIXED}
+        for name, numbers in (("clinical", _CLINICAL), ("pharmacogenetic", _GENETIC)):
+            root: Any = numbers[0]
+            for column, weight in zip(_PREDICTORS, numbers[1:], strict=True):
+                root = root + weight * people[column]
+            given[name] = root**2
+        return pd.DataFrame(given)
 
     def baselines(self) -> pd.DataFrame:
         """How often those doses fall into the right arm (``correct``), and their mean absolute
@@ -252,15 +228,13 @@ def warfarin(path: str | os.PathLike[str], *, ends: str = "medium") -> Warfarin:
             f"path must be the CSV file of the patients, got {path!r} ({got}).  {_INSTRUCTIONS}",
             "path",
         ) from None
-    missing = [name for name in _COLUMNS if not lines or name not in lines[0]]
-    if missing:
+    if missing := [name for name in _COLUMNS if not lines or name not in lines[0]]:
         raise ArgumentError(
             f"path must be a file with the column {missing[0]!r}, which {path!r} has not."
             f"  {_INSTRUCTIONS}",
             "path",
         )
-    ragged = [row for row, line in enumerate(lines) if None in line or None in line.values()]
-    if ragged:
+    if ragged := [row for row, line in enumerate(lines) if None in line or None in line.values()]:
         raise ArgumentError(
             f"path must be a file of rows as long as its header, which row {ragged[0]} of {path!r}"
             " is not",
@@ -306,31 +280,28 @@ def _vkorc1(table: pd.DataFrame) -> pd.Series:
 
 def _among(table: pd.DataFrame, column: str, known: tuple[str, ...]) -> pd.Series:
     """A column whose entries are among ``known``, or missing."""
-    wrong = ~table[column].isin([*known, ""])
-    if wrong.any():
-        _refuse(column, wrong, f"one of {', '.join(known)}")
+    _refuse(column, ~table[column].isin([*known, ""]), f"one of {', '.join(known)}")
     return table[column]
 
 
 def _numbers(table: pd.DataFrame, column: str, low: float, high: float) -> pd.Series:
     values = pd.to_numeric(table[column].replace("", "nan"), errors="coerce")
     wrong = (table[column] != "") & ~values.between(low, high)
-    if wrong.any():
-        _refuse(column, wrong, f"a number in [{low:g}, {high:g}]")
+    _refuse(column, wrong, f"a number in [{low:g}, {high:g}]")
     return values
 
 
 def _decades(ages: pd.Series) -> pd.Series:
     known = {f"{decade}0 - {decade}9": float(decade) for decade in range(1, 9)} | {"90+": 9.0}
-    wrong = ~ages.isin([*known, ""])
-    if wrong.any():
-        _refuse("Age", wrong, "such as '60 - 69', or '90+'")
+    _refuse("Age", ~ages.isin([*known, ""]), "such as '60 - 69', or '90+'")
     return ages.map(known)
 
 
 def _refuse(column: str, wrong: pd.Series, wanted: str) -> None:
-    raise ArgumentError(
-        f"path must be a file whose column {column!r} holds {wanted}, or NA, got another entry in"
-        f" row {int(wrong.argmax())} of the patients with a dose",
-        "path",
-    )
+    """Refuse a column with wrong entries."""
+    if wrong.any():
+        raise ArgumentError(
+            f"path must be a file whose column {column!r} holds {wanted}, or NA, got another entry"
+            f" in row {int(wrong.argmax())} of the patients with a dose",
+            "path",
+        )

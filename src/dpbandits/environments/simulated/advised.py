@@ -1,6 +1,4 @@
-"""Experts who advise on the arms of an environment: probabilities for every arm, from every expert,
-in every round.
-"""
+"""Experts who advise on arms: probabilities for every arm, from every expert, in every round."""
 
 from __future__ import annotations
 
@@ -120,9 +118,7 @@ class Advised(AdviceEnvironment):
         n, k = integer("n_experts", n_experts, 1), _over_arms(environment).n_arms
         rows = np.random.default_rng(integer("seed", seed, 0)).dirichlet(np.ones(k), n)
         rows[:k] = np.eye(k)[:n]
-        made = cls(environment, rows[None], horizon=horizon)
-        made.origin = f"constant, seed={seed}"
-        return made
+        return cls(environment, rows[None], horizon=horizon)._made(f"constant, seed={seed}")
 
     @classmethod
     def shifted(
@@ -140,12 +136,8 @@ class Advised(AdviceEnvironment):
         return cls(environment, np.eye(k)[(j + s * (j // k)) % k], horizon=horizon, period=period)
 
     def _arguments(self) -> str:
-        state = self.state
-        plan = (
-            f"{self.n_experts} experts, period={state.period[0]}, horizon={self.horizon},"
-            f" {self._content}"
-        )
-        return f"{self.environment!r}, {plan}"
+        plan = f"{self.n_experts} experts, period={self.state.period[0]}, horizon={self.horizon}"
+        return f"{self.environment!r}, {plan}, {self._content}"
 
 
 def _over_arms(environment: Any) -> ArmsEnvironment:

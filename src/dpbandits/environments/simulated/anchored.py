@@ -11,23 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError
-from ...glm.links import Link, link_of
+from ...glm.links import link_of
 from ...kernel import Generator, Matrix, kernel
 from ...validation import integer
 from ..arrays import content, finite_array
 from ..base import ContextEnvironment, ContextKernels
 from .generalised import glm_kernels, lowest_reward, repeat_first
-from .linear_rewards import best_linear_mean, linear_mean, unit_vectors
+from .linear_rewards import LinearRewards, best_linear_mean, linear_mean, unit_vectors
 from .normals import fill_normal
 
 _ANCHOR = math.sqrt(0.5)  # the fixed coordinate, and the length of the others
-
-
-class AnchoredContextsState(NamedTuple):
-    """What features are worth."""
-
-    theta: np.ndarray  # (d,)
-    bounded: bool  # False: means need no cutting off
 
 
 @kernel
@@ -45,14 +38,14 @@ def _draw_anchored(contexts: Matrix, rng: Generator) -> None:
 
 
 @kernel
-def _show_anchored(state: AnchoredContextsState, t: int, contexts: Matrix, rng: Generator) -> int:
+def _show_anchored(state: LinearRewards, t: int, contexts: Matrix, rng: Generator) -> int:
     _draw_anchored(contexts, rng)
     return 0
 
 
 @kernel
 def _answer_coin(
-    state: AnchoredContextsState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
+    state: LinearRewards, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
 ) -> tuple[float, float]:
     best, mean = best_linear_mean(state, contexts), linear_mean(state, contexts, arm)
     return (1.0 if rng.random() < mean else 0.0), best - mean
@@ -60,8 +53,7 @@ def _answer_coin(
 
 class AnchoredContexts(ContextEnvironment):
     """Features of length 1 whose last coordinate is 1 / sqrt(2) and whose others point in a random
-    direction, fresh for every arm in every round; rewards are 1 with probability <theta, x>, else
-    0.
+    direction, fresh for every arm in every round; rewards are 0 or 1 with the mean <theta, x>.
 
     Args:
         n_arms: number of arms, K.
@@ -80,21 +72,18 @@ class AnchoredContexts(ContextEnvironment):
     parameter: np.ndarray
 
     def __init__(self, n_arms: int, theta: Any) -> None:
-        self.n_arms, self.parameter = (
-            integer("n_arms", n_arms, 1),
-            finite_array("theta", theta, "d"),
-        )
+        self.n_arms = integer("n_arms", n_arms, 1)
+        self.parameter = finite_array("theta", theta, "d")
         self._digest = content(self.parameter)
         self.dimension = self.parameter.size
         _check_means("theta", self.parameter)
-        self.state = AnchoredContextsState(self.parameter, False)
+        self.state = LinearRewards(self.parameter, 0.0, False)  # means need no cutting off
 
     @classmethod
     def random(cls, n_arms: int, dimension: int, *, seed: int = 0) -> AnchoredContexts:
         """Theta drawn as features are."""
         made = cls(n_arms, _parameters(1, dimension, seed)[0])
-        made.origin = f"random, seed={seed}"
-        return made
+        return made._made(f"random, seed={seed}")
 
     def _arguments(self) -> str:
         return f"{self.n_arms} arms, dimension {self.dimension}, {self._content}"
@@ -118,15 +107,6 @@ def _parameters(count: int, dimension: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(integer("seed", seed, 0))
     others = unit_vectors(count, integer("dimension", dimension, 2) - 1, rng)
     return _ANCHOR * np.column_stack([others, np.ones(count)])
-
-
-def _lowest_reward(parameters: np.ndarray, link: Link) -> float:
-    if link.name == "identity":
-        _check_means("parameters", parameters)
-        return 0.0
-    if parameters.shape[1] < 2:
-        raise ArgumentError("parameters must have at least 2 coordinates, got 1", "parameters")
-    return lowest_reward(link, "parameters", parameters)
 
 
 class CovariateArmsState(NamedTuple):
@@ -176,7 +156,13 @@ class CovariateArms(ContextEnvironment):
         self.link = link_of(link)
         self._digest = content(self.parameter)
         self.n_arms, self.dimension = self.parameter.shape
-        low = _lowest_reward(self.parameter, self.link)
+        low = 0.0
+        if self.link.name == "identity":
+            _check_means("parameters", self.parameter)
+        elif self.dimension < 2:
+            raise ArgumentError("parameters must have at least 2 coordinates, got 1", "parameters")
+        else:
+            low = lowest_reward(self.link, "parameters", self.parameter)
         self.support = (low, 1.0)
         self.kernels = glm_kernels(_show_covariates, self.link)
         self.state = CovariateArmsState(self.parameter, low)
@@ -185,13 +171,9 @@ class CovariateArms(ContextEnvironment):
     def random(
         cls, n_arms: int, dimension: int, *, link: str = "identity", seed: int = 0
     ) -> CovariateArms:
-        """Parameters drawn as features are: on average over people all arms are about equally
-        good.
-        """
+        """Parameters drawn as features are: over people, all arms are about equally good."""
         parameters = _parameters(integer("n_arms", n_arms, 1), dimension, seed)
-        made = cls(parameters, link=link)
-        made.origin = f"random, seed={seed}"
-        return made
+        return cls(parameters, link=link)._made(f"random, seed={seed}")
 
     def _arguments(self) -> str:
         link = "" if self.link.name == "identity" else f"link={self.link.name!r}, "

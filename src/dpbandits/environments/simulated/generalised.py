@@ -1,7 +1,6 @@
 """Rewards of generalised linear models: E[reward] = nu(<x, theta>), with the link nu by its name.
 
-The link is that of the world.  A policy that assumes another one is misspecified here, which is
-what such a world is for as well.
+The link is that of the world: a policy that assumes another one is misspecified here.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...glm.links import Link, link_of
 from ...kernel import Generator, Kernel, Matrix, bind, kernel, unbound
+from ...tables import frozen
 from ...validation import choice, integer, real, shortest
 from ..arrays import content, finite_array, vector
 from ..base import ContextEnvironment, ContextKernels
@@ -88,12 +88,8 @@ def _show_ellipsoid(state: GLMContextsState, t: int, contexts: Matrix, rng: Gene
 
 
 def lowest_reward(link: Link, name: str, theta: np.ndarray) -> float:
-    """0 where all means of features of length 1 are probabilities, -1 where they lie in [-1, 1].
-
-    Args:
-        link: nu, which rises.
-        name: of ``theta`` in messages.
-        theta: shape (..., d).
+    """0 where all means of features of length 1 are probabilities, -1 where they lie in [-1, 1];
+    ``name`` is that of theta, shape (..., d), in messages.
     """
     reach = float(np.linalg.norm(theta, axis=-1).max())
     farthest = 1.0 if link.name == "identity" else link.farthest
@@ -207,27 +203,21 @@ class GLMContexts(ContextEnvironment):
         rng = np.random.default_rng(integer("seed", seed, 0))
         theta = radius * unit_vectors(1 if one else n_arms, dimension, rng)
         made = cls(n_arms, theta[0] if one else theta, **options)
-        made.origin = f"random, norm={shortest(radius)}, seed={seed}"
-        return made
+        return made._made(f"random, norm={shortest(radius)}, seed={seed}")
 
     def _arguments(self) -> str:
-        spectrum = (
-            f"eigenvalues={list(map(float, self.eigenvalues))}"
-            if self._given
-            else f"decay={shortest(self.decay)}"
-        )
+        spectrum = f"decay={shortest(self.decay)}"
+        if self._given:
+            spectrum = f"eigenvalues={self.eigenvalues.tolist()}"
         models = ", a parameter per arm" if self.parameter.ndim == 2 else ""
-        return (
-            f"{self.n_arms} arms, dimension {self.dimension}{models}, link={self.link.name!r},"
-            f" {spectrum}, {self._content}"
-        )
+        shape = f"{self.n_arms} arms, dimension {self.dimension}{models}"
+        return f"{shape}, link={self.link.name!r}, {spectrum}, {self._content}"
 
 
 def _eigenvalues(dimension: int, decay: float, given: Any) -> np.ndarray:
     if given is None:
-        values = np.array([float(i) ** -decay / dimension for i in range(1, dimension + 1)])
-        values.flags.writeable = False
-        return values
+        rising = range(1, dimension + 1)
+        return frozen(np.array([float(i) ** -decay / dimension for i in rising]))
     values = vector("eigenvalues", given, 0.0, 1.0 / dimension)
     if decay != 0.0 or values.size != dimension:
         raise ArgumentError(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ...kernel import Generator, Matrix, kernel
 from ...validation import integer, real, shortest, shown
 from ..arrays import vector
 from ..base import ContextEnvironment, ContextKernels
-from .linear_rewards import LinearArms, answer_linear, spread, support_of
+from .linear_rewards import LinearArms, LinearRewards, answer_linear, spread, support_of
 from .stochastic import Bernoulli
 
 _LARGEST = 0.2  # gap of coins: the raised one is at 0.9
@@ -57,8 +56,7 @@ class HardArms(Bernoulli):
     Args:
         n_arms: number of arms, at least 2.
         horizon: for which D is chosen.
-        rho: of zCDP that policies are to keep; None without it.
-        epsilon: of pure DP; None without it.
+        rho, epsilon: of zCDP, and of pure DP, that policies are to keep; None without it.
         raised: which arm is raised; None for none.
 
     Attributes:
@@ -78,13 +76,9 @@ class HardArms(Bernoulli):
         raised: int | None = None,
     ) -> None:
         n_arms, horizon = integer("n_arms", n_arms, 2), integer("horizon", horizon, 1)
-        budgets = {"rho": rho, "epsilon": epsilon}
-        given = {
-            name: real(name, value, 0.0, strict=True)
-            for name, value in budgets.items()
-            if value is not None
-        }
-        self.gap = gap_of_coins(n_arms, horizon, **given)
+        rho = None if rho is None else real("rho", rho, 0.0, strict=True)
+        epsilon = None if epsilon is None else real("epsilon", epsilon, 0.0, strict=True)
+        self.gap = gap_of_coins(n_arms, horizon, rho, epsilon)
         means = np.full(n_arms, 0.5)
         means[0] += self.gap
         if raised is not None:
@@ -124,16 +118,8 @@ class HardLinear(LinearArms):
         super().__init__(corners, theta, rewards="bounded")
 
 
-class HardContextsState(NamedTuple):
-    """The hidden signs."""
-
-    theta: np.ndarray  # (d,)
-    std: float
-    bounded: bool
-
-
 @kernel
-def _show_axis(state: HardContextsState, t: int, contexts: Matrix, rng: Generator) -> int:
+def _show_axis(state: LinearRewards, t: int, contexts: Matrix, rng: Generator) -> int:
     axis = t % contexts.shape[1]
     for i in range(contexts.shape[1]):
         contexts[0, i] = 1.0 if i == axis else 0.0
@@ -151,8 +137,7 @@ class HardContexts(ContextEnvironment):
         dimension: d.
         horizon: for which the size of the coordinates is chosen, 1 / (2 sqrt(n)) or 1 / (n
             sqrt(rho)), n = T / d.
-        rho: of zCDP that policies are to keep; None without it.
-        signs: of the coordinates; all positive by default.
+        rho, signs: as for ``HardLinear``.
 
     >>> HardContexts(3, 30_000).parameter.tolist()
     [0.005, 0.005, 0.005]
@@ -173,7 +158,7 @@ class HardContexts(ContextEnvironment):
         self.context_bound, self.support = 1.0, support_of("bounded")
         n = integer("horizon", horizon, self.dimension) / self.dimension
         self.parameter = _hidden(self.dimension, 1.0, n, 0.5, rho, signs)
-        self.state = HardContextsState(self.parameter, 1.0, True)
+        self.state = LinearRewards(self.parameter, 1.0, True)
 
     def _arguments(self) -> str:
         return f"{', '.join(map(shortest, self.parameter))}; {spread('bounded', 1.0)}"

@@ -1,9 +1,5 @@
 """Rewards whose means are linear in features: fixed arms, and fresh Gaussian contexts in every
 round (Azize & Basu, 2024, section 7).
-
-A reward of an arm with features x is either ``"gaussian"``, <theta, x> plus normal noise, which no
-range holds, or ``"bounded"``: 1 or -1 with the mean <theta, x>, which a policy can keep private
-without clipping anything.
 """
 
 from __future__ import annotations
@@ -17,13 +13,7 @@ from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, kernel
 from ...validation import choice, flag, integer, real, shortest
 from ..arrays import content, finite_array
-from ..base import (
-    ArmsEnvironment,
-    ArmsKernels,
-    ContextEnvironment,
-    ContextKernels,
-    stationary_regret,
-)
+from ..base import ArmsKernels, ContextEnvironment, ContextKernels, KnownMeans, stationary_regret
 from .normals import fill_normal
 
 REWARDS = ("gaussian", "bounded")
@@ -48,9 +38,7 @@ def unit_vectors(count: int, dimension: int, rng: np.random.Generator) -> np.nda
 
 
 def linear_means(name: str, features: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """<theta, x> of every row x, or an error that says which shapes do not fit, or that a product
-    is too large for a float.
-    """
+    """<theta, x> of every row x, where shapes fit and no product is too large for a float."""
     if features.shape[1] != theta.size:
         raise ArgumentError(
             f"theta must have shape ({features.shape[1]},) as the {name} have, got ({theta.size},)",
@@ -81,7 +69,7 @@ def _draw_linear(state: LinearArmsState, arm: int, start: int, n: int, rng: Gene
     return n * state.means[arm] + math.sqrt(n) * state.std * rng.standard_normal()
 
 
-class LinearArms(ArmsEnvironment):
+class LinearArms(KnownMeans):
     """Arms that never change, with mean rewards <theta, a>; the sum of n rounds is one normal or
     one binomial draw.
 
@@ -89,8 +77,8 @@ class LinearArms(ArmsEnvironment):
         arms: the features of the arms, shape (K, d).
         theta: the parameter, shape (d,).
         std: of the noise; used by Gaussian rewards only.
-        rewards: ``"gaussian"``, normal noise around the mean and no bounds; or ``"bounded"``, 1 or
-            -1.
+        rewards: ``"gaussian"``, <theta, a> plus normal noise, which no range holds; or
+            ``"bounded"``, 1 or -1, which a policy can keep private without clipping anything.
 
     Attributes:
         features: shape (K, d).
@@ -109,20 +97,22 @@ class LinearArms(ArmsEnvironment):
     def __init__(
         self, arms: Any, theta: Any, *, std: float = 1.0, rewards: str = "gaussian"
     ) -> None:
-        self.features, self.parameter = (
-            finite_array("arms", arms, "K, d"),
-            finite_array("theta", theta, "d"),
-        )
-        self.std, self.rewards = (
-            real("std", std, 0.0, strict=True),
-            choice("rewards", rewards, REWARDS),
-        )
+        self.features = finite_array("arms", arms, "K, d")
+        self.parameter = finite_array("theta", theta, "d")
+        self.std = real("std", std, 0.0, strict=True)
+        self.rewards = choice("rewards", rewards, REWARDS)
         self._digest = content(self.features, self.parameter)
         self.n_arms = len(self.features)
         self.support = support_of(self.rewards)
         self._means = linear_means("arms", self.features, self.parameter)
         if self.rewards == "bounded":
-            self._means = _within_one(self._means)
+            if np.abs(self._means).max() > 1.0 + _ROUNDING:
+                raise ArgumentError(
+                    "arms must have means <theta, a> in [-1, 1] when rewards='bounded', got"
+                    f" {self._means.tolist()}",
+                    "arms",
+                )
+            self._means = np.clip(self._means, -1.0, 1.0)
         self._means.flags.writeable = False
         self.state = LinearArmsState(
             self._means, self._means.max() - self._means, self.std, self.rewards == "bounded"
@@ -144,33 +134,26 @@ class LinearArms(ArmsEnvironment):
         (10, 3)
         """
         n_arms, dimension = integer("n_arms", n_arms, 1), integer("dimension", dimension, 1)
-        vectors = unit_vectors(
-            n_arms + 1, dimension, np.random.default_rng(integer("seed", seed, 0))
-        )
+        rng = np.random.default_rng(integer("seed", seed, 0))
+        vectors = unit_vectors(n_arms + 1, dimension, rng)
         made = cls(vectors[1:], vectors[0], std=std, rewards=rewards)
-        made.origin = f"on the sphere, seed={seed}"
-        return made
+        return made._made(f"on the sphere, seed={seed}")
 
     @property
     def title(self) -> str:
         return f"{super().title}, dimension {self.parameter.size}"
-
-    def means(self) -> np.ndarray:
-        return self._means
 
     def _arguments(self) -> str:
         shape = f"{self.n_arms} arms, dimension {self.parameter.size}"
         return f"{shape}, {spread(self.rewards, self.std)}, {self._content}"
 
 
-def _within_one(means: np.ndarray) -> np.ndarray:
-    if np.abs(means).max() > 1.0 + _ROUNDING:
-        raise ArgumentError(
-            "arms must have means <theta, a> in [-1, 1] when rewards='bounded', got"
-            f" {means.tolist()}",
-            "arms",
-        )
-    return np.clip(means, -1.0, 1.0)
+class LinearRewards(NamedTuple):
+    """What features are worth."""
+
+    theta: np.ndarray  # (d,)
+    std: float  # of the noise; of no use where rewards are bounded
+    bounded: bool
 
 
 @kernel
@@ -186,9 +169,7 @@ def linear_mean(state: Any, contexts: Matrix, arm: int) -> float:
 
 @kernel
 def best_linear_mean(state: Any, contexts: Matrix) -> float:
-    """The highest mean reward; four arms at a time, because the sum of one has to wait for each of
-    its terms.
-    """
+    """The highest mean reward; four arms at a time, as the sum of one waits for each term."""
     n_arms, d = contexts.shape
     rest = n_arms % 4
     best = -np.inf
@@ -252,18 +233,14 @@ class GaussianContexts(ContextEnvironment):
     rewards linear in them.
 
     Regret is counted by the means that rewards really have: <theta, x>, or with
-    ``rewards="bounded"`` the nearest number in [-1, 1], since the mean of a reward in {-1, 1} can
-    be no other.  So bounded rewards are linear in the features where |<theta, x>| <= 1, which
-    ``project=True`` ensures for theta on the unit sphere.
+    ``rewards="bounded"`` the nearest number in [-1, 1].  So bounded rewards are linear in the
+    features where |<theta, x>| <= 1, which ``project=True`` ensures for theta on the unit sphere.
 
     Args:
         n_arms: number of arms, K.
         theta: the parameter, shape (d,).
-        mean: of every coordinate of the features; by default 1 / sqrt(d).
-        variance: of every coordinate of the features.
-        std: of the noise; used by Gaussian rewards only.
-        rewards: ``"gaussian"``, normal noise around the mean and no bounds; or ``"bounded"``, 1 or
-            -1.
+        mean, variance: of every coordinate of the features; the mean is 1 / sqrt(d) by default.
+        std, rewards: as for ``LinearArms``.
         project: scale features longer than 1 to length 1, so that a guarantee for contexts in the
             unit ball holds.
 
@@ -288,19 +265,14 @@ class GaussianContexts(ContextEnvironment):
         rewards: str = "gaussian",
         project: bool = False,
     ) -> None:
-        self.n_arms, self.parameter = (
-            integer("n_arms", n_arms, 1),
-            finite_array("theta", theta, "d"),
-        )
+        self.n_arms = integer("n_arms", n_arms, 1)
+        self.parameter = finite_array("theta", theta, "d")
         self._digest = content(self.parameter)
         self.dimension = self.parameter.size
-        self.mean = (
-            1.0 / math.sqrt(self.dimension) if mean is None else real("mean", mean, -1e6, 1e6)
-        )
-        self.variance, self.std = (
-            real("variance", variance, 0.0, 1e12),
-            real("std", std, 0.0, strict=True),
-        )
+        usual = 1.0 / math.sqrt(self.dimension)
+        self.mean = usual if mean is None else real("mean", mean, -1e6, 1e6)
+        self.variance = real("variance", variance, 0.0, 1e12)
+        self.std = real("std", std, 0.0, strict=True)
         self.rewards, self.project = choice("rewards", rewards, REWARDS), flag("project", project)
         self.support = support_of(self.rewards)
         self.context_bound = 1.0 if self.project else math.inf
@@ -323,14 +295,11 @@ class GaussianContexts(ContextEnvironment):
         3
         """
         rng = np.random.default_rng(integer("seed", seed, 0))
-        made = cls(n_arms, unit_vectors(1, integer("dimension", dimension, 1), rng)[0], **options)
-        made.origin = f"on the sphere, seed={seed}"
-        return made
+        (theta,) = unit_vectors(1, integer("dimension", dimension, 1), rng)
+        return cls(n_arms, theta, **options)._made(f"on the sphere, seed={seed}")
 
     def _arguments(self) -> str:
-        features = (
-            f"{self.n_arms} arms, dimension {self.dimension}, mean={shortest(self.mean)},"
-            f" variance={shortest(self.variance)}"
-        )
-        projected = ", project=True" if self.project else ""
-        return f"{features}{projected}, {spread(self.rewards, self.std)}, {self._content}"
+        law = f"mean={shortest(self.mean)}, variance={shortest(self.variance)}"
+        law += ", project=True" if self.project else ""
+        shape = f"{self.n_arms} arms, dimension {self.dimension}"
+        return f"{shape}, {law}, {spread(self.rewards, self.std)}, {self._content}"

@@ -1,11 +1,9 @@
 """Rewards that follow no law: means that are fixed in advance and change over time, without a table
 of T x K numbers.
 
-Sums of means over any window come from a closed form, or from prefix sums over the few pieces in
-which nothing changes.  Regret is against the best fixed arm in hindsight: the arm of the largest
-sum of means over all of ``horizon``.  A window may have negative regret, since that arm need not be
-the best one there.  With ``regret="dynamic"`` it is against the best arm of every single round, and
-never negative.  For losses read 1 - reward.
+Regret is against the best fixed arm in hindsight: the arm of the largest sum of means over all of
+``horizon``.  A window may have negative regret, since that arm need not be the best one there.
+With ``regret="dynamic"`` it is against the best arm of every round, and never negative.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from ...tables import array
 from ...tables.manners import parameters
 from ...validation import choice, flag, integer, real, shortest
 from ..arrays import vector
-from ..base import ArmsEnvironment, ArmsKernels
+from ..base import ArmsKernels, KnownMeans
 
 REGRETS = ("static", "dynamic")
 
@@ -28,7 +26,7 @@ REGRETS = ("static", "dynamic")
 
 
 class PiecewiseState(NamedTuple):
-    """Pieces of constant means."""
+    """Pieces of constant means, with prefix sums, of which any window is a difference."""
 
     starts: np.ndarray  # (S + 1,) int64: first round of every piece; the last entry is the horizon
     means: np.ndarray  # (S, K), or (S, K + 1): last what dynamic regret is against
@@ -40,14 +38,7 @@ class PiecewiseState(NamedTuple):
 @kernel
 def _piece(state: PiecewiseState, t: int) -> int:
     """The piece that round t lies in; the last one for the horizon."""
-    low, high = 0, state.means.shape[0] - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if state.starts[middle] <= t:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return min(np.searchsorted(state.starts, t, "right"), state.means.shape[0]) - 1
 
 
 @kernel
@@ -81,7 +72,7 @@ def _piecewise_regret(state: PiecewiseState, arm: int, start: int, n: int) -> fl
     return gained - (_sum_to(state, arm, start + n) - _sum_to(state, arm, start))
 
 
-class Piecewise(ArmsEnvironment):
+class Piecewise(KnownMeans):
     """Means that are constant over pieces of time; sums over a window are one binomial draw per
     piece that it meets.
 
@@ -102,13 +93,7 @@ class Piecewise(ArmsEnvironment):
     kernels = ArmsKernels(_draw_piecewise, _piecewise_regret)
 
     def __init__(
-        self,
-        means: Any,
-        starts: Any,
-        *,
-        horizon: int,
-        random: bool = True,
-        regret: str = "static",
+        self, means: Any, starts: Any, *, horizon: int, random: bool = True, regret: str = "static"
     ) -> None:
         self.horizon: int = integer("horizon", horizon, 1)
         rows = array("means", means, parameters(0.0, 1.0), "pieces, arms")
@@ -133,22 +118,16 @@ class Piecewise(ArmsEnvironment):
             np.array([flag("random", random)]),
         )
 
-    def means(self) -> np.ndarray:
-        return self._means
-
     def _arguments(self) -> str:
-        rows = "; ".join(
-            f"from {start}: {', '.join(map(shortest, row))}"
-            for start, row in zip(
-                self.state.starts[:-1], self.state.means[:, : self.n_arms], strict=True
-            )
-        )
-        told = f"horizon={self.horizon}, random={bool(self.state.random[0])}"
-        return f"{rows}; {told}{_told(self.regret_is_dynamic)}"
+        pieces = zip(self.state.starts[:-1], self.state.means[:, : self.n_arms], strict=True)
+        rows = "; ".join(f"from {start}: {', '.join(map(shortest, row))}" for start, row in pieces)
+        return f"{rows}; horizon={self.horizon}, {_told(self)}"
 
 
-def _told(dynamic: bool) -> str:
-    return ", regret='dynamic'" if dynamic else ""
+def _told(world: Piecewise | SineDrift) -> str:
+    """What rewards and regret are, in a ``repr``."""
+    dynamic = ", regret='dynamic'" if world.regret_is_dynamic else ""
+    return f"random={bool(world.state.random[0])}{dynamic}"
 
 
 class SwitchingBest(Piecewise):
@@ -158,10 +137,8 @@ class SwitchingBest(Piecewise):
         n_arms: number of arms.
         best: the best arm of every piece.
         switches: the rounds at which the best arm changes, one less than ``best`` has arms.
-        horizon: how many rounds there are.
         gap: between the best arm and the others, whose mean is ``(1 - gap) / 2``.
-        random: rewards are 0 or 1; False gives the means themselves.
-        regret: as in ``Piecewise``.
+        horizon, random, regret: as for ``Piecewise``.
 
     >>> SwitchingBest(3, best=[0, 2], switches=[400], horizon=1000).means().tolist()
     [0.48, 0.4, 0.52]
@@ -197,9 +174,9 @@ class LateTurn(Piecewise):
     """The instance of a lower bound for two arms (Faster Rates for Private Adversarial Bandits,
     Lemma 15), which draws nothing.
 
-    Arm 0 always loses 1/2.  Arm 1 loses 1 until round ``turn``, and nothing from then on; with
-    ``turn`` = ``horizon`` it never turns. An algorithm that has left arm 1 has to come back, and
-    privacy makes it slow to notice.
+    Arm 0 always loses 1/2, that is 1 - reward.  Arm 1 loses 1 until round ``turn``, and nothing
+    from then on; with ``turn`` = ``horizon`` it never turns.  An algorithm that has left arm 1 has
+    to come back, and privacy makes it slow to notice.
 
     >>> LateTurn(horizon=1000, turn=100).means().tolist()
     [0.5, 0.9]
@@ -208,10 +185,9 @@ class LateTurn(Piecewise):
     def __init__(self, *, horizon: int, turn: int) -> None:
         horizon = integer("horizon", horizon, 1)
         turn = integer("turn", turn, 1, horizon)
-        if turn == horizon:
-            super().__init__([[0.5, 0.0]], [0], horizon=horizon, random=False)
-        else:
-            super().__init__([[0.5, 0.0], [0.5, 1.0]], [0, turn], horizon=horizon, random=False)
+        pieces = 1 if turn == horizon else 2
+        means, starts = [[0.5, 0.0], [0.5, 1.0]][:pieces], [0, turn][:pieces]
+        super().__init__(means, starts, horizon=horizon, random=False)
 
 
 # Sine waves ----------------------------------------------------------------------------------
@@ -230,13 +206,16 @@ class SineState(NamedTuple):
 
 
 @kernel
-def _sine_sum(state: SineState, arm: int, start: int, n: int) -> float:
-    """sum of sin(a + b t) over n rounds = sin(a' + b (n - 1) / 2) sin(b n / 2) / sin(b / 2), a' the
-    angle of the first.
-    """
-    half = np.pi / state.period[0]
+def _angle(state: SineState, arm: int, t: int) -> float:
     # Whole periods are taken out first, so that late rounds lose no digits.
-    angle = 2.0 * np.pi * ((start % state.period[0]) / state.period[0] + state.phases[arm])
+    return 2.0 * np.pi * ((t % state.period[0]) / state.period[0] + state.phases[arm])
+
+
+@kernel
+def _sine_sum(state: SineState, arm: int, start: int, n: int) -> float:
+    # sum of sin(a + b t) over n rounds: sin(a + b (n - 1) / 2) sin(b n / 2) / sin(b / 2)
+    half = np.pi / state.period[0]
+    angle = _angle(state, arm, start)
     m = n % state.period[0]
     waves = np.sin(angle + half * (m - 1.0)) * np.sin(half * m) / np.sin(half)
     return n * state.centres[arm] + state.amplitude[0] * waves
@@ -248,9 +227,8 @@ def _draw_sine(state: SineState, arm: int, start: int, n: int, rng: Generator) -
         return _sine_sum(state, arm, start, n)
     total = 0.0
     for t in range(start, start + n):
-        angle = 2.0 * np.pi * ((t % state.period[0]) / state.period[0] + state.phases[arm])
-        if rng.random() < state.centres[arm] + state.amplitude[0] * np.sin(angle):
-            total += 1.0
+        mean = state.centres[arm] + state.amplitude[0] * np.sin(_angle(state, arm, t))
+        total += 1.0 if rng.random() < mean else 0.0
     return total
 
 
@@ -269,9 +247,8 @@ def _sine_regret(state: SineState, arm: int, start: int, n: int) -> float:
     return lost + _crests_to(state, start + n) - _crests_to(state, start)
 
 
-class SineDrift(ArmsEnvironment):
-    """Means that swing around their centres, every arm's at its own time: the best arm of the
-    moment keeps changing.
+class SineDrift(KnownMeans):
+    """Means that swing around their centres, every arm's at its own time.
 
     In round t, arm a has mean ``centres[a] + amplitude sin(2 pi (t / period + a / K))``.  With
     ``random`` = False the rewards are the means, and a window costs the same whatever its length;
@@ -281,9 +258,7 @@ class SineDrift(ArmsEnvironment):
         centres: shape (K,); they lie at least ``amplitude`` inside [0, 1].
         amplitude: of the swing.
         period: of the swing in rounds, at least 2.
-        horizon: how many rounds there are.
-        random: rewards are 0 or 1; False gives the means themselves.
-        regret: as in ``Piecewise``.
+        horizon, random, regret: as for ``Piecewise``.
 
     Raises:
         ArgumentError: an argument is out of range.
@@ -327,14 +302,8 @@ class SineDrift(ArmsEnvironment):
         self.state.best[0] = sums.argmax()
         self._means = sums / self.horizon
 
-    def means(self) -> np.ndarray:
-        return self._means
-
     def _arguments(self) -> str:
         state = self.state
-        swing = (
-            f"amplitude={shortest(state.amplitude[0])}, period={state.period[0]},"
-            f" horizon={self.horizon}"
-        )
-        told = f"random={bool(state.random[0])}{_told(self.regret_is_dynamic)}"
+        swing = f"amplitude={shortest(state.amplitude[0])}, period={state.period[0]}"
+        told = f"horizon={self.horizon}, {_told(self)}"
         return f"{', '.join(map(shortest, state.centres))}; {swing}, {told}"

@@ -64,9 +64,7 @@ def _uniform(bits: Any) -> float:
 
 @inlined
 def _beyond(layer: Any, x: float, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, ...]:
-    """What becomes of a number beyond the sure part of its layer: itself, a number of the tail, or
-    NaN to draw again.
-    """
+    """A number beyond the sure part of its layer: itself, one of the tail, or NaN to draw again."""
     bits, a, b, c, d = _advance(a, b, c, d)
     if layer > 0:
         height = _HEIGHTS[layer] + (_HEIGHTS[layer + 1] - _HEIGHTS[layer]) * _uniform(bits)
@@ -86,21 +84,10 @@ def _word(rng: Generator, low: Any) -> Any:
 
 @kernel
 def fill_normal(contexts: Matrix, mean: float, std: float, rng: Generator) -> None:
-    """Fill a matrix with independent N(mean, std^2) numbers, for five draws of ``rng``.
-
-    Args:
-        contexts: (n, m), is written.
-        mean: of the numbers.
-        std: of the numbers.
-        rng: what decides them.
-    """
+    """Fill a matrix with independent N(mean, std^2) numbers, for five draws of ``rng``."""
     low = np.uint64(rng.random() * 2.0**53)
-    a, b, c, d = (
-        _word(rng, low),
-        _word(rng, low >> _11),
-        _word(rng, low >> _11 >> _11),
-        _word(rng, low >> _41),
-    )
+    a, b = _word(rng, low), _word(rng, low >> _11)
+    c, d = _word(rng, low >> _11 >> _11), _word(rng, low >> _41)
     for row in range(contexts.shape[0]):
         for column in range(contexts.shape[1]):
             x = math.nan

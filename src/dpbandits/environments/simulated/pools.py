@@ -1,9 +1,4 @@
-"""Contexts drawn from a pool of items: arms are a few items of the pool, other ones in every round.
-
-``PoolContexts`` has linear rewards (the synthetic design of Wang, Zhao & Wang, 2022);
-``Recommendations`` shows a user one item that she liked among others that she did not, as is
-customary with data of listening and of ratings.
-"""
+"""Contexts drawn from a pool of items, of which every round shows a few as its arms."""
 
 from __future__ import annotations
 
@@ -21,19 +16,14 @@ from .linear_rewards import REWARDS, answer_linear, linear_means, spread, suppor
 
 @kernel
 def draw_below(n: int, rng: Generator) -> int:
-    """A uniformly random number below n, but for a bias of n / 2^53; numba's own allocates an
-    array.
-    """
+    """Uniform below n, but for a bias of n / 2^53; numba's own allocates an array."""
     return int(rng.random() * n)
 
 
 @kernel
 def draw_distinct(contexts: Matrix, count: int, n: int, rng: Generator) -> None:
     """Fill ``contexts[:count, 0]`` with a uniformly random sequence of different numbers below n
-    (Floyd's sampling, shuffled).
-
-    The numbers stand where features will: a kernel has no memory of its own, and environments are
-    shared by threads.
+    (Floyd's sampling, shuffled).  They stand where features will: a kernel has no memory.
     """
     for i in range(count):
         number = draw_below(n - count + i + 1, rng)
@@ -73,14 +63,13 @@ def _show_pool(state: PoolContextsState, t: int, contexts: Matrix, rng: Generato
 
 class PoolContexts(ContextEnvironment):
     """In every round some items of a pool, drawn without replacement and in random order, with
-    rewards linear in their features.
+    rewards linear in their features (the synthetic design of Wang, Zhao & Wang, 2022).
 
     Args:
         features: of the items of the pool, shape (N, d).
         theta: the parameter, shape (d,).
         per_round: how many items each round shows; they are its arms.
-        std: of the noise; used by Gaussian rewards only.
-        rewards: ``"gaussian"`` or ``"bounded"``, as in ``GaussianContexts``.
+        std, rewards: as for ``LinearArms``.
 
     Raises:
         ArgumentError: an argument is outside its range, or shapes do not fit.
@@ -101,17 +90,13 @@ class PoolContexts(ContextEnvironment):
         std: float = 0.5,
         rewards: str = "gaussian",
     ) -> None:
-        self.features, self.parameter = (
-            finite_array("features", features, "N, d"),
-            finite_array("theta", theta, "d"),
-        )
+        self.features = finite_array("features", features, "N, d")
+        self.parameter = finite_array("theta", theta, "d")
         size, self.dimension = self.features.shape
         linear_means("features", self.features, self.parameter)  # for its errors
         self.n_arms = integer("per_round", per_round, 1, size)
-        self.std, self.rewards = (
-            real("std", std, 0.0, strict=True),
-            choice("rewards", rewards, REWARDS),
-        )
+        self.std = real("std", std, 0.0, strict=True)
+        self.rewards = choice("rewards", rewards, REWARDS)
         self.support = support_of(self.rewards)
         self.context_bound = longest(self.features)
         self._digest = content(self.features, self.parameter)
@@ -131,22 +116,17 @@ class PoolContexts(ContextEnvironment):
         rewards: str = "gaussian",
     ) -> PoolContexts:
         """Features and theta with coordinates uniform in (0, 1), every vector then divided by its
-        length.
-
-        The paper draws the coordinates and assumes lengths of at most 1, without a word about how;
-        dividing each by its own length is ours.
+        length, which is ours: the paper assumes lengths of at most 1, and does not say how.
 
         >>> PoolContexts.uniform(seed=1).n_arms
         10
         """
         pool, dimension = integer("pool", pool, 1), integer("dimension", dimension, 1)
-        vectors = np.random.default_rng(integer("seed", seed, 0)).uniform(
-            size=(pool + 1, dimension)
-        )
+        rng = np.random.default_rng(integer("seed", seed, 0))
+        vectors = rng.uniform(size=(pool + 1, dimension))
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         made = cls(vectors[1:], vectors[0], per_round=per_round, std=std, rewards=rewards)
-        made.origin = f"uniform, seed={seed}"
-        return made
+        return made._made(f"uniform, seed={seed}")
 
     def _arguments(self) -> str:
         shape = f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension}"
@@ -165,8 +145,7 @@ class RecommendationsState(NamedTuple):
 def _passed_over(state: RecommendationsState, start: int, end: int, rank: int) -> int:
     """The item of the given rank among those that are not in ``liked[start:end]``."""
     low, high = start, end
-    # how many liked items come before it: liked[i] is the one iff i - start others and rank items
-    # do
+    # liked[i] comes before it iff no more than rank items that are not liked come before liked[i]
     while low < high:
         middle = (low + high) // 2
         if state.liked[middle] - (middle - start) <= rank:
@@ -192,8 +171,8 @@ def _show_candidates(state: RecommendationsState, t: int, contexts: Matrix, rng:
 
 
 @kernel
-def _answer_candidates(
-    state: RecommendationsState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
+def answer_hidden(
+    state: Any, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
 ) -> tuple[float, float]:
     reward = 1.0 if arm == hidden else 0.0
     return reward, 1.0 - reward
@@ -203,10 +182,10 @@ class Recommendations(ContextEnvironment):
     """In every round a random user, one item that she liked and others that she did not, in random
     order; reward 1 for the liked one.
 
-    The user is drawn uniformly from those who liked anything, the liked item uniformly from hers,
-    the others without replacement from all items that are not hers.  Who the user is stays hidden:
-    a policy sees features of items only, and learns what is liked in general.  Regret is against
-    the choice of the liked item, which no policy can know: ratios of rewards say more.
+    The user is drawn uniformly from those who liked anything, the liked item from hers, the others
+    without replacement from all items that are not hers.  A policy sees features of items only, and
+    learns what is liked in general.  Regret is against the choice of the liked item, which no
+    policy can know: ratios of rewards say more.
 
     Args:
         features: of the items, shape (M, d).
@@ -224,14 +203,24 @@ class Recommendations(ContextEnvironment):
     Recommendations(2 of 3 items, dimension 2, 2 users, content e3489c70)
     """
 
-    kernels = ContextKernels(_show_candidates, _answer_candidates)
+    kernels = ContextKernels(_show_candidates, answer_hidden)
 
     def __init__(self, features: Any, users: Any, items: Any, *, per_round: int = 25) -> None:
         self.features = finite_array("features", features, "M, d")
         size, self.dimension = self.features.shape
         self.n_arms = integer("per_round", per_round, 1, size)
-        # sorted by user, then by item
-        likes = np.unique(np.column_stack(_pairs(users, items, size)), axis=0)
+        users, items = whole_numbers("users", users), whole_numbers("items", items)
+        if users.size != items.size:
+            raise ArgumentError(
+                f"users and items must be equally long, got {users.size} and {items.size}"
+            )
+        if items.max() >= size:
+            raise ArgumentError(
+                f"items must be rows of the features, at most {size - 1}, got another number in row"
+                f" {int(items.argmax())}",
+                "items",
+            )
+        likes = np.unique(np.column_stack([users, items]), axis=0)  # sorted by user, then by item
         _, counts = np.unique(likes[:, 0], return_counts=True)
         if size - counts.max() < self.n_arms - 1:
             raise ArgumentError(
@@ -245,23 +234,5 @@ class Recommendations(ContextEnvironment):
         self._digest = content(*self.state)
 
     def _arguments(self) -> str:
-        shape = (
-            f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension},"
-            f" {self.state.starts.size - 1} users"
-        )
-        return f"{shape}, {self._content}"
-
-
-def _pairs(users: Any, items: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
-    users, items = whole_numbers("users", users), whole_numbers("items", items)
-    if users.size != items.size:
-        raise ArgumentError(
-            f"users and items must be equally long, got {users.size} and {items.size}"
-        )
-    if items.max() >= size:
-        raise ArgumentError(
-            f"items must be rows of the features, at most {size - 1}, got another number in row"
-            f" {int(items.argmax())}",
-            "items",
-        )
-    return users, items
+        items = f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension}"
+        return f"{items}, {self.state.starts.size - 1} users, {self._content}"

@@ -1,6 +1,4 @@
-"""Users who come back, each with a state of her own that changes from visit to visit, as in mobile
-health.
-"""
+"""Users who come back, each in a state that changes from visit to visit, as in mobile health."""
 
 from __future__ import annotations
 
@@ -11,9 +9,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, kernel
+from ...tables import frozen
 from ...validation import integer, real, shortest
 from ..arrays import content, vector
 from ..base import ContextEnvironment, ContextKernels
@@ -103,10 +103,8 @@ class ReturningUsers(ContextEnvironment):
         heterogeneity: float = 0.0,
         seed: int = 0,
     ) -> None:
-        self.n_arms, self.dimension = (
-            integer("n_arms", n_arms, 1),
-            integer("dimension", dimension, 1),
-        )
+        self.n_arms = integer("n_arms", n_arms, 1)
+        self.dimension = integer("dimension", dimension, 1)
         self.users, self.visits = integer("users", users, 1), integer("visits", visits, 1)
         self.gap = integer("gap", gap, 1)
         self.persistence = real("persistence", persistence, 0.0, 1.0 - 1e-9)
@@ -123,15 +121,12 @@ class ReturningUsers(ContextEnvironment):
         self.parameter = theta if self.heterogeneity == 0.0 else None
         shape = (self.users, self.n_arms, self.dimension)
         apart = self.heterogeneity / math.sqrt(self.dimension) * own.standard_normal(shape)
-        self.attendance = _attendance(eager, self.visits, self.gap, coming)
-        self.attendance.flags.writeable = False
+        self.attendance = frozen(_attendance(eager, self.visits, self.gap, coming))
         self.horizon = len(self.attendance)
         states = _states((self.visits, self.users, self.dimension), self.persistence, changing)
-        self.state = ReturningUsersState(
-            self.attendance,
-            states[_earlier_visits(self.attendance), self.attendance],
-            theta + apart,
-        )
+        earlier = pd.Series(self.attendance).groupby(self.attendance).cumcount().to_numpy()
+        met = states[earlier, self.attendance]
+        self.state = ReturningUsersState(self.attendance, met, theta + apart)
         same = "" if weights is None else f"weights {content(eager)}, "
         self.origin = f"{same}seed={seed}"
 
@@ -174,12 +169,3 @@ def _states(
         states[visit] *= math.sqrt(1.0 - persistence**2)
         states[visit] += persistence * states[visit - 1]
     return states / np.maximum(np.linalg.norm(states, axis=2, keepdims=True), 1.0)
-
-
-def _earlier_visits(attendance: np.ndarray) -> np.ndarray:
-    """How often the user of each round has come before."""
-    order = np.argsort(attendance, kind="stable")
-    first = np.searchsorted(attendance[order], attendance[order])
-    earlier = np.empty_like(order)
-    earlier[order] = np.arange(len(order)) - first
-    return earlier

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from ...kernel import Generator, kernel
 from ...validation import real, shortest
 from ..arrays import vector
-from ..base import ArmsEnvironment, ArmsKernels, StationaryState, stationary, stationary_regret
+from ..base import ArmsKernels, KnownMeans, StationaryState, stationary, stationary_regret
 
 
 @kernel
@@ -20,7 +20,7 @@ def _draw_bernoulli(state: StationaryState, arm: int, start: int, n: int, rng: G
     return float(rng.binomial(n, state.first[arm]))
 
 
-class Bernoulli(ArmsEnvironment):
+class Bernoulli(KnownMeans):
     """Rewards 0 or 1; the sum of n rounds is one binomial draw.
 
     >>> Bernoulli([0.75, 0.5]).n_arms
@@ -33,9 +33,6 @@ class Bernoulli(ArmsEnvironment):
         self._means = vector("means", means, 0.0, 1.0)
         self.n_arms, self.support = self._means.size, (0.0, 1.0)
         self.state = stationary(self._means, np.zeros(self.n_arms), self._means)
-
-    def means(self) -> np.ndarray:
-        return self._means
 
 
 def best_arm_instances() -> dict[str, Bernoulli]:
@@ -71,9 +68,8 @@ def _draw_clipped_gaussian(
     return total
 
 
-class Gaussian(ArmsEnvironment):
-    """Normal rewards without bounds, as many papers simulate; the sum of n rounds is one normal
-    draw.
+class Gaussian(KnownMeans):
+    """Normal rewards without bounds, as many papers simulate; n rounds are one normal draw.
 
     A policy clips them to its reward range, round by round, unless it was made with ``clip=False``.
     """
@@ -85,17 +81,12 @@ class Gaussian(ArmsEnvironment):
         self.n_arms, self.support = self._means.size, (-np.inf, np.inf)
         self.state = stationary(self._means, np.full(self.n_arms, self.std), self._means)
 
-    def means(self) -> np.ndarray:
-        return self._means
-
     def _arguments(self) -> str:
         return f"{super()._arguments()}; std={shortest(self.std)}"
 
 
-class BoundedGaussian(ArmsEnvironment):
-    """Normal rewards clipped to [0, 1]; ``centres`` and ``std`` are those before clipping,
-    ``means()`` those after it.
-    """
+class BoundedGaussian(KnownMeans):
+    """Normal rewards, with these centres and std, clipped to [0, 1]; ``means()`` are after that."""
 
     kernels = ArmsKernels(_draw_clipped_gaussian, stationary_regret)
 
@@ -104,9 +95,6 @@ class BoundedGaussian(ArmsEnvironment):
         self.n_arms, self.support = self.centres.size, (0.0, 1.0)
         self._means = _clipped_mean(self.centres, self.std)
         self.state = stationary(self.centres, np.full(self.n_arms, self.std), self._means)
-
-    def means(self) -> np.ndarray:
-        return self._means
 
     def _arguments(self) -> str:
         return f"{', '.join(map(shortest, self.centres))}; std={shortest(self.std)}"
@@ -130,10 +118,8 @@ def _draw_beta(state: StationaryState, arm: int, start: int, n: int, rng: Genera
     return total
 
 
-class Beta(ArmsEnvironment):
-    """Rewards in (0, 1) with the given means and a common concentration a + b; sums are drawn round
-    by round.
-    """
+class Beta(KnownMeans):
+    """Rewards in (0, 1) with these means and a common concentration a + b, drawn round by round."""
 
     kernels = ArmsKernels(_draw_beta, stationary_regret)
 
@@ -143,9 +129,6 @@ class Beta(ArmsEnvironment):
         self.n_arms, self.support = self._means.size, (0.0, 1.0)
         a = self._means * self.concentration
         self.state = stationary(a, self.concentration - a, self._means)
-
-    def means(self) -> np.ndarray:
-        return self._means
 
     def _arguments(self) -> str:
         return f"{super()._arguments()}; concentration={shortest(self.concentration)}"

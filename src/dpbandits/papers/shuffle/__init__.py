@@ -10,4 +10,4 @@ from ...rooms import lazily
 from .wishart import WishartLinUCBJDP
 
 __all__ = ["WishartLinUCBJDP"]
-__getattr__ = lazily(__name__, {"plan": "plan", "theory": "theory", "WishartTree": "wishart_tree"})
+__getattr__ = lazily(__name__, {"plan": "plan", "theory": "theory"})

@@ -40,11 +40,10 @@ from ...algorithms.maths.confidence import gaussian_norm
 from ...errors import ArgumentError
 from ...policies import Card, register
 from ...privacy.budgets import ApproxDP
-from ...privacy.continual import Counter, Independent
+from ...privacy.continual import Counter, Independent, WishartTree
 from ...validation import choice, integer, real
 from .published import AsPublished
 from .wishart_noise import WishartNoise
-from .wishart_tree import WishartTree
 
 
 class WishartOptions(LinearOptions, HiddenOptions, total=False):

@@ -44,7 +44,6 @@ choice, or a bound of it, in units of the longest column.
 | ``SqrtToeplitz`` | Gaussian | 8.90 | T |
 """
 
-from ...rooms import moved
 from .counters import Counter, Independent, IndependentIntegers
 from .running_sums import (
     SINGLE,
@@ -59,6 +58,7 @@ from .running_sums import (
 from .symmetric import smat, svec
 from .toeplitz import BufferedToeplitz, SqrtToeplitz, overshoot
 from .trees import BinaryTree, HonakerTree, HybridTree
+from .wishart import WishartTree
 
 __all__ = [
     "SINGLE",
@@ -71,6 +71,7 @@ __all__ = [
     "IndependentIntegers",
     "RunningSum",
     "SqrtToeplitz",
+    "WishartTree",
     "draws_of",
     "is_spent",
     "mechanism_from_python",
@@ -81,5 +82,3 @@ __all__ = [
     "smat",
     "svec",
 ]
-
-__getattr__ = moved(__name__, {"WishartTree": "shuffle.WishartTree"})

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from ...kernel import Generator, Vector, kernel
-from ...privacy.continual import BinaryTree, RunningSum
-from ...privacy.continual.running_sums import STEPS, add_node
+from .running_sums import STEPS, RunningSum, add_node
+from .trees import BinaryTree
 
 _WISHART = 8  # the kinds before it are those of ``running_sums``
 _ROOT = math.sqrt(2.0)
@@ -86,7 +86,7 @@ class WishartTree(BinaryTree):
     """The binary tree with a centred Wishart matrix in every node, of sums of outer products of
     records (x, r) but for r^2: blocks of [sum of x r ; svec(sum of x x^T)].
 
-    What it costs, says ``wishart_noise``; no channel's multiplier does.
+    ``dpbandits.papers.shuffle.wishart_noise`` proves what it costs; no channel's multiplier does.
 
     Args:
         horizon: the number of releases planned.
