@@ -271,7 +271,6 @@ def lin_ucb(log, order, scale=1.0, ridge=1.0, failure=0.001):
     return np.array(met)
 
 
-@pytest.mark.long
 def test_contexts_lead_to_the_same_decisions_as_by_hand():
     log = contextual_log(400, np.random.default_rng(1))
     policy = dpbandits.algorithms.LinUCB(2, 2, models="disjoint", radius_scale=0.3)
