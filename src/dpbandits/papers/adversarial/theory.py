@@ -22,16 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ...algorithms import (
-    EXP3,
-    EXP4,
-    FTPL,
-    HTINF,
-    Adversarial,
-    Experts,
-    ExpertsLocal,
-    FrozenEXP4,
-)
+from ...algorithms import EXP3, EXP4, FTPL, HTINF, Adversarial, Experts, ExpertsLocal, FrozenEXP4
 from ...algorithms.adversarial.adversarial import PAPER
 from ...algorithms.adversarial.learning import Learner
 from ...algorithms.exp4.tuning import LARGEST_MIXING, Noise, Tuning

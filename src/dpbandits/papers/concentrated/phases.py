@@ -15,15 +15,7 @@ import numpy as np
 from ...algorithms.bases.quotas import FOREVER
 from ...algorithms.maths.dense import solve_lower, solve_upper
 from ...kernel import kernel, outlined
-from .design import (
-    DesignSpace,
-    dot,
-    find_span,
-    new_space,
-    optimise,
-    refresh,
-    support_limit,
-)
+from .design import DesignSpace, dot, find_span, new_space, optimise, refresh, support_limit
 
 # what is released; SMALLER of the variances of SUMS and WHITE
 SUMS, WHITE, OUTPUT, SMALLER = range(4)

@@ -56,10 +56,7 @@ def bernoulli(horizon: int) -> Setting:
         "arms",
         "Bernoulli arms",
         Bernoulli(MEANS),
-        {
-            "published": ("AdaC-UCB", forgetting),
-            "tight": ("AdaC-UCB without forgetting", keeping),
-        },
+        {"published": ("AdaC-UCB", forgetting), "tight": ("AdaC-UCB without forgetting", keeping)},
         {"open": forgetting(budget=None), "open-tight": keeping(budget=None)},
         horizon,
     )

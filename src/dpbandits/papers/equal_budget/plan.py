@@ -23,15 +23,7 @@ from ...report.exhibits import Exhibit, Panel, Series, Table, slug
 from ...report.intervals import ratio, share
 from ...studies.cells import Cell
 from ..plans import Findings, Plan, Results, Size, largest_of, recorded, spoken
-from .panel import (
-    TRIAL,
-    Contest,
-    Entrant,
-    Instance,
-    champion_of,
-    contests,
-    setting_of,
-)
+from .panel import TRIAL, Contest, Entrant, Instance, champion_of, contests, setting_of
 from .ranking import CLOSE, LEAST_LOST, LOST, Regrets, ranking, relative, who_keeps_tails
 
 RUNS, FULL_RUNS, QUICK_RUNS = 100, 1000, 10

@@ -58,10 +58,7 @@ from .thompson import summarise_arm
 
 _ERRATUM = Erratum(
     "AdaP-TT",
-    (
-        "The threshold of experiments is no bound.",
-        "AdaPTT has a threshold that is proved",
-    ),
+    ("The threshold of experiments is no bound.", "AdaPTT has a threshold that is proved"),
 )
 
 

@@ -240,12 +240,7 @@ def wishart_norm(dimension: int, freedom: float, releases: int, probability: flo
 
 
 def wishart_image_norm(
-    dimension: int,
-    freedom: float,
-    releases: int,
-    probability: float,
-    along: float,
-    last: float,
+    dimension: int, freedom: float, releases: int, probability: float, along: float, last: float
 ) -> float:
     """What |n - N theta| stays below in the same sense, where n is ``last`` times the last column
     of W - K I, of side d + 1, without its end, and N the rest.
