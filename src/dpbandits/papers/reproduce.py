@@ -43,16 +43,9 @@ def reproduce(
     n_jobs: int = -1,
     progress: Progress | None = None,
 ) -> StudyRecord:
-    """Compute the cells of a plan, continuing where an earlier run was cut short, and measure the
-    claims.
+    """Compute a plan's cells, continuing an earlier run that was cut short, and measure its claims.
 
-    Args:
-        plan: see ``PAPERS``.
-        size: from which the plan was made.
-        beside, n_jobs, progress: as ``run_study`` takes them.
-
-    Returns:
-        What a report is written from.
+    The plan is of this size; ``beside``, ``n_jobs`` and ``progress`` are as for ``run_study``.
     """
     start = time.perf_counter()
     results = compute(plan.cells, beside, n_jobs=n_jobs, progress=progress)

@@ -13,8 +13,7 @@ from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve
 from ..plans import Findings, Results, Size, cells_of, measured, spoken
-from .expert_growth import QUICK_RUNS, RUNS
-from .expert_settings import IMPROVED, KINDS, policy
+from .expert_growth import IMPROVED, KINDS, QUICK_RUNS, RUNS, policy
 from .experts import ClassifierAdvice, classifier_advice
 from .section import Section, horizon_of
 

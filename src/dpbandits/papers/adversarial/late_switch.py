@@ -58,12 +58,8 @@ def conditions(played: np.ndarray, epsilon: float, turns: Sequence[int]) -> Cond
     Condition 1 bounds gamma from above, and condition 2 from below: by p over the rounds until arm
     2 is played for the (p + 1)-th time.  The bound is largest at one of the two ends.
 
-    Args:
-        played: in which rounds arm 2 was played where it never turns, shape (runs, T) bool.
-        turns: every tau to try; those in the first half count.
-
-    Returns:
-        None if no numbers meet both conditions.
+    Of ``played``, shape (runs, T), is True where arm 2 was played while it never turns; ``turns``
+    are every tau to try, of which those in the first half count.  None if none meets both.
     """
     horizon = played.shape[1]
     shares = played.mean(axis=1)

@@ -49,8 +49,7 @@ OBLIVIOUS = "losses in [0, 1] that do not react to what is played"
 def batch_conversion(
     horizon: Values, batch: int, learner_regret: Callable[..., Any], rounding: float = 0.0
 ) -> Values:
-    """Learning from batches: tau (R(T / tau) + 1), with R(n) what the learner loses at most over n
-    noisy losses.
+    """Learning from batches: tau (R(T / tau) + 1), with R(n) the learner's bound on n noisy losses.
 
     R is ``learner_regret``; of learners over experts, against the best of these.
 
@@ -184,8 +183,7 @@ def htinf_conversion(horizon: Values, n_arms: int, epsilon: float) -> Values:
 def ftpl_conversion(
     horizon: Values, n_arms: int, epsilon: float, tuned_for: int | None = None
 ) -> Values:
-    """FTPL on batches of ceil(1 / epsilon), with the published eta and M, for epsilon >= 1 /
-    T.
+    """FTPL on batches of ceil(1 / epsilon), with the published eta and M; epsilon >= 1 / T.
 
     With n = epsilon T, X = K n (1 + 10 ln^2(K n)), M = ceil(sqrt(K n)), eta = min(sqrt(ln K / X),
     1 / (M (1 + 4 ln n))) that is 2 / epsilon times 6 ln K / eta + 4 eta X + sqrt(K n) / e + 2.
@@ -282,8 +280,7 @@ def exp4_regret(
     tuned_for: int | None = None,
     rounding: float = 0.0,
 ) -> Values:
-    """What batched EXP4 loses at most, in expectation, against the best expert of an oblivious
-    sequence.
+    """What batched EXP4 loses at most, in expectation, against the best expert of a sequence.
 
     With Z the noise on an expert's mean loss, of variance v, exponential weights lose (Littlestone
     & Warmuth's bound for losses above -1 / eta, times tau)

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from ...algorithms import EXP3, FTPL, HTINF
-from ...environments import ArmsEnvironment, ContextEnvironment, SwitchingBest
+from ...environments import SwitchingBest
 from ...policies import Policy
 from ...privacy import PureDP
 from ...report.claims import Claim, Expectation
@@ -19,7 +19,7 @@ from ...report.estimates import Estimate
 from ...report.exhibits import Panel, Series
 from ...report.intervals import Ratio, Statistic, curve
 from ...studies.cells import Cell
-from ..plans import Results, largest, measured, ratios, spoken
+from ..plans import Results, World, largest, measured, ratios, spoken
 from .section import SLACK
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
@@ -28,16 +28,14 @@ LEARNERS: dict[str, Any] = {"EXP3": EXP3, "HTINF": HTINF, "FTPL": FTPL}
 
 
 class Playable(Protocol):
-    """A policy at some size, with instances to play; the tuple of what makes it different from
-    others.
-    """
+    """A policy at some size, with instances to play; the tuple of what sets it apart."""
 
     @property
     def horizon(self) -> int: ...
 
     def policy(self) -> Policy: ...
 
-    def instance(self, gap: float, changes: bool) -> ArmsEnvironment | ContextEnvironment: ...
+    def instance(self, gap: float, changes: bool) -> World: ...
 
     def __iter__(self) -> Iterator[Any]: ...
 
@@ -179,8 +177,7 @@ def log_weights(x: Sequence[float]) -> np.ndarray:
 
 
 def bound(learner: str, horizon: float, n_arms: float, epsilon: float) -> float:
-    """The bound of Table 1 for a learner, without its constant: the logarithms are those of the
-    corollaries' proofs.
+    """A learner's bound of Table 1 without its constant; logarithms as the corollaries prove them.
 
     >>> bound("HTINF", 10**6, 4, 0.25)
     4000.0
@@ -289,9 +286,7 @@ def grows(
 
 
 def slopes(names: Iterable[str], sweeps: Sequence[Sweep[S]], claims: Sequence[Claim]) -> str:
-    """What ``grows`` found, in one sentence, from its claims: those of all names for the first
-    sweep, then for the next.
-    """
+    """What ``grows`` found, in one sentence; claims are those of all names, sweep by sweep."""
     names, parts = list(names), []
     for i, sweep in enumerate(sweeps):
         of = zip(names, claims[i * len(names) :], strict=False)

@@ -16,22 +16,8 @@ from ...privacy import PureDP
 from ...report.claims import Claim
 from ...studies.cells import Cell
 from ..plans import Findings, Plan, Results, Size, cells_of
-from .comparisons import (
-    CLAIMED,
-    EPSILON,
-    EQUAL,
-    LOSS_RUNS,
-    PAPER,
-    SCALE,
-    SCALES,
-    Comparison,
-    World,
-    as_read,
-    at_claimed_privacy,
-    at_equal_privacy,
-    music,
-    pools,
-)
+from . import comparisons as compare
+from .comparisons import CLAIMED, EPSILON, EQUAL, PAPER, SCALES, Comparison, World
 from .figures import Against, Changes, Measured, at, curves
 
 HORIZON, RUNS = 8192, 100
@@ -54,14 +40,14 @@ def plan(size: Size) -> Plan:
     quick = size.quick
     horizon, runs = size.horizon or (QUICK_HORIZON if quick else HORIZON), size.runs
     gaussian, bounded = (
-        pools(rewards, horizon, runs or (QUICK_RUNS if quick else RUNS), size.seed)
+        compare.pools(rewards, horizon, runs or (QUICK_RUNS if quick else RUNS), size.seed)
         for rewards in ("gaussian", "bounded")
     )
     groups, places = _groups(gaussian, bounded), [gaussian]
     if size.data is not None:
         horizon = size.horizon or (QUICK_MUSIC_HORIZON if quick else MUSIC_HORIZON)
         runs = size.runs or (QUICK_MUSIC_RUNS if quick else MUSIC_RUNS)
-        listeners = [music(size.data, horizon, runs, size.seed)]
+        listeners = [compare.music(size.data, horizon, runs, size.seed)]
         groups, places = [*groups, *_groups(listeners, listeners)], [gaussian, listeners]
     epsilons = QUICK_EPSILONS if quick else EPSILONS
     compared = [one for group in groups for one in group]
@@ -71,15 +57,15 @@ def plan(size: Size) -> Plan:
         (
             "The privacy theorem of LinUCB-DGS is false: one reward moves all later increments of"
             " the estimate, not log2(T) of them. Its guarantee is void, and what it at most loses"
-            f" is computed for the features that it played, in {LOSS_RUNS} runs on different"
-            " rounds (and pools): exact for features that were fixed beforehand, an upper bound"
-            " where the policy chose them. Budgets of rivals are made from the smallest of these"
-            " numbers: pure DP from epsilon, zCDP from rho."
+            f" is computed for the features that it played, in {compare.LOSS_RUNS} runs on"
+            " different rounds (and pools): exact for features that were fixed beforehand, an upper"
+            " bound where the policy chose them. Budgets of rivals are made from the smallest of"
+            " these numbers: pure DP from epsilon, zCDP from rho."
         ),
         (
             f"At equal real privacy Private LinUCB may spend that loss, not the ε = {EPSILON:g}"
             " that was claimed: in pure DP with Laplace noise, in zCDP with Gaussian noise."
-            f" Rewards there are bounded, and all play with {SCALE:g} times their radius."
+            f" Rewards there are bounded, and all play with {compare.SCALE:g} times their radius."
         ),
         (
             "Constants that the paper leaves open: λ = 0.1, failure probability 0.1, radii as in"
@@ -113,9 +99,9 @@ def plan(size: Size) -> Plan:
 def _groups(learned: Sequence[World], protected: Sequence[World]) -> list[Group]:
     """All comparisons: with rewards as in the paper, and with such as can be protected."""
     return [
-        *([as_read(reading, world) for world in learned] for reading in SCALES),
-        *at_equal_privacy(protected),
-        [at_claimed_privacy(world) for world in protected],
+        *([compare.as_read(reading, world) for world in learned] for reading in SCALES),
+        *compare.at_equal_privacy(protected),
+        [compare.at_claimed_privacy(world) for world in protected],
     ]
 
 

@@ -27,8 +27,7 @@ from ...report.claims import VERDICT_CONFIDENCE, Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.intervals import price, ratio
 from ...studies.cells import Cell
-from ..curves import figure
-from ..plans import Findings, Plan, Results, Size, cells_of, measured, recorded, spoken
+from ..plans import Findings, Plan, Results, Size, cells_of, figure, measured, recorded, spoken
 from .weighted_regression import compare_with_ridge
 
 PAPER = "Chen, Li, Rakhlin & Simchi-Levi (2025)"
