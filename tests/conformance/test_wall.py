@@ -500,7 +500,7 @@ def test_a_planted_import_across_the_wall_is_caught(path: str, source: str, comp
             "from ...algorithms.linear import LinUCB\nfrom ...environments import Bernoulli",
         ),
         ("papers/theories.py", "from .dgs import theory"),
-        ("papers/dgs/new.py", "from ..curves import figure\nfrom .. import curves"),
+        ("papers/dgs/new.py", "from ..plans import figure\nfrom .. import plans"),
     ],
 )
 def test_what_the_order_allows_passes(path: str, source: str):

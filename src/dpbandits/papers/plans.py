@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -41,8 +41,7 @@ def cells_of(
     key: Callable[[str], str],
     stage: str,
     policies: Mapping[str, Policy],
-    worlds: Iterable[tuple[int, World]],
-    *,
+    worlds: Sequence[tuple[int, World]],
     horizon: int,
     runs: int = 1,
     record: tuple[int, ...] | None = None,
@@ -107,12 +106,8 @@ class Results:
 
     def curves(self, key: str, column: str = "regret") -> np.ndarray:
         """Regret, or another column, at the recorded rounds, shape (instances, runs, rounds)."""
-        return np.array(
-            [
-                one.frame.pivot(index="run", columns="round", values=column)
-                for one in self._results[key]
-            ]
-        )
+        frames = [one.frame for one in self._results[key]]
+        return np.array([one.pivot(index="run", columns="round", values=column) for one in frames])
 
     def rounds(self, key: str) -> np.ndarray:
         """The recorded rounds."""
@@ -236,10 +231,9 @@ def figure(
     reading: str,
     panels: Mapping[str, Played],
     each: str,
-    results: Results,
-    *,
     names: Mapping[str, str],
     free: str,
+    results: Results,
 ) -> Exhibit:
     """Mean regret over rounds, in panels by their titles, one for ``each``, for a reading's claims.
 
@@ -251,16 +245,10 @@ def figure(
         rounds, regret = results.rounds(found), results.curves(found)
         return Series(label, rounds, *curve([regret], mean), dashed=key == free)
 
-    drawn = [
-        Panel(
-            title,
-            "rounds",
-            "mean regret",
-            [line(one, *item) for item in one.policies.items()],
-            x_scale="linear",
-        )
-        for title, one in panels.items()
-    ]
+    drawn = []
+    for title, one in panels.items():
+        lines = [line(one, *item) for item in one.policies.items()]
+        drawn.append(Panel(title, "rounds", "mean regret", lines, x_scale="linear"))
     return Exhibit(
         name,
         f"{reading}: regret",

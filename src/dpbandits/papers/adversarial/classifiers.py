@@ -31,11 +31,8 @@ def classifiers(size: Size) -> Section:
     try:
         world = classifier_advice("digits", N_EXPERTS)
     except MissingExtra as error:
-        return Section(
-            [],
-            lambda results: Findings([], []),
-            [f"Classifiers as experts were left out: {error}."],
-        )
+        note = f"Classifiers as experts were left out: {error}."
+        return Section([], lambda results: Findings([], []), [note])
     horizon = round(horizon_of(size) * SHARE)
     runs = size.runs or (QUICK_RUNS if size.quick else RUNS)
     policies = {

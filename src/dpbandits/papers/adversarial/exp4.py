@@ -33,9 +33,6 @@ COMPOSED = 6.0 * (1.0 - math.sqrt(2.0 / 3.0))
 _LEAST_MIXING = 1e-12  # noise is in proportion to 1 / gamma
 
 
-# Kernels --------------------------------------------------------------------------------------
-
-
 @kernel
 def summarise_by_reach(
     params: EXP4Params, raw: weighing.EXP4Raw, public: EXP4Public, memo: Vector, statistic: Vector
@@ -68,9 +65,6 @@ BY_REACH = replace(
     summarise=summarise_by_reach,
     publish=publish_by_reach,
 )
-
-
-# Tunings --------------------------------------------------------------------------------------
 
 
 def theorem_5(n_arms: int, n_experts: int, horizon: int, noise: float) -> Tuning:
@@ -167,9 +161,6 @@ def least_horizon(
     while not proved(high):
         high *= 2
     return 2 + bisect_left(range(2, high), True, key=proved)
-
-
-# The policy -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)

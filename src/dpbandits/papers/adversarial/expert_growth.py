@@ -150,9 +150,6 @@ def moving(n_experts: int, horizon: int) -> Advised:
     return Advised.shifted(world, n_experts, period=PERIOD, horizon=horizon)
 
 
-# What is measured ------------------------------------------------------------------------------
-
-
 class Experts:
     """Sweeps, and comparisons on the same cells."""
 
@@ -184,15 +181,10 @@ class Experts:
         settings = settings_of(self.sweeps, KINDS, GROWTHS)
         settings |= {self._usual(name, self.small): COMPARED for name in ("LocalEXP4", *SUMMING)}
         cells = self.probe.cells(settings)
-        cells += cells_of(
-            "moving/{}".format,
-            COMPARED,
-            {name: self._usual(name, 1.0).policy() for name in ("EXP4", "FrozenEXP4")},
-            [(self.probe.seed, moving(USUAL_EXPERTS, self.horizon))],
-            horizon=self.horizon,
-            runs=self.probe.runs,
-            record=(self.horizon,),
-        )
+        both = {name: self._usual(name, 1.0).policy() for name in ("EXP4", "FrozenEXP4")}
+        place = [(self.probe.seed, moving(USUAL_EXPERTS, self.horizon))]
+        size = self.horizon, self.probe.runs, (self.horizon,)
+        cells += cells_of("moving/{}".format, COMPARED, both, place, *size)
         return Section(cells, self._assess, self._notes())
 
     def _usual(self, name: str, epsilon: float) -> Advice:
@@ -228,18 +220,16 @@ class Experts:
 
     def _noted(self, says: str, which: Callable[[Advice], bool]) -> list[str]:
         """One sentence for every policy, with the settings that it is about."""
-        found = {name: [one for one in self._settings(name) if which(one)] for name in KINDS}
-        return [
-            says.format(
-                name,
-                "; ".join(
-                    f"{spoken(one.horizon)} rounds, N = {one.n_experts}, ε = {one.epsilon:g}"
-                    for one in settings
-                ),
-            )
-            for name, settings in found.items()
-            if settings
-        ]
+        notes = []
+        for name in KINDS:
+            found = [
+                f"{spoken(one.horizon)} rounds, N = {one.n_experts}, ε = {one.epsilon:g}"
+                for one in self._settings(name)
+                if which(one)
+            ]
+            if found:
+                notes.append(says.format(name, "; ".join(found)))
+        return notes
 
     def _assess(self, results: Results) -> Findings:
         grown = [
@@ -266,18 +256,9 @@ class Experts:
         kind, bounds = KINDS[name], [one.bound for one in found.values()]
         exponent = f" (exponent of the theorem: {kind.exponents[self.sweeps.index(sweep)]})"
         known, source = sweep._replace(values=list(found)), f"{PAPER}, {kind.source}"
+        settings = list(found.values())
         return [
-            grows(
-                name,
-                known,
-                self.probe,
-                results,
-                settings=list(found.values()),
-                bounds=bounds,
-                source=source,
-                reading=GROWTHS,
-                exponent=exponent,
-            )
+            grows(name, known, self.probe, results, settings, bounds, source, GROWTHS, exponent)
         ]
 
     def _below(self, name: str, results: Results) -> list[Claim]:
@@ -322,19 +303,14 @@ class Experts:
                 high,
             )
 
+        claims = [pair("EXP4", "BatchedEXP4", e, ", both (ε, δ)-DP") for e in self.epsilons]
+        claims += [
+            pair(IMPROVED, "BatchedEXP4", epsilon, ", the published variant", NO_WORSE)
+            for epsilon in self.epsilons
+        ]
+        claims += [pair("FrozenEXP4", "EXP4", e, " where advice stands") for e in (last, 1.0)]
         return [
-            *(
-                pair("EXP4", "BatchedEXP4", epsilon, ", both (ε, δ)-DP")
-                for epsilon in self.epsilons
-            ),
-            *(
-                pair(IMPROVED, "BatchedEXP4", epsilon, ", the published variant", NO_WORSE)
-                for epsilon in self.epsilons
-            ),
-            *(
-                pair("FrozenEXP4", "EXP4", epsilon, " where advice stands")
-                for epsilon in (last, 1.0)
-            ),
+            *claims,
             self._moves(results),
             pair("LocalEXP4", "BatchedEXP4", 1.0),
             *(pair(name, "LocalEXP4", self.small) for name in SUMMING),
@@ -402,16 +378,10 @@ class Experts:
         over_epsilon = self.sweeps[2]
         pairs = [("EXP4", "BatchedEXP4"), (IMPROVED, "BatchedEXP4")]
         pairs += [("FrozenEXP4", "EXP4"), ("LocalEXP4", "BatchedEXP4")]
-        lines = [
-            self.probe.ratio_series(
-                f"{first} over {second}",
-                self.epsilons,
-                results,
-                over_epsilon.settings(first),
-                over_epsilon.settings(second),
-            )
-            for first, second in pairs
-        ]
+        lines = []
+        for pair in pairs:
+            label, both = " over ".join(pair), map(over_epsilon.settings, pair)
+            lines.append(self.probe.ratio_series(label, self.epsilons, results, *both))
         return Exhibit(
             "figure-experts-ratios",
             "Expert advice: what better noise saves",

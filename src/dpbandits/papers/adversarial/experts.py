@@ -133,10 +133,8 @@ def classifier_advice(
     """
     choice("name", name, DATA_SETS)
     share = real("share", share, 0.01, 1.0)
-    rng, n = (
-        np.random.default_rng(integer("seed", seed, 0)),
-        integer("n_experts", n_experts, 1, 1000),
-    )
+    rng = np.random.default_rng(integer("seed", seed, 0))
+    n = integer("n_experts", n_experts, 1, 1000)
     try:
         from sklearn import datasets
     except ImportError as error:

@@ -88,19 +88,10 @@ def late_switch(size: Size) -> Section:
     private = {name: Setting(name, horizon, 2, epsilon).policy() for name in LEARNERS}
     policies = private | dict(zip(OPEN, (EXP3IX(2), TsallisINF(2)), strict=True))
     worlds = {turn: LateTurn(horizon=horizon, turn=turn) for turn in turns}
-    cells = [
-        cell
-        for turn, world in worlds.items()
-        for cell in cells_of(
-            partial(_key, turn=turn),
-            LATE_SWITCH,
-            policies,
-            [(size.seed, world)],
-            horizon=horizon,
-            runs=runs,
-            record=(horizon,),
-        )
-    ]
+    cells, last = [], (horizon,)
+    for turn, world in worlds.items():
+        key, place = partial(_key, turn=turn), [(size.seed, world)]
+        cells += cells_of(key, LATE_SWITCH, policies, place, horizon, runs, last)
     where = f"{spoken(horizon)} rounds, ε = {epsilon:g}"
 
     def assess(results: Results) -> Findings:

@@ -25,15 +25,7 @@ EPSILONS, QUICK_EPSILONS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0), (0.05, 0.2, 1.0)
 SHORTER = 0.3  # of the horizon, where epsilon changes
 
 # (gap, whether the best arm changes after a quarter)
-FAMILY = (
-    (0.01, False),
-    (0.03, False),
-    (0.1, False),
-    (0.3, False),
-    (0.9, False),
-    (0.03, True),
-    (0.1, True),
-)
+FAMILY = (*((gap, False) for gap in (0.01, 0.03, 0.1, 0.3, 0.9)), (0.03, True), (0.1, True))
 QUICK_FAMILY = ((0.03, False), (0.3, False), (0.1, True))
 
 SCALING = "Table 1, with the tuning of this package"
@@ -110,16 +102,8 @@ class Scaling:
         self, name: str, sweep: Sweep, settings: Sequence[Setting], reading: str, results: Results
     ) -> Claim:
         bounds = [worst_case.bound(name, *one[1:4]) for one in settings]
-        return worst_case.grows(
-            name,
-            sweep,
-            self.probe,
-            results,
-            settings=settings,
-            bounds=bounds,
-            source=f"{PAPER}, {_COROLLARIES[name]}",
-            reading=reading,
-        )
+        source = f"{PAPER}, {_COROLLARIES[name]}"
+        return worst_case.grows(name, sweep, self.probe, results, settings, bounds, source, reading)
 
     def _saves(self, name: str, results: Results) -> list[Claim]:
         """What batches are there for."""

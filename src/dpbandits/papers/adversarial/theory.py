@@ -574,16 +574,10 @@ def late_notice(
     """Who has left an arm for good is slow to notice that it turned: the larger of gamma T / 4 and
     (1 - e^(epsilon p) / 2) p / (4 gamma) - tau / 2.
 
-    The second needs tau < T / 2, gamma <= 1/2 and p <= gamma (T - tau).
-
-    Args:
-        horizon: T.
-        epsilon: of the policy.
-        tau: when the arm turns.
-        p: visits to it.
-        gamma: the share of rounds in which it is played if it never turns; None for whatever is
-            best for the policy, with which (sqrt(tau^2 + (1 - e^(epsilon p) / 2) p T) - tau) / 4
-            are lost.
+    The arm turns after tau rounds and is visited p times; the second needs tau < T / 2, gamma <=
+    1/2 and p <= gamma (T - tau).  Gamma is the share of rounds in which it is played if it never
+    turns; None is whatever is best for the policy, with which (sqrt(tau^2 + (1 - e^(epsilon p) / 2)
+    p T) - tau) / 4 are lost.
 
     >>> round(late_notice(10**5, 0.1, 30, 5, gamma=0.001)), round(late_notice(10**5, 0.1, 30, 5))
     (205, 67)

@@ -261,7 +261,6 @@ def grows(
     sweep: Sweep[S],
     probe: Probe,
     results: Results,
-    *,
     settings: Sequence[S],
     bounds: Sequence[float],
     source: str,

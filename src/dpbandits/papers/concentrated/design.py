@@ -326,20 +326,12 @@ def optimise(space: Any, n: int, rank: int, tolerance: float) -> float:
 
 @dataclass(frozen=True)
 class Design:
-    """How often to play each arm.
+    """How often to play each arm."""
 
-    Attributes:
-        weights: of the arms, shape (K,); they sum to one, and at most rank (rank + 1) / 2 are
-            positive.
-        value: the largest |a|^2_{V^-1}, with V = sum w a a^T and its inverse on the arms' span.
-        gap: value - rank, which is never negative, and zero for an optimal design only.
-        rank: dimension of the arms' span.
-    """
-
-    weights: np.ndarray
-    value: float
-    gap: float
-    rank: int
+    weights: np.ndarray  # (K,); they sum to one, and at most rank (rank + 1) / 2 are positive
+    value: float  # the largest |a|^2_{V^-1}, with V = sum w a a^T and its inverse on the arms' span
+    gap: float  # value - rank, which is never negative, and zero for an optimal design only
+    rank: int  # dimension of the arms' span
 
 
 def g_optimal(arms: Any, tolerance: float = 1e-6) -> Design:

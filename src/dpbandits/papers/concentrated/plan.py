@@ -84,16 +84,11 @@ def _cells(setting: Setting, seed: int, runs: int, budgets: Sequence[float]) -> 
         for family, (_, make) in setting.families.items()
         for rho in budgets
     }
+    policies |= setting.without
     reading = PUBLISHED if is_void(setting) else HONEST
     stage = f"{setting.title}: {reading.lower()}"
-    return cells_of(
-        f"{setting.key}/{{}}".format,
-        stage,
-        policies | setting.without,
-        [(seed, setting.environment)],
-        horizon=setting.horizon,
-        runs=runs,
-    )
+    key, place = f"{setting.key}/{{}}".format, [(seed, setting.environment)]
+    return cells_of(key, stage, policies, place, setting.horizon, runs)
 
 
 def _assess(settings: Sequence[Setting], budgets: Sequence[float], results: Results) -> Findings:

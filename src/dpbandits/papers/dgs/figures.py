@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -302,12 +303,8 @@ class Changes:
             f" noises on {self.tables} draws of contexts and rewards"
         )
 
-        def claim(
-            statement: str, found: Estimate, expected: Expectation, shares: bool = False
-        ) -> Claim:
-            return Claim(
-                f"{self.world.title}: {statement}", source, reading, found, expected, shares
-            )
+        def claim(statement: str, found: Estimate, *more: Any) -> Claim:
+            return Claim(f"{self.world.title}: {statement}", source, reading, found, *more)
 
         return [
             claim(
@@ -322,7 +319,7 @@ class Changes:
                 " difference, as a share of the rounds in which LinUCB does.",
                 measured([tree, own, free], _gap),
                 Expectation(-SIMILAR, SIMILAR),
-                shares=True,
+                True,  # shares
             ),
             claim(
                 "that number varies more from one noise to the next with Private LinUCB than with"

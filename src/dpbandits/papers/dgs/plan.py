@@ -106,14 +106,8 @@ def _groups(learned: Sequence[World], protected: Sequence[World]) -> list[Group]
 
 
 def _in(world: World, what: str, policies: Mapping[str, ContextualPolicy]) -> list[Cell]:
-    return cells_of(
-        f"{world.key}/{{}}".format,
-        f"{world.title}: {what}",
-        policies,
-        [(world.seed, world.environment)],
-        horizon=world.horizon,
-        runs=world.runs,
-    )
+    key, place = f"{world.key}/{{}}".format, [(world.seed, world.environment)]
+    return cells_of(key, f"{world.title}: {what}", policies, place, world.horizon, world.runs)
 
 
 def _against_epsilon(world: World, epsilons: Sequence[float]) -> list[Cell]:
@@ -139,12 +133,9 @@ def _assess(
     against = Against(places[0][0], epsilons, results)
     changes = [Changes(worlds, tables, NOISES) for worlds in places]
     claims = [claim for reading in SCALES for claim in _read(reading, found, against, changes)]
-    claims += [
-        claim
-        for one in found
-        if one.reading == EQUAL
-        for claim in (one.real_epsilon(), *one.compared())
-    ]
+    for one in found:
+        if one.reading == EQUAL:
+            claims += [one.real_epsilon(), *one.compared()]
     claims += [one.at_claimed_privacy() for one in found if one.reading == CLAIMED]
     exhibits = [
         curves("figure-1a", "Figure 1 (a): regret, synthetic", synthetic, "mean regret", "regret"),
@@ -152,18 +143,9 @@ def _assess(
     if listeners:
         heading = "Figure 1 (b): reward, Last.fm"
         exhibits.append(curves("figure-1b", heading, listeners, "reward / random", "reward"))
-    exhibits += [
-        curves(
-            "figure-1c",
-            "Figure 1 (c): error of the parameter, synthetic",
-            synthetic,
-            "|θ̂ − θ*|",
-            "distance",
-            "log",
-        ),
-        against.exhibit(),
-        *(one.exhibit() for one in changes),
-    ]
+    heading = "Figure 1 (c): error of the parameter, synthetic"
+    exhibits.append(curves("figure-1c", heading, synthetic, "|θ̂ − θ*|", "distance", "log"))
+    exhibits += [against.exhibit(), *(one.exhibit() for one in changes)]
     return Findings(claims, exhibits)
 
 

@@ -434,18 +434,11 @@ def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhi
         within = (ratios[:, np.newaxis] <= factors).mean(axis=0)
         return Series(title, factors, within, nothing, nothing)
 
-    panels = [
-        Panel(
-            contest.title,
-            "factor of the least mean regret",
-            "share of instances",
-            [
-                line(title, ratios)
-                for title, ratios in _best_variants(_entitled(contest, regrets)).items()
-            ],
-        )
-        for contest in played
-    ]
+    panels, axes = [], ("factor of the least mean regret", "share of instances")
+    for contest in played:
+        shown = _best_variants(_entitled(contest, regrets))
+        lines = [line(title, ratios) for title, ratios in shown.items()]
+        panels.append(Panel(contest.title, *axes, lines))
     return Exhibit(
         "profiles",
         "How far from the best, and how often",

@@ -307,9 +307,6 @@ def learning(link: Link) -> Kernels:
     )
 
 
-# The policy ------------------------------------------------------------------------------------
-
-
 class RegressingDevice(ScoringDevice):
     """The same for ``LDPGLOC``."""
 

@@ -105,18 +105,10 @@ def plan(size: Size) -> Plan:
         dimension: [(seed, AnchoredContexts.random(ARMS, dimension, seed=seed)) for seed in seeds]
         for dimension in {dimension for dimension, _ in panels}
     }
-    cells = [
-        cell
-        for one in groups
-        for cell in cells_of(
-            one.key,
-            one.title,
-            one.policies,
-            worlds[one.dimension],
-            horizon=horizon,
-            record=recorded(horizon, 60),
-        )
-    ]
+    cells, marks = [], recorded(horizon, 60)
+    for one in groups:
+        places = worlds[one.dimension]
+        cells += cells_of(one.key, one.title, one.policies, places, horizon, record=marks)
     return Plan(
         title="Shuffle private linear contextual bandits: the experiments, run again",
         description=(
@@ -253,18 +245,11 @@ def _assess(groups: Sequence[Setting], horizon: int, results: Results) -> Findin
     claims += _gains(by_reading[RANKED], _published(5, ApproxDP(1.0, DELTA), horizon), results)
     claims += _batches(by_reading[BATCHED], horizon, results)
     claims += _visits(by_reading[RETURNING], min(VISITS, horizon // BATCH), horizon, results)
-    exhibits = [
-        figure(
-            f"figure-{i}",
-            reading,
-            {f"d = {one.dimension}, {one.budget}": one for one in groups if one.reading == reading},
-            "dimension and budget",
-            results,
-            names=_NAMES,
-            free=_OPEN,
-        )
-        for i, reading in enumerate(READINGS, 1)
-    ]
+    exhibits, each = [], "dimension and budget"
+    for i, reading in enumerate(READINGS, 1):
+        read = [one for one in groups if one.reading == reading]
+        panels = {f"d = {one.dimension}, {one.budget}": one for one in read}
+        exhibits.append(figure(f"figure-{i}", reading, panels, each, _NAMES, _OPEN, results))
     return Findings(sorted(claims, key=lambda claim: READINGS.index(claim.reading)), exhibits)
 
 

@@ -126,8 +126,6 @@ class WishartLinUCBJDP(HiddenPolicy):
     def _published(self) -> bool:
         return self._asks_for_published
 
-    # The noise ------------------------------------------------------------------------------------
-
     @property
     def _levels(self) -> int:
         """m: in how many nodes a record is, at most."""
