@@ -1,6 +1,4 @@
-"""Classifiers as experts: handwritten digits, one person after another, and nobody's advice like
-that of the person before.
-"""
+"""Classifiers as experts: handwritten digits, each person with advice unlike that before."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ def _best(world: ClassifierAdvice) -> float:
 
 
 def _claim(name: str, epsilon: float, uniform: float, horizon: int, results: Results) -> Claim:
-    def share(means: np.ndarray) -> np.ndarray:
-        return np.asarray(means[..., 0] / (uniform * horizon))
-
+    at_random = uniform * horizon
     learns = (
         "learns something"
         if name != "FrozenEXP4"
@@ -76,7 +72,7 @@ def _claim(name: str, epsilon: float, uniform: float, horizon: int, results: Res
         f" after {spoken(horizon)} rounds.",
         "this package",
         CLASSIFIERS,
-        measured([results.final(_key(name, epsilon))], Ratio(share)),
+        measured([results.final(_key(name, epsilon))], Ratio(lambda m: m[..., 0] / at_random)),
         Expectation(low=0.95) if name == "FrozenEXP4" else Expectation(high=1.0, strict=True),
     )
 

@@ -381,7 +381,7 @@ class Experts:
         lines = []
         for pair in pairs:
             label, both = " over ".join(pair), map(over_epsilon.settings, pair)
-            lines.append(self.probe.ratio_series(label, self.epsilons, results, *both))
+            lines.append(self.probe.series(label, self.epsilons, results, *both))
         return Exhibit(
             "figure-experts-ratios",
             "Expert advice: what better noise saves",

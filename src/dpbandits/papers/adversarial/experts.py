@@ -1,6 +1,4 @@
-"""Classifiers as experts: persons whose class is to be guessed, advised by models that were trained
-on others.
-"""
+"""Classifiers as experts, and the persons whose class they are to guess."""
 
 from __future__ import annotations
 

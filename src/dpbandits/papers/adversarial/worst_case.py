@@ -148,23 +148,13 @@ class Probe:
         x: Sequence[float],
         results: Results,
         settings: Sequence[Playable],
+        over: Sequence[Playable] = (),
         **looks: Any,
     ) -> Series:
-        """Worst regret at every x."""
-        found = curve(self.columns(results, settings), self.worst)
+        """Worst regret at every x, or its ratio to that of others."""
+        columns = self.columns(results, [*settings, *over])
+        found = curve(columns, self.worst_ratios if over else self.worst)
         return Series(label, np.array(x, float), *found, marks=True, **looks)
-
-    def ratio_series(
-        self,
-        label: str,
-        x: Sequence[float],
-        results: Results,
-        first: Sequence[Playable],
-        second: Sequence[Playable],
-    ) -> Series:
-        """Worst regret of one policy over that of another at every x."""
-        found = curve(self.columns(results, [*first, *second]), self.worst_ratios)
-        return Series(label, np.array(x), *found, marks=True)
 
     def _key(self, setting: Playable, gap: float, changes: bool) -> str:
         return "/".join(map(str, (self.prefix, *setting, gap, "changes" if changes else "stays")))

@@ -1,6 +1,4 @@
-"""Who meets whom: the worlds of the paper, LinUCB-DGS and its rivals in them, and what LinUCB-DGS
-really loses there.
-"""
+"""The worlds of the paper, LinUCB-DGS and its rivals in them, and what it really loses there."""
 
 from __future__ import annotations
 

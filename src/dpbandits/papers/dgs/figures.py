@@ -1,6 +1,4 @@
-"""Figures 1 and 2, and their claims: on regret, reward and the error of the parameter, and on what
-one changed reward does to the choices.
-"""
+"""Figures 1 and 2, and their claims: regret, reward, errors, and what one changed reward does."""
 
 from __future__ import annotations
 
