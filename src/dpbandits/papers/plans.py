@@ -169,8 +169,8 @@ def recorded(horizon: int, points: int = 120) -> tuple[int, ...]:
 def measured(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
     """A function of means with the interval by which claims are decided; none of a single run.
 
-    Columns have shape (instances, runs), one per mean; ``statistic`` makes values of shape (...) of
-    means of shape (..., columns).
+    Columns, one per mean, have one shape (instances, runs), or are refused; ``statistic`` makes
+    values of shape (...) of means of shape (..., columns).
 
     >>> measured([np.array([[1.0, 3.0]]), np.array([[1.0, 3.0]])], lambda m: m[..., 0] / m[..., 1])
     Estimate(mean=1.0, low=1.0, high=1.0)

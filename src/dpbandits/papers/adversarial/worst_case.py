@@ -280,15 +280,12 @@ def slopes(names: Iterable[str], sweeps: Sequence[Sweep[S]], claims: Sequence[Cl
     for i, sweep in enumerate(sweeps):
         of = zip(names, claims[i * len(names) :], strict=False)
         found = ", ".join(
-            f"{name} {claim.measured.mean:.2f} {claim.range} (bound {_proved(claim):.2f})"
+            f"{name} {claim.measured.mean:.2f} {claim.range}"
+            f" (bound {claim.expected.high - SLACK:.2f})"
             for name, claim in of
         )
         parts.append(f"in {sweep.symbol}, {found}")
     return "; ".join(parts) + "."
-
-
-def _proved(claim: Claim) -> float:
-    return claim.expected.high - SLACK
 
 
 def spoken_value(value: float) -> str:

@@ -188,15 +188,11 @@ def _difference(one: Measured) -> Panel:
     for family, (name, _) in one.setting.families.items():
         without = one.final(one.setting.open_of(family))
         pairs = [[private, without] for private in one.finals(family)]
-        series.append(_by_budget(one, name, pairs, _minus))
+        series.append(_by_budget(one, name, pairs, lambda means: means[..., 0] - means[..., 1]))
     threshold = max(1.0, 0.01 * float(one.final("open").mean()))
     title = f"{one.setting.title}, {spoken(one.setting.horizon)} rounds"
     axes = "budget ρ", "private − open regret"
     return Panel(title, *axes, series, y_scale="symlog", threshold=threshold, line=0.0)
-
-
-def _minus(means: np.ndarray) -> np.ndarray:
-    return means[..., 0] - means[..., 1]
 
 
 def _by_budget(

@@ -196,7 +196,9 @@ def adac_gope_expected(horizon: Values, dimension: int, n_arms: int, rho: float)
     assumes="|a| <= 1, |theta| <= 1, rewards in [-1, 1]",
 )
 def hanna_converted(horizon: Values, dimension: int, n_arms: int, rho: float) -> Values:
-    """GOPE with noise on sums: of order sqrt(d T L) + d^2 L^2 / sqrt(rho), L = ln(K T)."""
+    """GOPE with noise on sums, at epsilon = sqrt(2 rho): of order sqrt(d T ln(K T)) + d^2 ln(K T)^2
+    / sqrt(rho).
+    """
     t, d = np.asarray(horizon, float), dimension
     log = np.log(n_arms * t)
     return np.sqrt(d * t * log) + d**2 * log**2 / np.sqrt(rho)

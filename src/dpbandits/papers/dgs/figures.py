@@ -315,7 +315,7 @@ class Changes:
             claim(
                 f"Private LinUCB plays another arm about as often as {name} does. Measured: the"
                 " difference, as a share of the rounds in which LinUCB does.",
-                measured([tree, own, free], _gap),
+                measured([tree, own, free], lambda m: (m[..., 0] - m[..., 1]) / m[..., 2]),
                 Expectation(-SIMILAR, SIMILAR),
                 True,  # shares
             ),
@@ -363,7 +363,3 @@ def _spread_gap(means: np.ndarray) -> np.ndarray:
     """The difference of two standard deviations, from means of each number and its square."""
     one, other = (np.sqrt(np.maximum(means[..., i + 1] - means[..., i] ** 2, 0.0)) for i in (0, 2))
     return one - other
-
-
-def _gap(means: np.ndarray) -> np.ndarray:
-    return (means[..., 0] - means[..., 1]) / means[..., 2]

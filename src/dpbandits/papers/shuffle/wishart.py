@@ -159,7 +159,7 @@ class WishartLinUCBJDP(HiddenPolicy):
 
     @property
     def noise_scale(self) -> float:
-        """Deviation of a node's noise on svec(x x^T); on w x r it is 1 / sqrt(2) of that."""
+        """Standard deviation of a node's noise on svec(x x^T); 1 / sqrt(2) of it on w x r."""
         return self._square * math.sqrt(2.0 * self.freedom)
 
     @property
