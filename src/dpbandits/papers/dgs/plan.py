@@ -137,9 +137,8 @@ def _assess(
         if one.reading == EQUAL:
             claims += [one.real_epsilon(), *one.compared()]
     claims += [one.at_claimed_privacy() for one in found if one.reading == CLAIMED]
-    exhibits = [
-        curves("figure-1a", "Figure 1 (a): regret, synthetic", synthetic, "mean regret", "regret"),
-    ]
+    heading = "Figure 1 (a): regret, synthetic"
+    exhibits = [curves("figure-1a", heading, synthetic, "mean regret", "regret")]
     if listeners:
         heading = "Figure 1 (b): reward, Last.fm"
         exhibits.append(curves("figure-1b", heading, listeners, "reward / random", "reward"))

@@ -481,12 +481,11 @@ def _by_the_template(policy: HiddenPolicy, world: World) -> Iterator[Applied]:
     # 1, but a quarter of it all, rewards being 1/2-subgaussian
     if params.subgaussian > 0.5 or 0.25 * params.dimension * math.log(3.0) > 0.75 * params.log_odds:
         return
-    norms = {"least": params.matrix_norm, "largest": params.largest * params.matrix_norm}
+    largest = params.largest * params.matrix_norm
+    norms: dict[str, Any] = {"least": params.matrix_norm, "largest": largest}
+    norms |= {"nu": params.vector_norm, "tuned_for": policy.tuned_for}
     own = {"dimension": params.dimension, "batch": params.batch, "failure": _failure(params)}
-    yield (
-        perturbed_linucb,
-        {**own, **norms, "nu": params.vector_norm, "tuned_for": policy.tuned_for},
-    )
+    yield perturbed_linucb, {**own, **norms}
 
 
 def _failure(params: Params) -> float:
