@@ -23,13 +23,16 @@ from dpbandits.environments import LateTurn, RewardTable
 from dpbandits.papers.adversarial import plan as adversarial
 from dpbandits.papers.adversarial import real_rewards
 from dpbandits.papers.adversarial.classifiers import CLASSIFIERS, classifiers
-from dpbandits.papers.adversarial.expert_growth import COMPARED, GROWTHS, NO_WORSE, Experts
-from dpbandits.papers.adversarial.expert_settings import (
+from dpbandits.papers.adversarial.expert_growth import (
+    COMPARED,
     DELTA,
+    GROWTHS,
     IMPROVED,
     KINDS,
     MOVING_GAP,
+    NO_WORSE,
     Advice,
+    Experts,
     both_of_theorem_8,
     moving,
 )

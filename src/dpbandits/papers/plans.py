@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,54 +15,40 @@ from ..plotting.numbers import abbreviated
 from ..policies import Policy
 from ..report.claims import VERDICT_CONFIDENCE, Claim
 from ..report.estimates import Estimate
-from ..report.exhibits import Exhibit, Table
-from ..report.intervals import Ratio, Statistic, curve, ratio
+from ..report.exhibits import Exhibit, Panel, Series, Table
+from ..report.intervals import Ratio, Statistic, curve, mean, ratio
 from ..simulation import Result
 from ..simulation.uniform import regret_at_random
 from ..studies.cells import Cell
 
 INSTANCES = 20  # of a setting, at most
+World = ArmsEnvironment | ContextEnvironment
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of a paper to compute.
+    """How much of a paper to compute."""
 
-    Attributes:
-        quick: a small version that shows everything.
-        full: also at full length what is shortened otherwise.
-        runs, horizon: instead of the paper's; None for those.
-        seed: of everything, random instances among it; see ``instances``.
-        data: the folder with real data; None leaves out what needs it.
-    """
-
-    quick: bool = False
-    full: bool = False
-    runs: int | None = None
-    horizon: int | None = None
-    seed: int = 1
-    data: Path | None = None
+    quick: bool = False  # a small version that shows everything
+    full: bool = False  # also at full length what is shortened otherwise
+    runs: int | None = None  # instead of the paper's
+    horizon: int | None = None  # likewise
+    seed: int = 1  # of everything, random instances among it; see ``instances``
+    data: Path | None = None  # the folder with real data; None leaves out what needs it
 
 
 def cells_of(
     key: Callable[[str], str],
     stage: str,
     policies: Mapping[str, Policy],
-    worlds: Iterable[tuple[int, ArmsEnvironment | ContextEnvironment]],
-    *,
+    worlds: Sequence[tuple[int, World]],
     horizon: int,
     runs: int = 1,
     record: tuple[int, ...] | None = None,
 ) -> list[Cell]:
-    """All of these policies in all of these worlds.
+    """All of these policies, by what ``key`` takes, in instances of one setting with their seeds.
 
-    Args:
-        key: by which a policy's cells are found.
-        stage: see ``Cell``.
-        policies: by what ``key`` takes.
-        worlds: instances of one setting, each with its seed.
-        horizon, runs: as ``simulate`` takes them.
-        record: the rounds at which regret is recorded; by default those of ``recorded``.
+    Regret is recorded at the rounds ``record``, by default those of ``recorded``.
     """
     return [
         Cell(
@@ -105,7 +91,7 @@ class Results:
         return np.array([self._random(cell, runs or cell.runs) for cell in self._cells[key]])
 
     def _random(self, cell: Cell, runs: int) -> np.ndarray:
-        assert isinstance(cell.environment, ArmsEnvironment | ContextEnvironment)
+        assert isinstance(cell.environment, World)
         assert cell.horizon is not None
         same = (repr(cell.environment), cell.horizon, runs, cell.seed)
         if same not in self._at_random:
@@ -120,12 +106,8 @@ class Results:
 
     def curves(self, key: str, column: str = "regret") -> np.ndarray:
         """Regret, or another column, at the recorded rounds, shape (instances, runs, rounds)."""
-        return np.array(
-            [
-                one.frame.pivot(index="run", columns="round", values=column)
-                for one in self._results[key]
-            ]
-        )
+        frames = [one.frame for one in self._results[key]]
+        return np.array([one.pivot(index="run", columns="round", values=column) for one in frames])
 
     def rounds(self, key: str) -> np.ndarray:
         """The recorded rounds."""
@@ -143,23 +125,14 @@ class Findings:
 
 @dataclass(frozen=True)
 class Plan:
-    """The study of one paper at one size.
+    """The study of one paper at one size."""
 
-    Attributes:
-        title, description: of the report.
-        cells: what to simulate.
-        assess: from their results to claims and figures.
-        notes: what a reader of the claims has to know besides.
-        shown: environments, by their ``repr``, whose results the page shows by themselves; None for
-            all.
-    """
-
-    title: str
+    title: str  # of the report
     description: str
     cells: Sequence[Cell]
-    assess: Callable[[Results], Findings]
-    notes: Sequence[str] = ()
-    shown: Sequence[str] | None = None
+    assess: Callable[[Results], Findings]  # from their results to claims and figures
+    notes: Sequence[str] = ()  # what a reader of the claims has to know besides
+    shown: Sequence[str] | None = None  # by ``repr``, environments shown by themselves; all if None
 
 
 def instances(seed: int, runs: int) -> list[tuple[int, int]]:
@@ -194,15 +167,10 @@ def recorded(horizon: int, points: int = 120) -> tuple[int, ...]:
 
 
 def measured(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
-    """A function of means with the interval by which claims are decided; none where there is one
-    run only.
+    """A function of means with the interval by which claims are decided; none of a single run.
 
-    Args:
-        columns: one array of shape (instances, runs) per mean.
-        statistic: from means of shape (..., columns) to values of shape (...).
-
-    Raises:
-        ArgumentError: the columns have different shapes.
+    Columns, one per mean, have one shape (instances, runs), or are refused; ``statistic`` makes
+    values of shape (...) of means of shape (..., columns).
 
     >>> measured([np.array([[1.0, 3.0]]), np.array([[1.0, 3.0]])], lambda m: m[..., 0] / m[..., 1])
     Estimate(mean=1.0, low=1.0, high=1.0)
@@ -217,10 +185,6 @@ def largest(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
     confidence that all of them hold together (Bonferroni): the largest true one lies between the
     largest of their lower and of their upper ends.
 
-    Args:
-        columns: one array of shape (instances, runs) per mean.
-        statistic: from means of shape (..., columns) to values of shape (..., n).
-
     >>> largest([np.array([[1.0, 1.0]]), np.array([[3.0, 3.0]])], lambda means: means)
     Estimate(mean=3.0, low=3.0, high=3.0)
     """
@@ -230,12 +194,7 @@ def largest(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
 
 
 def largest_of(questions: Sequence[Sequence[np.ndarray]], statistic: Statistic) -> Estimate:
-    """As ``largest``, of numbers that come from columns of their own, such as those of different
-    settings.
-
-    Args:
-        questions: the columns of each number.
-        statistic: from means of shape (..., columns) to values of shape (...).
+    """As ``largest``, of numbers from columns of their own, such as those of different settings.
 
     >>> one, two = np.array([[1.0, 1.0]]), np.array([[2.0, 2.0]])
     >>> largest_of([[one, two], [two, one]], ratio)
@@ -251,7 +210,49 @@ ratios = Ratio(lambda means: np.divide(*np.split(means, 2, axis=-1)))
 
 
 def steps(means: np.ndarray) -> np.ndarray:
-    """The rises from one mean to the next, in units of the last, from means (from strict to loose,
-    then open).
-    """
+    """The rises from one mean to the next over the last, from means (strict to loose, open)."""
     return np.diff(means[..., :-1], axis=-1) / means[..., -1:]
+
+
+# Curves of regret over random instances ----------------------------------------------------------
+
+
+class Played(Protocol):
+    """Policies that meet the same worlds, and by which key results of each are found."""
+
+    @property
+    def policies(self) -> Mapping[str, Any]: ...
+
+    def key(self, name: str) -> str: ...
+
+
+def figure(
+    name: str,
+    reading: str,
+    panels: Mapping[str, Played],
+    each: str,
+    names: Mapping[str, str],
+    free: str,
+    results: Results,
+) -> Exhibit:
+    """Mean regret over rounds, in panels by their titles, one for ``each``, for a reading's claims.
+
+    Legends have ``names``, or else those of the policies; the line of the ``free`` one is dashed.
+    """
+
+    def line(played: Played, key: str, policy: Policy) -> Series:
+        found, label = played.key(key), names.get(key) or policy.name or ""
+        rounds, regret = results.rounds(found), results.curves(found)
+        return Series(label, rounds, *curve([regret], mean), dashed=key == free)
+
+    drawn = []
+    for title, one in panels.items():
+        lines = [line(one, *item) for item in one.policies.items()]
+        drawn.append(Panel(title, "rounds", "mean regret", lines, x_scale="linear"))
+    return Exhibit(
+        name,
+        f"{reading}: regret",
+        "Mean over random instances, with 95 % bands; dashed without privacy.",
+        f"{reading}: curves of mean regret, one panel per {each}.",
+        drawn,
+    )

@@ -43,41 +43,27 @@ def reproduce(
     n_jobs: int = -1,
     progress: Progress | None = None,
 ) -> StudyRecord:
-    """Compute the cells of a plan, continuing where an earlier run was cut short, and measure the
-    claims.
+    """Compute a plan's cells, continuing an earlier run that was cut short, and measure its claims.
 
-    Args:
-        plan: see ``PAPERS``.
-        size: from which the plan was made.
-        beside, n_jobs, progress: as ``run_study`` takes them.
-
-    Returns:
-        What a report is written from.
+    The plan is of this size; ``beside``, ``n_jobs`` and ``progress`` are as for ``run_study``.
     """
     start = time.perf_counter()
     results = compute(plan.cells, beside, n_jobs=n_jobs, progress=progress)
     findings = plan.assess(Results(plan.cells, results))
+    config = {name: getattr(size, name) for name in ("quick", "full", "runs", "horizon", "seed")}
+    longest = max(cell.horizon or 0 for cell in plan.cells)
+    warned = cautions([cell.policy.budget for cell in plan.cells], longest)
     return StudyRecord(
         title=plan.title,
         description=plan.description,
         result=Result.combined(results),
         seed=size.seed,
-        config=_declared(size),
+        config={**config, "data": None if size.data is None else str(size.data)},
         versions=versions(),
         elapsed=time.perf_counter() - start,
         claims=findings.claims,
         exhibits=findings.exhibits,
         tables=findings.tables,
-        notes=[*([_QUICK] if size.quick else []), *plan.notes, *_cautions(plan)],
+        notes=[*([_QUICK] if size.quick else []), *plan.notes, *warned],
         shown=plan.shown,
     )
-
-
-def _cautions(plan: Plan) -> list[str]:
-    longest = max(cell.horizon or 0 for cell in plan.cells)
-    return cautions([cell.policy.budget for cell in plan.cells], longest)
-
-
-def _declared(size: Size) -> dict[str, object]:
-    given = {name: getattr(size, name) for name in ("quick", "full", "runs", "horizon", "seed")}
-    return {**given, "data": None if size.data is None else str(size.data)}

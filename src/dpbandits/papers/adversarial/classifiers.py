@@ -1,6 +1,4 @@
-"""Classifiers as experts: handwritten digits, one person after another, and nobody's advice like
-that of the person before.
-"""
+"""Classifiers as experts: handwritten digits, each person with advice unlike that before."""
 
 from __future__ import annotations
 
@@ -13,8 +11,7 @@ from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve
 from ..plans import Findings, Results, Size, cells_of, measured, spoken
-from .expert_growth import QUICK_RUNS, RUNS
-from .expert_settings import IMPROVED, KINDS, policy
+from .expert_growth import IMPROVED, KINDS, QUICK_RUNS, RUNS, policy
 from .experts import ClassifierAdvice, classifier_advice
 from .section import Section, horizon_of
 
@@ -32,11 +29,8 @@ def classifiers(size: Size) -> Section:
     try:
         world = classifier_advice("digits", N_EXPERTS)
     except MissingExtra as error:
-        return Section(
-            [],
-            lambda results: Findings([], []),
-            [f"Classifiers as experts were left out: {error}."],
-        )
+        note = f"Classifiers as experts were left out: {error}."
+        return Section([], lambda results: Findings([], []), [note])
     horizon = round(horizon_of(size) * SHARE)
     runs = size.runs or (QUICK_RUNS if size.quick else RUNS)
     policies = {
@@ -67,9 +61,7 @@ def _best(world: ClassifierAdvice) -> float:
 
 
 def _claim(name: str, epsilon: float, uniform: float, horizon: int, results: Results) -> Claim:
-    def share(means: np.ndarray) -> np.ndarray:
-        return np.asarray(means[..., 0] / (uniform * horizon))
-
+    at_random = uniform * horizon
     learns = (
         "learns something"
         if name != "FrozenEXP4"
@@ -80,7 +72,7 @@ def _claim(name: str, epsilon: float, uniform: float, horizon: int, results: Res
         f" after {spoken(horizon)} rounds.",
         "this package",
         CLASSIFIERS,
-        measured([results.final(_key(name, epsilon))], Ratio(share)),
+        measured([results.final(_key(name, epsilon))], Ratio(lambda m: m[..., 0] / at_random)),
         Expectation(low=0.95) if name == "FrozenEXP4" else Expectation(high=1.0, strict=True),
     )
 

@@ -17,18 +17,10 @@ import numpy as np
 
 from ...algorithms.adversarial.adversarial import PAPER
 from ...algorithms.bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
+from ...algorithms.exp4 import weighing
 from ...algorithms.exp4.tuning import LARGEST_MIXING, Tuning
 from ...algorithms.exp4.values import Mixture
-from ...algorithms.exp4.weighing import (
-    PER_EXPERT,
-    ROUNDED_UP,
-    EXP4Params,
-    EXP4Public,
-    EXP4Raw,
-    close_with_reach,
-    learn,
-    sensitivity_worst,
-)
+from ...algorithms.exp4.weighing import PER_EXPERT, ROUNDED_UP, EXP4Params, EXP4Public, learn
 from ...errors import ArgumentError
 from ...kernel import Vector, kernel
 from ...policies import Card, Statistic
@@ -41,16 +33,11 @@ COMPOSED = 6.0 * (1.0 - math.sqrt(2.0 / 3.0))
 _LEAST_MIXING = 1e-12  # noise is in proportion to 1 / gamma
 
 
-# Kernels --------------------------------------------------------------------------------------
-
-
 @kernel
 def summarise_by_reach(
-    params: EXP4Params, raw: EXP4Raw, public: EXP4Public, memo: Vector, statistic: Vector
+    params: EXP4Params, raw: weighing.EXP4Raw, public: EXP4Public, memo: Vector, statistic: Vector
 ) -> None:
-    """Every coordinate in units of the most that a record of the batch can move it, so that it
-    moves by at most 1.
-    """
+    """Every coordinate in units of the most that a record of the batch can move it."""
     for j in range(statistic.size):
         statistic[j] = raw.total[j] / (params.width * memo[j]) if memo[j] > 0.0 else 0.0
         raw.total[j] = 0.0
@@ -70,17 +57,14 @@ def publish_by_reach(params: EXP4Params, public: EXP4Public, memo: Vector, relea
     learn(params, public)
 
 
-AT_WORST = replace(PER_EXPERT, sensitivity=sensitivity_worst)
+AT_WORST = replace(PER_EXPERT, sensitivity=weighing.sensitivity_worst)
 BY_REACH = replace(
     PER_EXPERT,
     sensitivity=sensitivity_by_reach,
-    close=close_with_reach,
+    close=weighing.close_with_reach,
     summarise=summarise_by_reach,
     publish=publish_by_reach,
 )
-
-
-# Tunings --------------------------------------------------------------------------------------
 
 
 def theorem_5(n_arms: int, n_experts: int, horizon: int, noise: float) -> Tuning:
@@ -179,13 +163,9 @@ def least_horizon(
     return 2 + bisect_left(range(2, high), True, key=proved)
 
 
-# The policy -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, repr=False)
 class BatchedEXP4(Mixture):
-    """EXP4 on noisy sums of batches as published, with Laplace noise on every expert's sum
-    (Algorithms 2 and 7).
+    """EXP4 as published, with Laplace noise on every expert's sum of a batch (Algorithms 2 and 7).
 
     Args:
         rate: eta; by default of the least regret bound, with ``calibration="paper"`` of Theorem 6,

@@ -1,21 +1,36 @@
 """Bandits with expert advice: how worst regret grows with experts, rounds and 1/epsilon, and which
 policy is ahead where.
+
+Experts are constant and there are two arms: the first two experts advise one arm each, the others
+random distributions.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from ...algorithms import EXP4, ExpertConversion, FrozenEXP4, LocalEXP4
+from ...algorithms.bases import AdvicePolicy
+from ...algorithms.exp4.tuning import Tuning
+from ...environments import Advised, SwitchingBest
+from ...privacy import ApproxDP, PureDP
 from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel
 from ...report.intervals import Ratio, ratio
 from ..plans import Findings, Results, Size, cells_of, largest, measured, spoken
-from .expert_settings import DELTA, IMPROVED, KINDS, PERIOD, Advice, moving
+from .exp4 import theorem_6, theorem_8
+from .policies import BatchedEXP4
 from .section import PAPER, Section, horizon_of
-from .worst_case import Probe, Sweep, grows, panel, settings_of, sweeps
+from .worst_case import Probe, Sweep, grows, instance, panel, settings_of, sweeps
+
+ARMS = 2
+DELTA = 1e-6
+PERIOD, MOVING_GAP = 20, 0.3  # rounds after which advice moves on, and the best arm with it
 
 RUNS, QUICK_RUNS = 10, 8
 
@@ -37,6 +52,102 @@ SUMMING = ("BatchedEXP4", "EXP4", "FrozenEXP4")
 
 GROWTHS = "Expert advice: measured growth"
 COMPARED = "Expert advice: which policy is ahead"
+
+
+class Kind(NamedTuple):
+    """A policy with advice, and what is proved of it."""
+
+    make: Callable[..., AdvicePolicy]
+    pure: bool  # whether it is measured with pure DP, or with (epsilon, delta)-DP
+    source: str
+    exponents: Sequence[str]  # of the theorem in rounds, experts and 1/epsilon, without logarithms
+
+
+_ROOT = ("1/2", "1/2", "1/2")
+KINDS = {
+    "ExpertConversion (HTINF)": Kind(
+        functools.partial(ExpertConversion, learner="htinf"), True, "Corollary 4", _ROOT
+    ),
+    "ExpertConversion (EXP3)": Kind(
+        functools.partial(ExpertConversion, learner="exp3"), True, "Corollary 4", _ROOT
+    ),
+    "LocalEXP4": Kind(LocalEXP4, True, "Theorem 5", ("1/2", "0", "1")),
+    "BatchedEXP4": Kind(BatchedEXP4, False, "Theorem 6", ("2/3", "1/6", "1/3")),
+    "EXP4": Kind(EXP4, False, "after Theorem 6", ("2/3", "1/6", "1/3")),
+    "FrozenEXP4": Kind(FrozenEXP4, False, "after Theorem 6", ("2/3", "0", "1/3")),
+    "BatchedEXP4, improved": Kind(
+        functools.partial(BatchedEXP4, variant="improved"),
+        False,
+        "Theorem 8",
+        ("2/3 and 3/5", "1/6 and 2/5", "1/3 and 2/5"),
+    ),
+}
+IMPROVED = "BatchedEXP4, improved"
+
+
+class Advice(NamedTuple):
+    """One policy at one size."""
+
+    name: str
+    horizon: int
+    n_experts: int
+    epsilon: float
+
+    def policy(self) -> AdvicePolicy:
+        """The policy, tuned for the horizon."""
+        return policy(self.name, ARMS, self.n_experts, self.horizon, self.epsilon)
+
+    def instance(self, gap: float, changes: bool) -> Advised:
+        """Constant experts on one of a family."""
+        return _constant(instance(self.horizon, ARMS, gap, changes), self.n_experts, self.horizon)
+
+    @property
+    def bound(self) -> float:
+        """On regret, as the policy states it, or Theorem 8; above the horizon it says nothing."""
+        if self.name == IMPROVED:
+            return self._theorem_8.bound
+        return float(self.policy().regret_bound)  # type: ignore[attr-defined]
+
+    @property
+    def mixing(self) -> float:
+        """The share of uniform play that the proof of Theorem 8 takes: 1/2 at most."""
+        return self._theorem_8.mixing
+
+    @property
+    def _theorem_8(self) -> Tuning:
+        return min(both_of_theorem_8(*self[1:]), key=lambda one: one.bound)
+
+
+def both_of_theorem_8(horizon: int, n_experts: int, epsilon: float) -> tuple[Tuning, Tuning]:
+    """The two bounds of which Theorem 8 has the lesser, for the arms and the delta of this study.
+
+    >>> first, second = both_of_theorem_8(10**6, 16, 0.5)
+    >>> second.bound < first.bound, second.mixing > 0.5
+    (True, True)
+    """
+    sizes = ARMS, n_experts, horizon, epsilon, -math.log(DELTA)
+    return theorem_6(*sizes), theorem_8(*sizes)
+
+
+@functools.cache
+def policy(name: str, n_arms: int, n_experts: int, horizon: int, epsilon: float) -> AdvicePolicy:
+    """A policy of the table, at its budget."""
+    kind = KINDS[name]
+    budget = PureDP(epsilon) if kind.pure else ApproxDP(epsilon, DELTA)
+    return kind.make(n_arms, n_experts, budget=budget, horizon=horizon, noise="simulation")
+
+
+@functools.cache
+def _constant(world: SwitchingBest, n_experts: int, horizon: int) -> Advised:
+    return Advised.constant(world, n_experts, horizon=horizon)
+
+
+def moving(n_experts: int, horizon: int) -> Advised:
+    """The best arm moves on with some of the experts, after every period."""
+    switches = range(PERIOD, horizon, PERIOD)
+    best = [i % ARMS for i in range(len(switches) + 1)]
+    world = SwitchingBest(ARMS, best=best, switches=switches, horizon=horizon, gap=MOVING_GAP)
+    return Advised.shifted(world, n_experts, period=PERIOD, horizon=horizon)
 
 
 class Experts:
@@ -70,22 +181,16 @@ class Experts:
         settings = settings_of(self.sweeps, KINDS, GROWTHS)
         settings |= {self._usual(name, self.small): COMPARED for name in ("LocalEXP4", *SUMMING)}
         cells = self.probe.cells(settings)
-        cells += cells_of(
-            "moving/{}".format,
-            COMPARED,
-            {name: self._usual(name, 1.0).policy() for name in ("EXP4", "FrozenEXP4")},
-            [(self.probe.seed, moving(USUAL_EXPERTS, self.horizon))],
-            horizon=self.horizon,
-            runs=self.probe.runs,
-            record=(self.horizon,),
-        )
+        both = {name: self._usual(name, 1.0).policy() for name in ("EXP4", "FrozenEXP4")}
+        place = [(self.probe.seed, moving(USUAL_EXPERTS, self.horizon))]
+        size = self.horizon, self.probe.runs, (self.horizon,)
+        cells += cells_of("moving/{}".format, COMPARED, both, place, *size)
         return Section(cells, self._assess, self._notes())
 
     def _usual(self, name: str, epsilon: float) -> Advice:
         return Advice(name, self.horizon, USUAL_EXPERTS, epsilon)
 
     def _settings(self, name: str) -> list[Advice]:
-        """All of a policy that grows."""
         return list(settings_of(self.sweeps, [name], GROWTHS))
 
     def _notes(self) -> list[str]:
@@ -115,18 +220,16 @@ class Experts:
 
     def _noted(self, says: str, which: Callable[[Advice], bool]) -> list[str]:
         """One sentence for every policy, with the settings that it is about."""
-        found = {name: [one for one in self._settings(name) if which(one)] for name in KINDS}
-        return [
-            says.format(
-                name,
-                "; ".join(
-                    f"{spoken(one.horizon)} rounds, N = {one.n_experts}, ε = {one.epsilon:g}"
-                    for one in settings
-                ),
-            )
-            for name, settings in found.items()
-            if settings
-        ]
+        notes = []
+        for name in KINDS:
+            found = [
+                f"{spoken(one.horizon)} rounds, N = {one.n_experts}, ε = {one.epsilon:g}"
+                for one in self._settings(name)
+                if which(one)
+            ]
+            if found:
+                notes.append(says.format(name, "; ".join(found)))
+        return notes
 
     def _assess(self, results: Results) -> Findings:
         grown = [
@@ -153,18 +256,9 @@ class Experts:
         kind, bounds = KINDS[name], [one.bound for one in found.values()]
         exponent = f" (exponent of the theorem: {kind.exponents[self.sweeps.index(sweep)]})"
         known, source = sweep._replace(values=list(found)), f"{PAPER}, {kind.source}"
+        settings = list(found.values())
         return [
-            grows(
-                name,
-                known,
-                self.probe,
-                results,
-                settings=list(found.values()),
-                bounds=bounds,
-                source=source,
-                reading=GROWTHS,
-                exponent=exponent,
-            )
+            grows(name, known, self.probe, results, settings, bounds, source, GROWTHS, exponent)
         ]
 
     def _below(self, name: str, results: Results) -> list[Claim]:
@@ -209,19 +303,14 @@ class Experts:
                 high,
             )
 
+        claims = [pair("EXP4", "BatchedEXP4", e, ", both (ε, δ)-DP") for e in self.epsilons]
+        claims += [
+            pair(IMPROVED, "BatchedEXP4", epsilon, ", the published variant", NO_WORSE)
+            for epsilon in self.epsilons
+        ]
+        claims += [pair("FrozenEXP4", "EXP4", e, " where advice stands") for e in (last, 1.0)]
         return [
-            *(
-                pair("EXP4", "BatchedEXP4", epsilon, ", both (ε, δ)-DP")
-                for epsilon in self.epsilons
-            ),
-            *(
-                pair(IMPROVED, "BatchedEXP4", epsilon, ", the published variant", NO_WORSE)
-                for epsilon in self.epsilons
-            ),
-            *(
-                pair("FrozenEXP4", "EXP4", epsilon, " where advice stands")
-                for epsilon in (last, 1.0)
-            ),
+            *claims,
             self._moves(results),
             pair("LocalEXP4", "BatchedEXP4", 1.0),
             *(pair(name, "LocalEXP4", self.small) for name in SUMMING),
@@ -289,16 +378,10 @@ class Experts:
         over_epsilon = self.sweeps[2]
         pairs = [("EXP4", "BatchedEXP4"), (IMPROVED, "BatchedEXP4")]
         pairs += [("FrozenEXP4", "EXP4"), ("LocalEXP4", "BatchedEXP4")]
-        lines = [
-            self.probe.ratio_series(
-                f"{first} over {second}",
-                self.epsilons,
-                results,
-                over_epsilon.settings(first),
-                over_epsilon.settings(second),
-            )
-            for first, second in pairs
-        ]
+        lines = []
+        for pair in pairs:
+            label, both = " over ".join(pair), map(over_epsilon.settings, pair)
+            lines.append(self.probe.series(label, self.epsilons, results, *both))
         return Exhibit(
             "figure-experts-ratios",
             "Expert advice: what better noise saves",

@@ -1,6 +1,4 @@
-"""Classifiers as experts: persons whose class is to be guessed, advised by models that were trained
-on others.
-"""
+"""Classifiers as experts, and the persons whose class they are to guess."""
 
 from __future__ import annotations
 
@@ -133,10 +131,8 @@ def classifier_advice(
     """
     choice("name", name, DATA_SETS)
     share = real("share", share, 0.01, 1.0)
-    rng, n = (
-        np.random.default_rng(integer("seed", seed, 0)),
-        integer("n_experts", n_experts, 1, 1000),
-    )
+    rng = np.random.default_rng(integer("seed", seed, 0))
+    n = integer("n_experts", n_experts, 1, 1000)
     try:
         from sklearn import datasets
     except ImportError as error:

@@ -58,12 +58,8 @@ def conditions(played: np.ndarray, epsilon: float, turns: Sequence[int]) -> Cond
     Condition 1 bounds gamma from above, and condition 2 from below: by p over the rounds until arm
     2 is played for the (p + 1)-th time.  The bound is largest at one of the two ends.
 
-    Args:
-        played: in which rounds arm 2 was played where it never turns, shape (runs, T) bool.
-        turns: every tau to try; those in the first half count.
-
-    Returns:
-        None if no numbers meet both conditions.
+    Of ``played``, shape (runs, T), is True where arm 2 was played while it never turns; ``turns``
+    are every tau to try, of which those in the first half count.  None if none meets both.
     """
     horizon = played.shape[1]
     shares = played.mean(axis=1)
@@ -92,19 +88,10 @@ def late_switch(size: Size) -> Section:
     private = {name: Setting(name, horizon, 2, epsilon).policy() for name in LEARNERS}
     policies = private | dict(zip(OPEN, (EXP3IX(2), TsallisINF(2)), strict=True))
     worlds = {turn: LateTurn(horizon=horizon, turn=turn) for turn in turns}
-    cells = [
-        cell
-        for turn, world in worlds.items()
-        for cell in cells_of(
-            partial(_key, turn=turn),
-            LATE_SWITCH,
-            policies,
-            [(size.seed, world)],
-            horizon=horizon,
-            runs=runs,
-            record=(horizon,),
-        )
-    ]
+    cells, last = [], (horizon,)
+    for turn, world in worlds.items():
+        key, place = partial(_key, turn=turn), [(size.seed, world)]
+        cells += cells_of(key, LATE_SWITCH, policies, place, horizon, runs, last)
     where = f"{spoken(horizon)} rounds, ε = {epsilon:g}"
 
     def assess(results: Results) -> Findings:

@@ -48,18 +48,14 @@ def leak(size: Size) -> Section:
         loss = np.maximum(*(np.abs(np.log(q[0] / q[1])) for q in (p, 1.0 - p)))
         return Findings(_leaks(rate, rounds, p, loss), [_leak_figure(rate, rounds, p, loss)])
 
-    return Section(
-        [],
-        assess,
-        ["What EXP3 leaks is computed and not simulated, so that its intervals have no width."],
-    )
+    note = "What EXP3 leaks is computed and not simulated, so that its intervals have no width."
+    return Section([], assess, [note])
 
 
 def _leaks(rate: float, rounds: int, p: np.ndarray, loss: np.ndarray) -> list[Claim]:
     def claim(statement: str, value: float, expected: Expectation) -> Claim:
-        return Claim(
-            statement, f"{PAPER}, Appendix G.1", LEAK, Estimate(value, value, value), expected
-        )
+        found = Estimate(value, value, value)
+        return Claim(statement, f"{PAPER}, Appendix G.1", LEAK, found, expected)
 
     end = f"after {spoken(rounds)} rounds with η = γ = {rate:g}"
     return [

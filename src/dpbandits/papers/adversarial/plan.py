@@ -22,15 +22,8 @@ from .small_epsilon import small_epsilon
 
 def plan(size: Size) -> Plan:
     """Everything at the given size; the part on real rewards where data are."""
-    parts = [
-        Scaling(size).section(),
-        small_epsilon(size),
-        leak(size),
-        late_switch(size),
-        real(size),
-        Experts(size).section(),
-        classifiers(size),
-    ]
+    parts = [Scaling(size).section(), small_epsilon(size), leak(size), late_switch(size)]
+    parts += [real(size), Experts(size).section(), classifiers(size)]
 
     def assess(results: Results) -> Findings:
         found = [part.assess(results) for part in parts]

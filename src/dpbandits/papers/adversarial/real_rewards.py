@@ -28,25 +28,15 @@ def real(size: Size) -> Section:
     horizons = {
         name: min(table.horizon, size.horizon or table.horizon) for name, table in tables.items()
     }
-    cells = [
-        cell
-        for name, table in tables.items()
-        for cell in cells_of(
-            f"real/{name}/{{}}".format,
-            REAL,
-            _on_real(table),
-            [(size.seed, table)],
-            horizon=horizons[name],
-            runs=runs_of(size),
-        )
-    ]
+    cells, runs = [], runs_of(size)
+    for name, table in tables.items():
+        key, place = f"real/{name}/{{}}".format, [(size.seed, table)]
+        cells += cells_of(key, REAL, _on_real(table), place, horizons[name], runs)
 
     def assess(results: Results) -> Findings:
-        claims = [
-            claim
-            for name, table in tables.items()
-            for claim in _real_claims(name, table, horizons[name], results)
-        ]
+        claims = []
+        for name, table in tables.items():
+            claims += _real_claims(name, table, horizons[name], results)
         return Findings(claims, [_real_figure(tables, results)])
 
     notes = []

@@ -1,6 +1,4 @@
-"""Table 1 as measured scaling: regret against rounds, arms and epsilon, and against noise on every
-reward.
-"""
+"""Table 1 as measured scaling, and what batches save against noise on every reward."""
 
 from __future__ import annotations
 
@@ -14,22 +12,9 @@ from ...report.claims import VERDICT_CONFIDENCE, Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio
 from ..plans import Findings, Results, Size, measured, spoken
+from . import worst_case
 from .section import PAPER, SLACK, Section, horizon_of, runs_of
-from .worst_case import (
-    LEARNERS,
-    USUAL_ARMS,
-    USUAL_EPSILON,
-    Probe,
-    Setting,
-    Sweep,
-    bound,
-    grows,
-    log_weights,
-    panel,
-    settings_of,
-    slopes,
-    sweeps,
-)
+from .worst_case import LEARNERS, USUAL_ARMS, USUAL_EPSILON, Probe, Setting, Sweep, settings_of
 
 GROWTH, QUICK_GROWTH = (0.1, 0.3, 1.0, 3.0), (0.1, 0.3, 1.0)  # of rounds, in units of the horizon
 LONGEST = 10.0  # likewise, in the full study
@@ -38,15 +23,7 @@ EPSILONS, QUICK_EPSILONS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0), (0.05, 0.2, 1.0)
 SHORTER = 0.3  # of the horizon, where epsilon changes
 
 # (gap, whether the best arm changes after a quarter)
-FAMILY = (
-    (0.01, False),
-    (0.03, False),
-    (0.1, False),
-    (0.3, False),
-    (0.9, False),
-    (0.03, True),
-    (0.1, True),
-)
+FAMILY = (*((gap, False) for gap in (0.01, 0.03, 0.1, 0.3, 0.9)), (0.03, True), (0.1, True))
 QUICK_FAMILY = ((0.03, False), (0.3, False), (0.1, True))
 
 SCALING = "Table 1, with the tuning of this package"
@@ -57,9 +34,7 @@ _COROLLARIES = {"EXP3": "Corollary 1", "HTINF": "Corollary 2", "FTPL": "Corollar
 
 
 class Scaling:
-    """Regret against rounds, arms and epsilon, and against the same learners with noise on every
-    reward.
-    """
+    """Regret against rounds, arms and epsilon, and against noise on every reward."""
 
     def __init__(self, size: Size) -> None:
         horizon, quick = horizon_of(size), size.quick
@@ -68,7 +43,7 @@ class Scaling:
         self.epsilons = QUICK_EPSILONS if quick else EPSILONS
         self.shorter = round(horizon * SHORTER)
         self.probe = Probe("scaling", QUICK_FAMILY if quick else FAMILY, runs_of(size), size.seed)
-        self.sweeps = sweeps(
+        self.sweeps = worst_case.sweeps(
             Setting,
             rounds,
             arms,
@@ -124,24 +99,16 @@ class Scaling:
     def _grows(
         self, name: str, sweep: Sweep, settings: Sequence[Setting], reading: str, results: Results
     ) -> Claim:
-        bounds = [bound(name, one.horizon, one.n_arms, one.epsilon) for one in settings]
-        return grows(
-            name,
-            sweep,
-            self.probe,
-            results,
-            settings=settings,
-            bounds=bounds,
-            source=f"{PAPER}, {_COROLLARIES[name]}",
-            reading=reading,
-        )
+        bounds = [worst_case.bound(name, *one[1:4]) for one in settings]
+        source = f"{PAPER}, {_COROLLARIES[name]}"
+        return worst_case.grows(name, sweep, self.probe, results, settings, bounds, source, reading)
 
     def _saves(self, name: str, results: Results) -> list[Claim]:
         """What batches are there for."""
         batched, every = self._pairs(name)
         columns = self.probe.columns(results, [*batched, *every])
-        held, weights = f"K = {USUAL_ARMS}, {spoken(self.shorter)} rounds", log_weights(self.strict)
-
+        held = f"K = {USUAL_ARMS}, {spoken(self.shorter)} rounds"
+        weights = worst_case.log_weights(self.strict)
         ratios = self.probe.worst_ratios
         each = [
             Claim(
@@ -170,17 +137,18 @@ class Scaling:
     def _table(self, results: Results, claims: Sequence[Claim]) -> Exhibit:
         panels = []
         for sweep in self.sweeps:
-            drawn = panel(sweep, self.probe, LEARNERS, results)
+            drawn = worst_case.panel(sweep, self.probe, LEARNERS, results)
             x, first = np.array(sweep.values, float), min(float(one.y[0]) for one in drawn.series)
             nothing, y = np.full_like(x, np.nan), 0.7 * first * np.sqrt(x / x[0])
             slope = Series("slope 1/2", x, y, nothing, nothing, dashed=True)
             panels.append(replace(drawn, series=[*drawn.series, slope]))
+        fitted = worst_case.slopes(LEARNERS, self.sweeps, claims)
         return Exhibit(
             "figure-table-1",
             "Table 1: regret against rounds, arms and 1/ε",
             "Largest mean regret over the instances, with 95 % bars; both axes are logarithmic,"
             " and the dashed line has the exponent of √(KT/ε). Fitted slopes with"
-            f" {percent(VERDICT_CONFIDENCE, 1)} intervals: {slopes(LEARNERS, self.sweeps, claims)}",
+            f" {percent(VERDICT_CONFIDENCE, 1)} intervals: {fitted}",
             "Worst regret of EXP3, HTINF and FTPL against rounds, arms and one over epsilon on"
             " logarithmic axes.",
             panels,
@@ -188,8 +156,7 @@ class Scaling:
 
     def _ratios(self, results: Results) -> Exhibit:
         lines = [
-            self.probe.ratio_series(name, self.strict, results, *self._pairs(name))
-            for name in LEARNERS
+            self.probe.series(name, self.strict, results, *self._pairs(name)) for name in LEARNERS
         ]
         title = f"K = {USUAL_ARMS}, {spoken(self.shorter)} rounds"
         return Exhibit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -41,17 +42,9 @@ def small_epsilon(size: Size) -> Section:
     where = f"ε = 1/T^{POWER:g}, K = 2, T from {spoken(rounds[0])} to {spoken(rounds[-1])}"
     slope = probe.slope(rounds)
 
-    def claim(
-        statement: str, found: Estimate, expected: Expectation, over_random: Estimate | None = None
-    ) -> Claim:
-        return Claim(
-            f"{statement} ({where}).",
-            f"{PAPER}, after Corollary 3",
-            SMALL_EPSILON,
-            found,
-            expected,
-            over_random=over_random,
-        )
+    def claim(statement: str, found: Estimate, expected: Expectation, **more: Any) -> Claim:
+        source = f"{PAPER}, after Corollary 3"
+        return Claim(f"{statement} ({where}).", source, SMALL_EPSILON, found, expected, **more)
 
     def assess(results: Results) -> Findings:
         claims = [
@@ -60,7 +53,7 @@ def small_epsilon(size: Size) -> Section:
                 " in log T",
                 measured(probe.columns(results, settings), slope),
                 Expectation(high=1.0, strict=True),
-                probe.over_random(results, settings),
+                over_random=probe.over_random(results, settings),
             )
             for name, settings in batched.items()
         ]
@@ -78,7 +71,7 @@ def small_epsilon(size: Size) -> Section:
                     " two slopes",
                     measured(both, lambda m: np.subtract(*map(slope, np.split(m, 2, axis=-1)))),
                     Expectation(high=0.0, strict=True),
-                    probe.over_random(results, batched[name]),
+                    over_random=probe.over_random(results, batched[name]),
                 ),
             ]
         return Findings(claims, [_per_round(probe, rounds, batched, every, results)])

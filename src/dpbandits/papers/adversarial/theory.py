@@ -22,16 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ...algorithms import (
-    EXP3,
-    EXP4,
-    FTPL,
-    HTINF,
-    Adversarial,
-    Experts,
-    ExpertsLocal,
-    FrozenEXP4,
-)
+from ...algorithms import EXP3, EXP4, FTPL, HTINF, Adversarial, Experts, ExpertsLocal, FrozenEXP4
 from ...algorithms.adversarial.adversarial import PAPER
 from ...algorithms.adversarial.learning import Learner
 from ...algorithms.exp4.tuning import LARGEST_MIXING, Noise, Tuning
@@ -58,8 +49,7 @@ OBLIVIOUS = "losses in [0, 1] that do not react to what is played"
 def batch_conversion(
     horizon: Values, batch: int, learner_regret: Callable[..., Any], rounding: float = 0.0
 ) -> Values:
-    """Learning from batches: tau (R(T / tau) + 1), with R(n) what the learner loses at most over n
-    noisy losses.
+    """Learning from batches: tau (R(T / tau) + 1), with R(n) the learner's bound on n noisy losses.
 
     R is ``learner_regret``; of learners over experts, against the best of these.
 
@@ -193,8 +183,7 @@ def htinf_conversion(horizon: Values, n_arms: int, epsilon: float) -> Values:
 def ftpl_conversion(
     horizon: Values, n_arms: int, epsilon: float, tuned_for: int | None = None
 ) -> Values:
-    """FTPL on batches of ceil(1 / epsilon), with the published eta and M, for epsilon >= 1 /
-    T.
+    """FTPL on batches of ceil(1 / epsilon), with the published eta and M; epsilon >= 1 / T.
 
     With n = epsilon T, X = K n (1 + 10 ln^2(K n)), M = ceil(sqrt(K n)), eta = min(sqrt(ln K / X),
     1 / (M (1 + 4 ln n))) that is 2 / epsilon times 6 ln K / eta + 4 eta X + sqrt(K n) / e + 2.
@@ -291,8 +280,7 @@ def exp4_regret(
     tuned_for: int | None = None,
     rounding: float = 0.0,
 ) -> Values:
-    """What batched EXP4 loses at most, in expectation, against the best expert of an oblivious
-    sequence.
+    """What batched EXP4 loses at most, in expectation, against the best expert of a sequence.
 
     With Z the noise on an expert's mean loss, of variance v, exponential weights lose (Littlestone
     & Warmuth's bound for losses above -1 / eta, times tau)
@@ -586,16 +574,10 @@ def late_notice(
     """Who has left an arm for good is slow to notice that it turned: the larger of gamma T / 4 and
     (1 - e^(epsilon p) / 2) p / (4 gamma) - tau / 2.
 
-    The second needs tau < T / 2, gamma <= 1/2 and p <= gamma (T - tau).
-
-    Args:
-        horizon: T.
-        epsilon: of the policy.
-        tau: when the arm turns.
-        p: visits to it.
-        gamma: the share of rounds in which it is played if it never turns; None for whatever is
-            best for the policy, with which (sqrt(tau^2 + (1 - e^(epsilon p) / 2) p T) - tau) / 4
-            are lost.
+    The arm turns after tau rounds and is visited p times; the second needs tau < T / 2, gamma <=
+    1/2 and p <= gamma (T - tau).  Gamma is the share of rounds in which it is played if it never
+    turns; None is whatever is best for the policy, with which (sqrt(tau^2 + (1 - e^(epsilon p) / 2)
+    p T) - tau) / 4 are lost.
 
     >>> round(late_notice(10**5, 0.1, 30, 5, gamma=0.001)), round(late_notice(10**5, 0.1, 30, 5))
     (205, 67)

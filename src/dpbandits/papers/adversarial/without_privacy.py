@@ -15,9 +15,7 @@ from ...kernel import Vector, kernel
 
 @kernel
 def learn_exp3_ix(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
-    """Exponential weights with eta = sqrt(ln K / (K t)), on losses divided by p + eta / 2 (Neu
-    2015).
-    """
+    """Exponential weights with eta = sqrt(ln K / (K t)), on losses over p + eta / 2 (Neu 2015)."""
     k, t = float(params.n_arms), float(public.clock[CLOCK.batches])
     bias = 0.5 * np.sqrt(np.log(k) / (k * t))
     public.losses[int(memo[MEMO.arm])] += loss / (memo[MEMO.probability] + bias)

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from ...algorithms import EXP3, FTPL, HTINF
-from ...environments import ArmsEnvironment, ContextEnvironment, SwitchingBest
+from ...environments import SwitchingBest
 from ...policies import Policy
 from ...privacy import PureDP
 from ...report.claims import Claim, Expectation
@@ -19,7 +19,7 @@ from ...report.estimates import Estimate
 from ...report.exhibits import Panel, Series
 from ...report.intervals import Ratio, Statistic, curve
 from ...studies.cells import Cell
-from ..plans import Results, largest, measured, ratios, spoken
+from ..plans import Results, World, largest, measured, ratios, spoken
 from .section import SLACK
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
@@ -28,16 +28,14 @@ LEARNERS: dict[str, Any] = {"EXP3": EXP3, "HTINF": HTINF, "FTPL": FTPL}
 
 
 class Playable(Protocol):
-    """A policy at some size, with instances to play; the tuple of what makes it different from
-    others.
-    """
+    """A policy at some size, with instances to play; the tuple of what sets it apart."""
 
     @property
     def horizon(self) -> int: ...
 
     def policy(self) -> Policy: ...
 
-    def instance(self, gap: float, changes: bool) -> ArmsEnvironment | ContextEnvironment: ...
+    def instance(self, gap: float, changes: bool) -> World: ...
 
     def __iter__(self) -> Iterator[Any]: ...
 
@@ -150,23 +148,13 @@ class Probe:
         x: Sequence[float],
         results: Results,
         settings: Sequence[Playable],
+        over: Sequence[Playable] = (),
         **looks: Any,
     ) -> Series:
-        """Worst regret at every x."""
-        found = curve(self.columns(results, settings), self.worst)
+        """Worst regret at every x, or its ratio to that of others."""
+        columns = self.columns(results, [*settings, *over])
+        found = curve(columns, self.worst_ratios if over else self.worst)
         return Series(label, np.array(x, float), *found, marks=True, **looks)
-
-    def ratio_series(
-        self,
-        label: str,
-        x: Sequence[float],
-        results: Results,
-        first: Sequence[Playable],
-        second: Sequence[Playable],
-    ) -> Series:
-        """Worst regret of one policy over that of another at every x."""
-        found = curve(self.columns(results, [*first, *second]), self.worst_ratios)
-        return Series(label, np.array(x), *found, marks=True)
 
     def _key(self, setting: Playable, gap: float, changes: bool) -> str:
         return "/".join(map(str, (self.prefix, *setting, gap, "changes" if changes else "stays")))
@@ -179,8 +167,7 @@ def log_weights(x: Sequence[float]) -> np.ndarray:
 
 
 def bound(learner: str, horizon: float, n_arms: float, epsilon: float) -> float:
-    """The bound of Table 1 for a learner, without its constant: the logarithms are those of the
-    corollaries' proofs.
+    """A learner's bound of Table 1 without its constant; logarithms as the corollaries prove them.
 
     >>> bound("HTINF", 10**6, 4, 0.25)
     4000.0
@@ -264,7 +251,6 @@ def grows(
     sweep: Sweep[S],
     probe: Probe,
     results: Results,
-    *,
     settings: Sequence[S],
     bounds: Sequence[float],
     source: str,
@@ -289,22 +275,17 @@ def grows(
 
 
 def slopes(names: Iterable[str], sweeps: Sequence[Sweep[S]], claims: Sequence[Claim]) -> str:
-    """What ``grows`` found, in one sentence, from its claims: those of all names for the first
-    sweep, then for the next.
-    """
+    """What ``grows`` found, in one sentence; claims are those of all names, sweep by sweep."""
     names, parts = list(names), []
     for i, sweep in enumerate(sweeps):
         of = zip(names, claims[i * len(names) :], strict=False)
         found = ", ".join(
-            f"{name} {claim.measured.mean:.2f} {claim.range} (bound {_proved(claim):.2f})"
+            f"{name} {claim.measured.mean:.2f} {claim.range}"
+            f" (bound {claim.expected.high - SLACK:.2f})"
             for name, claim in of
         )
         parts.append(f"in {sweep.symbol}, {found}")
     return "; ".join(parts) + "."
-
-
-def _proved(claim: Claim) -> float:
-    return claim.expected.high - SLACK
 
 
 def spoken_value(value: float) -> str:

@@ -188,22 +188,11 @@ def _difference(one: Measured) -> Panel:
     for family, (name, _) in one.setting.families.items():
         without = one.final(one.setting.open_of(family))
         pairs = [[private, without] for private in one.finals(family)]
-        series.append(_by_budget(one, name, pairs, _minus))
+        series.append(_by_budget(one, name, pairs, lambda means: means[..., 0] - means[..., 1]))
     threshold = max(1.0, 0.01 * float(one.final("open").mean()))
     title = f"{one.setting.title}, {spoken(one.setting.horizon)} rounds"
-    return Panel(
-        title,
-        "budget ρ",
-        "private − open regret",
-        series,
-        y_scale="symlog",
-        threshold=threshold,
-        line=0.0,
-    )
-
-
-def _minus(means: np.ndarray) -> np.ndarray:
-    return means[..., 0] - means[..., 1]
+    axes = "budget ρ", "private − open regret"
+    return Panel(title, *axes, series, y_scale="symlog", threshold=threshold, line=0.0)
 
 
 def _by_budget(
@@ -220,10 +209,8 @@ def _price_over_time(one: Measured) -> Panel:
         shown = one.rounds >= max(10, one.setting.environment.n_arms)
         both = [one.curves("published", rho)[..., shown], without[..., shown]]
         series.append(Series(f"ρ = {rho:g}", one.rounds[shown], *curve(both, price)))
-    title = f"{one.setting.title}, {one.name('published')}"
-    return Panel(
-        title, "rounds", "price of privacy", series, y_scale="symlog", threshold=0.01, line=0.0
-    )
+    title, axes = f"{one.setting.title}, {one.name('published')}", ("rounds", "price of privacy")
+    return Panel(title, *axes, series, y_scale="symlog", threshold=0.01, line=0.0)
 
 
 def figure5(fixed: Measured) -> Exhibit:

@@ -156,9 +156,7 @@ def find_span(arms: Matrix, space: Any, n: int) -> int:
 
 @outlined
 def refresh(space: Any, n: int, rank: int) -> float:
-    """Compute ``factor``, ``inverse`` and all ``widths`` for the present weights; the largest
-    width, or infinity if V is singular.
-    """
+    """Compute ``factor``, ``inverse``, ``widths``; the largest width, infinite if V is singular."""
     for i in range(rank):
         for j in range(rank):
             space.factor[i, j] = 0.0
@@ -194,9 +192,7 @@ def _move(space: Any, n: int, rank: int, k: int, step: float) -> None:
 
 @kernel
 def _search(space: Any, n: int, rank: int, tolerance: float) -> float:
-    """Improve the weights until the largest width is at most (1 + tolerance) rank; the largest
-    width.
-    """
+    """Improve the weights until the largest width is at most (1 + tolerance) rank; that width."""
     largest, updates = refresh(space, n, rank), 0
     for _ in range(_STEPS):
         top, bottom = 0, -1
@@ -226,9 +222,7 @@ def _search(space: Any, n: int, rank: int, tolerance: float) -> float:
 
 @kernel
 def _products(space: Any, k: int, rank: int) -> None:
-    """Fill ``scratch`` with the entries of the symmetric matrix x x^T, where x is arm k in
-    coordinates in which V is a multiple of I.
-    """
+    """Fill ``scratch`` with x x^T, x arm k in coordinates in which V is a multiple of I."""
     for i in range(rank):
         space.image[i] = space.points[k, i] / np.sqrt(float(rank))
     solve_lower(space.factor, space.image, rank)
@@ -251,9 +245,7 @@ def _free_place(order: Vector, shares: Vector, m: int) -> int:
 
 @kernel
 def _shift(space: Any, shares: Vector, k: int, m: int) -> int:
-    """Move weight between arm k and the basis until one of them has none; the place of that one in
-    the basis, or -1 for arm k.
-    """
+    """Move weight between arm k and the basis until one has none; its place there, -1 for arm k."""
     growth = 1.0
     for i in range(m):
         growth -= shares[i] if space.order[i] >= 0 else 0.0
@@ -323,9 +315,7 @@ def _thin_out(space: Any, n: int, rank: int) -> bool:
 
 @outlined
 def optimise(space: Any, n: int, rank: int, tolerance: float) -> float:
-    """Fill ``weights`` with a design of the n competing arms, once ``find_span`` has found their
-    rank; its largest width.
-    """
+    """Fill ``weights`` with a design of n arms whose span has been found; its largest width."""
     for k in range(n):
         space.weights[k] = 0.0
     for i in range(rank):
@@ -336,25 +326,16 @@ def optimise(space: Any, n: int, rank: int, tolerance: float) -> float:
 
 @dataclass(frozen=True)
 class Design:
-    """How often to play each arm.
+    """How often to play each arm."""
 
-    Attributes:
-        weights: of the arms, shape (K,); they sum to one, and at most rank (rank + 1) / 2 are
-            positive.
-        value: the largest |a|^2_{V^-1}, with V = sum w a a^T and its inverse on the arms' span.
-        gap: value - rank, which is never negative, and zero for an optimal design only.
-        rank: dimension of the arms' span.
-    """
-
-    weights: np.ndarray
-    value: float
-    gap: float
-    rank: int
+    weights: np.ndarray  # (K,); they sum to one, and at most rank (rank + 1) / 2 are positive
+    value: float  # the largest |a|^2_{V^-1}, with V = sum w a a^T and its inverse on the arms' span
+    gap: float  # value - rank, which is never negative, and zero for an optimal design only
+    rank: int  # dimension of the arms' span
 
 
 def g_optimal(arms: Any, tolerance: float = 1e-6) -> Design:
-    """A design whose largest width exceeds the least possible one by at most the factor 1 +
-    tolerance.
+    """A design whose largest width is within the factor 1 + tolerance of the least possible one.
 
     Args:
         arms: shape (K, d); they need not span R^d, and may be zero or equal.

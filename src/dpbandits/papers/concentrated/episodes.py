@@ -136,20 +136,9 @@ def _adap(name: str, index: type[AdaPIndex], title: str, doc: str) -> tuple[Any,
         "memory": Forget(),
         "batches": _DOUBLING,
     }
-    central = preset(
-        name,
-        Arms,
-        "n_arms alpha",
-        doc,
-        about={
-            "title": title,
-            "source": _ADAP_SOURCE,
-            "proof": "",
-            "noise": ("Laplace",),
-            "errata": (_ADAP_UCB,),
-        },
-        **parts,
-    )
+    about = {"title": title, "source": _ADAP_SOURCE, "proof": "", "errata": (_ADAP_UCB,)}
+    about["noise"] = ("Laplace",)
+    central = preset(name, Arms, "n_arms alpha", doc, about=about, **parts)
     card = shuffled_card(central.card)
     shuffled = preset(
         f"{name}SDP",

@@ -41,22 +41,9 @@ from ...policies import ArmEstimates, Card, Erratum, Kernels, Options, Statistic
 from ...privacy.budgets import Budget
 from ...tables import features
 from ...validation import choice, real
+from . import phases
 from .design import dot, g_optimal, support_limit
-from .phases import (
-    CHERNOFF,
-    CLOCK,
-    HEAVY,
-    MEASURES,
-    OUTPUT,
-    PUBLISHED,
-    SMALLER,
-    SUMS,
-    WHITE,
-    PhasedParams,
-    PhasedPublic,
-    begin_phase,
-    first_phase,
-)
+from .phases import CLOCK, MEASURES, SUMS, PhasedParams, PhasedPublic, begin_phase
 
 _TOLERANCE = 1e-6  # of the designs
 _COARSE = 1.0
@@ -76,7 +63,7 @@ class PhasedRaw(NamedTuple):
 
 
 def init(params: PhasedParams) -> tuple[PhasedRaw, PhasedPublic]:
-    return PhasedRaw(np.zeros(params.n_arms)), first_phase(params)
+    return PhasedRaw(np.zeros(params.n_arms)), phases.first_phase(params)
 
 
 @kernel
@@ -88,9 +75,7 @@ def sensitivity(params: PhasedParams, public: PhasedPublic, norm: int) -> float:
 def summarise(
     params: PhasedParams, raw: PhasedRaw, public: PhasedPublic, memo: Vector, statistic: Vector
 ) -> None:
-    """The sums of the played arms, or their map to z on the grid; what is left of the statistic is
-    zero.
-    """
+    """The sums of the played arms, or their map to z on the grid; the rest is zero."""
     clock, shape = public.clock, public.clock[CLOCK.shape]
     for i in range(statistic.size):
         statistic[i] = 0.0
@@ -145,8 +130,8 @@ class _Phased(FixedFeaturesPolicy):
         publish=publish,
     )
     _own: dict[str, Any] = {}  # noqa: RUF012  arguments that other policies of this file do not take
-    _shape = WHITE
-    _rule = CHERNOFF
+    _shape = phases.WHITE
+    _rule = phases.CHERNOFF
     _tolerance = _TOLERANCE
 
     def __init__(
@@ -190,7 +175,7 @@ class _Phased(FixedFeaturesPolicy):
     def _statistic(self) -> Statistic:
         k, d = self._arms.shape
         sums, mapped = support_limit(k, d), min(k, d)
-        size = {SUMS: sums, SMALLER: max(sums, mapped)}.get(self._shape, mapped)
+        size = {SUMS: sums, phases.SMALLER: max(sums, mapped)}.get(self._shape, mapped)
         return Statistic.of_rewards(self.reward_range, size=size)
 
 
@@ -200,8 +185,7 @@ _CONCENTRATED = "Azize & Basu (2024), Concentrated Differential Privacy for Band
 
 @register(arms=_EXAMPLE)
 class GOPE(_Phased):
-    """Phased elimination on a G-optimal design, without privacy (Lattimore & Szepesvári 2020,
-    Algorithm 12).
+    """Phased elimination on a G-optimal design, not private (Lattimore & Szepesvári 2020).
 
     Phase l plays every arm a of a G-optimal design pi of the arms left ``ceil(2 g s^2 ln(2 /
     delta_l) pi(a) / 4^-l)`` times, where g is the largest |a|^2_{V(pi)^-1}, the rank if pi is
@@ -315,7 +299,8 @@ class AdaCGOPE(_Phased):
     ) -> None:
         published = choice("variant", variant, ("tight", "published")) == "published"
         self._own = {"variant": variant}
-        self._shape, self._rule = (WHITE, PUBLISHED) if published else (SMALLER, CHERNOFF)
+        self._shape = phases.WHITE if published else phases.SMALLER
+        self._rule = phases.PUBLISHED if published else phases.CHERNOFF
         super().__init__(
             arms,
             budget=budget,
@@ -327,8 +312,7 @@ class AdaCGOPE(_Phased):
 
 @register(arms=_EXAMPLE)
 class AdaRGOPEVar(_Phased):
-    """AdaC-GOPE with noise on the sum of every arm, and the phases of eq. (4) (Azize & Basu 2024,
-    Appendix H).
+    """AdaC-GOPE with noise on every arm's sum, and phases as in eq. (4) (Azize & Basu 2024).
 
     The paper's comparison: the lengths are those that suffice for noise on V^-1/2 sum a r, and are
     no theorem for this noise, whose effect grows with the number of arms played.
@@ -351,18 +335,17 @@ class AdaRGOPEVar(_Phased):
         errata=(_ERRATUM,),
     )
     _shape = SUMS
-    _rule = PUBLISHED
+    _rule = phases.PUBLISHED
 
 
 @register(arms=_EXAMPLE)
 class OutputGOPE(_Phased):
-    """Phased elimination with Gaussian noise on the estimate of theta itself (Azize & Basu 2024,
-    Appendix E-C, first way).
+    """Phased elimination with Gaussian noise on the estimate of theta (Azize & Basu 2024).
 
-    The release is V^-1 sum a r, in an orthonormal basis of the span of the arms left.  One reward
-    of arm a moves it by at most ``(hi - lo) |V^-1 a|_2``; the paper gives no phase lengths, because
-    a G-optimal design does not control that norm.  Here they follow as in ``AdaCGOPE`` from the
-    error of one estimated mean, with ``q = max_a |a|^2 max_b |V(pi)^-1 b|^2``.
+    The release is V^-1 sum a r, in an orthonormal basis of the span of the arms left (Appendix E-C,
+    first way).  One reward of arm a moves it by at most ``(hi - lo) |V^-1 a|_2``; the paper gives
+    no phase lengths, because a G-optimal design does not control that norm.  Here they follow as in
+    ``AdaCGOPE`` from the error of one estimated mean: ``q = max_a |a|^2 max_b |V(pi)^-1 b|^2``.
 
     Args:
         arms, budget, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
@@ -382,13 +365,12 @@ class OutputGOPE(_Phased):
         noise=("Gaussian",),
         errata=(_ERRATUM,),
     )
-    _shape = OUTPUT
+    _shape = phases.OUTPUT
 
 
 @register(arms=_EXAMPLE)
 class HannaGOPE(_Phased):
-    """Phased elimination on a coarse design with Laplace noise on the sum of every arm (after
-    Hanna, Yang & Fragouli 2022).
+    """Elimination on a coarse design, Laplace noise on sums (after Hanna, Yang & Fragouli 2022).
 
     The design has widths up to twice the least possible, and in return plays few arms, each of
     which adds noise to every estimate.  The algorithm is that of the paper as Azize & Basu (2024,
@@ -416,14 +398,13 @@ class HannaGOPE(_Phased):
         noise=("Laplace",),
     )
     _shape = SUMS
-    _rule = HEAVY
+    _rule = phases.HEAVY
     _tolerance = _COARSE
 
 
 @register(arms=_EXAMPLE)
 class DPDPE(_Phased):
-    """Phased elimination on a coarse design with Gaussian noise on the sum of every arm (after Li,
-    Zhou & Ji 2022, DP-DPE).
+    """Elimination on a coarse design, Gaussian noise on sums (after Li, Zhou & Ji 2022, DP-DPE).
 
     The design has widths up to twice the least possible, and in return plays few arms.  The
     algorithm is that of the paper as Azize & Basu (2024, Appendix E-C) describe it; the phase

@@ -15,15 +15,7 @@ import numpy as np
 from ...algorithms.bases.quotas import FOREVER
 from ...algorithms.maths.dense import solve_lower, solve_upper
 from ...kernel import kernel, outlined
-from .design import (
-    DesignSpace,
-    dot,
-    find_span,
-    new_space,
-    optimise,
-    refresh,
-    support_limit,
-)
+from .design import DesignSpace, dot, find_span, new_space, optimise, refresh, support_limit
 
 # what is released; SMALLER of the variances of SUMS and WHITE
 SUMS, WHITE, OUTPUT, SMALLER = range(4)
@@ -135,8 +127,7 @@ def _encode(public: PhasedPublic, n: int, rank: int, shape: int) -> None:
 
 @kernel
 def _normalise(params: PhasedParams, public: PhasedPublic, n: int, rank: int) -> float:
-    """Divide ``encode`` by its largest norm over the played arms; the sensitivity that is left, per
-    unit of hi - lo.
+    """Divide ``encode`` by its largest norm over played arms; the sensitivity per unit of hi - lo.
 
     That is 1, and on a grid one step in each coordinate more.  To this come the rounding errors of
     a coordinate before it is rounded to the grid: it is a sum of products whose sizes add up to
@@ -192,8 +183,7 @@ def _log_failures(params: PhasedParams, phase: int, numerator: float) -> float:
 
 @kernel
 def _half_width(params: PhasedParams, public: PhasedPublic) -> float:
-    """The half-width of the confidence interval for a mean, each of whose ends fails with
-    probability delta_{K,l} / 2.
+    """Of the confidence interval for a mean; each end fails with probability delta_{K,l} / 2.
 
     With Gaussian noise the error of an estimated mean is subgaussian with variance v = s^2 g + n^2
     q, where g is the largest |a|^2_{V^-1}, q the noise variance per unit and n the noise scale:
@@ -300,9 +290,7 @@ def _lay_out(params: PhasedParams, public: PhasedPublic, n: int, rank: int) -> N
 
 @outlined
 def begin_phase(params: PhasedParams, public: PhasedPublic) -> None:
-    """Begin the next phase.  An arm that is alone is played for ever; so is the first one, if all
-    are zero.
-    """
+    """Begin the next phase.  An arm alone is played for ever; the first one, if all are zero."""
     # (a plain 0 would compile all that takes n once more)
     clock, space, n = public.clock, public.space, np.int64(0)
     clock[CLOCK.phase] += 1

@@ -15,20 +15,9 @@ from ...environments import ContextEnvironment
 from ...privacy import ZCDP
 from ...studies.cells import Cell
 from ..plans import Findings, Plan, Results, Size, cells_of, instances
+from . import settings as made
 from .claims import Measured, figure4, figure5, tighter_ratios
-from .settings import (
-    HONEST,
-    PAPER,
-    PUBLISHED,
-    Setting,
-    bernoulli,
-    contextual,
-    contextual_bounded,
-    fixed,
-    fixed_bounded,
-    is_void,
-    policy_key,
-)
+from .settings import HONEST, PAPER, PUBLISHED, Setting, bernoulli, is_void, policy_key
 
 HORIZON, RUNS = 10**7, 100
 BUDGETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 3.0, 10.0)
@@ -46,12 +35,8 @@ def plan(size: Size) -> Plan:
     drawn = instances(size.seed, runs)
     # Bernoulli arms cost next to nothing, and their regret scatters most.
     groups = [[(bernoulli(horizon), size.seed, size.runs or RUNS)]]
-    for make, rounds in (
-        (fixed, horizon),
-        (contextual, horizon),
-        (fixed_bounded, horizon),
-        (contextual_bounded, shorter),
-    ):
+    for make in made.LINEAR:
+        rounds = shorter if make is made.contextual_bounded else horizon
         groups.append([(make(rounds, seed), seed, each) for seed, each in drawn])
     settings = [group[0][0] for group in groups]
     cells = [cell for group in groups for one in group for cell in _cells(*one, budgets)]
@@ -99,16 +84,11 @@ def _cells(setting: Setting, seed: int, runs: int, budgets: Sequence[float]) -> 
         for family, (_, make) in setting.families.items()
         for rho in budgets
     }
+    policies |= setting.without
     reading = PUBLISHED if is_void(setting) else HONEST
     stage = f"{setting.title}: {reading.lower()}"
-    return cells_of(
-        f"{setting.key}/{{}}".format,
-        stage,
-        policies | setting.without,
-        [(seed, setting.environment)],
-        horizon=setting.horizon,
-        runs=runs,
-    )
+    key, place = f"{setting.key}/{{}}".format, [(seed, setting.environment)]
+    return cells_of(key, stage, policies, place, setting.horizon, runs)
 
 
 def _assess(settings: Sequence[Setting], budgets: Sequence[float], results: Results) -> Findings:

@@ -8,14 +8,9 @@ from functools import partial
 from typing import Any
 
 from ...algorithms import RSOFUL, AdaCOFUL
-from ...environments import (
-    ArmsEnvironment,
-    Bernoulli,
-    ContextEnvironment,
-    GaussianContexts,
-    LinearArms,
-)
+from ...environments import Bernoulli, GaussianContexts, LinearArms
 from ...policies import Policy
+from ..plans import World
 from .episodes import AdaCUCB
 from .gope import GOPE, AdaCGOPE, AdaRGOPEVar
 
@@ -35,7 +30,7 @@ class Setting:
 
     key: str
     title: str
-    environment: ArmsEnvironment | ContextEnvironment
+    environment: World
     families: dict[str, tuple[str, Budgeted]]  # by key: name, and policy at a budget
     # without privacy: "open", and "open-" with a family that has its own
     without: dict[str, Policy]
@@ -56,10 +51,7 @@ def bernoulli(horizon: int) -> Setting:
         "arms",
         "Bernoulli arms",
         Bernoulli(MEANS),
-        {
-            "published": ("AdaC-UCB", forgetting),
-            "tight": ("AdaC-UCB without forgetting", keeping),
-        },
+        {"published": ("AdaC-UCB", forgetting), "tight": ("AdaC-UCB without forgetting", keeping)},
         {"open": forgetting(budget=None), "open-tight": keeping(budget=None)},
         horizon,
     )
@@ -132,6 +124,7 @@ def contextual_bounded(horizon: int, seed: int) -> Setting:
     )
 
 
+LINEAR = (fixed, contextual, fixed_bounded, contextual_bounded)
 _OFUL: dict[str, Any] = {"growth": 1.0, "ridge": RIDGE}
 
 

@@ -24,10 +24,9 @@ once its episodes have n rounds with sqrt(alpha L / 2n) + s alpha L / n <= gap /
 
     n* = alpha L (1 / sqrt(2) + sqrt(1/2 + 2 s gap))^2 / gap^2
 
-on.  What follows is as told of Theorem 10, with 3/2 for the two tails, that of
-Hoeffding and that of Laplace noise: at most 4 n* + 3 alpha / (alpha - 3) rounds.  The index of
-AdaP-KLUCB is never larger than that of AdaP-UCB (Pinsker), and below the true mean no more often
-(Chernoff).
+on.  What follows is as told of Theorem 10, with 3/2 for the two tails, that of Hoeffding and that
+of Laplace noise: at most 4 n* + 3 alpha / (alpha - 3) rounds.  The index of AdaP-KLUCB is never
+larger than that of AdaP-UCB (Pinsker), and below the true mean no more often (Chernoff).
 
 **Phased elimination** (Azize & Basu 2024, Algorithm 2).  But with probability b every mean of phase
 l is within B = unit 2^-l: the best arm stays, and whoever is played in phase l + 1 has a gap of at

@@ -1,6 +1,4 @@
-"""Who meets whom: the worlds of the paper, LinUCB-DGS and its rivals in them, and what LinUCB-DGS
-really loses there.
-"""
+"""The worlds of the paper, LinUCB-DGS and its rivals in them, and what it really loses there."""
 
 from __future__ import annotations
 
@@ -54,21 +52,13 @@ SCALE = 0.05
 
 @dataclass(frozen=True)
 class World:
-    """An environment, one of some instances, and what the policies in it have in common.
+    """An environment, one of some instances, and what the policies in it have in common."""
 
-    Attributes:
-        key, title: for cells, and for people; those of all instances.
-        environment: of all policies.
-        eigenvalue: lambda_0 of items drawn at random, which is public.
-        options: of all policies, without a radius.
-        horizon, runs, seed: as ``simulate`` takes them.
-    """
-
-    key: str
-    title: str
+    key: str  # of cells; that of all instances
+    title: str  # for people; likewise
     environment: ContextEnvironment
-    eigenvalue: float
-    options: dict[str, Any]
+    eigenvalue: float  # lambda_0 of items drawn at random, which is public
+    options: dict[str, Any]  # of all policies, without a radius
     horizon: int
     runs: int
     seed: int
@@ -125,28 +115,18 @@ class Loss(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """LinUCB-DGS with one scale of noise against Private LinUCB, in one world.
+    """LinUCB-DGS with one scale of noise against Private LinUCB, in one world."""
 
-    Attributes:
-        reading: as of the claims.
-        dgs: key and name of LinUCB-DGS.
-        rivals: key -> name of the others that are private.
-        policies: key -> policy of all of them, and of "linucb" without privacy.
-        loss: what LinUCB-DGS really loses; None where it does not matter.
-    """
-
-    reading: str
+    reading: str  # as of the claims
     world: World
-    dgs: tuple[str, str]
-    rivals: dict[str, str]
-    policies: dict[str, ContextualPolicy]
-    loss: Loss | None = None
+    dgs: tuple[str, str]  # key and name of LinUCB-DGS
+    rivals: dict[str, str]  # key -> name of the others that are private
+    policies: dict[str, ContextualPolicy]  # by key: all of them, and "linucb" without privacy
+    loss: Loss | None = None  # what LinUCB-DGS really loses, where it matters
 
 
 def pools(rewards: str, horizon: int, runs: int, seed: int) -> list[World]:
-    """Instances of the paper's synthetic pool; with Gaussian rewards, as there, or with bounded
-    ones, which can be protected.
-    """
+    """Instances of the paper's pool, with Gaussian rewards as there or protectable bounded ones."""
     key, title, found = f"pool-{rewards}", "Synthetic pool", []
     for one, each in instances(seed, runs):
         world = PoolContexts.uniform(seed=one, rewards=rewards)
@@ -237,9 +217,7 @@ def _fill_table(
 
 
 def tabulated(environment: ContextEnvironment, horizon: int, seed: int) -> ContextTable:
-    """The contexts of some rounds of an environment, with the rewards that all their arms would
-    have brought.
-    """
+    """The contexts of some rounds of an environment, with the rewards of all arms."""
     rng = stream(seed, "environment", identity(f"table of {environment.stream_key}"), 0)
     shape = (horizon, environment.n_arms)
     contexts = np.zeros((*shape, environment.dimension))

@@ -1,11 +1,10 @@
-"""Figures 1 and 2, and their claims: on regret, reward and the error of the parameter, and on what
-one changed reward does to the choices.
-"""
+"""Figures 1 and 2, and their claims: regret, reward, errors, and what one changed reward does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,20 +17,8 @@ from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import curve, mean, ratio
 from ..plans import Results, largest, measured, ratios, spoken, steps
-from .comparisons import (
-    CLAIMED,
-    DELTA,
-    EPSILON,
-    EQUAL,
-    PAPER,
-    SCALES,
-    Comparison,
-    World,
-    arms_of,
-    cited,
-    draws,
-    tabulated,
-)
+from . import comparisons as compare
+from .comparisons import CLAIMED, DELTA, EPSILON, EQUAL, PAPER, SCALES, Comparison, World, cited
 
 RISE = 0.01
 CHANGE_HORIZON = 500  # of the synthetic part
@@ -83,9 +70,7 @@ class Measured:
 
     @property
     def _contests(self) -> list[tuple[str, str, str, Callable[[str], np.ndarray], Expectation]]:
-        """Of the figures of a world: what is better, the ratio that is measured and of which
-        numbers, and where it lies then.
-        """
+        """By figure: what is better, what is measured of which numbers, and where it lies then."""
         if self.ratios:
             return [("1 (b)", "earns more", "the ratio of their rewards", self.gain, MORE)]
         distance = partial(self._final, column="distance")
@@ -144,9 +129,7 @@ class Measured:
         return Claim(statement, cited(self.reading, figure), self.reading, found, expected)
 
     def series(self, column: str) -> list[Series]:
-        """A line for each policy: regret, distance, or "reward", in units of what random play
-        earns.
-        """
+        """A line for each policy: regret, distance, or "reward", in units of random play's."""
         key, name = self.one.dgs
         names = {"linucb": "LinUCB", "linucb-greedy": "LinUCB", key: name, **self.one.rivals}
         lines = []
@@ -276,13 +259,13 @@ class Changes:
             **{key: name for key, name, _ in SCALES.values()},
             "tree": "Private LinUCB",
         }
-        counts = [self._counted(*drawn) for drawn in draws(worlds, tables)]
+        counts = [self._counted(*drawn) for drawn in compare.draws(worlds, tables)]
         # key -> shape (tables, noises, places)
         self.changed = {key: np.array([one[key] for one in counts]) for key in self.names}
 
     def _counted(self, world: World, seed: int) -> dict[str, np.ndarray]:
         """For every policy, shape (noises, places)."""
-        table = tabulated(world.environment, self.horizon, seed)
+        table = compare.tabulated(world.environment, self.horizon, seed)
         others = [self._with_change(table, place) for place in self.places]
         policies: dict[str, ContextualPolicy] = {
             "linucb": world.linucb(),
@@ -293,17 +276,15 @@ class Changes:
         changed = {key: np.zeros((self.noises, len(self.places))) for key in policies}
         for key, policy in policies.items():
             for run in range(self.noises):
-                before = arms_of(policy, table, seed, run)
+                before = compare.arms_of(policy, table, seed, run)
                 changed[key][run] = [
-                    np.count_nonzero(arms_of(policy, other, seed, run) != before)
+                    np.count_nonzero(compare.arms_of(policy, other, seed, run) != before)
                     for other in others
                 ]
         return changed
 
     def _with_change(self, table: ContextTable, place: int) -> ContextTable:
-        """The table with other rewards in one round; only that of the arm that is played there
-        matters.
-        """
+        """The table with other rewards in one round, of which that of the played arm matters."""
         rewards = table.state.rewards.copy()
         rewards[place] = rewards[place] + STEP if self.synthetic else 1.0 - rewards[place]
         return ContextTable(table.state.contexts, rewards, table.state.means)
@@ -320,12 +301,8 @@ class Changes:
             f" noises on {self.tables} draws of contexts and rewards"
         )
 
-        def claim(
-            statement: str, found: Estimate, expected: Expectation, shares: bool = False
-        ) -> Claim:
-            return Claim(
-                f"{self.world.title}: {statement}", source, reading, found, expected, shares
-            )
+        def claim(statement: str, found: Estimate, *more: Any) -> Claim:
+            return Claim(f"{self.world.title}: {statement}", source, reading, found, *more)
 
         return [
             claim(
@@ -338,9 +315,9 @@ class Changes:
             claim(
                 f"Private LinUCB plays another arm about as often as {name} does. Measured: the"
                 " difference, as a share of the rounds in which LinUCB does.",
-                measured([tree, own, free], _gap),
+                measured([tree, own, free], lambda m: (m[..., 0] - m[..., 1]) / m[..., 2]),
                 Expectation(-SIMILAR, SIMILAR),
-                shares=True,
+                True,  # shares
             ),
             claim(
                 "that number varies more from one noise to the next with Private LinUCB than with"
@@ -386,7 +363,3 @@ def _spread_gap(means: np.ndarray) -> np.ndarray:
     """The difference of two standard deviations, from means of each number and its square."""
     one, other = (np.sqrt(np.maximum(means[..., i + 1] - means[..., i] ** 2, 0.0)) for i in (0, 2))
     return one - other
-
-
-def _gap(means: np.ndarray) -> np.ndarray:
-    return (means[..., 0] - means[..., 1]) / means[..., 2]

@@ -75,9 +75,7 @@ most_optimistic = unbound  # of few or of many features
 
 @kernel
 def lemma_eigenvalue(t: float, eigenvalue: float, log_odds: float) -> float:
-    """lambda' of Lemma 1, said to be below the smallest eigenvalue of A_t but for probability
-    delta; ``log_odds`` is ln(1/delta).
-    """
+    """lambda' of Lemma 1, said to be below A_t's least eigenvalue but for e^-log_odds."""
     log = np.log(t + 3.0) + log_odds
     return 0.25 * eigenvalue * t - 8.0 * log - 2.0 * np.sqrt(t * log)
 
@@ -96,9 +94,7 @@ def published_sensitivity(params: LinUCBDGSParams, t: float, smallest: float) ->
 
 @kernel
 def set_radius(params: LinUCBDGSParams, public: LinUCBDGSPublic) -> None:
-    """Eq. (4) as printed, for rewards in [-1, 1]; other ranges in proportion.  For T unknown, ln T
-    is ln t.
-    """
+    """Eq. (4) for rewards in [-1, 1], others in proportion; for T unknown, ln T is ln t."""
     t = public.clock[CLOCK.rounds] + 1.0
     log = np.log(t) if np.isnan(params.log_horizon) else params.log_horizon
     noise = params.noise * log * np.sqrt(np.log(t)) / np.sqrt(t)
@@ -125,9 +121,7 @@ def init(params: LinUCBDGSParams) -> tuple[LinUCBDGSRaw, LinUCBDGSPublic]:
 
 @kernel
 def restart(params: LinUCBDGSParams, raw: LinUCBDGSRaw, public: LinUCBDGSPublic) -> None:
-    """The sums that the released estimate would follow from: the next increments go on from
-    there.
-    """
+    """The sums from which the released estimate would follow: increments go on from there."""
     multiply(public.precision, public.estimate, raw.total)
     for i in range(raw.estimate.size):
         raw.estimate[i] = public.estimate[i]
@@ -137,9 +131,7 @@ def restart(params: LinUCBDGSParams, raw: LinUCBDGSRaw, public: LinUCBDGSPublic)
 def preprocess_contexts(
     params: LinUCBDGSParams, contexts: Matrix, seen: Matrix, rng: Generator
 ) -> None:
-    """Corollary 1: normal noise on every coordinate; then within the bound, which the paper leaves
-    out.
-    """
+    """Corollary 1: normal noise on coordinates; then within the bound, which the paper lacks."""
     for a in range(contexts.shape[0]):
         for i in range(contexts.shape[1]):
             seen[a, i] = contexts[a, i]
@@ -185,9 +177,7 @@ def release_due(params: LinUCBDGSParams, public: LinUCBDGSPublic) -> bool:
 
 @kernel
 def sensitivity(params: LinUCBDGSParams, public: LinUCBDGSPublic, norm: int) -> float:
-    """Delta_t as published: a bound in the L2 norm on the estimate, used for Laplace noise on an
-    increment of it.
-    """
+    """Delta_t as published: an L2 bound on the estimate, for Laplace noise on an increment."""
     rounds = float(public.clock[CLOCK.rounds])
     return published_sensitivity(params, rounds, public.facts[FACTS.eigenvalue])
 
@@ -200,9 +190,7 @@ def summarise(
     memo: Vector,
     statistic: Vector,
 ) -> None:
-    """The increment of the estimate; what it is made of is kept, because later increments need all
-    of it.
-    """
+    """The increment of the estimate; all that it is made of is kept, for later increments."""
     multiply(public.inverse, raw.total, statistic)
     for i in range(statistic.size):
         fresh = statistic[i]

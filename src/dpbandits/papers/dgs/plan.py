@@ -16,22 +16,8 @@ from ...privacy import PureDP
 from ...report.claims import Claim
 from ...studies.cells import Cell
 from ..plans import Findings, Plan, Results, Size, cells_of
-from .comparisons import (
-    CLAIMED,
-    EPSILON,
-    EQUAL,
-    LOSS_RUNS,
-    PAPER,
-    SCALE,
-    SCALES,
-    Comparison,
-    World,
-    as_read,
-    at_claimed_privacy,
-    at_equal_privacy,
-    music,
-    pools,
-)
+from . import comparisons as compare
+from .comparisons import CLAIMED, EPSILON, EQUAL, PAPER, SCALES, Comparison, World
 from .figures import Against, Changes, Measured, at, curves
 
 HORIZON, RUNS = 8192, 100
@@ -54,14 +40,14 @@ def plan(size: Size) -> Plan:
     quick = size.quick
     horizon, runs = size.horizon or (QUICK_HORIZON if quick else HORIZON), size.runs
     gaussian, bounded = (
-        pools(rewards, horizon, runs or (QUICK_RUNS if quick else RUNS), size.seed)
+        compare.pools(rewards, horizon, runs or (QUICK_RUNS if quick else RUNS), size.seed)
         for rewards in ("gaussian", "bounded")
     )
     groups, places = _groups(gaussian, bounded), [gaussian]
     if size.data is not None:
         horizon = size.horizon or (QUICK_MUSIC_HORIZON if quick else MUSIC_HORIZON)
         runs = size.runs or (QUICK_MUSIC_RUNS if quick else MUSIC_RUNS)
-        listeners = [music(size.data, horizon, runs, size.seed)]
+        listeners = [compare.music(size.data, horizon, runs, size.seed)]
         groups, places = [*groups, *_groups(listeners, listeners)], [gaussian, listeners]
     epsilons = QUICK_EPSILONS if quick else EPSILONS
     compared = [one for group in groups for one in group]
@@ -71,15 +57,15 @@ def plan(size: Size) -> Plan:
         (
             "The privacy theorem of LinUCB-DGS is false: one reward moves all later increments of"
             " the estimate, not log2(T) of them. Its guarantee is void, and what it at most loses"
-            f" is computed for the features that it played, in {LOSS_RUNS} runs on different"
-            " rounds (and pools): exact for features that were fixed beforehand, an upper bound"
-            " where the policy chose them. Budgets of rivals are made from the smallest of these"
-            " numbers: pure DP from epsilon, zCDP from rho."
+            f" is computed for the features that it played, in {compare.LOSS_RUNS} runs on"
+            " different rounds (and pools): exact for features that were fixed beforehand, an upper"
+            " bound where the policy chose them. Budgets of rivals are made from the smallest of"
+            " these numbers: pure DP from epsilon, zCDP from rho."
         ),
         (
             f"At equal real privacy Private LinUCB may spend that loss, not the ε = {EPSILON:g}"
             " that was claimed: in pure DP with Laplace noise, in zCDP with Gaussian noise."
-            f" Rewards there are bounded, and all play with {SCALE:g} times their radius."
+            f" Rewards there are bounded, and all play with {compare.SCALE:g} times their radius."
         ),
         (
             "Constants that the paper leaves open: λ = 0.1, failure probability 0.1, radii as in"
@@ -113,21 +99,15 @@ def plan(size: Size) -> Plan:
 def _groups(learned: Sequence[World], protected: Sequence[World]) -> list[Group]:
     """All comparisons: with rewards as in the paper, and with such as can be protected."""
     return [
-        *([as_read(reading, world) for world in learned] for reading in SCALES),
-        *at_equal_privacy(protected),
-        [at_claimed_privacy(world) for world in protected],
+        *([compare.as_read(reading, world) for world in learned] for reading in SCALES),
+        *compare.at_equal_privacy(protected),
+        [compare.at_claimed_privacy(world) for world in protected],
     ]
 
 
 def _in(world: World, what: str, policies: Mapping[str, ContextualPolicy]) -> list[Cell]:
-    return cells_of(
-        f"{world.key}/{{}}".format,
-        f"{world.title}: {what}",
-        policies,
-        [(world.seed, world.environment)],
-        horizon=world.horizon,
-        runs=world.runs,
-    )
+    key, place = f"{world.key}/{{}}".format, [(world.seed, world.environment)]
+    return cells_of(key, f"{world.title}: {what}", policies, place, world.horizon, world.runs)
 
 
 def _against_epsilon(world: World, epsilons: Sequence[float]) -> list[Cell]:
@@ -153,31 +133,18 @@ def _assess(
     against = Against(places[0][0], epsilons, results)
     changes = [Changes(worlds, tables, NOISES) for worlds in places]
     claims = [claim for reading in SCALES for claim in _read(reading, found, against, changes)]
-    claims += [
-        claim
-        for one in found
-        if one.reading == EQUAL
-        for claim in (one.real_epsilon(), *one.compared())
-    ]
+    for one in found:
+        if one.reading == EQUAL:
+            claims += [one.real_epsilon(), *one.compared()]
     claims += [one.at_claimed_privacy() for one in found if one.reading == CLAIMED]
-    exhibits = [
-        curves("figure-1a", "Figure 1 (a): regret, synthetic", synthetic, "mean regret", "regret"),
-    ]
+    heading = "Figure 1 (a): regret, synthetic"
+    exhibits = [curves("figure-1a", heading, synthetic, "mean regret", "regret")]
     if listeners:
         heading = "Figure 1 (b): reward, Last.fm"
         exhibits.append(curves("figure-1b", heading, listeners, "reward / random", "reward"))
-    exhibits += [
-        curves(
-            "figure-1c",
-            "Figure 1 (c): error of the parameter, synthetic",
-            synthetic,
-            "|θ̂ − θ*|",
-            "distance",
-            "log",
-        ),
-        against.exhibit(),
-        *(one.exhibit() for one in changes),
-    ]
+    heading = "Figure 1 (c): error of the parameter, synthetic"
+    exhibits.append(curves("figure-1c", heading, synthetic, "|θ̂ − θ*|", "distance", "log"))
+    exhibits += [against.exhibit(), *(one.exhibit() for one in changes)]
     return Findings(claims, exhibits)
 
 

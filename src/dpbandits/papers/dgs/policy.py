@@ -35,14 +35,8 @@ from ...privacy.continual import BinaryTree, Counter, HybridTree, Independent
 from ...tables import array
 from ...tables.manners import PUBLIC_FEATURES
 from ...validation import choice, flag, integer, real
-from .kernels import (
-    DEGENERATE,
-    KERNELS,
-    SENSITIVITIES,
-    LinUCBDGSParams,
-    lemma_eigenvalue,
-    published_sensitivity,
-)
+from . import kernels as compiled
+from .kernels import DEGENERATE, SENSITIVITIES, LinUCBDGSParams, published_sensitivity
 
 _ERRATUM = Erratum(
     "LinUCB-DGS",
@@ -63,9 +57,7 @@ _LARGEST = 2**27  # numbers in the inverses that ``exact_loss`` keeps
 
 @dataclass(frozen=True)
 class PublishedLaplace(Laplace):
-    """Laplace noise of scale sensitivity / epsilon whatever delta is: there, delta is for a
-    sensitivity bound that fails.
-    """
+    """Laplace noise of scale sensitivity / epsilon: delta is for a sensitivity bound that fails."""
 
     @classmethod
     def takes(cls, notion: Budget | type[Budget]) -> bool:
@@ -185,7 +177,7 @@ class LinUCBDGS(LinearPolicy):
         refuted_because=VOID,
         errata=(_ERRATUM,),
     )
-    kernels = KERNELS
+    kernels = compiled.KERNELS
 
     def __init__(
         self,
@@ -223,8 +215,7 @@ class LinUCBDGS(LinearPolicy):
 
     @staticmethod
     def estimate_eigenvalue(contexts: Any, *, context_bound: float = 1.0) -> float:
-        """The smallest eigenvalue of the mean of x x^T over a sample of public features: an
-        estimate of lambda_0.
+        """The least eigenvalue of the mean of x x^T over public features: an estimate of lambda_0.
 
         It is that of features played at random.  A policy that plays the best arm of each round
         sees others, and may see smaller eigenvalues: nothing in the paper's Assumption 1 excludes
@@ -260,8 +251,7 @@ class LinUCBDGS(LinearPolicy):
         return float(values[0])
 
     def exact_loss(self, contexts: Any) -> ExactLoss:
-        """What the released estimates really say about a single reward, when these features were
-        played.
+        """What the released estimates really say about a single reward, for features as played.
 
         The noise of the tree's nodes is independent, and which nodes exist is public; so releasing
         all estimates is releasing all node sums with noise, and the largest privacy loss of record
@@ -319,9 +309,7 @@ class LinUCBDGS(LinearPolicy):
         return counter.start(1, 1).table[0, np.where(t & (t - 1), depth, 0)]
 
     def _nodes(self, precision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For the node that ends at each round: the round before it begins, and the scale of its
-        noise, both of shape (T,).
-        """
+        """By the round that ends a node: the one before its first, and its noise scale, (T,)."""
         t = np.arange(1, len(precision) + 1)
         previous = t & (t - 1)
         if self._horizon is None:
@@ -455,7 +443,7 @@ def first_positive_round(eigenvalue: float, delta: float) -> int:
     log_odds = -math.log(delta)
 
     def positive(t: int) -> bool:
-        return bool(lemma_eigenvalue(float(t), eigenvalue, log_odds) > 0.0)
+        return bool(compiled.lemma_eigenvalue(float(t), eigenvalue, log_odds) > 0.0)
 
     end = 1
     while not positive(end):
@@ -473,13 +461,9 @@ def loss_of_tree(
     moves by w A_t^-1 x_j for p < j <= t and by w (A_t^-1 - A_p^-1) x_j for j <= p; later rewards
     are not in it.
 
-    Args:
-        x: the features that were played, shape (T, d).
-        precision: A_t after each round, shape (T, d, d).
-        previous: for the node that ends at each round, the round before it begins, shape (T,); 0
-            where it begins with the first.
-        scale: of that node's Laplace noise, shape (T,).
-        width: the most that a reward can change by.
+    Features x, shape (T, d), were played; ``precision`` is A_t after each round, (T, d, d), and
+    ``previous`` and ``scale`` are those of ``_nodes``.  ``width`` is the most by which a reward can
+    change.
     """
     inverse = np.linalg.inv(precision)
     losses, squares = np.zeros(len(x)), np.zeros(len(x))

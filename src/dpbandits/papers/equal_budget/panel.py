@@ -9,25 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ...environments import (
-    ArmsEnvironment,
-    Bernoulli,
-    Beta,
-    BoundedGaussian,
-    ContextEnvironment,
-    DoctorBandit,
-    GLMContexts,
-    LateTurn,
-    LinearArms,
-    Piecewise,
-    PoolContexts,
-    SwitchingBest,
-)
+from ... import environments
+from ...environments import ArmsEnvironment, Bernoulli, Beta, LinearArms, Piecewise, PoolContexts
 from ...planning.candidates import Candidate, misfit, unsuited
 from ...planning.setting import Setting
 from ...policies import Default, Policy, default_for, registered
 from ...policies.problem import written
 from ...privacy import ZCDP, ApproxDP, Budget, PureDP
+from ..plans import World
 
 STRICT, LOOSE = 0.1414, 1.4142  # pure budgets that imply 0.01-zCDP and 1-zCDP
 CENTRAL = (PureDP(STRICT), PureDP(LOOSE), ZCDP(0.01), ZCDP(1.0), ApproxDP(1.0, 1e-6))
@@ -52,7 +41,6 @@ _VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     **dict.fromkeys(_WITH_RADIUS, ({}, {"radius_scale": 0.1})),
 }
 _TOLD_ALL = {"batch", "link"}  # whoever takes them: as long batches as the default has
-World = ArmsEnvironment | ContextEnvironment
 
 
 # Instances -----------------------------------------------------------------------------------
@@ -60,24 +48,18 @@ World = ArmsEnvironment | ContextEnvironment
 
 @dataclass(frozen=True)
 class Instance:
-    """One world.
+    """One world."""
 
-    Attributes:
-        name: in tables.
-        horizon: rounds of a run.
-        world: makes it for so many rounds.
-    """
-
-    name: str
-    horizon: int
-    world: Callable[[int], World]
+    name: str  # in tables
+    horizon: int  # rounds of a run
+    world: Callable[[int], World]  # makes it for so many rounds
 
 
 def _fixed(name: str, horizon: int, world: World) -> Instance:
     return Instance(name, horizon, lambda _: world)
 
 
-TRIAL = _fixed("ACTG 175", 50_000, DoctorBandit())
+TRIAL = _fixed("ACTG 175", 50_000, environments.DoctorBandit())
 
 # Rewards with one law per arm.  The best arm is never the first, so that nobody wins by not moving.
 PANEL = (
@@ -97,7 +79,7 @@ PANEL = (
     _fixed("uniform: Beta of 2", 100_000, Beta([0.5, 0.6, 0.5, 0.4], concentration=2.0)),
     _fixed("narrow: Beta of 50", 100_000, Beta([0.5, 0.55, 0.45], concentration=50.0)),
     _fixed("skewed: Beta of .5", 100_000, Beta([0.07, 0.1, 0.05, 0.05], concentration=0.5)),
-    _fixed("clipped normal", 100_000, BoundedGaussian([0.7, 0.9, 0.5, 0.1], std=0.3)),
+    _fixed("clipped normal", 100_000, environments.BoundedGaussian([0.7, 0.9, 0.5, 0.1], std=0.3)),
 )
 
 
@@ -131,12 +113,13 @@ def _falling(horizon: int) -> ArmsEnvironment:
 
 def _turning(horizon: int) -> ArmsEnvironment:
     """The arm that was best for a quarter of the rounds is not so any more."""
-    return SwitchingBest(3, best=[0, 1], switches=[horizon // 4], horizon=horizon, gap=0.3)
+    switches = [horizon // 4]
+    return environments.SwitchingBest(3, best=[0, 1], switches=switches, horizon=horizon, gap=0.3)
 
 
 def _hopeless(horizon: int) -> ArmsEnvironment:
     """The arm that never paid begins to pay always after three tenths of the rounds."""
-    return LateTurn(horizon=horizon, turn=3 * horizon // 10)
+    return environments.LateTurn(horizon=horizon, turn=3 * horizon // 10)
 
 
 CHANGING = (
@@ -149,9 +132,9 @@ CHANGING = (
 )
 
 
-def _linear(*args: Any, **options: Any) -> GLMContexts:
+def _linear(*args: Any, **options: Any) -> World:
     """Fresh contexts for every arm in every round, with rewards 1 or -1 that are linear in them."""
-    return GLMContexts.random(*args, link="identity", **options)
+    return environments.GLMContexts.random(*args, link="identity", **options)
 
 
 def _shown(world: LinearArms) -> PoolContexts:
@@ -213,9 +196,7 @@ class Entrant(Candidate):
 
 @dataclass(frozen=True)
 class Contest:
-    """Those who keep the same budget and trust the same people, on the same instances, which may be
-    a family of those that the setting has.
-    """
+    """Those of one budget and trust, on the same instances, maybe a family of their setting's."""
 
     default: Default
     budget: Budget
@@ -239,8 +220,7 @@ class Contest:
 
     @property
     def entrants(self) -> list[Entrant]:
-        """Every registered policy that serves the budget in the setting under this trust, in all
-        its variants.
+        """Every registered policy that serves setting, budget and trust, in all its variants.
 
         Learners for rewards that follow no law are left out where rewards have one: they pay for
         what is not needed.  What the default is told of batches, all are told, and that means are

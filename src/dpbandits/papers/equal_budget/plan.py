@@ -23,15 +23,7 @@ from ...report.exhibits import Exhibit, Panel, Series, Table, slug
 from ...report.intervals import ratio, share
 from ...studies.cells import Cell
 from ..plans import Findings, Plan, Results, Size, largest_of, recorded, spoken
-from .panel import (
-    TRIAL,
-    Contest,
-    Entrant,
-    Instance,
-    champion_of,
-    contests,
-    setting_of,
-)
+from .panel import TRIAL, Contest, Entrant, Instance, champion_of, contests, setting_of
 from .ranking import CLOSE, LEAST_LOST, LOST, Regrets, ranking, relative, who_keeps_tails
 
 RUNS, FULL_RUNS, QUICK_RUNS = 100, 1000, 10
@@ -52,15 +44,31 @@ def plan(size: Size) -> Plan:
         for contest in played
         for instance in contest.instances
     }
-    simulated = partial(_cell, size=size, runs=runs)
+
+    def cell(key: str, stage: str, who: Entrant, budget: Budget | None, where: Instance) -> Cell:
+        horizon = _rounds(where, size)
+        world = where.world(horizon)
+        # Arguments differ from instance to instance; the page shows the trial, with plain names.
+        name = who.title if where is TRIAL else f"{who.title} on {where.name}"
+        return Cell(
+            key=key,
+            stage=stage,
+            policy=who.policy(world, budget, horizon, name=name),
+            environment=world,
+            horizon=horizon,
+            runs=runs,
+            seed=size.seed,
+            record=recorded(horizon, 60) if where is TRIAL else (horizon,),
+        )
+
     cells = [
-        simulated(_key(contest, who, where), contest.title, who, contest.budget, where)
+        cell(_key(contest, who, where), contest.title, who, contest.budget, where)
         for contest in played
         for who in contest.entrants
         for where in contest.instances
     ]
     cells += [
-        simulated(key, "Without privacy", who, None, where) for key, (who, where) in opened.items()
+        cell(key, "Without privacy", who, None, where) for key, (who, where) in opened.items()
     ]
     return Plan(
         title="Least regret at equal budget",
@@ -127,31 +135,6 @@ def _key(contest: Contest, entrant: Entrant, instance: Instance) -> str:
 
 def _open_key(contest: Contest, instance: Instance) -> str:
     return f"open/{contest.default.central.policy}/{instance.name}"
-
-
-def _cell(
-    key: str,
-    stage: str,
-    entrant: Entrant,
-    budget: Budget | None,
-    instance: Instance,
-    size: Size,
-    runs: int,
-) -> Cell:
-    horizon = _rounds(instance, size)
-    world = instance.world(horizon)
-    # A policy has other arguments on other instances; the page shows the trial, with plain names.
-    name = entrant.title if instance is TRIAL else f"{entrant.title} on {instance.name}"
-    return Cell(
-        key=key,
-        stage=stage,
-        policy=entrant.policy(world, budget, horizon, name=name),
-        environment=world,
-        horizon=horizon,
-        runs=runs,
-        seed=size.seed,
-        record=recorded(horizon, 60) if instance is TRIAL else (horizon,),
-    )
 
 
 # Claims ----------------------------------------------------------------------------------------
@@ -442,18 +425,11 @@ def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhi
         within = (ratios[:, np.newaxis] <= factors).mean(axis=0)
         return Series(title, factors, within, nothing, nothing)
 
-    panels = [
-        Panel(
-            contest.title,
-            "factor of the least mean regret",
-            "share of instances",
-            [
-                line(title, ratios)
-                for title, ratios in _best_variants(_entitled(contest, regrets)).items()
-            ],
-        )
-        for contest in played
-    ]
+    panels, axes = [], ("factor of the least mean regret", "share of instances")
+    for contest in played:
+        shown = _best_variants(_entitled(contest, regrets))
+        lines = [line(title, ratios) for title, ratios in shown.items()]
+        panels.append(Panel(contest.title, *axes, lines))
     return Exhibit(
         "profiles",
         "How far from the best, and how often",

@@ -23,37 +23,23 @@ Regrets = Mapping[str, Mapping[str, np.ndarray]]  # policy -> instance -> regret
 
 @dataclass(frozen=True)
 class Rank:
-    """What came of one policy in a contest.
+    """What came of one policy in a contest."""
 
-    Attributes:
-        title: of the policy.
-        tails_kept: see ``who_keeps_tails``.
-        close: share of the instances on which it is within ``CLOSE`` of the best.
-        won: share of those where nobody who keeps tails has less.
-        median, worst: of its mean regrets in units of the best.
-        weakest: the instance of the worst.
-        lost: how many of its runs are lost, see ``lost_runs``.
-        runs: how many there are.
-    """
-
-    title: str
-    tails_kept: bool
-    close: float
-    won: float
-    median: float
-    worst: float
-    weakest: str
-    lost: int
-    runs: int
+    title: str  # of the policy
+    tails_kept: bool  # see ``who_keeps_tails``
+    close: float  # share of the instances on which it is within ``CLOSE`` of the best
+    won: float  # share of those where nobody who keeps tails has less
+    median: float  # of its mean regrets in units of the best
+    worst: float  # of these
+    weakest: str  # the instance of the worst
+    lost: int  # how many of its runs are lost, see ``lost_runs``
+    runs: int  # how many there are
 
 
 def relative(regrets: Regrets, default: str | None) -> dict[str, np.ndarray]:
     """The mean regret of every policy in units of the least one of the instance, shape
-    (instances,), of those who keep tails, if anybody does.
-
-    Args:
-        regrets: of all.
-        default: whose median run is a yardstick of tails; None where tails do not count.
+    (instances,), of those who keep tails, if anybody does.  The median run of ``default`` is a
+    yardstick of tails; None where tails do not count.
     """
     means = {
         title: np.array([runs.mean() for runs in by_instance.values()])

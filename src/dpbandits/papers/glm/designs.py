@@ -29,9 +29,7 @@ def step(people: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def rare(people: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
-    """Unit vectors along the axes, with shares in proportion 1 down to 0.003: some directions are
-    large for few people.
-    """
+    """Axes as unit vectors, shares in proportion 1 to 0.003: directions large for few people."""
     shares = np.logspace(0.0, -2.5, dimension)
     return np.eye(dimension)[rng.choice(dimension, people, p=shares / shares.sum())]
 

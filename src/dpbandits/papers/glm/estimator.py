@@ -296,15 +296,8 @@ class InformationWeightedGLM(Estimator):
         known = np.where(np.abs(features) <= _LARGEST, features, 0.0)
         known = at_most_1(known / self.context_bound)
         known[np.isnan(outcomes)] = 0.0
-        return _People(
-            known,
-            outcomes,
-            self._score(bounded=source is not None),
-            self._spending().channels[0],
-            source,
-            self._rounded,
-            self._is_local,
-        )
+        score, channel = self._score(bounded=source is not None), self._spending().channels[0]
+        return _People(known, outcomes, score, channel, source, self._rounded, self._is_local)
 
     def _batches(self, people: int) -> tuple[list[range], list[range]]:
         """Of those that find the weighting, and those that regress."""

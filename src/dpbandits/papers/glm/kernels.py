@@ -244,9 +244,7 @@ def summarise_report(
 
 @kernel
 def _of_eigenvalues(work: Matrices, power: float, shift: float, matrix: Matrix) -> None:
-    """Fill with the power of the matrix that has been diagonalised, without its negative
-    eigenvalues and shifted.
-    """
+    """Fill with a power of what is diagonalised, shifted and without negative eigenvalues."""
     values, vectors = work[WORK.values], work[WORK.vectors]
     d = values.shape[0]
     for i in range(d):

@@ -27,8 +27,7 @@ from ...report.claims import VERDICT_CONFIDENCE, Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.intervals import price, ratio
 from ...studies.cells import Cell
-from ..curves import figure
-from ..plans import Findings, Plan, Results, Size, cells_of, measured, recorded, spoken
+from ..plans import Findings, Plan, Results, Size, cells_of, figure, measured, recorded, spoken
 from .weighted_regression import compare_with_ridge
 
 PAPER = "Chen, Li, Rakhlin & Simchi-Levi (2025)"
@@ -178,7 +177,7 @@ def _cells(setting: Setting, seeds: Sequence[int], horizon: int) -> list[Cell]:
         for seed in seeds
     ]
     stage = f"{setting.reading}, {setting.title}"
-    return cells_of(setting.key, stage, setting.policies, worlds, horizon=horizon, record=rounds)
+    return cells_of(setting.key, stage, setting.policies, worlds, horizon, record=rounds)
 
 
 # Claims ----------------------------------------------------------------------------------------
@@ -195,19 +194,11 @@ def _assess(
     claims += _spectra(by_reading[CONDITIONED], horizon, results)
     claims += [claim for one in by_reading[MISSPECIFIED] for claim in _wrong(one, results)]
     claims += _weighted(*people, seed)
-    exhibits = [
-        figure(
-            f"figure-{i}",
-            reading,
-            {one.title: one for one in by_reading[reading]},
-            "setting",
-            results,
-            names=_NAMES,
-            free=_OPEN,
-        )
-        for i, reading in enumerate(READINGS, 1)
-        if by_reading[reading]
-    ]
+    exhibits = []
+    for i, reading in enumerate(READINGS, 1):
+        if panels := {one.title: one for one in by_reading[reading]}:
+            drawn = figure(f"figure-{i}", reading, panels, "setting", _NAMES, _OPEN, results)
+            exhibits.append(drawn)
     return Findings(claims, exhibits)
 
 

@@ -45,9 +45,6 @@ class WeighingDevice(ScoringDevice):
         return point.reshape(-1, self._params.dimension)  # the kernel cuts what it makes of any
 
 
-# What both policies are made of ------------------------------------------------------------------
-
-
 def _weighting(self: HiddenPolicy) -> np.ndarray:
     """A, by which features are weighted, shape (d, d): a copy of public numbers."""
     first = weighted.LENS.matrix

@@ -58,10 +58,7 @@ from .thompson import summarise_arm
 
 _ERRATUM = Erratum(
     "AdaP-TT",
-    (
-        "The threshold of experiments is no bound.",
-        "AdaPTT has a threshold that is proved",
-    ),
+    ("The threshold of experiments is no bound.", "AdaPTT has a threshold that is proved"),
 )
 
 
@@ -120,9 +117,7 @@ def init(params: AdaPTTParams) -> tuple[AdaPTTRaw, AdaPTTPublic]:
 
 @kernel
 def _leader(params: AdaPTTParams, public: AdaPTTPublic) -> int:
-    """The arm of highest upper confidence index, of equals the first; -1 while some arm has no
-    release.
-    """
+    """The first arm of highest upper confidence index; -1 while some arm has no release."""
     best, leader, rounds = -np.inf, -1, 0
     for a in range(params.n_arms):
         if public.episodes[a] == 0:
@@ -141,9 +136,7 @@ def _leader(params: AdaPTTParams, public: AdaPTTPublic) -> int:
 def choose(
     params: AdaPTTParams, public: AdaPTTPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """The leader or its challenger; arms without a release come first, and where they are closed
-    the arm of fewest rounds.
-    """
+    """Leader or challenger; arms without a release first, where closed that of fewest rounds."""
     leader = _leader(params, public)
     if leader < 0:
         for a in range(params.n_arms):

@@ -102,8 +102,7 @@ class DPIMEDIndex(Index):
 
 @dataclass(frozen=True, repr=False)
 class DPKLIndex(DPIMEDIndex):
-    """The index of DP-KLUCB (Azize et al. 2025): the arm of the largest y with ``n d(x, y) <= ln
-    t``.
+    """DP-KLUCB's index (Azize et al. 2025): the arm of the largest y with ``n d(x, y) <= ln t``.
 
     When to choose: to compare with the published algorithm; ``KLUCB`` counts the noise of each sum.
     """

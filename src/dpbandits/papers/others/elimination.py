@@ -107,9 +107,7 @@ def init(params: EliminationParams) -> tuple[EliminationRaw, EliminationPublic]:
 def publish(
     params: EliminationParams, public: EliminationPublic, memo: Vector, release: Vector
 ) -> None:
-    """Drop the arms that trail the best by more than 2 h + 2 c, the widths of the sampling and of
-    the Laplace error.
-    """
+    """Drop arms that trail the best by more than 2 h + 2 c, of sampling and Laplace error."""
     n, alive, best = 0, 0, -np.inf
     for a in range(params.n_arms):
         if public.alive[a]:
@@ -230,8 +228,7 @@ class DPSE(_Elimination):
 
 @register(n_arms=3, horizon=10_000)
 class DPSESDP(_Elimination, ShuffledPolicy):
-    """Successive elimination on sums that a shuffler has added up (Chowdhury & Zhou 2023), with the
-    epochs and widths of ``DPSE``.
+    """The successive elimination of ``DPSE`` on sums from a shuffler (Chowdhury & Zhou 2023).
 
     With ``messages=True`` this is the server, as ``AdaPUCBSDP`` is; a batch is all that an arm is
     played in an epoch, and nothing comes after one arm is left.

@@ -232,13 +232,7 @@ class FixedLinUCB(FixedFeaturesPolicy):
         trust_model="none",
         learns_at_once=True,
     )
-    kernels = Kernels(
-        init=init,
-        choose=choose,
-        publish=publish,
-        estimate=estimate,
-        **EVERY_ROUND,
-    )
+    kernels = Kernels(init=init, choose=choose, publish=publish, estimate=estimate, **EVERY_ROUND)
 
     def __init__(
         self,

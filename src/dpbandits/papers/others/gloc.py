@@ -74,14 +74,7 @@ from ...algorithms.glm.newton import add_products, choose_optimistic, record_pul
 from ...algorithms.glm.public import checked
 from ...algorithms.hidden import model as linear
 from ...algorithms.hidden.local import LocalPolicy
-from ...algorithms.hidden.model import (
-    CLOCK,
-    FACTS,
-    add_record,
-    joint_sensitivity,
-    regress,
-    statistic_size,
-)
+from ...algorithms.hidden.model import CLOCK, FACTS, add_record, joint_sensitivity, regress
 from ...algorithms.hidden.policy import asks_for_published, refuse_unpublished
 from ...algorithms.maths.ridge import dot
 from ...errors import ArgumentError
@@ -150,7 +143,7 @@ TRAVEL = Travel()
 def init(params: OnlineParams) -> tuple[DescentRaw, OnlinePublic]:
     _, model = linear.init(params.linear)
     d = params.dimension
-    moments = np.zeros(statistic_size(d))
+    moments = np.zeros(linear.statistic_size(d))
     public = OnlinePublic(
         linear=model,
         estimate=np.zeros(d),
@@ -312,9 +305,6 @@ def learning(link: Link) -> Kernels:
         summarise=bind(summarise, look=look_with(link)),
         publish=publish,
     )
-
-
-# The policy ------------------------------------------------------------------------------------
 
 
 class RegressingDevice(ScoringDevice):

@@ -119,8 +119,7 @@ def publish(params: ThompsonParams, public: ThompsonPublic, memo: Vector, releas
 
 @register(n_arms=3, horizon=30_000, counter="tree")
 class DPTS(Policy):
-    """Thompson sampling on the arms' running sums, released after every answer (Hu & Hegde 2022,
-    DP-TS).
+    """Thompson sampling on running sums, released after every answer (Hu & Hegde 2022, DP-TS).
 
     Args:
         n_arms: number of arms.
@@ -253,9 +252,7 @@ def summarise_arm(params: Any, raw: Any, public: Any, memo: Vector, statistic: V
 def choose_lazily(
     params: LazyThompsonParams, public: LazyThompsonPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """Arg max of Beta(m n + 1, (1 - m) n + 1) draws; m is the released mean plus 3 s ln t / (w n),
-    clipped to [0, 1].
-    """
+    """As ``choose``, of the mean of the last batch, raised by 3 s ln t / (w n)."""
     for a in range(params.n_arms):
         if public.awaited[a] == 0 and is_open(contexts, a):
             return a, 1.0

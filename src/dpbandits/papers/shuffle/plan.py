@@ -18,16 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ...algorithms import (
-    AdaCOFULJDP,
-    LinearThompsonJDP,
-    LinearThompsonLDP,
-    LinearThompsonSDP,
-    LinUCB,
-    LinUCBJDP,
-    LinUCBLDP,
-    LinUCBSDP,
-)
+from ... import algorithms
+from ...algorithms import LinUCB, LinUCBJDP, LinUCBLDP, LinUCBSDP
 from ...algorithms.bases import ContextualPolicy
 from ...environments import AnchoredContexts
 from ...plotting.numbers import number
@@ -35,8 +27,7 @@ from ...privacy import ApproxDP
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.intervals import ratio
-from ..curves import figure
-from ..plans import Findings, Plan, Results, Size, cells_of, measured, recorded, spoken
+from ..plans import Findings, Plan, Results, Size, cells_of, figure, measured, recorded, spoken
 
 PAPER = "Chowdhury & Zhou (2022)"
 ARMS, BATCH, DELTA = 100, 20, 0.1
@@ -74,22 +65,14 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One panel: features of one dimension, one budget, one way to make noise for it.
+    """One panel: features of one dimension, one budget, one way to make noise for it."""
 
-    Attributes:
-        reading: how the noise was made.
-        dimension, budget: of the panel.
-        policies: by what is claimed of them, from most to least trust.
-        pairs: of which the first is claimed to have less regret.
-        played: another setting with the same budget, whose policies play there.
-    """
-
-    reading: str
+    reading: str  # how the noise was made
     dimension: int
     budget: ApproxDP
-    policies: Mapping[str, ContextualPolicy]
-    pairs: Sequence[tuple[str, str]]
-    played: Setting | None = None
+    policies: Mapping[str, ContextualPolicy]  # by what is claimed of them, by falling trust
+    pairs: Sequence[tuple[str, str]]  # of which the first is claimed to have less regret
+    played: Setting | None = None  # of the same budget, whose policies play there
 
     def key(self, name: str) -> str:
         """By which results of a policy are found; LinUCB is the same in all settings."""
@@ -122,18 +105,10 @@ def plan(size: Size) -> Plan:
         dimension: [(seed, AnchoredContexts.random(ARMS, dimension, seed=seed)) for seed in seeds]
         for dimension in {dimension for dimension, _ in panels}
     }
-    cells = [
-        cell
-        for one in groups
-        for cell in cells_of(
-            one.key,
-            one.title,
-            one.policies,
-            worlds[one.dimension],
-            horizon=horizon,
-            record=recorded(horizon, 60),
-        )
-    ]
+    cells, marks = [], recorded(horizon, 60)
+    for one in groups:
+        places = worlds[one.dimension]
+        cells += cells_of(one.key, one.title, one.policies, places, horizon, record=marks)
     return Plan(
         title="Shuffle private linear contextual bandits: the experiments, run again",
         description=(
@@ -219,10 +194,10 @@ def _ranked(horizon: int) -> Setting:
     shape = _shape(5, equal.budget, horizon)
     policies: dict[str, ContextualPolicy] = {
         **{name: equal.policies[name] for name in (_OPEN, "jdp", "sum", "ldp")},
-        "ada": AdaCOFULJDP(**shape, name=_NAMES["ada"]),
-        "ts-jdp": LinearThompsonJDP(**shape, batch=BATCH, name=_NAMES["ts-jdp"]),
-        "ts-sum": LinearThompsonSDP(**shape, batch=BATCH, name=_NAMES["ts-sum"]),
-        "ts-ldp": LinearThompsonLDP(**shape, batch=BATCH, name=_NAMES["ts-ldp"]),
+        "ada": algorithms.AdaCOFULJDP(**shape, name=_NAMES["ada"]),
+        "ts-jdp": algorithms.LinearThompsonJDP(**shape, batch=BATCH, name=_NAMES["ts-jdp"]),
+        "ts-sum": algorithms.LinearThompsonSDP(**shape, batch=BATCH, name=_NAMES["ts-sum"]),
+        "ts-ldp": algorithms.LinearThompsonLDP(**shape, batch=BATCH, name=_NAMES["ts-ldp"]),
     }
     pairs = [("ada", "jdp"), ("ts-jdp", "ada"), ("ts-sum", "sum"), ("ts-ldp", "ldp")]
     return Setting(RANKED, 5, equal.budget, policies, pairs, equal)
@@ -270,18 +245,11 @@ def _assess(groups: Sequence[Setting], horizon: int, results: Results) -> Findin
     claims += _gains(by_reading[RANKED], _published(5, ApproxDP(1.0, DELTA), horizon), results)
     claims += _batches(by_reading[BATCHED], horizon, results)
     claims += _visits(by_reading[RETURNING], min(VISITS, horizon // BATCH), horizon, results)
-    exhibits = [
-        figure(
-            f"figure-{i}",
-            reading,
-            {f"d = {one.dimension}, {one.budget}": one for one in groups if one.reading == reading},
-            "dimension and budget",
-            results,
-            names=_NAMES,
-            free=_OPEN,
-        )
-        for i, reading in enumerate(READINGS, 1)
-    ]
+    exhibits, each = [], "dimension and budget"
+    for i, reading in enumerate(READINGS, 1):
+        read = [one for one in groups if one.reading == reading]
+        panels = {f"d = {one.dimension}, {one.budget}": one for one in read}
+        exhibits.append(figure(f"figure-{i}", reading, panels, each, _NAMES, _OPEN, results))
     return Findings(sorted(claims, key=lambda claim: READINGS.index(claim.reading)), exhibits)
 
 
@@ -320,9 +288,7 @@ def _kept(setting: Setting) -> list[Claim]:
 
 
 def _share(means: np.ndarray) -> np.ndarray:
-    """Of the second policy's private part of regret that of the first; the third is without
-    privacy.
-    """
+    """The first policy's private part of regret over the second's; the third is not private."""
     return (means[..., 0] - means[..., 2]) / (means[..., 1] - means[..., 2])
 
 

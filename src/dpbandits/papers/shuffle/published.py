@@ -121,11 +121,8 @@ def divided_budget(budget: ApproxDP, batches: int) -> ApproxDP:
 
 
 class AsPublished:
-    """In the place of a channel: noise that was not calibrated for the budget, and keeps its
-    epsilon with another delta.
-
-    Args:
-        delta_at: that delta; it may be computed after the policy has been configured.
+    """In a channel's place: noise not made for the budget, which keeps its epsilon with another
+    delta, ``delta_at``, that may be computed after the policy has been configured.
     """
 
     name, takes = Certified.name, Certified.takes

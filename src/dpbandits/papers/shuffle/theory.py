@@ -67,13 +67,9 @@ def perturbed_linucb(
     least)) and beta = sqrt(2 ln(2 / failure) + d L) + sqrt(largest) + nu.
 
     Args:
-        horizon: T.
-        dimension: d.
-        batch: B.
-        least: the least eigenvalue of H = lambda I + noise on sum x x^T, in any batch.
-        largest: its largest.
+        horizon, dimension, batch, failure: T, d, B, and a probability.
+        least, largest: eigenvalues of H = lambda I + noise on sum x x^T, in any batch.
         nu: the norm of the noise on sum x r, in that of H^-1.
-        failure: probability.
         tuned_for: of how many rounds the three norms are bounds; of more nothing is proved.
 
     >>> round(perturbed_linucb(10**6, 2, 1, least=1.0, largest=1.0, nu=0.0, failure=0.001))
@@ -261,8 +257,7 @@ def returning_bits(
 def returning_joint(
     horizon: Values, dimension: int, rounds: Values, epsilon: float, delta: float
 ) -> Values:
-    """A tree of noise for users who return: d sqrt(T) + sqrt(M0 T / epsilon) d^(3/4) ln(1 /
-    delta)^(1/4).
+    """A tree for users who return: d sqrt(T) + sqrt(M0 T / epsilon) d^(3/4) ln(1 / delta)^(1/4).
 
     >>> round(returning_joint(10**6, 5, 1, epsilon=1.0, delta=1e-6))
     11446
@@ -471,9 +466,7 @@ def bits_alone(batch: int, epsilon: float) -> float:
 
 @promises_of(HiddenPolicy)
 def _by_the_template(policy: HiddenPolicy, world: World) -> Iterator[Applied]:
-    """Lemma A.2 of policies that play it: with published shift and radius, not those of this
-    package, and of one level for all batches.
-    """
+    """Lemma A.2 of policies that play it: published shift and radius, one level for all batches."""
     params = policy.params
     if not isinstance(params, Params):  # of generalised linear models
         return
@@ -488,12 +481,11 @@ def _by_the_template(policy: HiddenPolicy, world: World) -> Iterator[Applied]:
     # 1, but a quarter of it all, rewards being 1/2-subgaussian
     if params.subgaussian > 0.5 or 0.25 * params.dimension * math.log(3.0) > 0.75 * params.log_odds:
         return
-    norms = {"least": params.matrix_norm, "largest": params.largest * params.matrix_norm}
+    largest = params.largest * params.matrix_norm
+    norms: dict[str, Any] = {"least": params.matrix_norm, "largest": largest}
+    norms |= {"nu": params.vector_norm, "tuned_for": policy.tuned_for}
     own = {"dimension": params.dimension, "batch": params.batch, "failure": _failure(params)}
-    yield (
-        perturbed_linucb,
-        {**own, **norms, "nu": params.vector_norm, "tuned_for": policy.tuned_for},
-    )
+    yield perturbed_linucb, {**own, **norms}
 
 
 def _failure(params: Params) -> float:

@@ -27,15 +27,9 @@ from typing import Any, ClassVar, Unpack
 from ...algorithms.bases.counter_choice import MOST_ROUNDS
 from ...algorithms.bases.errata import JOINT
 from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions
+from ...algorithms.hidden import policy as hidden
 from ...algorithms.hidden.model import OPTIMISTIC, Params
-from ...algorithms.hidden.policy import (
-    REPAIR,
-    HiddenOptions,
-    HiddenPolicy,
-    asks_for_published,
-    refuse_unpublished,
-    refuse_weight,
-)
+from ...algorithms.hidden.policy import REPAIR, HiddenOptions, HiddenPolicy
 from ...algorithms.maths.confidence import gaussian_norm
 from ...errors import ArgumentError
 from ...policies import Card, register
@@ -114,9 +108,9 @@ class WishartLinUCBJDP(HiddenPolicy):
         }
         if choice("models", models, ("shared", "disjoint")) != "shared":
             own["models"] = models
-        if asks_for_published(options, budget):
-            refuse_unpublished(options)
-            refuse_weight("reward_weight", reward_weight)
+        if hidden.asks_for_published(options, budget):
+            hidden.refuse_unpublished(options)
+            hidden.refuse_weight("reward_weight", reward_weight)
             published: Any = AsPublished(self._kept)
             self.card = replace(self.card, noise=(published,))
         if options.get("noise") == "secure":
@@ -130,8 +124,6 @@ class WishartLinUCBJDP(HiddenPolicy):
     @property
     def _published(self) -> bool:
         return self._asks_for_published
-
-    # The noise ------------------------------------------------------------------------------------
 
     @property
     def _levels(self) -> int:
@@ -166,9 +158,7 @@ class WishartLinUCBJDP(HiddenPolicy):
 
     @property
     def noise_scale(self) -> float:
-        """The standard deviation of the noise of a node, on coordinates of svec(x x^T); on those of
-        w x r it is 1 / sqrt(2) of that.
-        """
+        """Standard deviation of a node's noise on svec(x x^T); 1 / sqrt(2) of it on w x r."""
         return self._square * math.sqrt(2.0 * self.freedom)
 
     @property
@@ -239,23 +229,10 @@ def wishart_norm(dimension: int, freedom: float, releases: int, probability: flo
 
 
 def wishart_image_norm(
-    dimension: int,
-    freedom: float,
-    releases: int,
-    probability: float,
-    along: float,
-    last: float,
+    dimension: int, freedom: float, releases: int, probability: float, along: float, last: float
 ) -> float:
     """What |n - N theta| stays below in the same sense, where n is ``last`` times the last column
-    of W - K I, of side d + 1, without its end, and N the rest.
-
-    Args:
-        dimension: d.
-        freedom: a bound on K.
-        releases: how many such vectors.
-        probability: of failure.
-        along: a bound on |theta|.
-        last: what the last column is multiplied with.
+    of W - K I, of side d + 1, without its end, and N the rest; ``along`` bounds |theta|.
 
     It is what (W - K I) u has in the first d coordinates, u = (-theta, last).  In the direction of
     u, W u / |u| is a chi2(K) variable q, and across sqrt(q) times d independent normal ones.  With

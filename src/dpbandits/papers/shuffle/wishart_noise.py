@@ -135,9 +135,7 @@ class WishartNoise:
         return min(_delta(epsilon, excess, self.releases, part * delta) for part in _PARTS)
 
     def _least_delta(self, epsilon: float, excess: int) -> float:
-        """The least delta that is kept, from above: a larger one is kept, too, because what is cut
-        off grows by less than it does.
-        """
+        """The least delta kept, from above; larger ones are: what is cut off grows by less."""
         low, high = math.log(_LEAST), 0.0
         while high - low > 1e-4:
             middle = 0.5 * (low + high)

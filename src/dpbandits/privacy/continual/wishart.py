@@ -36,9 +36,7 @@ def _draw_factor(freedom: float, d: int, noise: Vector, rng: Generator) -> None:
 
 @kernel
 def _multiply_factor(d: int, noise: Vector) -> None:
-    """T T^T in the place of T: every entry is needed only for what is below it or to its right, so
-    that rows are done from the last to the first.
-    """
+    """T T^T in T's place, from the last row on: entries serve only below and to the right."""
     for i in range(d - 1, -1, -1):
         last, square = noise[d + i] * noise[i], noise[d + i] * noise[d + i]
         for j in range(i):
