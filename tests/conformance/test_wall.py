@@ -151,7 +151,6 @@ TOP = {"__init__", "__main__"}
 DOOR = "rooms.py"  # alone knows where papers are
 ROOMS = {path.name for path in (SOURCE / "papers").iterdir() if path.is_dir()}
 SIMULATED = ("papers/glm/designs.py",)  # people who do not exist, as in environments
-WALLS = ("papers/shuffle/wishart_tree.py",)  # noise of the wall that one paper alone has
 # What families of algorithms share, each to be used by those to its right and by families.
 SHARED_BY_FAMILIES = ("maths", "exploration", "bases")
 GENERALISED = {
@@ -184,8 +183,6 @@ def violations(path: str, source: str) -> list[str]:
     room, tree = module[0], ast.parse(source)
     if room in TOP:
         return []
-    if path in WALLS:
-        room = "privacy"
     algorithm = room == "algorithms" or (room == "papers" and _is_of_a_policy(tree, module))
     found = []
     for node in ast.walk(tree):
