@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from .. import __version__
 from ..policies import DEFAULTS, Policy, registered
@@ -46,14 +47,10 @@ PAPERS = ("adversarial", "concentrated", "dgs", "equal-budget", "glm", "shuffle"
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
-StudyFile = Annotated[
-    Path, typer.Argument(metavar="STUDY.toml", help="A study file.", show_default=False)
-]
+StudyFile = Annotated[Path, Argument(metavar="STUDY.toml", help="A study file.")]
 Output = Annotated[
     Path | None,
-    typer.Option(
-        help="Folder to write; by default in this one, named after the study and the time."
-    ),
+    Option(help="Folder to write; by default in this one, named after the study and the time."),
 ]
 
 
@@ -67,10 +64,10 @@ def _thread_count(jobs: int) -> int:
     return jobs
 
 
-Jobs = Annotated[int, typer.Option(callback=_thread_count, help="Threads; -1 for one per core.")]
+Jobs = Annotated[int, Option(callback=_thread_count, help="Threads; -1 for one per core.")]
 Force = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--force",
         help=(
             "Replace the report, figures and data of an earlier run; refused where the folder holds"
@@ -89,19 +86,14 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Bandits that keep the people behind the rewards private."""
 
 
 @app.command("list")
-def list_policies(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
     """Show every policy: what it takes, what it protects, who published it, and which ones are
     defaults.
     """
@@ -156,10 +148,10 @@ def run(
     study_file: StudyFile,
     output: Output = None,
     jobs: Jobs = -1,
-    seed: Annotated[int | None, typer.Option(help="Instead of the study's.")] = None,
-    runs: Annotated[int | None, typer.Option(help="Instead of the study's.")] = None,
+    seed: Annotated[int | None, Option(help="Instead of the study's.")] = None,
+    runs: Annotated[int | None, Option(help="Instead of the study's.")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="5 runs of at most 10,000 rounds, to try a study out.")
+        bool, Option("--quick", help="5 runs of at most 10,000 rounds, to try a study out.")
     ] = False,
     force: Force = False,
 ) -> None:
@@ -200,16 +192,11 @@ def _paper(name: str) -> str:
 def reproduce(
     paper: Annotated[
         str,
-        typer.Argument(
-            metavar="PAPER",
-            callback=_paper,
-            help=f"Whose experiments: {', '.join(PAPERS)}.",
-            show_default=False,
-        ),
+        Argument(metavar="PAPER", callback=_paper, help=f"Whose experiments: {', '.join(PAPERS)}."),
     ],
     quick: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--quick",
             help=(
                 "A small version of everything, to see what there is to see: its verdicts are not"
@@ -218,18 +205,15 @@ def reproduce(
         ),
     ] = False,
     full: Annotated[
-        bool,
-        typer.Option("--full", help="Also what is shortened otherwise at the length of the paper."),
+        bool, Option("--full", help="Also what is shortened otherwise at the length of the paper.")
     ] = False,
-    runs: Annotated[int | None, typer.Option(min=1, help="Instead of the paper's.")] = None,
-    horizon: Annotated[int | None, typer.Option(min=1, help="Instead of the paper's.")] = None,
+    runs: Annotated[int | None, Option(min=1, help="Instead of the paper's.")] = None,
+    horizon: Annotated[int | None, Option(min=1, help="Instead of the paper's.")] = None,
     jobs: Jobs = -1,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Of everything; random instances change with it.")
-    ] = 1,
+    seed: Annotated[int, Option(min=0, help="Of everything; random instances change with it.")] = 1,
     data: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help=(
                 "Folder with the files of Last.fm, or of MovieLens; what needs them is left out"
                 " without."

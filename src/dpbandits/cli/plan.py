@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from typer import Argument, Option
 
 from ..errors import ArgumentError
 from .first_run import announce_compilation
@@ -35,50 +36,44 @@ def _numbers(text: str) -> list[float]:
 def plan(
     study_file: Annotated[
         Path | None,
-        typer.Argument(
+        Argument(
             metavar="[STUDY.toml]",
             help="A study, of which the first environment and budget and the horizon are taken.",
-            show_default=False,
         ),
     ] = None,
-    arms: Annotated[int | None, typer.Option(min=1, help="Number of arms.")] = None,
+    arms: Annotated[int | None, Option(min=1, help="Number of arms.")] = None,
     budget: Annotated[
-        str | None,
-        typer.Option(help="Such as pure=1.0 or approx=1.0,1e-6; without it, no privacy."),
+        str | None, Option(help="Such as pure=1.0 or approx=1.0,1e-6; without it, no privacy.")
     ] = None,
-    horizon: Annotated[int | None, typer.Option(min=1, help="Number of rounds.")] = None,
+    horizon: Annotated[int | None, Option(min=1, help="Number of rounds.")] = None,
     means: Annotated[
         Any,
-        typer.Option(
-            parser=_numbers, metavar="M,M,...", help="Of arms with rewards 0 or 1, to measure."
-        ),
+        Option(parser=_numbers, metavar="M,M,...", help="Of arms with rewards 0 or 1, to measure."),
     ] = None,
     gaps: Annotated[
         Any,
-        typer.Option(
+        Option(
             parser=_numbers, metavar="G,G,...", help="How much worse each arm is than the best."
         ),
     ] = None,
-    trust: Annotated[Trust | None, typer.Option(help="Who may see raw rewards.")] = None,
-    protects: Annotated[
-        Protects | None, typer.Option(help="What of a person is private.", show_default=False)
-    ] = None,
+    trust: Annotated[Trust | None, Option(help="Who may see raw rewards.")] = None,
+    protects: Annotated[Protects | None, Option(help="What of a person is private.")] = None,
     features: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="How many numbers are known of each arm in every round; or a text table of"
             " features that never change, a row of numbers for each arm."
         ),
     ] = None,
     person: Annotated[
-        int | None, typer.Option(min=1, help="How many numbers are known of a person.")
+        int | None, Option(min=1, help="How many numbers are known of a person.")
     ] = None,
     link: Annotated[
-        str | None, typer.Option(help="Such as logistic: how mean rewards follow from features.")
+        str | None, Option(help="Such as logistic: how mean rewards follow from features.")
     ] = None,
     drift: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="About every how many rounds the best arm may change; any where rewards follow no"
             " law."
         ),
@@ -86,32 +81,30 @@ def plan(
     separator: Separator = ",",
     decimal: Decimal = ".",
     thousands: Thousands = "",
-    experts: Annotated[int | None, typer.Option(min=1, help="Number of experts.")] = None,
+    experts: Annotated[int | None, Option(min=1, help="Number of experts.")] = None,
     standing_advice: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--standing-advice",
             help="Experts keep to their advice for as many rounds as a batch has, or for ever.",
         ),
     ] = False,
-    goal: Annotated[
-        Goal | None, typer.Option(help="To lose little, or to find the best arm.")
-    ] = None,
+    goal: Annotated[Goal | None, Option(help="To lose little, or to find the best arm.")] = None,
     failure_probability: Annotated[
-        float | None, typer.Option(help="Of a search; 0.05 by default.", show_default=False)
+        float | None, Option(help="Of a search; 0.05 by default.")
     ] = None,
     target_regret: Annotated[
-        float | None, typer.Option(help="Also say which budget affords so much regret.")
+        float | None, Option(help="Also say which budget affords so much regret.")
     ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option(min=0, help="To simulate; by default the horizon, up to a limit; 0 for none."),
+        Option(min=0, help="To simulate; by default the horizon, up to a limit; 0 for none."),
     ] = None,
-    runs: Annotated[int, typer.Option(min=2, help="Of every policy.")] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Threads; -1 for one per core.")] = -1,
+    runs: Annotated[int, Option(min=2, help="Of every policy.")] = 20,
+    seed: Annotated[int, Option(min=0, help="Of the simulation.")] = 0,
+    jobs: Annotated[int, Option(help="Threads; -1 for one per core.")] = -1,
     left_out: Annotated[
-        bool, typer.Option("--left-out", help="Also say why other policies do not fit.")
+        bool, Option("--left-out", help="Also say why other policies do not fit.")
     ] = False,
 ) -> None:
     """Say which policies fit, what is proved of them, and what they lose in your own setting.

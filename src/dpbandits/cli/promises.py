@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ..errors import ArgumentError, BudgetWarning
 from ..policies import Policy, find, registered
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 KEPT = ".audits"  # beside cards, what attacks found of this code
 _ROUNDS = 50  # that a card's example plays at least
 
-Name = Annotated[str, typer.Argument(help="A policy of `dpbandits list`.", show_default=False)]
+Name = Annotated[str, Argument(help="A policy of `dpbandits list`.")]
 BudgetText = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--budget",
         help=(
             "Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that fits."
@@ -38,10 +39,7 @@ BudgetText = Annotated[
     ),
 ]
 NoiseKind = Annotated[
-    Noise | None,
-    typer.Option(
-        "--noise", help="By default secure where OpenDP is installed.", show_default=False
-    ),
+    Noise | None, Option("--noise", help="By default secure where OpenDP is installed.")
 ]
 
 
@@ -79,27 +77,26 @@ def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) ->
 def card(
     policy: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="[POLICY | FILE]",
             help="A policy of `dpbandits list`, or what `Policy.save` wrote.",
-            show_default=False,
         ),
     ] = None,
     budget: BudgetText = None,
     noise: NoiseKind = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page that prints, too.")
+        Path | None, Option(metavar="FILE", help="Write a page that prints, too.")
     ] = None,
     audit: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--audit",
             help="Attack the policy first; see `dpbandits audit`. With --all in few runs.",
         ),
     ] = False,
     every: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--all",
             metavar="DIR",
             help="Write the cards of all policies to this folder, as Markdown and as HTML.",
@@ -141,13 +138,7 @@ def card(
 def inspect(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="What `Policy.save` wrote.",
-            exists=True,
-            dir_okay=False,
-            show_default=False,
-        ),
+        Argument(metavar="FILE", help="What `Policy.save` wrote.", exists=True, dir_okay=False),
     ],
 ) -> None:
     """Show what a saved policy promises, has spent and has released, be it alive or not.

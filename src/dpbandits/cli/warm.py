@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from typer import Argument
 
 from ..errors import ArgumentError
 from ..policies import Policy, find
@@ -21,10 +22,9 @@ _MOST_ROUNDS = 20_000  # until a release
 def warm(
     what: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="(STUDY.toml | POLICY)...",
             help="Study files, and policies of `dpbandits list`.",
-            show_default=False,
         ),
     ],
 ) -> None:

@@ -29,7 +29,7 @@ from .drawing import (
 )
 from .labels import by_notion
 from .numbers import number
-from .styles import PlotStyle
+from .styles import PlotStyle, Styles
 
 _POINTS = 60  # of a drawn curve; more would only make files larger
 _THIN = 1.0  # line of a bound
@@ -44,7 +44,7 @@ _ROUNDS = "rounds (people), logarithmic"
 @matplotlib.rc_context(STYLE)
 def regret_curves(
     curves: pd.DataFrame,
-    styles: Mapping[str, PlotStyle],
+    styles: Styles,
     *,
     width: float = WIDE,
     yscale: str | None = None,
@@ -102,9 +102,7 @@ def regret_curves(
 
 
 @matplotlib.rc_context(STYLE)
-def distance_curves(
-    curves: pd.DataFrame, styles: Mapping[str, PlotStyle], width: float = WIDE
-) -> Figure:
+def distance_curves(curves: pd.DataFrame, styles: Styles, width: float = WIDE) -> Figure:
     """Mean distance of the estimated from the true parameter over rounds in one environment, one
     panel per budget; arguments as of ``regret_curves``.
     """
@@ -127,15 +125,13 @@ def _finals(curves: pd.DataFrame) -> pd.Series:
     return curves.loc[curves["round"] == curves["round"].max(), "mean"]
 
 
-def _draw_panel(ax: Axes, rows: pd.DataFrame, styles: Mapping[str, PlotStyle]) -> None:
+def _draw_panel(ax: Axes, rows: pd.DataFrame, styles: Styles) -> None:
     for place, (policy, curve) in enumerate(rows.groupby("policy", sort=False)):
         _draw_curve(ax, curve, styles[str(policy)], place)
     log_x_axis(ax)
 
 
-def _draw_bounds(
-    ax: Axes, rows: pd.DataFrame, styles: Mapping[str, PlotStyle], lines: Mapping[str, Any]
-) -> None:
+def _draw_bounds(ax: Axes, rows: pd.DataFrame, styles: Styles, lines: Mapping[str, Any]) -> None:
     """Upper bounds in the colours of their policies; lower ones hold for all."""
     for (policy, label, kind), line in rows.groupby(["policy", "label", "kind"], sort=False):
         colour = styles[str(policy)].colour if kind == "upper" else SOFT

@@ -30,11 +30,7 @@ _PACKAGES = (
 
 
 def run_study(
-    study: Study,
-    *,
-    beside: Path | None = None,
-    n_jobs: int = -1,
-    progress: Progress | None = None,
+    study: Study, *, beside: Path | None = None, n_jobs: int = -1, progress: Progress | None = None
 ) -> StudyRecord:
     """Simulate every policy in every environment, and replay it on the log where there is one.
 

@@ -49,25 +49,18 @@ _ANY_ARMS, _ANY_DIMENSION = 3, 2
 
 @dataclass(frozen=True)
 class Worlds:
-    """What policies meet in a study.
-
-    Attributes:
-        simulated: environments; all have as many arms and show contexts of one dimension, or none
-            does.
-        log: a logged trial; None without one.
-        sound: whether all entries could be built.
+    """What policies meet in a study: environments that all have as many arms and show contexts of
+    one dimension, or none, and perhaps a logged trial.
     """
 
     simulated: list[World] = field(default_factory=list)
     log: LoggedTrial | None = None
-    sound: bool = True
+    sound: bool = True  # whether all entries could be built
 
     @property
     def n_arms(self) -> int:
         """Number of arms of all; any where nobody knows."""
-        return (
-            self.simulated[0].n_arms if self.simulated else getattr(self.log, "n_arms", _ANY_ARMS)
-        )
+        return getattr(self.simulated[0] if self.simulated else self.log, "n_arms", _ANY_ARMS)
 
     @property
     def dimension(self) -> int | None:
@@ -97,16 +90,11 @@ class Worlds:
     def arguments_for(self, cls: type[Policy]) -> dict[str, Any]:
         """What a policy of the class is built with in these environments."""
         known = inspect.signature(cls).parameters
-        dimension = self.dimension
-        fitting = {
-            "n_arms": self.n_arms,
-            "dimension": _ANY_DIMENSION if dimension is None else dimension,
-            "n_experts": _ANY_DIMENSION if dimension is None else dimension,
-            "arms": self.features,
-        }
-        return {
-            name: value for name, value in fitting.items() if name in known and value is not None
-        }
+        size = _ANY_DIMENSION if self.dimension is None else self.dimension
+        fitting: dict[str, Any] = {"n_arms": self.n_arms, "dimension": size, "n_experts": size}
+        if self.features is not None:
+            fitting["arms"] = self.features
+        return {name: value for name, value in fitting.items() if name in known}
 
     def misfit(self, cls: type[Policy], given: Collection[str]) -> str | None:
         """Why no policy of the class can play here with these arguments; None where it can."""

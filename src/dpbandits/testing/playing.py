@@ -16,14 +16,7 @@ from ..errors import ArgumentError
 from ..policies import Decision, Policy
 from ..session.options import DEFAULTS
 from . import streams
-from .walk import (
-    ROUNDS,
-    Make,
-    Walk,
-    contexts_of,
-    require,
-    shown,
-)
+from .walk import ROUNDS, Make, Walk, contexts_of, require, shown
 
 _DRAWS = 20_000  # of a choice, whose frequencies are compared with propensities
 _FAR = 5.0  # standard deviations: by chance with a probability of 6e-7

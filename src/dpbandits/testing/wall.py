@@ -13,14 +13,7 @@ from ..algorithms.bases import ContextualPolicy
 from ..kernel import plain
 from ..policies import Kernels, Policy
 from ..session.state import named_arrays
-from .walk import (
-    ROUNDS,
-    Make,
-    Walk,
-    contexts_of,
-    frozen,
-    require,
-)
+from .walk import ROUNDS, Make, Walk, contexts_of, frozen, require
 
 ARGUMENTS = {
     "init": "params",
