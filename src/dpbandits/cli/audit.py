@@ -71,17 +71,9 @@ def audit(
         policies = _policies(what, budget)
         if figure is not None and len(policies) > 1:
             raise ArgumentError("--figure is for one policy, not for a study")
-        given: dict[str, Any] = {
-            "runs": runs,
-            "horizon": horizon,
-            "noise": noise.value,
-            "plant": plant,
-            "controls": controls,
-            "alpha": alpha,
-            "seed": seed,
-            "n_jobs": jobs,
-        }
-        found = _audited(policies, given)
+        size: dict[str, Any] = {"runs": runs, "horizon": horizon, "seed": seed, "n_jobs": jobs}
+        how = {"noise": noise.value, "plant": plant, "controls": controls, "alpha": alpha}
+        found = _audited(policies, {**size, **how})
         if figure is not None:
             found[0].plot().savefig(figure, dpi=160)
         if any(one.refuted for one in found):

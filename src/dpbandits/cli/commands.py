@@ -69,10 +69,8 @@ Force = Annotated[
     bool,
     Option(
         "--force",
-        help=(
-            "Replace the report, figures and data of an earlier run; refused where the folder holds"
-            " other files."
-        ),
+        help="Replace the report, figures and data of an earlier run; refused where the folder"
+        " holds other files.",
     ),
 ]
 
@@ -103,17 +101,13 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
         return
     table = new_table("policy", "budgets", "trust", "protects", "source")
     table.columns[0].no_wrap = True
+    # All that a person contributes: the full words would wrap every line.
+    short = {None: "nothing", "contexts and rewards": "records"}
     for row in rows:
-        table.add_row(
-            row["policy"] + (" *" if row["default_for"] else ""),
-            _notions(row["budgets"]),
-            row["trust_model"],
-            # All that a person contributes: the full words would wrap every line.
-            {None: "nothing", "contexts and rewards": "records"}.get(
-                row["protects"], row["protects"]
-            ),
-            _authors(row["source"]),
-        )
+        name = row["policy"] + (" *" if row["default_for"] else "")
+        protected = short.get(row["protects"], row["protects"])
+        said = (row["trust_model"], protected, _authors(row["source"]))
+        table.add_row(name, _notions(row["budgets"]), *said)
     console = new_console()
     console.print(table)
     console.print("\n* the default for")
@@ -121,16 +115,8 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
         console.print(f"  {one.setting}, {one.trust} trust: {one.call}")
 
 
-app.command()(explain)
-app.command()(card)
-app.command("check-policy")(check_policy)
-app.command()(inspect)
-app.command()(estimate)
-app.command()(plan)
-app.command()(theory)
-app.command()(exact)
-app.command()(audit)
-app.command()(warm)
+for command in (explain, card, check_policy, inspect, estimate, plan, theory, exact, audit, warm):
+    app.command()(command)
 
 
 @app.command()
@@ -165,9 +151,8 @@ def run(
         study = load_study(study_file, before_policies=announce_compilation)
         if quick:
             study = study.quick()
-        changes = {
-            name: value for name, value in (("seed", seed), ("runs", runs)) if value is not None
-        }
+        given = {"seed": seed, "runs": runs}
+        changes = {name: value for name, value in given.items() if value is not None}
         altered = study.altered(**changes) if changes else study
         _run(altered, study_file, output or _dated(study_file.stem), jobs, force)
 
@@ -198,10 +183,8 @@ def reproduce(
         bool,
         Option(
             "--quick",
-            help=(
-                "A small version of everything, to see what there is to see: its verdicts are not"
-                " those of full size."
-            ),
+            help="A small version of everything, to see what there is to see: its verdicts are not"
+            " those of full size.",
         ),
     ] = False,
     full: Annotated[
@@ -214,10 +197,8 @@ def reproduce(
     data: Annotated[
         Path | None,
         Option(
-            help=(
-                "Folder with the files of Last.fm, or of MovieLens; what needs them is left out"
-                " without."
-            )
+            help="Folder with the files of Last.fm, or of MovieLens; what needs them is left out"
+            " without."
         ),
     ] = None,
     output: Output = None,
@@ -292,13 +273,9 @@ def _carried_out(
         with compiling_ahead(again, jobs), StudyProgress(talk, stages(cells)) as progress:
             record = measure(beside=target, n_jobs=jobs, progress=progress)
         talk.print("Writing the report.")
-        write_results(
-            folder, record, started=started, n_jobs=jobs, command=["dpbandits", *sys.argv[1:]]
-        )
+        command = ["dpbandits", *sys.argv[1:]]
+        write_results(folder, record, started=started, n_jobs=jobs, command=command)
     return record
-
-
-# Small things --------------------------------------------------------------------------------
 
 
 def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
@@ -312,9 +289,7 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
         "protects": card.protects if private else None,
         "view": card.view if private else None,
         "source": card.source,
-        "default_for": [
-            f"{one.setting}, {one.trust} trust" for one in DEFAULTS if one.policy == name
-        ],
+        "default_for": [f"{d.setting}, {d.trust} trust" for d in DEFAULTS if d.policy == name],
     }
 
 
@@ -335,14 +310,13 @@ def _authors(source: str) -> str:
 
 
 def _size(study: Study) -> str:
+    def counted(n: int, one: str, many: str) -> str:
+        return f"{n} {one if n == 1 else many}"
+
     worlds = len(study.environments) + (study.log is not None)
-    counts = [
-        (worlds, "environment", "environments"),
-        (len(study.policies), "policy", "policies"),
-        (study.runs, "run", "runs"),
-    ]
-    words = [f"{n} {one if n == 1 else many}" for n, one, many in counts]
-    return f"{' x '.join(words)} of {study.horizon:,} rounds"
+    met = counted(worlds, "environment", "environments")
+    played = counted(len(study.policies), "policy", "policies")
+    return f"{met} x {played} x {counted(study.runs, 'run', 'runs')} of {study.horizon:,} rounds"
 
 
 def _dated(name: str) -> Path:

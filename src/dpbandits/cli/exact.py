@@ -80,8 +80,8 @@ def _rows(policy: FinitePolicy, epsilon: float, delta: float) -> list[dict[str, 
         asked += [(view, True) for view in JOINT_VIEWS]
     rows = []
     for view, joint in asked:
-        row: dict[str, Any] = {"view": f"joint {view}" if joint else view, "refused": None}
-        row |= dict.fromkeys(("delta", "epsilon", "rho"))
+        row: dict[str, Any] = dict.fromkeys(("view", "refused", "delta", "epsilon", "rho"))
+        row["view"] = f"joint {view}" if joint else view
         try:
             row["delta"] = policy.delta(epsilon, view, joint=joint)
             row["epsilon"] = policy.epsilon(delta, view, joint=joint)

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from ..errors import ArgumentError
 from .first_run import announce_compilation
 from .inputs import Decimal, Separator, Thousands, budget_of, clear_errors
-from .tables import new_console, new_table
+from .tables import new_console, new_table, with_rows
 
 if TYPE_CHECKING:
     from ..planning import Plan, Setting
@@ -111,17 +111,13 @@ def plan(
 
     Regret is measured where the means of arms are given, or their gaps, or a study.
     """
+    chosen = {"trust": trust, "protects": protects, "goal": goal}
     known = {
-        "trust": trust and trust.value,
-        "protects": protects and protects.value,
-        "person": person,
-        "experts": experts,
-        "link": link,
-        "goal": goal and goal.value,
+        **{name: option and option.value for name, option in chosen.items()},
+        **{"person": person, "experts": experts, "link": link, "gaps": gaps},
         "drift": int(drift) if drift and drift.isdecimal() else drift,
         "standing_advice": standing_advice or None,
         "failure_probability": failure_probability,
-        "gaps": gaps,
     }
     given = {name: value for name, value in known.items() if value is not None}
     with clear_errors():
@@ -138,9 +134,8 @@ def plan(
             raise ArgumentError("--horizon must be given")
         from ..planning import plan as make
 
-        size: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed}
-        bar = new_console().is_terminal
-        made = make(setting, horizon, asked, n_jobs=jobs, progress=bar, **size)
+        size: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed, "n_jobs": jobs}
+        made = make(setting, horizon, asked, progress=new_console().is_terminal, **size)
         affordable = None if target_regret is None else made.budget_for(target_regret)
     _show(made, left_out)
     if affordable is not None:
@@ -192,10 +187,7 @@ def _show(made: Plan, left_out: bool) -> None:
     console.print(repr(made.policy()), soft_wrap=True)
     heads, rows = made.rows()
     console.print(made.heading, style="italic")
-    shown = new_table(heads[0], numbers=heads[1:])
-    for row in rows:
-        shown.add_row(*row)
-    console.print(shown)
+    console.print(with_rows(new_table(heads[0], numbers=heads[1:]), rows))
     console.print("* the default of the setting\n" if made.table["default"].any() else "")
     for sentence in made.findings:
         console.print(sentence, soft_wrap=True)
@@ -205,7 +197,6 @@ def _show(made: Plan, left_out: bool) -> None:
             console.print(f"  {name}: {reason}", soft_wrap=True)
     promise = made.policy().guarantee
     if promise.holds is not None:
-        words = f"{promise.holds.shown()}: {promise.means}"
-        console.print(words, soft_wrap=True)
+        console.print(f"{promise.holds.shown()}: {promise.means}", soft_wrap=True)
     best = made.fitting[made.best].cls.__name__
     console.print(f"What it promises: dpbandits explain {best}")

@@ -17,7 +17,7 @@ from ..policies import Policy, find, registered
 from .audit import attack
 from .first_run import announce_compilation
 from .inputs import Noise, budget_of, clear_errors
-from .tables import new_console, new_table
+from .tables import new_console, new_table, with_rows
 from .warm import play
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ BudgetText = Annotated[
     str | None,
     Option(
         "--budget",
-        help=(
-            "Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that fits."
-        ),
+        help="Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that"
+        " fits.",
     ),
 ]
 NoiseKind = Annotated[
@@ -54,20 +53,12 @@ def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) ->
     console.print(f"[bold]{policy}[/bold]: {cls.card.title}", markup=True)
     console.print(f"Source: {cls.card.source}", soft_wrap=True)
     if noise is None and _noise(cls) is Noise.simulation and not cls.card.refuted_because:
-        console.print(
-            "With simulated noise, because OpenDP is not installed: pip install"
-            " 'dpbandits[secure]'",
-            soft_wrap=True,
-        )
+        hint = "pip install 'dpbandits[secure]'"
+        told = f"With simulated noise, because OpenDP is not installed: {hint}"
+        console.print(told, soft_wrap=True)
     for one in policies:
-        asked = (
-            "no budget"
-            if one.budget is None
-            else f"asked for {one.budget}"
-            if cls.card.refuted_because
-            else one.budget
-        )
-        console.print(f"\n{asked}: {one.guarantee}", soft_wrap=True)
+        asked = "asked for " if one.budget and cls.card.refuted_because else ""
+        console.print(f"\n{asked}{one.budget or 'no budget'}: {one.guarantee}", soft_wrap=True)
         if proved := getattr(one, "regret_guarantee", None):
             console.print(f"Regret: {proved}.", soft_wrap=True)
         for bound in _bounds_of(one):
@@ -153,26 +144,17 @@ def inspect(
     facts = new_table(show_header=False)
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(overflow="fold")
-    for name, text in seen.facts.items():
-        facts.add_row(name, text)
-    console.print(facts)
+    console.print(with_rows(facts, seen.facts.items()))
     heads, rows = seen.estimates.table()
     console.print(f"\n{seen.estimates!r}")
     if rows:
-        shown = new_table(*heads)
-        for row in rows:
-            shown.add_row(*row)
-        console.print(shown)
+        console.print(with_rows(new_table(*heads), rows))
 
 
 def write_cards(folder: Path, audits: Mapping[str, Any] | None = None) -> Sequence[str]:
-    """The card of every policy, with the first budget that it takes, and a list of them.
-
-    Links to errata are to the page beside the folder.
-
-    Args:
-        folder: where they are written.
-        audits: what was found of policies, by name, such as ``modest_audits`` has it.
+    """Write the card of every policy, with the first budget that it takes, and a list of them; with
+    ``audits`` of policies by name, as ``modest_audits`` has them.  Links to errata are to the page
+    beside the folder.
 
     Returns:
         The names of all policies.
@@ -254,7 +236,5 @@ def _print(card: PrivacyCard) -> None:
         if one.rows:
             heads = one.heads or ["", ""]
             table = new_table(*heads, show_header=bool(one.heads), header_style="italic")
-            for row in one.rows:
-                table.add_row(*row)
-            console.print(table)
+            console.print(with_rows(table, one.rows))
     console.print()

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from ..errors import ArgumentError
 from ..validation import close_name
 from .inputs import clear_errors
-from .tables import new_console, new_table
+from .tables import new_console, new_table, with_rows
 
 if TYPE_CHECKING:
     from ..theory import Bound
@@ -69,9 +69,8 @@ def _list(bounds: list[Bound], as_json: bool) -> None:
         return
     table = new_table("name", "kind", "constants", "holds", "on", "source")
     table.columns[0].no_wrap = True
-    for one in bounds:
-        table.add_row(one.name, one.kind, one.constants, one.holds, one.of, one.source)
-    new_console().print(table)
+    rows = ((one.name, one.kind, one.constants, one.holds, one.of, one.source) for one in bounds)
+    new_console().print(with_rows(table, rows))
 
 
 def _describe(bound: Bound) -> None:

@@ -69,11 +69,9 @@ def _study(file: Path) -> str:
 
 def _policy(name: str) -> str:
     """Play small instances, with every kind of budget and noise, until each has released."""
-    cls = find(name)
-    budgets = cls.example_budgets()
-    settings: list[tuple[Any, str]] = [(None, "simulation")]
+    cls, settings = find(name), [(None, "simulation")]
     for noise in ("simulation", "secure") if find_spec("opendp") else ("simulation",):
-        settings += [(budget, noise) for budget in budgets]
+        settings += [(budget, noise) for budget in cls.example_budgets()]
     for budget, noise in settings:
         if noise == "simulation" or not cls.card.refuted_because:
             for patience in (0, 2):
@@ -93,7 +91,6 @@ def play(policy: Policy, rounds: int = 1) -> None:
 
 
 def _contexts(policy: Policy) -> Any:
-    """What ``pull`` takes."""
     if policy.sees == "advice":
         return np.full((policy.dimension, policy.n_arms), 1.0 / policy.n_arms)
     if policy.sees:

@@ -219,11 +219,9 @@ def people_helped(summary: EnvironmentSummary, styles: Styles, width: float = WI
     chart = _row_chart(summary.table, styles, width)
     _draw_dots(chart, summary.table, styles, "gain")
     ax, most = chart.ax, 1000 * float(summary.means.max()) - baseline
+    drawn = {f"{name}: {baseline:,.1f}": ax.axvline(0, color=INK, linewidth=1.2)}
     best = ax.axvline(most, color=SOFT, linewidth=1.2, linestyle=_DOTS)
-    drawn = {
-        f"{name}: {baseline:,.1f}": ax.axvline(0, color=INK, linewidth=1.2),
-        f"always the best arm: {baseline + most:,.1f}": best,
-    }
+    drawn[f"always the best arm: {baseline + most:,.1f}"] = best
     ends = summary.table[["gain", "gain_low", "gain_high"]].to_numpy(float)
     low, high = min(0.0, np.nanmin(ends)), max(most, np.nanmax(ends))
     margin = 0.06 * ((high - low) or 1.0)
