@@ -14,24 +14,8 @@ from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from ..plotting.drawing import (
-    DASHES,
-    INK,
-    SOFT,
-    STYLE,
-    WIDE,
-    TickLabels,
-    empty_figure,
-    folded,
-    grouped_panels,
-    is_narrow,
-    label_axes,
-    legend,
-    log_x_axis,
-    policy_legend,
-    regret_scale,
-    share_regret_axis,
-)
+from ..plotting import drawing
+from ..plotting.drawing import DASHES, INK, SOFT, STYLE, WIDE, folded, is_narrow, legend
 from ..plotting.labels import by_notion
 from ..plotting.numbers import number, percent, with_places
 from ..plotting.styles import Mark, PlotStyle, Styles, mark
@@ -56,7 +40,7 @@ def exhibit(shown: Exhibit, labels: list[str], width: float = WIDE) -> Figure:
     """What a study shows besides: panels of lines with bands, or of marks with bars.  ``labels``
     are those of all exhibits that stand together: a name has one colour.
     """
-    figure, (axes,) = grouped_panels([len(shown.panels)], width, height=2.9)
+    figure, (axes,) = drawing.grouped_panels([len(shown.panels)], width, height=2.9)
     handles = {}
     for panel, ax in zip(shown.panels, axes, strict=True):
         for series in panel.series:
@@ -88,7 +72,7 @@ def _draw_series(ax: Axes, series: Series, mark: Mark, panel: Panel) -> Line2D:
 
 def _exhibit_axes(ax: Axes, panel: Panel) -> None:
     if panel.x_scale == "log":
-        log_x_axis(ax)
+        drawing.log_x_axis(ax)
     places = sorted({float(x) for series in panel.series for x in series.x})
     if len(places) <= 6:
         ax.xaxis.set_major_locator(FixedLocator(places))
@@ -105,7 +89,9 @@ def _exhibit_axes(ax: Axes, panel: Panel) -> None:
             ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(
-        TickLabels() if panel.y_scale == "linear" else FuncFormatter(lambda y, _: number(y, 3))
+        drawing.TickLabels()
+        if panel.y_scale == "linear"
+        else FuncFormatter(lambda y, _: number(y, 3))
     )
 
 
@@ -115,7 +101,7 @@ def regret_by_budget(summary: EnvironmentSummary, styles: Styles, width: float =
     table = summary.table[summary.table["budget_label"].map(lambda label: label.private)]
     y, scale = (
         f"mean regret after {summary.horizon:,} rounds",
-        regret_scale(summary.table["regret"]),
+        drawing.regret_scale(summary.table["regret"]),
     )
     return _by_budget(summary, table, styles, width, "regret", y, scale)
 
@@ -145,15 +131,15 @@ def _by_budget(
 ) -> Figure:
     """A mean against the budget; one panel per notion, because their numbers do not compare."""
     groups = by_notion(table["budget_label"])
-    figure, (axes,) = grouped_panels([len(groups)], width, height=3.2)
+    figure, (axes,) = drawing.grouped_panels([len(groups)], width, height=3.2)
     for ax, labels in zip(axes, groups, strict=True):
         _budget_panel(ax, summary, table[table["budget_label"].isin(labels)], styles, column)
         ax.set_title(labels[0].notion)
-    share_regret_axis(axes, table[column], yscale)
-    label_axes(figure, y=label)
+    drawing.share_regret_axis(axes, table[column], yscale)
+    drawing.label_axes(figure, y=label)
     dashes = Line2D([], [], color=SOFT, linestyle=DASHES, linewidth=1.2)
     drawn = [styles[policy] for policy in table["policy"].drop_duplicates()]
-    policy_legend(figure, drawn, width, extra={"same policy without privacy": dashes})
+    drawing.policy_legend(figure, drawn, width, extra={"same policy without privacy": dashes})
     return figure
 
 
@@ -192,7 +178,7 @@ def arm_shares(summary: EnvironmentSummary, styles: Styles, width: float = WIDE)
     for y, values in bars.items():
         _stacked_bar(chart.ax, y, values, least=0.13 if is_narrow(width) else 0.075)
     chart.ax.set_xlim(0, 1)
-    chart.ax.xaxis.set_major_formatter(TickLabels(percent, unit=0.01))
+    chart.ax.xaxis.set_major_formatter(drawing.TickLabels(percent, unit=0.01))
     chart.ax.set_xlabel("share of all rounds (people)")
     patches = {name: Patch(color=_ARM_COLOURS[a]) for a, name in enumerate(names)}
     legend(chart.figure, patches, width)
@@ -228,7 +214,9 @@ def people_helped(summary: EnvironmentSummary, styles: Styles, width: float = WI
     ax.set_xlim(low - margin, high + margin)
     ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(width) else 9))
     ax.xaxis.set_major_formatter(
-        TickLabels(lambda x, places: ("+" if x > 0 else "") + with_places(x, places) if x else "0")
+        drawing.TickLabels(
+            lambda x, places: ("+" if x > 0 else "") + with_places(x, places) if x else "0"
+        )
     )
     unit = f"{summary.gained} per 1,000 people"
     ax.set_xlabel(unit if is_narrow(width) else f"{unit}, more or fewer")
@@ -244,7 +232,7 @@ def replay_rates(trial: ReplayedTrial, styles: Styles, width: float = WIDE) -> F
     line = chart.ax.axvline(trial.own_rate, color=INK, linewidth=1.2)
     legend(chart.figure, {f"{OWN}: {percent(trial.own_rate, 1)}": line}, width)
     chart.ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(width) else 9))
-    chart.ax.xaxis.set_major_formatter(TickLabels(percent, unit=0.01))
+    chart.ax.xaxis.set_major_formatter(drawing.TickLabels(percent, unit=0.01))
     chart.ax.set_xlabel("success rate among the counted people")
     return chart.figure
 
@@ -299,7 +287,7 @@ def _row_chart(
             y += 1
             heights[int(i)] = y
         y += 1.15
-    figure = empty_figure(width, _ROW * (y - top - 0.6) + 0.95)
+    figure = drawing.empty_figure(width, _ROW * (y - top - 0.6) + 0.95)
     ax = figure.add_subplot()
     ax.set_ylim(y - 0.4, top)
     # Budgets and headings instead of numbers along the vertical axis.

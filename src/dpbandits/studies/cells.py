@@ -59,13 +59,8 @@ class Cell:
 
     def compute(self, n_jobs: int, progress: Callable[[int, int], None]) -> Result | ReplayResult:
         """Simulate it, or replay it on its log."""
-        common: dict[str, Any] = {
-            "horizon": self.horizon,
-            "runs": self.runs,
-            "seed": self.seed,
-            "n_jobs": n_jobs,
-            "progress": progress,
-        }
+        size: dict[str, Any] = {"horizon": self.horizon, "runs": self.runs, "seed": self.seed}
+        common = {**size, "n_jobs": n_jobs, "progress": progress}
         if isinstance(self.environment, LoggedTrial):
             return replay(self.policy, self.environment, **common)
         return simulate(self.policy, self.environment, record=list(self.record), **common)
