@@ -22,8 +22,8 @@ def audit_bars(
     title: str,
     width: float,
 ) -> Figure:
-    """The bound of every score, which has a name and may not count, from the top, with lines at the
-    claim, and at what the best attack may expect: ``possible``, nan for unknown.
+    """Bounds of scores (name, bound, whether it counts), from the top, with lines at the claim and
+    at ``possible``, what the best attack may expect; nan for unknown.
     """
     figure = empty_figure(width, 1.2 + 0.3 * len(scores))
     ax = figure.add_subplot()

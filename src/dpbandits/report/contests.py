@@ -86,7 +86,8 @@ def findings_on_promises(settings: SettingsByKey, styles: Styles) -> list[str]:
     """Which policies promise less than they were asked for, or nothing at all."""
     broken = [one for one in settings.values() if one.holds != one.budget]
     void = list(dict.fromkeys(styles[one.policy].phrase for one in broken if one.holds is None))
-    weaker = list(dict.fromkeys(styles[one.policy].phrase for one in broken if one.holds))
+    promising = [one for one in broken if one.holds is not None]
+    weaker = list(dict.fromkeys(styles[one.policy].phrase for one in promising))
     found = []
     if void:
         promise, them = ("promises", "it") if len(void) == 1 else ("promise", "them")

@@ -25,7 +25,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes.  A scale is "linear", "log", or "symlog": linear up to ``threshold``."""
+    """One pair of axes, with a "linear", "log" or "symlog" scale each."""
 
     title: str
     x_label: str
@@ -33,7 +33,7 @@ class Panel:
     series: Sequence[Series]
     x_scale: str = "log"
     y_scale: str = "linear"
-    threshold: float = 1.0
+    threshold: float = 1.0  # up to which "symlog" is linear; it is logarithmic beyond
     line: float | None = None  # height of one to compare with
 
 

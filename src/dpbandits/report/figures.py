@@ -88,21 +88,16 @@ def _exhibit_axes(ax: Axes, panel: Panel) -> None:
         if top < 100 * bottom:  # or there would be one tick only
             ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(
-        drawing.TickLabels()
-        if panel.y_scale == "linear"
-        else FuncFormatter(lambda y, _: number(y, 3))
-    )
+    rounded = FuncFormatter(lambda y, _: number(y, 3))
+    ax.yaxis.set_major_formatter(drawing.TickLabels() if panel.y_scale == "linear" else rounded)
 
 
 @matplotlib.rc_context(STYLE)
 def regret_by_budget(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
     """Final regret against the budget."""
     table = summary.table[summary.table["budget_label"].map(lambda label: label.private)]
-    y, scale = (
-        f"mean regret after {summary.horizon:,} rounds",
-        drawing.regret_scale(summary.table["regret"]),
-    )
+    y = f"mean regret after {summary.horizon:,} rounds"
+    scale = drawing.regret_scale(summary.table["regret"])
     return _by_budget(summary, table, styles, width, "regret", y, scale)
 
 
@@ -213,11 +208,11 @@ def people_helped(summary: EnvironmentSummary, styles: Styles, width: float = WI
     margin = 0.06 * ((high - low) or 1.0)
     ax.set_xlim(low - margin, high + margin)
     ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(width) else 9))
-    ax.xaxis.set_major_formatter(
-        drawing.TickLabels(
-            lambda x, places: ("+" if x > 0 else "") + with_places(x, places) if x else "0"
-        )
-    )
+
+    def signed(x: float, places: int) -> str:
+        return ("+" if x > 0 else "") + with_places(x, places) if x else "0"
+
+    ax.xaxis.set_major_formatter(drawing.TickLabels(signed))
     unit = f"{summary.gained} per 1,000 people"
     ax.set_xlabel(unit if is_narrow(width) else f"{unit}, more or fewer")
     legend(chart.figure, drawn, width)
@@ -268,8 +263,8 @@ class _Heading(NamedTuple):
 def _row_chart(
     table: pd.DataFrame, styles: Styles, width: float, above: str | None = None
 ) -> _RowChart:
-    """Empty axes with a heading per policy and a row per budget, and a row above, where the heading
-    ends at ``_ABOVE``.
+    """Empty axes with a heading per policy and a row per budget; ``above`` is the heading, which
+    ends at ``_ABOVE``, of one more row above all others.
     """
 
     def heading(text: str, y: float, colour: str) -> _Heading:

@@ -53,7 +53,7 @@ class EnvironmentSummary:
     table: pd.DataFrame
     distances: pd.DataFrame | None  # as ``curves``: how far estimates of the parameter are from it
     clipping: dict[str, str]  # policy -> what becomes of rewards that it does not see as they are
-    fixed_arms: bool  # whether they are the same in every round; fresh contexts have numbers only
+    fixed_arms: bool  # whether they are the same in every round, and not numbers of fresh contexts
 
     @property
     def gained(self) -> str:
