@@ -138,30 +138,23 @@ def _claim(policy: Policy) -> Claim:
             f" refute, got {policy!r}",
             "policy",
         )
-    promised = policy.guarantee.holds or policy.budget
     if not policy.clip:
         raise ArgumentError(
             f"policy must clip, or its releases may be moved by any amount, got {policy!r}",
             "policy",
         )
+    promised = policy.guarantee.holds or policy.budget
     return claim_of(promised, gaussian=policy.channel.family == GAUSSIAN)
 
 
 def _controls(policy: Policy, play: Play, runs: int, alpha: float, n_jobs: int) -> pd.DataFrame:
     """What the same attack finds of planted bugs, and where there is nothing to find."""
     rows: list[tuple[str, float, str]] = []
-    given: dict[str, Any] = {
-        "adversary": play.adversary,
-        "horizon": play.horizon,
-        "runs": max(runs // 4, 50),
-        "noise": "secure" if play.secure else "simulation",
-        "alpha": alpha,
-        "seed": play.seed,
-        "n_jobs": n_jobs,
-    }
+    how: dict[str, Any] = {"adversary": play.adversary, "horizon": play.horizon, "seed": play.seed}
+    how |= {"runs": max(runs // 4, 50), "noise": "secure" if play.secure else "simulation"}
     for name in PLANTS:
         try:
-            found = audit(policy, plant=name, **given)
+            found = audit(policy, plant=name, alpha=alpha, n_jobs=n_jobs, **how)
         except ArgumentError as error:
             rows.append((name, float("nan"), str(error)))
             continue
@@ -186,12 +179,14 @@ class _Plan:
 def _plan(policy: Policy, adversary: Adversary | None, horizon: int | None, seed: int) -> _Plan:
     """The canary that moves simulated releases farthest, and the least horizon to see her."""
     simulated = policy.renewed("simulation")
+    scores = Scores(simulated)
     offered = [adversary] if adversary is not None else list(canaries(policy))
     best: tuple[float, Play, Batch] | None = None
     for length in _lengths(policy, horizon):
         plays = [Play(simulated, one, length, seed=seed) for one in offered]
-        found = [_piloted(play, Scores(simulated)) for play in plays]
-        longer = max(found, key=lambda one: one[0])
+        pilots = [play.batch(0, _PILOTS, pilot=True) for play in plays]
+        means = [float(scores.moved(pilot).mean()) for pilot in pilots]
+        longer = max(zip(means, plays, pilots, strict=True), key=lambda one: one[0])
         if best is not None and longer[0] <= 1.02 * best[0]:
             break  # later releases tell nothing more
         best = longer if longer[0] > 0.0 else None
@@ -204,8 +199,8 @@ def _plan(policy: Policy, adversary: Adversary | None, horizon: int | None, seed
             "horizon",
         )
     _, play, pilot = best
-    law, moved = Scores(simulated).losses(pilot), Scores(simulated).moved(pilot)
-    return _Plan(replace(play, policy=policy), Scores(policy), float(moved.max()), law)
+    moved = float(scores.moved(pilot).max())
+    return _Plan(replace(play, policy=policy), Scores(policy), moved, scores.losses(pilot))
 
 
 def _lengths(policy: Policy, horizon: int | None) -> list[int]:
@@ -219,12 +214,6 @@ def _lengths(policy: Policy, horizon: int | None) -> list[int]:
             "horizon",
         )
     return [integer("horizon", horizon, 1, _LONGEST)]
-
-
-def _piloted(play: Play, scores: Scores) -> tuple[float, Play, Batch]:
-    """How far the canary moves releases, on average."""
-    pilot = play.batch(0, _PILOTS, pilot=True)
-    return float(scores.moved(pilot).mean()), play, pilot
 
 
 # The bounds -------------------------------------------------------------------------------------

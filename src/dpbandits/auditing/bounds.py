@@ -17,6 +17,7 @@ level 1 - alpha:
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -84,11 +85,9 @@ def renyi(orders: np.ndarray, counts: Counts, alpha: float) -> np.ndarray:
     """The largest Renyi divergence by its order that the two outcomes prove, of these orders."""
     p, q = (rate[..., None] for rate in _rates(counts, alpha))
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = [
-            orders * np.log(p) + (1 - orders) * np.log(q),
-            orders * np.log1p(-p) + (1 - orders) * np.log1p(-q),
-        ]
-        divergence = logsumexp(terms, axis=0) / (orders - 1) / orders
+        one = orders * np.log(p) + (1 - orders) * np.log(q)
+        other = orders * np.log1p(-p) + (1 - orders) * np.log1p(-q)
+        divergence = logsumexp([one, other], axis=0) / (orders - 1) / orders
     return np.where(p > q, divergence, 0.0).max(axis=-1)
 
 
@@ -268,10 +267,9 @@ def _normal(losses: np.ndarray, ones: np.ndarray) -> Weights:
 
 
 def _checked(shifts: Any) -> np.ndarray:
-    try:
+    moved = np.asarray(np.nan)
+    with contextlib.suppress(TypeError, ValueError):
         moved = np.asarray(shifts, float)
-    except (TypeError, ValueError):
-        moved = np.asarray(np.nan)
     if moved.ndim != 1 or not np.isfinite(moved).all():
         raise ArgumentError(f"shifts must be a list of finite numbers, got {shifts!r}", "shifts")
     return moved

@@ -202,15 +202,8 @@ def _play(run: Run, world: int, choice_rng: Generator, privacy_rng: Generator) -
 
 
 _STEPS = (
-    "prepare",
-    "choose",
-    "hold_rounds",
-    "record_pull",
-    "weigh",
-    "accumulate",
-    "release_due",
-    "stop",
-    "recommend",
+    *("prepare", "choose", "hold_rounds", "record_pull", "weigh"),
+    *("accumulate", "release_due", "stop", "recommend"),
 )
 
 

@@ -87,10 +87,8 @@ class Audit:
     @property
     def caveat(self) -> str:
         """What was tried, and what it can and cannot show."""
-        tried = (
-            f"Tried: one adversary ({self.adversary}), {self._noise} noise, and these"
-            f" {len(self.scores)} scores."
-        )
+        noise = f"{self._noise} noise, and these {len(self.scores)} scores"
+        tried = f"Tried: one adversary ({self.adversary}), {noise}."
         limits = (
             "Other people, other scores, longer runs, time on the clock and code outside of the"
             " policy were not tried. A bound below the claim is no proof of privacy: that is"
@@ -138,11 +136,8 @@ class Audit:
         """
         from ..plotting.audits import audit_bars  # brings matplotlib, which takes a while
 
+        title = f"{self.policy.label}, {self.policy.budget}: {self.verdict}"
+        levels = {"claimed": self.claimed, "possible": self.possible}
         return audit_bars(
-            self._bars(),
-            self.claim.measure.symbol,
-            claimed=self.claimed,
-            possible=self.possible,
-            title=f"{self.policy.label}, {self.policy.budget}: {self.verdict}",
-            width=width,
+            self._bars(), self.claim.measure.symbol, **levels, title=title, width=width
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ..errors import ArgumentError
 from ..policies import Policy, find
@@ -26,43 +27,38 @@ FIGURES = (".png", ".svg", ".pdf")
 def audit(
     what: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="POLICY | STUDY.toml",
             help="A policy of `dpbandits list`, or a study file, for all its policies.",
-            show_default=False,
         ),
     ],
     budget: Annotated[
         str | None,
-        typer.Option(
-            help="Of the policy: such as zcdp=0.5 or pure=1; by default the first that fits."
-        ),
+        Option(help="Of the policy: such as zcdp=0.5 or pure=1; by default the first that fits."),
     ] = None,
     runs: Annotated[
-        int | None,
-        typer.Option(min=50, help="Per world; by default 20,000, with secure noise 2,000."),
+        int | None, Option(min=50, help="Per world; by default 20,000, with secure noise 2,000.")
     ] = None,
     horizon: Annotated[
-        int | None,
-        typer.Option(min=1, help="Rounds of a run; by default as many as it takes."),
+        int | None, Option(min=1, help="Rounds of a run; by default as many as it takes.")
     ] = None,
-    noise: Annotated[Noise, typer.Option(help="What to attack.")] = Noise.simulation,
+    noise: Annotated[Noise, Option(help="What to attack.")] = Noise.simulation,
     plant: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="A bug to plant: half, redrawn, add-remove, repeated, timed; or null, for none."
         ),
     ] = None,
     controls: Annotated[
-        bool, typer.Option("--controls", help="Also with every bug planted, in fewer runs.")
+        bool, Option("--controls", help="Also with every bug planted, in fewer runs.")
     ] = False,
     alpha: Annotated[
-        float, typer.Option(help="The probability with which a true claim may be refuted.")
+        float, Option(help="The probability with which a true claim may be refuted.")
     ] = 1e-4,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything but secure noise.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Threads; -1 for one per core.")] = -1,
+    seed: Annotated[int, Option(min=0, help="Of everything but secure noise.")] = 0,
+    jobs: Annotated[int, Option(help="Threads; -1 for one per core.")] = -1,
     figure: Annotated[
-        Path | None, typer.Option(help="File for a figure, of one policy: PNG, SVG or PDF.")
+        Path | None, Option(help="File for a figure, of one policy: PNG, SVG or PDF.")
     ] = None,
 ) -> None:
     """Attack a policy in neighbouring worlds, and bound from below what it loses.
@@ -75,17 +71,9 @@ def audit(
         policies = _policies(what, budget)
         if figure is not None and len(policies) > 1:
             raise ArgumentError("--figure is for one policy, not for a study")
-        given: dict[str, Any] = {
-            "runs": runs,
-            "horizon": horizon,
-            "noise": noise.value,
-            "plant": plant,
-            "controls": controls,
-            "alpha": alpha,
-            "seed": seed,
-            "n_jobs": jobs,
-        }
-        found = _audited(policies, given)
+        size: dict[str, Any] = {"runs": runs, "horizon": horizon, "seed": seed, "n_jobs": jobs}
+        how = {"noise": noise.value, "plant": plant, "controls": controls, "alpha": alpha}
+        found = _audited(policies, {**size, **how})
         if figure is not None:
             found[0].plot().savefig(figure, dpi=160)
         if any(one.refuted for one in found):

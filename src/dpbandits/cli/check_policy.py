@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Annotated
 
 import typer
+from typer import Argument
 
 from ..errors import ArgumentError
 from ..policies import Policy, registered
@@ -20,10 +21,9 @@ _BROKEN = 1
 def check_policy(
     policy: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="MODULE:CLASS",
             help="A module of this folder or the Python path, and a class that it registers.",
-            show_default=False,
         ),
     ],
 ) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from .. import __version__
 from ..policies import DEFAULTS, Policy, registered
@@ -46,14 +47,10 @@ PAPERS = ("adversarial", "concentrated", "dgs", "equal-budget", "glm", "shuffle"
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
-StudyFile = Annotated[
-    Path, typer.Argument(metavar="STUDY.toml", help="A study file.", show_default=False)
-]
+StudyFile = Annotated[Path, Argument(metavar="STUDY.toml", help="A study file.")]
 Output = Annotated[
     Path | None,
-    typer.Option(
-        help="Folder to write; by default in this one, named after the study and the time."
-    ),
+    Option(help="Folder to write; by default in this one, named after the study and the time."),
 ]
 
 
@@ -67,15 +64,13 @@ def _thread_count(jobs: int) -> int:
     return jobs
 
 
-Jobs = Annotated[int, typer.Option(callback=_thread_count, help="Threads; -1 for one per core.")]
+Jobs = Annotated[int, Option(callback=_thread_count, help="Threads; -1 for one per core.")]
 Force = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--force",
-        help=(
-            "Replace the report, figures and data of an earlier run; refused where the folder holds"
-            " other files."
-        ),
+        help="Replace the report, figures and data of an earlier run; refused where the folder"
+        " holds other files.",
     ),
 ]
 
@@ -89,19 +84,14 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Bandits that keep the people behind the rewards private."""
 
 
 @app.command("list")
-def list_policies(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
     """Show every policy: what it takes, what it protects, who published it, and which ones are
     defaults.
     """
@@ -111,17 +101,13 @@ def list_policies(
         return
     table = new_table("policy", "budgets", "trust", "protects", "source")
     table.columns[0].no_wrap = True
+    # All that a person contributes: the full words would wrap every line.
+    short = {None: "nothing", "contexts and rewards": "records"}
     for row in rows:
-        table.add_row(
-            row["policy"] + (" *" if row["default_for"] else ""),
-            _notions(row["budgets"]),
-            row["trust_model"],
-            # All that a person contributes: the full words would wrap every line.
-            {None: "nothing", "contexts and rewards": "records"}.get(
-                row["protects"], row["protects"]
-            ),
-            _authors(row["source"]),
-        )
+        name = row["policy"] + (" *" if row["default_for"] else "")
+        protected = short.get(row["protects"], row["protects"])
+        said = (row["trust_model"], protected, _authors(row["source"]))
+        table.add_row(name, _notions(row["budgets"]), *said)
     console = new_console()
     console.print(table)
     console.print("\n* the default for")
@@ -129,16 +115,8 @@ def list_policies(
         console.print(f"  {one.setting}, {one.trust} trust: {one.call}")
 
 
-app.command()(explain)
-app.command()(card)
-app.command("check-policy")(check_policy)
-app.command()(inspect)
-app.command()(estimate)
-app.command()(plan)
-app.command()(theory)
-app.command()(exact)
-app.command()(audit)
-app.command()(warm)
+for command in (explain, card, check_policy, inspect, estimate, plan, theory, exact, audit, warm):
+    app.command()(command)
 
 
 @app.command()
@@ -156,10 +134,10 @@ def run(
     study_file: StudyFile,
     output: Output = None,
     jobs: Jobs = -1,
-    seed: Annotated[int | None, typer.Option(help="Instead of the study's.")] = None,
-    runs: Annotated[int | None, typer.Option(help="Instead of the study's.")] = None,
+    seed: Annotated[int | None, Option(help="Instead of the study's.")] = None,
+    runs: Annotated[int | None, Option(help="Instead of the study's.")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="5 runs of at most 10,000 rounds, to try a study out.")
+        bool, Option("--quick", help="5 runs of at most 10,000 rounds, to try a study out.")
     ] = False,
     force: Force = False,
 ) -> None:
@@ -173,9 +151,8 @@ def run(
         study = load_study(study_file, before_policies=announce_compilation)
         if quick:
             study = study.quick()
-        changes = {
-            name: value for name, value in (("seed", seed), ("runs", runs)) if value is not None
-        }
+        given = {"seed": seed, "runs": runs}
+        changes = {name: value for name, value in given.items() if value is not None}
         altered = study.altered(**changes) if changes else study
         _run(altered, study_file, output or _dated(study_file.stem), jobs, force)
 
@@ -200,40 +177,28 @@ def _paper(name: str) -> str:
 def reproduce(
     paper: Annotated[
         str,
-        typer.Argument(
-            metavar="PAPER",
-            callback=_paper,
-            help=f"Whose experiments: {', '.join(PAPERS)}.",
-            show_default=False,
-        ),
+        Argument(metavar="PAPER", callback=_paper, help=f"Whose experiments: {', '.join(PAPERS)}."),
     ],
     quick: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--quick",
-            help=(
-                "A small version of everything, to see what there is to see: its verdicts are not"
-                " those of full size."
-            ),
+            help="A small version of everything, to see what there is to see: its verdicts are not"
+            " those of full size.",
         ),
     ] = False,
     full: Annotated[
-        bool,
-        typer.Option("--full", help="Also what is shortened otherwise at the length of the paper."),
+        bool, Option("--full", help="Also what is shortened otherwise at the length of the paper.")
     ] = False,
-    runs: Annotated[int | None, typer.Option(min=1, help="Instead of the paper's.")] = None,
-    horizon: Annotated[int | None, typer.Option(min=1, help="Instead of the paper's.")] = None,
+    runs: Annotated[int | None, Option(min=1, help="Instead of the paper's.")] = None,
+    horizon: Annotated[int | None, Option(min=1, help="Instead of the paper's.")] = None,
     jobs: Jobs = -1,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Of everything; random instances change with it.")
-    ] = 1,
+    seed: Annotated[int, Option(min=0, help="Of everything; random instances change with it.")] = 1,
     data: Annotated[
         Path | None,
-        typer.Option(
-            help=(
-                "Folder with the files of Last.fm, or of MovieLens; what needs them is left out"
-                " without."
-            )
+        Option(
+            help="Folder with the files of Last.fm, or of MovieLens; what needs them is left out"
+            " without."
         ),
     ] = None,
     output: Output = None,
@@ -308,13 +273,9 @@ def _carried_out(
         with compiling_ahead(again, jobs), StudyProgress(talk, stages(cells)) as progress:
             record = measure(beside=target, n_jobs=jobs, progress=progress)
         talk.print("Writing the report.")
-        write_results(
-            folder, record, started=started, n_jobs=jobs, command=["dpbandits", *sys.argv[1:]]
-        )
+        command = ["dpbandits", *sys.argv[1:]]
+        write_results(folder, record, started=started, n_jobs=jobs, command=command)
     return record
-
-
-# Small things --------------------------------------------------------------------------------
 
 
 def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
@@ -328,9 +289,7 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
         "protects": card.protects if private else None,
         "view": card.view if private else None,
         "source": card.source,
-        "default_for": [
-            f"{one.setting}, {one.trust} trust" for one in DEFAULTS if one.policy == name
-        ],
+        "default_for": [f"{d.setting}, {d.trust} trust" for d in DEFAULTS if d.policy == name],
     }
 
 
@@ -351,14 +310,13 @@ def _authors(source: str) -> str:
 
 
 def _size(study: Study) -> str:
+    def counted(n: int, one: str, many: str) -> str:
+        return f"{n} {one if n == 1 else many}"
+
     worlds = len(study.environments) + (study.log is not None)
-    counts = [
-        (worlds, "environment", "environments"),
-        (len(study.policies), "policy", "policies"),
-        (study.runs, "run", "runs"),
-    ]
-    words = [f"{n} {one if n == 1 else many}" for n, one, many in counts]
-    return f"{' x '.join(words)} of {study.horizon:,} rounds"
+    met = counted(worlds, "environment", "environments")
+    played = counted(len(study.policies), "policy", "policies")
+    return f"{met} x {played} x {counted(study.runs, 'run', 'runs')} of {study.horizon:,} rounds"
 
 
 def _dated(name: str) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from .inputs import Decimal, Header, Noise, Separator, Thousands, budget_of, clear_errors, pair
 from .tables import new_console, new_table
@@ -20,19 +21,14 @@ if TYPE_CHECKING:
 
 def estimate(
     table: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TABLE.csv", help="A text table, a row for each person.", show_default=False
-        ),
+        Path, Argument(metavar="TABLE.csv", help="A text table, a row for each person.")
     ],
-    outcome: Annotated[str, typer.Option(help="The column to explain.", show_default=False)],
-    budget: Annotated[
-        str, typer.Option(help="zcdp=0.1, approx=1,1e-6 or rdp=4,1.", show_default=False)
-    ],
-    link: Annotated[str, typer.Option(help="logistic, probit or identity.")] = "logistic",
+    outcome: Annotated[str, Option(help="The column to explain.")],
+    budget: Annotated[str, Option(help="zcdp=0.1, approx=1,1e-6 or rdp=4,1.")],
+    link: Annotated[str, Option(help="logistic, probit or identity.")] = "logistic",
     outcome_range: Annotated[
         tuple[str, str],
-        typer.Option(
+        Option(
             metavar="LO HI",
             help="Outcomes outside are clipped to it.",
             callback=pair,
@@ -40,36 +36,27 @@ def estimate(
         ),
     ] = ("0", "1"),
     context_bound: Annotated[
-        float, typer.Option(help="Longer rows of features are scaled to this length.")
+        float, Option(help="Longer rows of features are scaled to this length.")
     ] = 1.0,
-    parameter_bound: Annotated[float, typer.Option(help="On the length of the parameter.")] = 1.0,
+    parameter_bound: Annotated[float, Option(help="On the length of the parameter.")] = 1.0,
     positive: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Text of the outcome that counts as 1, others count as 0; may be repeated.",
-            show_default=False,
-        ),
+        Option(help="Text of the outcome that counts as 1, others count as 0; may be repeated."),
     ] = None,
     features: Annotated[
         str | None,
-        typer.Option(
-            help="Columns that explain, with commas between; by default all but the outcome.",
-            show_default=False,
-        ),
+        Option(help="Columns that explain, with commas between; by default all but the outcome."),
     ] = None,
-    ignore: Annotated[
-        str | None,
-        typer.Option(help="Columns to leave out, with commas between.", show_default=False),
-    ] = None,
+    ignore: Annotated[str | None, Option(help="Columns to leave out, with commas between.")] = None,
     separator: Separator = ",",
     decimal: Decimal = ".",
     thousands: Thousands = "",
     header: Header = None,
     noise: Annotated[
-        Noise, typer.Option(help="simulation is seeded, and protects nobody.")
+        Noise, Option(help="simulation is seeded, and protects nobody.")
     ] = Noise.secure,
-    seed: Annotated[int | None, typer.Option(help="Of simulated noise.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    seed: Annotated[int | None, Option(help="Of simulated noise.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Fit a generalised linear model to a table of private data, and say what that promises.
 
@@ -93,12 +80,7 @@ def estimate(
             seed=seed,
         )
         text = read_text_table(
-            "TABLE",
-            table,
-            separator=separator,
-            decimal=decimal,
-            thousands=thousands,
-            header=header,
+            "TABLE", table, separator=separator, decimal=decimal, thousands=thousands, header=header
         )
         people = private_table(
             text,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ..errors import ArgumentError
 from ..validation import choice, upward
@@ -22,19 +23,15 @@ _ROUNDING = 1e-12  # what is less, relative to large numbers, may be rounding al
 
 def exact(
     file: Annotated[
-        Path | None,
-        typer.Argument(metavar="POLICY.json", help="Tables of probabilities.", show_default=False),
+        Path | None, Argument(metavar="POLICY.json", help="Tables of probabilities.")
     ] = None,
     example: Annotated[
         str | None,
-        typer.Option(
-            help="view-not-table, table-not-interactive or interactive-not-adaptive.",
-            show_default=False,
-        ),
+        Option(help="view-not-table, table-not-interactive or interactive-not-adaptive."),
     ] = None,
-    epsilon: Annotated[float, typer.Option(help="For which to find delta.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="For which to find epsilon.")] = 0.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    epsilon: Annotated[float, Option(help="For which to find delta.")] = 1.0,
+    delta: Annotated[float, Option(help="For which to find epsilon.")] = 0.0,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say exactly how private a small policy is, from every view.
 
@@ -83,8 +80,8 @@ def _rows(policy: FinitePolicy, epsilon: float, delta: float) -> list[dict[str, 
         asked += [(view, True) for view in JOINT_VIEWS]
     rows = []
     for view, joint in asked:
-        row: dict[str, Any] = {"view": f"joint {view}" if joint else view, "refused": None}
-        row |= dict.fromkeys(("delta", "epsilon", "rho"))
+        row: dict[str, Any] = dict.fromkeys(("view", "refused", "delta", "epsilon", "rho"))
+        row["view"] = f"joint {view}" if joint else view
         try:
             row["delta"] = policy.delta(epsilon, view, joint=joint)
             row["epsilon"] = policy.epsilon(delta, view, joint=joint)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from ..errors import ArgumentError, DPBanditsError
 
@@ -18,21 +19,15 @@ if TYPE_CHECKING:
 WRONG_INPUT, INTERRUPTED = 2, 130
 
 
-Separator = Annotated[
-    str, typer.Option(help="Between the cells of a text table; tab for a tabulator.")
-]
-Decimal = Annotated[str, typer.Option(help="The mark before decimals: . or a comma.")]
-Thousands = Annotated[
-    str,
-    typer.Option(help="The mark between groups of three digits, as in 1,234.", show_default=False),
-]
+Separator = Annotated[str, Option(help="Between the cells of a text table; tab for a tabulator.")]
+Decimal = Annotated[str, Option(help="The mark before decimals: . or a comma.")]
+Thousands = Annotated[str, Option(help="The mark between groups of three digits, as in 1,234.")]
 Header = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--header/--no-header",
         help="Whether the first line names the columns; without names they are 0, 1, ..."
         " By default it does, and must hold no number.",
-        show_default=False,
     ),
 ]
 

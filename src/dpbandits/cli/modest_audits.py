@@ -31,14 +31,8 @@ class Finding(NamedTuple):
 
 
 def modest_audits(kept: Path, jobs: int = JOBS) -> Mapping[str, Finding]:
-    """A finding for every policy, by name; those of this code are read where they were kept.
-
-    Args:
-        kept: a folder of our own, in which the findings of other code are replaced.
-        jobs: processes, each of which compiles what it attacks.
-
-    Returns:
-        Findings of all policies that have a budget.
+    """A finding for every policy that has a budget, by name; those of this code are read where they
+    were ``kept``, a folder of our own, in which the findings of other code are replaced.
     """
     names = [name for name, cls in registered().items() if cls.example_budgets()]
     words = (code_digest(), RUNS, names)

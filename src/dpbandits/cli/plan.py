@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from typer import Argument, Option
 
 from ..errors import ArgumentError
 from .first_run import announce_compilation
 from .inputs import Decimal, Separator, Thousands, budget_of, clear_errors
-from .tables import new_console, new_table
+from .tables import new_console, new_table, with_rows
 
 if TYPE_CHECKING:
     from ..planning import Plan, Setting
@@ -35,50 +36,44 @@ def _numbers(text: str) -> list[float]:
 def plan(
     study_file: Annotated[
         Path | None,
-        typer.Argument(
+        Argument(
             metavar="[STUDY.toml]",
             help="A study, of which the first environment and budget and the horizon are taken.",
-            show_default=False,
         ),
     ] = None,
-    arms: Annotated[int | None, typer.Option(min=1, help="Number of arms.")] = None,
+    arms: Annotated[int | None, Option(min=1, help="Number of arms.")] = None,
     budget: Annotated[
-        str | None,
-        typer.Option(help="Such as pure=1.0 or approx=1.0,1e-6; without it, no privacy."),
+        str | None, Option(help="Such as pure=1.0 or approx=1.0,1e-6; without it, no privacy.")
     ] = None,
-    horizon: Annotated[int | None, typer.Option(min=1, help="Number of rounds.")] = None,
+    horizon: Annotated[int | None, Option(min=1, help="Number of rounds.")] = None,
     means: Annotated[
         Any,
-        typer.Option(
-            parser=_numbers, metavar="M,M,...", help="Of arms with rewards 0 or 1, to measure."
-        ),
+        Option(parser=_numbers, metavar="M,M,...", help="Of arms with rewards 0 or 1, to measure."),
     ] = None,
     gaps: Annotated[
         Any,
-        typer.Option(
+        Option(
             parser=_numbers, metavar="G,G,...", help="How much worse each arm is than the best."
         ),
     ] = None,
-    trust: Annotated[Trust | None, typer.Option(help="Who may see raw rewards.")] = None,
-    protects: Annotated[
-        Protects | None, typer.Option(help="What of a person is private.", show_default=False)
-    ] = None,
+    trust: Annotated[Trust | None, Option(help="Who may see raw rewards.")] = None,
+    protects: Annotated[Protects | None, Option(help="What of a person is private.")] = None,
     features: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="How many numbers are known of each arm in every round; or a text table of"
             " features that never change, a row of numbers for each arm."
         ),
     ] = None,
     person: Annotated[
-        int | None, typer.Option(min=1, help="How many numbers are known of a person.")
+        int | None, Option(min=1, help="How many numbers are known of a person.")
     ] = None,
     link: Annotated[
-        str | None, typer.Option(help="Such as logistic: how mean rewards follow from features.")
+        str | None, Option(help="Such as logistic: how mean rewards follow from features.")
     ] = None,
     drift: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="About every how many rounds the best arm may change; any where rewards follow no"
             " law."
         ),
@@ -86,49 +81,43 @@ def plan(
     separator: Separator = ",",
     decimal: Decimal = ".",
     thousands: Thousands = "",
-    experts: Annotated[int | None, typer.Option(min=1, help="Number of experts.")] = None,
+    experts: Annotated[int | None, Option(min=1, help="Number of experts.")] = None,
     standing_advice: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--standing-advice",
             help="Experts keep to their advice for as many rounds as a batch has, or for ever.",
         ),
     ] = False,
-    goal: Annotated[
-        Goal | None, typer.Option(help="To lose little, or to find the best arm.")
-    ] = None,
+    goal: Annotated[Goal | None, Option(help="To lose little, or to find the best arm.")] = None,
     failure_probability: Annotated[
-        float | None, typer.Option(help="Of a search; 0.05 by default.", show_default=False)
+        float | None, Option(help="Of a search; 0.05 by default.")
     ] = None,
     target_regret: Annotated[
-        float | None, typer.Option(help="Also say which budget affords so much regret.")
+        float | None, Option(help="Also say which budget affords so much regret.")
     ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option(min=0, help="To simulate; by default the horizon, up to a limit; 0 for none."),
+        Option(min=0, help="To simulate; by default the horizon, up to a limit; 0 for none."),
     ] = None,
-    runs: Annotated[int, typer.Option(min=2, help="Of every policy.")] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Threads; -1 for one per core.")] = -1,
+    runs: Annotated[int, Option(min=2, help="Of every policy.")] = 20,
+    seed: Annotated[int, Option(min=0, help="Of the simulation.")] = 0,
+    jobs: Annotated[int, Option(help="Threads; -1 for one per core.")] = -1,
     left_out: Annotated[
-        bool, typer.Option("--left-out", help="Also say why other policies do not fit.")
+        bool, Option("--left-out", help="Also say why other policies do not fit.")
     ] = False,
 ) -> None:
     """Say which policies fit, what is proved of them, and what they lose in your own setting.
 
     Regret is measured where the means of arms are given, or their gaps, or a study.
     """
+    chosen = {"trust": trust, "protects": protects, "goal": goal}
     known = {
-        "trust": trust and trust.value,
-        "protects": protects and protects.value,
-        "person": person,
-        "experts": experts,
-        "link": link,
-        "goal": goal and goal.value,
+        **{name: option and option.value for name, option in chosen.items()},
+        **{"person": person, "experts": experts, "link": link, "gaps": gaps},
         "drift": int(drift) if drift and drift.isdecimal() else drift,
         "standing_advice": standing_advice or None,
         "failure_probability": failure_probability,
-        "gaps": gaps,
     }
     given = {name: value for name, value in known.items() if value is not None}
     with clear_errors():
@@ -145,9 +134,8 @@ def plan(
             raise ArgumentError("--horizon must be given")
         from ..planning import plan as make
 
-        size: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed}
-        bar = new_console().is_terminal
-        made = make(setting, horizon, asked, n_jobs=jobs, progress=bar, **size)
+        size: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed, "n_jobs": jobs}
+        made = make(setting, horizon, asked, progress=new_console().is_terminal, **size)
         affordable = None if target_regret is None else made.budget_for(target_regret)
     _show(made, left_out)
     if affordable is not None:
@@ -199,10 +187,7 @@ def _show(made: Plan, left_out: bool) -> None:
     console.print(repr(made.policy()), soft_wrap=True)
     heads, rows = made.rows()
     console.print(made.heading, style="italic")
-    shown = new_table(heads[0], numbers=heads[1:])
-    for row in rows:
-        shown.add_row(*row)
-    console.print(shown)
+    console.print(with_rows(new_table(heads[0], numbers=heads[1:]), rows))
     console.print("* the default of the setting\n" if made.table["default"].any() else "")
     for sentence in made.findings:
         console.print(sentence, soft_wrap=True)
@@ -212,7 +197,6 @@ def _show(made: Plan, left_out: bool) -> None:
             console.print(f"  {name}: {reason}", soft_wrap=True)
     promise = made.policy().guarantee
     if promise.holds is not None:
-        words = f"{promise.holds.shown()}: {promise.means}"
-        console.print(words, soft_wrap=True)
+        console.print(f"{promise.holds.shown()}: {promise.means}", soft_wrap=True)
     best = made.fitting[made.best].cls.__name__
     console.print(f"What it promises: dpbandits explain {best}")

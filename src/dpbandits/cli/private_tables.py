@@ -22,19 +22,12 @@ _MARKS = "numbers with a decimal comma, or with thousands marks, need --decimal 
 
 
 class PrivateTable(NamedTuple):
-    """Features and outcomes, with what the operator should know of them.
+    """Features and outcomes, with what the operator should know of them."""
 
-    Attributes:
-        names: of the d features.
-        features: (n, d); NaN where a cell is no number.
-        outcomes: (n,), likewise.
-        said: sentences on cells; they depend on private data.
-    """
-
-    names: list[str]
-    features: np.ndarray
-    outcomes: np.ndarray
-    said: list[str]
+    names: list[str]  # of the d features
+    features: np.ndarray  # (n, d); NaN where a cell is no number
+    outcomes: np.ndarray  # (n,), likewise
+    said: list[str]  # sentences on cells; they depend on private data
 
 
 def private_table(
@@ -50,8 +43,7 @@ def private_table(
     Args:
         table: all columns, as text.
         outcome: the column to explain.
-        positive: texts of the outcome that count as 1; all others count as 0.  Empty where outcomes
-            are numbers.
+        positive: texts of the outcome that count as 1, others as 0; empty where it holds numbers.
         features: the columns that explain; None for all others.
         ignore: columns that are left out.
 

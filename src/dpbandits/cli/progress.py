@@ -21,25 +21,16 @@ class StudyProgress(Progress):
     """
 
     def __init__(self, console: Console, stages: Mapping[str, int | None]) -> None:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("runs"),
-            TimeElapsedColumn(),
-        )
+        bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        columns = (*bar, TextColumn("runs"), TimeElapsedColumn())
         super().__init__(*columns, console=console, disable=not console.is_terminal)
-        self._bars = {
-            what: self.add_task(escape(what), total=total) for what, total in stages.items()
-        }
+        self._bars = {one: self.add_task(escape(one), total=total) for one, total in stages.items()}
         self._spoken = time.monotonic()
 
     def __call__(self, what: str, done: int, total: int) -> None:
         self.update(self._bars[what], completed=done, total=total)
-        if self.disable and (
-            done == total or time.monotonic() - self._spoken >= _SECONDS_BETWEEN_LINES
-        ):
-            self._spoken = time.monotonic()
-            self.console.print(
-                f"{what}: {done} of {total} runs", markup=False, highlight=False, soft_wrap=True
-            )
+        now = time.monotonic()
+        if self.disable and (done == total or now - self._spoken >= _SECONDS_BETWEEN_LINES):
+            self._spoken = now
+            line = f"{what}: {done} of {total} runs"
+            self.console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ..errors import ArgumentError, BudgetWarning
 from ..policies import Policy, find, registered
 from .audit import attack
 from .first_run import announce_compilation
 from .inputs import Noise, budget_of, clear_errors
-from .tables import new_console, new_table
+from .tables import new_console, new_table, with_rows
 from .warm import play
 
 if TYPE_CHECKING:
@@ -27,21 +28,17 @@ if TYPE_CHECKING:
 KEPT = ".audits"  # beside cards, what attacks found of this code
 _ROUNDS = 50  # that a card's example plays at least
 
-Name = Annotated[str, typer.Argument(help="A policy of `dpbandits list`.", show_default=False)]
+Name = Annotated[str, Argument(help="A policy of `dpbandits list`.")]
 BudgetText = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--budget",
-        help=(
-            "Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that fits."
-        ),
+        help="Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that"
+        " fits.",
     ),
 ]
 NoiseKind = Annotated[
-    Noise | None,
-    typer.Option(
-        "--noise", help="By default secure where OpenDP is installed.", show_default=False
-    ),
+    Noise | None, Option("--noise", help="By default secure where OpenDP is installed.")
 ]
 
 
@@ -56,20 +53,12 @@ def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) ->
     console.print(f"[bold]{policy}[/bold]: {cls.card.title}", markup=True)
     console.print(f"Source: {cls.card.source}", soft_wrap=True)
     if noise is None and _noise(cls) is Noise.simulation and not cls.card.refuted_because:
-        console.print(
-            "With simulated noise, because OpenDP is not installed: pip install"
-            " 'dpbandits[secure]'",
-            soft_wrap=True,
-        )
+        hint = "pip install 'dpbandits[secure]'"
+        told = f"With simulated noise, because OpenDP is not installed: {hint}"
+        console.print(told, soft_wrap=True)
     for one in policies:
-        asked = (
-            "no budget"
-            if one.budget is None
-            else f"asked for {one.budget}"
-            if cls.card.refuted_because
-            else one.budget
-        )
-        console.print(f"\n{asked}: {one.guarantee}", soft_wrap=True)
+        asked = "asked for " if one.budget and cls.card.refuted_because else ""
+        console.print(f"\n{asked}{one.budget or 'no budget'}: {one.guarantee}", soft_wrap=True)
         if proved := getattr(one, "regret_guarantee", None):
             console.print(f"Regret: {proved}.", soft_wrap=True)
         for bound in _bounds_of(one):
@@ -79,27 +68,26 @@ def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) ->
 def card(
     policy: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="[POLICY | FILE]",
             help="A policy of `dpbandits list`, or what `Policy.save` wrote.",
-            show_default=False,
         ),
     ] = None,
     budget: BudgetText = None,
     noise: NoiseKind = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page that prints, too.")
+        Path | None, Option(metavar="FILE", help="Write a page that prints, too.")
     ] = None,
     audit: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--audit",
             help="Attack the policy first; see `dpbandits audit`. With --all in few runs.",
         ),
     ] = False,
     every: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--all",
             metavar="DIR",
             help="Write the cards of all policies to this folder, as Markdown and as HTML.",
@@ -141,13 +129,7 @@ def card(
 def inspect(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="What `Policy.save` wrote.",
-            exists=True,
-            dir_okay=False,
-            show_default=False,
-        ),
+        Argument(metavar="FILE", help="What `Policy.save` wrote.", exists=True, dir_okay=False),
     ],
 ) -> None:
     """Show what a saved policy promises, has spent and has released, be it alive or not.
@@ -162,26 +144,17 @@ def inspect(
     facts = new_table(show_header=False)
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(overflow="fold")
-    for name, text in seen.facts.items():
-        facts.add_row(name, text)
-    console.print(facts)
+    console.print(with_rows(facts, seen.facts.items()))
     heads, rows = seen.estimates.table()
     console.print(f"\n{seen.estimates!r}")
     if rows:
-        shown = new_table(*heads)
-        for row in rows:
-            shown.add_row(*row)
-        console.print(shown)
+        console.print(with_rows(new_table(*heads), rows))
 
 
 def write_cards(folder: Path, audits: Mapping[str, Any] | None = None) -> Sequence[str]:
-    """The card of every policy, with the first budget that it takes, and a list of them.
-
-    Links to errata are to the page beside the folder.
-
-    Args:
-        folder: where they are written.
-        audits: what was found of policies, by name, such as ``modest_audits`` has it.
+    """Write the card of every policy, with the first budget that it takes, and a list of them; with
+    ``audits`` of policies by name, as ``modest_audits`` has them.  Links to errata are to the page
+    beside the folder.
 
     Returns:
         The names of all policies.
@@ -263,7 +236,5 @@ def _print(card: PrivacyCard) -> None:
         if one.rows:
             heads = one.heads or ["", ""]
             table = new_table(*heads, show_header=bool(one.heads), header_style="italic")
-            for row in one.rows:
-                table.add_row(*row)
-            console.print(table)
+            console.print(with_rows(table, one.rows))
     console.print()

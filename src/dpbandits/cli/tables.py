@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,13 @@ def new_table(*heads: str, numbers: Sequence[str] = (), **options: Any) -> Table
     return table
 
 
+def with_rows(table: Table, rows: Iterable[Iterable[Any]]) -> Table:
+    """The table with these rows below."""
+    for row in rows:
+        table.add_row(*map(str, row))
+    return table
+
+
 def print_claims(record: StudyRecord) -> None:
     """The claims of a paper, and how many hold."""
     from ..report.claims import tally
@@ -69,10 +76,8 @@ def print_tables(record: StudyRecord) -> None:
         return
     first, *others = record.tables
     shown = new_table(*first.frame.columns, title=first.heading)
-    for row in first.frame.itertuples(index=False):
-        shown.add_row(*map(str, row))
     console = new_console()
-    console.print(shown)
+    console.print(with_rows(shown, first.frame.itertuples(index=False)))
     console.print(f"... and {len(others)} more tables in the folder\n")
 
 
@@ -82,18 +87,14 @@ def print_results(record: StudyRecord, table: pd.DataFrame) -> None:
 
     result, replay = record.result, record.replay
     for environment, rows in table.groupby("environment", sort=False):
-        title = (
-            f"{result.titles[str(environment)]}: mean regret after {rows['rounds'].iloc[0]:,}"
-            f" rounds, {rows['runs'].iloc[0]} runs"
-        )
+        size = f"{rows['rounds'].iloc[0]:,} rounds, {rows['runs'].iloc[0]} runs"
+        title = f"{result.titles[str(environment)]}: mean regret after {size}"
         means = rows.rename(columns={"regret": "mean"})
         _print_means(title, means, result.settings, "regret", reward_amount)
     if replay is not None:
         for environment, rows in replay.summary().groupby("environment", sort=False):
-            title = (
-                f"{replay.titles[str(environment)]}: mean success rate in the replay,"
-                f" {rows['runs'].iloc[0]} runs"
-            )
+            size = f"{rows['runs'].iloc[0]} runs"
+            title = f"{replay.titles[str(environment)]}: mean success rate in the replay, {size}"
             _print_means(title, rows, replay.settings, "rate", partial(percent, places=1))
 
 
@@ -108,12 +109,9 @@ def _print_means(
     shown = new_table("policy", "budget", numbers=[what, "95 % band"])
     for row in rows.head(_ROWS).itertuples():
         setting = settings[row.policy, row.budget]
-        shown.add_row(
-            styles[row.policy].label,
-            str(promise(setting.budget, setting.holds)),
-            show(row.mean),
-            f"{show(row.low)} to {show(row.high)}",
-        )
+        held = str(promise(setting.budget, setting.holds))
+        band = f"{show(row.low)} to {show(row.high)}"
+        shown.add_row(styles[row.policy].label, held, show(row.mean), band)
     console.print(shown)
     if len(rows) > _ROWS:
         console.print(f"... and {len(rows) - _ROWS} more in the folder")

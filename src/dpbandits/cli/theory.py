@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from typer import Argument, Option
 
 from ..errors import ArgumentError
 from ..validation import close_name
 from .inputs import clear_errors
-from .tables import new_console, new_table
+from .tables import new_console, new_table, with_rows
 
 if TYPE_CHECKING:
     from ..theory import Bound
@@ -21,18 +22,15 @@ _WORDS = {"true": True, "false": False}
 
 
 def theory(
-    name: Annotated[
-        str | None, typer.Argument(help="A bound; by default all are listed.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, Argument(help="A bound; by default all are listed.")] = None,
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="KEY=VALUE...",
             help="Its parameters, such as horizon=1e5 or gaps=0.1,0.2; without, it is described.",
-            show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the bounds that were published or derived here, and compute one."""
     from ..theory import BOUNDS
@@ -71,9 +69,8 @@ def _list(bounds: list[Bound], as_json: bool) -> None:
         return
     table = new_table("name", "kind", "constants", "holds", "on", "source")
     table.columns[0].no_wrap = True
-    for one in bounds:
-        table.add_row(one.name, one.kind, one.constants, one.holds, one.of, one.source)
-    new_console().print(table)
+    rows = ((one.name, one.kind, one.constants, one.holds, one.of, one.source) for one in bounds)
+    new_console().print(with_rows(table, rows))
 
 
 def _describe(bound: Bound) -> None:

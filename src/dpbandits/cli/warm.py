@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from typer import Argument
 
 from ..errors import ArgumentError
 from ..policies import Policy, find
@@ -21,10 +22,9 @@ _MOST_ROUNDS = 20_000  # until a release
 def warm(
     what: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="(STUDY.toml | POLICY)...",
             help="Study files, and policies of `dpbandits list`.",
-            show_default=False,
         ),
     ],
 ) -> None:
@@ -69,11 +69,9 @@ def _study(file: Path) -> str:
 
 def _policy(name: str) -> str:
     """Play small instances, with every kind of budget and noise, until each has released."""
-    cls = find(name)
-    budgets = cls.example_budgets()
-    settings: list[tuple[Any, str]] = [(None, "simulation")]
+    cls, settings = find(name), [(None, "simulation")]
     for noise in ("simulation", "secure") if find_spec("opendp") else ("simulation",):
-        settings += [(budget, noise) for budget in budgets]
+        settings += [(budget, noise) for budget in cls.example_budgets()]
     for budget, noise in settings:
         if noise == "simulation" or not cls.card.refuted_because:
             for patience in (0, 2):
@@ -93,7 +91,6 @@ def play(policy: Policy, rounds: int = 1) -> None:
 
 
 def _contexts(policy: Policy) -> Any:
-    """What ``pull`` takes."""
     if policy.sees == "advice":
         return np.full((policy.dimension, policy.n_arms), 1.0 / policy.n_arms)
     if policy.sees:

@@ -22,15 +22,8 @@ def audit_bars(
     title: str,
     width: float,
 ) -> Figure:
-    """The bound of every score, with lines where the claim is, and the best possible bound.
-
-    Args:
-        scores: name, bound, whether it counts; from the top.
-        symbol: of the number.
-        claimed: what is promised.
-        possible: what the best attack may expect; nan for unknown.
-        title: of the figure.
-        width: in inches.
+    """Bounds of scores (name, bound, whether it counts), from the top, with lines at the claim and
+    at ``possible``, what the best attack may expect; nan for unknown.
     """
     figure = empty_figure(width, 1.2 + 0.3 * len(scores))
     ax = figure.add_subplot()
@@ -41,12 +34,8 @@ def audit_bars(
         ax.annotate(number(bound), (bound, -place), (4, 0), textcoords="offset points", va="center")
     ax.axvline(claimed, color=INK, label=f"claimed: {number(claimed)}")
     if possible == possible:
-        ax.axvline(
-            possible,
-            color=SOFT,
-            linestyle=DASHES,
-            label=f"to be expected of the best attack: {number(possible)}",
-        )
+        told = f"to be expected of the best attack: {number(possible)}"
+        ax.axvline(possible, color=SOFT, linestyle=DASHES, label=told)
     named = [name if counts else f"{name} (not counted)" for name, _, counts in scores]
     ax.set_yticks([-place for place in range(len(scores))], named)
     ax.set_xlim(0.0, 1.15 * max(claimed, *(bound for _, bound, _ in scores)))

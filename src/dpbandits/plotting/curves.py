@@ -13,23 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from .drawing import (
-    DASHES,
-    SOFT,
-    STYLE,
-    WIDE,
-    folded,
-    grouped_panels,
-    is_narrow,
-    label_axes,
-    log_x_axis,
-    policy_legend,
-    regret_scale,
-    share_regret_axis,
-)
+from . import drawing
+from .drawing import DASHES, SOFT, STYLE, WIDE, folded, is_narrow
 from .labels import by_notion
 from .numbers import number
-from .styles import PlotStyle
+from .styles import PlotStyle, Styles
 
 _POINTS = 60  # of a drawn curve; more would only make files larger
 _THIN = 1.0  # line of a bound
@@ -44,7 +32,7 @@ _ROUNDS = "rounds (people), logarithmic"
 @matplotlib.rc_context(STYLE)
 def regret_curves(
     curves: pd.DataFrame,
-    styles: Mapping[str, PlotStyle],
+    styles: Styles,
     *,
     width: float = WIDE,
     yscale: str | None = None,
@@ -67,7 +55,7 @@ def regret_curves(
         bounds = pd.DataFrame(columns=_OF_BOUNDS)
     titles = list(curves["environment"].drop_duplicates())
     finals = [_finals(curves), bounds.loc[bounds["round"] == bounds["round"].max(), "value"]]
-    yscale = yscale or regret_scale(pd.concat([part for part in finals if len(part)]))
+    yscale = yscale or drawing.regret_scale(pd.concat([part for part in finals if len(part)]))
     lines_of = {
         label: _LINES[str(kind)][i % len(_LINES[str(kind)])]
         for kind, rows in bounds.groupby("kind")
@@ -78,7 +66,7 @@ def regret_curves(
         for title in titles
         for labels in by_notion(curves.loc[curves["environment"] == title, "budget_label"])
     ]
-    figure, axes = grouped_panels([len(labels) for _, labels in groups], width, height=2.3)
+    figure, axes = drawing.grouped_panels([len(labels) for _, labels in groups], width, height=2.3)
     for (title, labels), alike in zip(groups, axes, strict=True):
         rows = curves[(curves["environment"] == title) & curves["budget_label"].isin(labels)]
         promised = bounds[bounds["environment"] == title]
@@ -87,29 +75,27 @@ def regret_curves(
             _draw_bounds(ax, promised[promised["budget_label"] == label], styles, lines_of)
             where = [] if len(titles) == 1 else [folded(title, 52 if is_narrow(width) else 36)]
             ax.set_title("\n".join([label.text, *where]))
-        share_regret_axis(alike, _finals(rows), yscale)
+        drawing.share_regret_axis(alike, _finals(rows), yscale)
         if yscale == "log":  # where everything lies below the axis would be an empty stretch
             for ax in alike:
                 ax.set_xlim(left=rows.loc[rows["high"] > ax.get_ylim()[0], "round"].min())
-    label_axes(figure, _ROUNDS, "mean regret so far")
+    drawing.label_axes(figure, _ROUNDS, "mean regret so far")
     lines = {
         label: Line2D([], [], color=SOFT, linestyle=line, linewidth=_THIN)
         for label, line in lines_of.items()
     }
     drawn = [styles[p] for p in curves["policy"].drop_duplicates()]
-    policy_legend(figure, drawn, width, extra=lines)
+    drawing.policy_legend(figure, drawn, width, extra=lines)
     return figure
 
 
 @matplotlib.rc_context(STYLE)
-def distance_curves(
-    curves: pd.DataFrame, styles: Mapping[str, PlotStyle], width: float = WIDE
-) -> Figure:
+def distance_curves(curves: pd.DataFrame, styles: Styles, width: float = WIDE) -> Figure:
     """Mean distance of the estimated from the true parameter over rounds in one environment, one
     panel per budget; arguments as of ``regret_curves``.
     """
     groups = by_notion(curves["budget_label"])
-    figure, axes = grouped_panels([len(labels) for labels in groups], width, height=2.3)
+    figure, axes = drawing.grouped_panels([len(labels) for labels in groups], width, height=2.3)
     for labels, alike in zip(groups, axes, strict=True):
         for label, ax in zip(labels, alike, strict=True):
             _draw_panel(ax, curves[curves["budget_label"] == label], styles)
@@ -118,8 +104,8 @@ def distance_curves(
             ax.set_yscale("log")
             ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y, 4)))
             ax.yaxis.set_minor_locator(NullLocator())
-    label_axes(figure, _ROUNDS, "mean distance from the truth")
-    policy_legend(figure, [styles[p] for p in curves["policy"].drop_duplicates()], width)
+    drawing.label_axes(figure, _ROUNDS, "mean distance from the truth")
+    drawing.policy_legend(figure, [styles[p] for p in curves["policy"].drop_duplicates()], width)
     return figure
 
 
@@ -127,15 +113,13 @@ def _finals(curves: pd.DataFrame) -> pd.Series:
     return curves.loc[curves["round"] == curves["round"].max(), "mean"]
 
 
-def _draw_panel(ax: Axes, rows: pd.DataFrame, styles: Mapping[str, PlotStyle]) -> None:
+def _draw_panel(ax: Axes, rows: pd.DataFrame, styles: Styles) -> None:
     for place, (policy, curve) in enumerate(rows.groupby("policy", sort=False)):
         _draw_curve(ax, curve, styles[str(policy)], place)
-    log_x_axis(ax)
+    drawing.log_x_axis(ax)
 
 
-def _draw_bounds(
-    ax: Axes, rows: pd.DataFrame, styles: Mapping[str, PlotStyle], lines: Mapping[str, Any]
-) -> None:
+def _draw_bounds(ax: Axes, rows: pd.DataFrame, styles: Styles, lines: Mapping[str, Any]) -> None:
     """Upper bounds in the colours of their policies; lower ones hold for all."""
     for (policy, label, kind), line in rows.groupby(["policy", "label", "kind"], sort=False):
         colour = styles[str(policy)].colour if kind == "upper" else SOFT

@@ -16,23 +16,14 @@ NO_GUARANTEE = "no guarantee"
 
 @dataclass(frozen=True)
 class BudgetLabel:
-    """A budget as it is written, and its place on an axis.
-
-    Attributes:
-        budget: None for no privacy.
-        text: in titles and tables.
-        notion: of the panel that it belongs to: budgets of one notion differ in one number.
-        symbol: of that number.
-        value: that number; infinite without privacy.
-        rank: of the notion on a page.
-    """
+    """A budget as it is written, and its place on an axis."""
 
     budget: Budget | None
-    text: str
-    notion: str
-    symbol: str
-    value: float
-    rank: int
+    text: str  # in titles and tables
+    notion: str  # of the panel that it belongs to: budgets of one notion differ in one number
+    symbol: str  # of that number
+    value: float  # that number; infinite without privacy
+    rank: int  # of the notion on a page
 
     @property
     def order(self) -> tuple[int, str, float]:

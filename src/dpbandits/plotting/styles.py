@@ -19,20 +19,12 @@ _OF_THE_ENVIRONMENT = {"n_arms", "dimension", "arms"}
 
 
 class PolicyFacts(NamedTuple):
-    """What a policy's label is made of.
+    """What a policy's label is made of."""
 
-    Attributes:
-        class_name: of the algorithm.
-        arguments: of its constructor.
-        name: by which its user calls it; None for the class and the arguments.
-        remark: what to say besides, because the policy promises more or less than others at the
-            same budget.
-    """
-
-    class_name: str
-    arguments: Mapping[str, Any]
-    name: str | None = None
-    remark: str = ""
+    class_name: str  # of the algorithm
+    arguments: Mapping[str, Any]  # of its constructor
+    name: str | None = None  # by which its user calls it; None for the class and the arguments
+    remark: str = ""  # where the policy promises more or less than others at the same budget
 
 
 class Mark(NamedTuple):
@@ -44,20 +36,16 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class PlotStyle:
-    """How one policy is written and drawn.
+    """How one policy is written and drawn."""
 
-    Attributes:
-        label: in legends and tables.
-        phrase: the same in sentences, where names stand between quotation marks.
-        short_phrase: in sentences that leave arguments to the tables.
-        colour, marker: of matplotlib.
-    """
-
-    label: str
-    phrase: str
-    short_phrase: str
-    colour: str
+    label: str  # in legends and tables
+    phrase: str  # the same in sentences, where names stand between quotation marks
+    short_phrase: str  # in sentences that leave arguments to the tables
+    colour: str  # of matplotlib, as the marker
     marker: str
+
+
+Styles = Mapping[str, PlotStyle]  # by policy
 
 
 def plot_styles(policies: Mapping[str, PolicyFacts]) -> dict[str, PlotStyle]:

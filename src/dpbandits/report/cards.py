@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ..html import Html, items, tag
 from ..plotting.labels import budget_label, promise
-from ..plotting.styles import PlotStyle
+from ..plotting.styles import Styles
 from ..simulation.settings import PolicySetting
 
 
-def cards(settings: Iterable[PolicySetting], styles: Mapping[str, PlotStyle]) -> Iterator[Html]:
+def cards(settings: Iterable[PolicySetting], styles: Styles) -> Iterator[Html]:
     """One card per promise, whatever its budget."""
     groups: dict[str, list[PolicySetting]] = {}
     for setting in settings:
@@ -36,7 +36,7 @@ def any_simulated(settings: Collection[PolicySetting]) -> bool:
     return any(setting.guarantee.simulated for setting in settings)
 
 
-def _card(settings: Sequence[PolicySetting], styles: Mapping[str, PlotStyle]) -> Html:
+def _card(settings: Sequence[PolicySetting], styles: Styles) -> Html:
     private = any(setting.budget is not None for setting in settings)
     badge = "" if private else "no privacy"
     if any_simulated(settings):
@@ -51,9 +51,7 @@ def _card(settings: Sequence[PolicySetting], styles: Mapping[str, PlotStyle]) ->
     return tag("div", title, *parts, class_="card" if private else "card open")
 
 
-def _promises(
-    settings: Sequence[PolicySetting], styles: Mapping[str, PlotStyle]
-) -> dict[str, list[str]]:
+def _promises(settings: Sequence[PolicySetting], styles: Styles) -> dict[str, list[str]]:
     """Lists of budgets, and the policies that have them."""
     by_policy: dict[str, list[PolicySetting]] = {}
     for setting in settings:

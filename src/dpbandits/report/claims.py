@@ -38,22 +38,17 @@ VERDICT_CONFIDENCE = 0.999
 TIE_MARGIN = 0.005  # from equality; of a ratio, half a percent
 UNLEARNED = 0.9  # of the regret of choosing at random: who has that much has not begun to learn
 
-_OVER_RANDOM = {"over_random": "mean", "over_random_low": "low", "over_random_high": "high"}
+_OVER_RANDOM = ("over_random", "over_random_low", "over_random_high")
 _ROUNDING = 1e-9  # what sums in another order may change
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """Where a measured value has to lie for a claim to hold.
-
-    Attributes:
-        low, high: ends of an interval.
-        strict: whether the ends lie outside of it.
-    """
+    """The interval in which a measured value has to lie for a claim to hold."""
 
     low: float = -math.inf
     high: float = math.inf
-    strict: bool = False
+    strict: bool = False  # whether the ends lie outside of it
 
     def contains(self, value: float) -> bool:
         """Whether the value is within.
@@ -91,24 +86,16 @@ class Expectation:
 class Claim:
     """One statement of a paper, or of ours about it, with what was measured.
 
-    Attributes:
-        statement: a sentence, with the number that was measured in words.
-        source: who says so, and where.
-        reading: under which rules it was measured, such as "as published"; claims of one reading
-            stand together.
-        measured: the number, with an interval of ``VERDICT_CONFIDENCE``.
-        expected: where it has to lie.
-        shares: whether the number is a share, to be written in percent.
-        over_random: of claims about how regret grows or falls, which say nothing before learning
-            has begun: the regret over that of choosing at random, with its interval.
+    ``over_random`` is for claims about how regret grows or falls, which say nothing before learning
+    has begun: the regret over that of choosing at random.
     """
 
-    statement: str
-    source: str
-    reading: str
-    measured: Estimate
+    statement: str  # a sentence, with the number that was measured in words
+    source: str  # who says so, and where
+    reading: str  # the rules of measuring, such as "as published"; claims of one stand together
+    measured: Estimate  # with an interval of ``VERDICT_CONFIDENCE``
     expected: Expectation
-    shares: bool = False
+    shares: bool = False  # whether the number is a share, to be written in percent
     over_random: Estimate | None = None
 
     @property
@@ -187,22 +174,16 @@ def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
     """One row per claim: reading, claim, source, measured, low, high, expected, verdict,
     and, where the claim asks for it, regret over that of choosing at random with its interval.
     """
-    return pd.DataFrame(
-        {
-            "reading": [claim.reading for claim in claims],
-            "claim": [claim.statement for claim in claims],
-            "source": [claim.source for claim in claims],
-            "measured": [claim.measured.mean for claim in claims],
-            "low": [claim.measured.low for claim in claims],
-            "high": [claim.measured.high for claim in claims],
-            "expected": [claim.wanted for claim in claims],
-            "verdict": [claim.verdict for claim in claims],
-            **{
-                name: [getattr(claim.over_random, end, math.nan) for claim in claims]
-                for name, end in _OVER_RANDOM.items()
-            },
-        }
-    )
+    columns = ["reading", "claim", "source", "measured", "low", "high", "expected", "verdict"]
+    rows = [
+        (
+            *(claim.reading, claim.statement, claim.source, *claim.measured),
+            *(claim.wanted, claim.verdict),
+            *(claim.over_random or (math.nan, math.nan, math.nan)),
+        )
+        for claim in claims
+    ]
+    return pd.DataFrame(rows, columns=[*columns, *_OVER_RANDOM])
 
 
 def section(claims: Sequence[Claim], notes: Sequence[str]) -> Iterator[Html]:
@@ -238,16 +219,13 @@ def section(claims: Sequence[Claim], notes: Sequence[str]) -> Iterator[Html]:
 
 
 def _stated(claim: Claim) -> Html:
-    return Html(
-        tag("span", claim.statement, class_="claim") + tag("span", claim.source, class_="range")
-    )
+    said, source = tag("span", claim.statement, class_="claim"), claim.source
+    return Html(said + tag("span", source, class_="range"))
 
 
 def _badge(claim: Claim) -> Html:
-    kind = {HOLDS: "holds", FAILS: "fails", TIE: "tie", TOO_SHORT: "short", UNDECIDED: "open"}[
-        claim.verdict
-    ]
-    return tag("span", claim.verdict, class_=f"verdict {kind}")
+    kinds = {HOLDS: "holds", FAILS: "fails", TIE: "tie", TOO_SHORT: "short", UNDECIDED: "open"}
+    return tag("span", claim.verdict, class_=f"verdict {kinds[claim.verdict]}")
 
 
 def _measured(claim: Claim) -> Html:

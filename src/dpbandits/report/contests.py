@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
@@ -10,14 +10,12 @@ import pandas as pd
 
 from ..plotting.labels import BudgetLabel, budget_label, by_notion
 from ..plotting.numbers import number, reward_amount
-from ..plotting.styles import PlotStyle
+from ..plotting.styles import Styles
 from ..simulation.settings import SettingsByKey
 from .estimates import Estimate, estimate_of, interval_in_words
 from .findings import enumeration
 from .searches import asked_for, searches_of
 from .summaries import EnvironmentSummary
-
-Styles = Mapping[str, PlotStyle]
 
 
 class _Contest(NamedTuple):
@@ -43,25 +41,15 @@ _ROUNDS = _Contest(
 
 
 class _Verdict(NamedTuple):
-    """Who did best at one budget; gaps are paired differences to it, run by run.
+    """Who did best at one budget; gaps are paired differences to it, run by run."""
 
-    Attributes:
-        label: of the budget that holds.
-        best: its row.
-        rivals: how many compete.
-        open: between which others and the best the runs do not decide.
-        next: the second, whoever decides; None without one.
-        behind: how far that one is.
-        price: how far the best is from the best without privacy; None where that was not played.
-    """
-
-    label: BudgetLabel
-    best: pd.Series
-    rivals: int
-    open: tuple[str, ...]
-    next: str | None
-    behind: Estimate | None
-    price: Estimate | None
+    label: BudgetLabel  # of the budget that holds
+    best: pd.Series  # its row
+    rivals: int  # how many compete
+    open: tuple[str, ...]  # between which others and the best the runs do not decide
+    next: str | None  # the second, whoever decides
+    behind: Estimate | None  # how far that one is
+    price: Estimate | None  # how far the best is from the best without privacy, if that was played
 
     @property
     def like(self) -> tuple[object, ...]:
@@ -85,13 +73,11 @@ def findings_in_searches(summary: EnvironmentSummary, styles: Styles) -> list[st
     for policy, rows in searches.groupby("policy", sort=False):
         errors, runs, over = (int(rows[name].sum()) for name in ("errors", "runs", "ended"))
         asked = asked_for(rows.iloc[0])
-        promised = (
-            f"; it was asked for at most {number(100 * asked)} % of them" if asked > 0 else ""
-        )
+        most = f"; it was asked for at most {number(100 * asked)} % of them" if asked > 0 else ""
         unfinished = f" {runs - over:,} did not end." if over < runs else ""
         found.append(
             f"{styles[str(policy)].phrase} named a wrong arm in {errors:,} of {runs:,} runs, at all"
-            f" budgets together{promised}.{unfinished}"
+            f" budgets together{most}.{unfinished}"
         )
     return found
 
@@ -99,14 +85,9 @@ def findings_in_searches(summary: EnvironmentSummary, styles: Styles) -> list[st
 def findings_on_promises(settings: SettingsByKey, styles: Styles) -> list[str]:
     """Which policies promise less than they were asked for, or nothing at all."""
     broken = [one for one in settings.values() if one.holds != one.budget]
-    void, weaker = (
-        list(
-            dict.fromkeys(
-                styles[one.policy].phrase for one in broken if (one.holds is None) is none
-            )
-        )
-        for none in (True, False)
-    )
+    void = list(dict.fromkeys(styles[one.policy].phrase for one in broken if one.holds is None))
+    promising = [one for one in broken if one.holds is not None]
+    weaker = list(dict.fromkeys(styles[one.policy].phrase for one in promising))
     found = []
     if void:
         promise, them = ("promises", "it") if len(void) == 1 else ("promise", "them")
@@ -129,9 +110,8 @@ def _findings(
     holding = rows[rows["setting"].map(lambda one: one.holds is not None).astype(bool)]
     idle = holding[holding["releases"] == 0]
     compared = holding.drop(index=idle.index)
-    compared = compared.assign(
-        budget_label=[budget_label(one.holds) for one in compared["setting"]]
-    )
+    labels = [budget_label(one.holds) for one in compared["setting"]]
+    compared = compared.assign(budget_label=labels)
     free = rows[~rows["budget_label"].map(lambda label: label.private).astype(bool)]
     champion = None if free.empty else free.loc[free[contest.column].idxmin()]
     if champion is not None:
@@ -143,9 +123,7 @@ def _findings(
             else f"Without privacy, {name} {contest.alone.format(value)}."
         )
     for alike in by_notion(compared["budget_label"]):
-        verdicts = [
-            _verdict(contest, summary, label, compared, champion, styles) for label in alike
-        ]
+        verdicts = [_verdict(contest, summary, one, compared, champion, styles) for one in alike]
         for _, same in groupby(verdicts, lambda verdict: verdict.like):
             yield _sentences(contest, list(same), champion, styles)
     for policy, still in idle.groupby("policy", sort=False):

@@ -12,38 +12,20 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a panel.
+    """One line of a panel: arrays of shape (n,)."""
 
-    Attributes:
-        label: in the legend; the same label has the same colour in all exhibits of a report.
-        x, y: shape (n,).
-        low, high: a band or bars around ``y``, shape (n,); NaN where there is none.
-        marks: whether the values stand at single places, with bars, and not along a curve with a
-            band.
-        dashed: for what others are compared with.
-    """
-
-    label: str
+    label: str  # in the legend; it has the same colour in all exhibits of a report
     x: np.ndarray
     y: np.ndarray
-    low: np.ndarray
+    low: np.ndarray  # of a band or bars around ``y``; NaN where there is none
     high: np.ndarray
-    marks: bool = False
-    dashed: bool = False
+    marks: bool = False  # whether values stand at single places, with bars, and not along a curve
+    dashed: bool = False  # for what others are compared with
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes.
-
-    Attributes:
-        title, x_label, y_label: texts.
-        series: what to draw.
-        x_scale, y_scale: "linear", "log", or "symlog", which is linear up to ``threshold`` and
-            logarithmic beyond.
-        threshold: see there.
-        line: height of a line to compare with; None for none.
-    """
+    """One pair of axes, with a "linear", "log" or "symlog" scale each."""
 
     title: str
     x_label: str
@@ -51,46 +33,30 @@ class Panel:
     series: Sequence[Series]
     x_scale: str = "log"
     y_scale: str = "linear"
-    threshold: float = 1.0
-    line: float | None = None
+    threshold: float = 1.0  # up to which "symlog" is linear; it is logarithmic beyond
+    line: float | None = None  # height of one to compare with
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One figure.
+    """One figure."""
 
-    Attributes:
-        name: of its files.
-        heading: above it.
-        caption: below it.
-        alt: what it shows, for those who do not see it.
-        panels: in rows that fill the width.
-    """
-
-    name: str
-    heading: str
-    caption: str
-    alt: str
-    panels: Sequence[Panel]
+    name: str  # of its files
+    heading: str  # above it
+    caption: str  # below it
+    alt: str  # what it shows, for those who do not see it
+    panels: Sequence[Panel]  # in rows that fill the width
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table.
+    """One table."""
 
-    Attributes:
-        name: of its file.
-        heading: above it.
-        caption: what its columns are.
-        frame: texts and whole numbers, as they are to be read; the first column names the rows.
-        words: columns that hold words, beside the first two.
-    """
-
-    name: str
-    heading: str
-    caption: str
-    frame: pd.DataFrame
-    words: Sequence[str] = ()
+    name: str  # of its file
+    heading: str  # above it
+    caption: str  # what its columns are
+    frame: pd.DataFrame  # texts and whole numbers as they are to be read; rows by the first column
+    words: Sequence[str] = ()  # columns that hold words, beside the first two
 
 
 def slug(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -15,27 +14,11 @@ from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from ..plotting.drawing import (
-    DASHES,
-    INK,
-    SOFT,
-    STYLE,
-    WIDE,
-    TickLabels,
-    empty_figure,
-    folded,
-    grouped_panels,
-    is_narrow,
-    label_axes,
-    legend,
-    log_x_axis,
-    policy_legend,
-    regret_scale,
-    share_regret_axis,
-)
+from ..plotting import drawing
+from ..plotting.drawing import DASHES, INK, SOFT, STYLE, WIDE, folded, is_narrow, legend
 from ..plotting.labels import by_notion
 from ..plotting.numbers import number, percent, with_places
-from ..plotting.styles import Mark, PlotStyle, mark
+from ..plotting.styles import Mark, PlotStyle, Styles, mark
 from .exhibits import Exhibit, Panel, Series
 from .replays import OWN, ReplayedTrial
 from .searches import asked_for, searches_of
@@ -54,20 +37,15 @@ _ABOVE = -3.0  # where the heading of a row above all others stands, counted in 
 
 @matplotlib.rc_context(STYLE)
 def exhibit(shown: Exhibit, labels: list[str], width: float = WIDE) -> Figure:
-    """What a study shows besides: panels of lines with bands, or of marks with bars.
-
-    Args:
-        shown: the numbers.
-        labels: of the lines of all exhibits that stand together, so that a name has one colour.
-        width: in inches.
+    """What a study shows besides: panels of lines with bands, or of marks with bars.  ``labels``
+    are those of all exhibits that stand together: a name has one colour.
     """
-    figure, (axes,) = grouped_panels([len(shown.panels)], width, height=2.9)
+    figure, (axes,) = drawing.grouped_panels([len(shown.panels)], width, height=2.9)
     handles = {}
     for panel, ax in zip(shown.panels, axes, strict=True):
         for series in panel.series:
-            handles[series.label] = _draw_series(
-                ax, series, mark(labels.index(series.label)), panel
-            )
+            its = mark(labels.index(series.label))
+            handles[series.label] = _draw_series(ax, series, its, panel)
         if panel.line is not None:
             ax.axhline(panel.line, color=SOFT, linewidth=1.1, linestyle=_DOTS)
         ax.set_title(folded(panel.title, 52 if is_narrow(width) else 34, lines=3))
@@ -80,11 +58,8 @@ def exhibit(shown: Exhibit, labels: list[str], width: float = WIDE) -> Figure:
 
 def _draw_series(ax: Axes, series: Series, mark: Mark, panel: Panel) -> Line2D:
     style = DASHES if series.dashed else "-"
-    lowest = (
-        np.nanmin(np.where(series.y > 0, series.y, np.nan)) / 10
-        if panel.y_scale == "log" and (series.y > 0).any()
-        else -np.inf
-    )
+    seen = series.y[series.y > 0]
+    lowest = seen.min() / 10 if panel.y_scale == "log" and seen.size else -np.inf
     y, low, high = (np.maximum(values, lowest) for values in (series.y, series.low, series.high))
     if series.marks:
         ax.vlines(series.x, low, high, color=mark.colour, linewidth=1.4)
@@ -97,7 +72,7 @@ def _draw_series(ax: Axes, series: Series, mark: Mark, panel: Panel) -> Line2D:
 
 def _exhibit_axes(ax: Axes, panel: Panel) -> None:
     if panel.x_scale == "log":
-        log_x_axis(ax)
+        drawing.log_x_axis(ax)
     places = sorted({float(x) for series in panel.series for x in series.x})
     if len(places) <= 6:
         ax.xaxis.set_major_locator(FixedLocator(places))
@@ -113,28 +88,21 @@ def _exhibit_axes(ax: Axes, panel: Panel) -> None:
         if top < 100 * bottom:  # or there would be one tick only
             ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(
-        TickLabels() if panel.y_scale == "linear" else FuncFormatter(lambda y, _: number(y, 3))
-    )
+    rounded = FuncFormatter(lambda y, _: number(y, 3))
+    ax.yaxis.set_major_formatter(drawing.TickLabels() if panel.y_scale == "linear" else rounded)
 
 
 @matplotlib.rc_context(STYLE)
-def regret_by_budget(
-    summary: EnvironmentSummary, styles: Mapping[str, PlotStyle], width: float = WIDE
-) -> Figure:
+def regret_by_budget(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
     """Final regret against the budget."""
     table = summary.table[summary.table["budget_label"].map(lambda label: label.private)]
-    y, scale = (
-        f"mean regret after {summary.horizon:,} rounds",
-        regret_scale(summary.table["regret"]),
-    )
+    y = f"mean regret after {summary.horizon:,} rounds"
+    scale = drawing.regret_scale(summary.table["regret"])
     return _by_budget(summary, table, styles, width, "regret", y, scale)
 
 
 @matplotlib.rc_context(STYLE)
-def search_rounds(
-    summary: EnvironmentSummary, styles: Mapping[str, PlotStyle], width: float = WIDE
-) -> Figure:
+def search_rounds(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
     """Rounds until a search for the best arm was over against the budget."""
     table, y = private_searches(summary), "mean rounds until it stopped"
     return _by_budget(summary, table, styles, width, "stopped", y, "log")
@@ -150,7 +118,7 @@ def private_searches(summary: EnvironmentSummary) -> pd.DataFrame:
 def _by_budget(
     summary: EnvironmentSummary,
     table: pd.DataFrame,
-    styles: Mapping[str, PlotStyle],
+    styles: Styles,
     width: float,
     column: str,
     label: str,
@@ -158,24 +126,20 @@ def _by_budget(
 ) -> Figure:
     """A mean against the budget; one panel per notion, because their numbers do not compare."""
     groups = by_notion(table["budget_label"])
-    figure, (axes,) = grouped_panels([len(groups)], width, height=3.2)
+    figure, (axes,) = drawing.grouped_panels([len(groups)], width, height=3.2)
     for ax, labels in zip(axes, groups, strict=True):
         _budget_panel(ax, summary, table[table["budget_label"].isin(labels)], styles, column)
         ax.set_title(labels[0].notion)
-    share_regret_axis(axes, table[column], yscale)
-    label_axes(figure, y=label)
+    drawing.share_regret_axis(axes, table[column], yscale)
+    drawing.label_axes(figure, y=label)
     dashes = Line2D([], [], color=SOFT, linestyle=DASHES, linewidth=1.2)
     drawn = [styles[policy] for policy in table["policy"].drop_duplicates()]
-    policy_legend(figure, drawn, width, extra={"same policy without privacy": dashes})
+    drawing.policy_legend(figure, drawn, width, extra={"same policy without privacy": dashes})
     return figure
 
 
 def _budget_panel(
-    ax: Axes,
-    summary: EnvironmentSummary,
-    table: pd.DataFrame,
-    styles: Mapping[str, PlotStyle],
-    column: str,
+    ax: Axes, summary: EnvironmentSummary, table: pd.DataFrame, styles: Styles, column: str
 ) -> None:
     """One line per policy at the budgets of one notion."""
     half = table["policy"].nunique() / 2
@@ -199,9 +163,7 @@ def _budget_panel(
 
 
 @matplotlib.rc_context(STYLE)
-def arm_shares(
-    summary: EnvironmentSummary, styles: Mapping[str, PlotStyle], width: float = WIDE
-) -> Figure:
+def arm_shares(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
     """Which share of the people each arm got, beside the reference allocation."""
     names, shares, reference = _merged_arms(summary)
     above = summary.reference.name if summary.reference else None
@@ -211,11 +173,10 @@ def arm_shares(
     for y, values in bars.items():
         _stacked_bar(chart.ax, y, values, least=0.13 if is_narrow(width) else 0.075)
     chart.ax.set_xlim(0, 1)
-    chart.ax.xaxis.set_major_formatter(TickLabels(percent, unit=0.01))
+    chart.ax.xaxis.set_major_formatter(drawing.TickLabels(percent, unit=0.01))
     chart.ax.set_xlabel("share of all rounds (people)")
-    legend(
-        chart.figure, {name: Patch(color=_ARM_COLOURS[a]) for a, name in enumerate(names)}, width
-    )
+    patches = {name: Patch(color=_ARM_COLOURS[a]) for a, name in enumerate(names)}
+    legend(chart.figure, patches, width)
     return chart.figure
 
 
@@ -231,9 +192,7 @@ def _stacked_bar(ax: Axes, y: float, shares: np.ndarray, least: float) -> None:
 
 
 @matplotlib.rc_context(STYLE)
-def people_helped(
-    summary: EnvironmentSummary, styles: Mapping[str, PlotStyle], width: float = WIDE
-) -> Figure:
+def people_helped(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
     """Expected successes per 1,000 people, more or fewer than the baseline's, with intervals."""
     assert summary.baseline is not None
     assert summary.means is not None
@@ -241,20 +200,19 @@ def people_helped(
     chart = _row_chart(summary.table, styles, width)
     _draw_dots(chart, summary.table, styles, "gain")
     ax, most = chart.ax, 1000 * float(summary.means.max()) - baseline
-    drawn = {
-        f"{name}: {baseline:,.1f}": ax.axvline(0, color=INK, linewidth=1.2),
-        f"always the best arm: {baseline + most:,.1f}": ax.axvline(
-            most, color=SOFT, linewidth=1.2, linestyle=_DOTS
-        ),
-    }
+    drawn = {f"{name}: {baseline:,.1f}": ax.axvline(0, color=INK, linewidth=1.2)}
+    best = ax.axvline(most, color=SOFT, linewidth=1.2, linestyle=_DOTS)
+    drawn[f"always the best arm: {baseline + most:,.1f}"] = best
     ends = summary.table[["gain", "gain_low", "gain_high"]].to_numpy(float)
     low, high = min(0.0, np.nanmin(ends)), max(most, np.nanmax(ends))
     margin = 0.06 * ((high - low) or 1.0)
     ax.set_xlim(low - margin, high + margin)
     ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(width) else 9))
-    ax.xaxis.set_major_formatter(
-        TickLabels(lambda x, places: ("+" if x > 0 else "") + with_places(x, places) if x else "0")
-    )
+
+    def signed(x: float, places: int) -> str:
+        return ("+" if x > 0 else "") + with_places(x, places) if x else "0"
+
+    ax.xaxis.set_major_formatter(drawing.TickLabels(signed))
     unit = f"{summary.gained} per 1,000 people"
     ax.set_xlabel(unit if is_narrow(width) else f"{unit}, more or fewer")
     legend(chart.figure, drawn, width)
@@ -262,16 +220,14 @@ def people_helped(
 
 
 @matplotlib.rc_context(STYLE)
-def replay_rates(
-    trial: ReplayedTrial, styles: Mapping[str, PlotStyle], width: float = WIDE
-) -> Figure:
+def replay_rates(trial: ReplayedTrial, styles: Styles, width: float = WIDE) -> Figure:
     """Success rates in the replay of a logged trial, beside that of the trial itself."""
     chart = _row_chart(trial.rates, styles, width)
     _draw_dots(chart, trial.rates, styles, "rate")
     line = chart.ax.axvline(trial.own_rate, color=INK, linewidth=1.2)
     legend(chart.figure, {f"{OWN}: {percent(trial.own_rate, 1)}": line}, width)
     chart.ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(width) else 9))
-    chart.ax.xaxis.set_major_formatter(TickLabels(percent, unit=0.01))
+    chart.ax.xaxis.set_major_formatter(drawing.TickLabels(percent, unit=0.01))
     chart.ax.set_xlabel("success rate among the counted people")
     return chart.figure
 
@@ -288,8 +244,6 @@ def swatch(style: PlotStyle) -> str:
 
 
 class _RowChart(NamedTuple):
-    """Axes with a row per policy and budget."""
-
     figure: Figure
     ax: Axes
     heights: dict[int, float]  # of the rows of the table, by their index
@@ -307,11 +261,10 @@ class _Heading(NamedTuple):
 
 
 def _row_chart(
-    table: pd.DataFrame, styles: Mapping[str, PlotStyle], width: float, above: str | None = None
+    table: pd.DataFrame, styles: Styles, width: float, above: str | None = None
 ) -> _RowChart:
-    """Empty axes with a heading per policy and a row per budget.
-
-    ``above`` is the heading, which ends at ``_ABOVE``, of one more row above all others.
+    """Empty axes with a heading per policy and a row per budget; ``above`` is the heading, which
+    ends at ``_ABOVE``, of one more row above all others.
     """
 
     def heading(text: str, y: float, colour: str) -> _Heading:
@@ -329,29 +282,22 @@ def _row_chart(
             y += 1
             heights[int(i)] = y
         y += 1.15
-    figure = empty_figure(width, _ROW * (y - top - 0.6) + 0.95)
+    figure = drawing.empty_figure(width, _ROW * (y - top - 0.6) + 0.95)
     ax = figure.add_subplot()
     ax.set_ylim(y - 0.4, top)
+    # Budgets and headings instead of numbers along the vertical axis.
     budgets = {height: table.loc[i, "budget_label"].text for i, height in heights.items()}
-    _label_rows(ax, budgets, headings)
-    return _RowChart(figure, ax, heights)
-
-
-def _label_rows(ax: Axes, budgets: dict[float, str], headings: list[_Heading]) -> None:
-    """Budgets and headings instead of numbers along the vertical axis."""
-    middles = [heading.y + heading.more / 2 for heading in headings]
-    texts = [heading.text for heading in headings]
-    ax.set_yticks([*budgets, *middles], [*budgets.values(), *texts])
-    for label, heading in zip(ax.get_yticklabels()[len(budgets) :], headings, strict=True):
-        label.set(color=heading.colour, fontweight="bold", linespacing=1.0)
+    middles = [one.y + one.more / 2 for one in headings]
+    ax.set_yticks([*budgets, *middles], [*budgets.values(), *(one.text for one in headings)])
+    for label, one in zip(ax.get_yticklabels()[len(budgets) :], headings, strict=True):
+        label.set(color=one.colour, fontweight="bold", linespacing=1.0)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="y", visible=False)
     ax.spines["left"].set_visible(False)
+    return _RowChart(figure, ax, heights)
 
 
-def _draw_dots(
-    chart: _RowChart, table: pd.DataFrame, styles: Mapping[str, PlotStyle], name: str
-) -> None:
+def _draw_dots(chart: _RowChart, table: pd.DataFrame, styles: Styles, name: str) -> None:
     """Means with their intervals; open marks without privacy."""
     for i, y in chart.heights.items():
         row, style = table.loc[i], styles[table.loc[i, "policy"]]

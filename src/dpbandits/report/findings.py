@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
-from ..plotting.numbers import (
-    per_thousand,
-    percent,
-    probability_in_words,
-    signed_per_thousand,
-)
-from ..plotting.styles import PlotStyle
+from ..plotting.numbers import per_thousand, percent, probability_in_words, signed_per_thousand
+from ..plotting.styles import Styles
 from ..privacy.budgets import Budget
 from ..privacy.meaning import Meaning
 from ..validation import upward
@@ -23,7 +18,7 @@ _DELTA = 1e-6  # at which notions without a delta are translated
 _REVEALED = 0.99  # a budget under which a belief can rise to this is no headline
 
 
-def findings_in_people(summary: EnvironmentSummary, styles: Mapping[str, PlotStyle]) -> list[str]:
+def findings_in_people(summary: EnvironmentSummary, styles: Styles) -> list[str]:
     """What to know first of an environment with an allocation of its own, such as a trial."""
     if summary.reference is None:
         return []
@@ -42,7 +37,7 @@ def findings_on_spending(summaries: Iterable[EnvironmentSummary]) -> list[str]:
     return [f"No private run spent more than its budget ({runs:,} checked)."] if runs else []
 
 
-def findings_on_clipping(summary: EnvironmentSummary, styles: Mapping[str, PlotStyle]) -> list[str]:
+def findings_on_clipping(summary: EnvironmentSummary, styles: Styles) -> list[str]:
     """Which policies did not see all rewards as they are."""
     played = summary.runs["policy"].drop_duplicates()
     found: dict[str, list[str]] = {}
@@ -83,9 +78,7 @@ def _setting(summary: EnvironmentSummary) -> Iterator[str]:
     )
 
 
-def _helped(
-    summary: EnvironmentSummary, private: pd.DataFrame, styles: Mapping[str, PlotStyle]
-) -> Iterator[str]:
+def _helped(summary: EnvironmentSummary, private: pd.DataFrame, styles: Styles) -> Iterator[str]:
     """The best setting whose budget still protects, its price, and how all settings compare."""
     if summary.baseline is None or private.empty:
         return
@@ -119,13 +112,12 @@ def _price(summary: EnvironmentSummary, best: pd.Series, unit: str) -> Iterator[
         return
     cost = summary.paired_difference("helped", without, best)
     size = f"{per_thousand(cost.mean)} {unit}{interval_in_words(cost, per_thousand)}"
-    if cost.low > 0:
-        yield f"The price of its privacy: {size} fewer than the same policy without privacy."
-    else:
-        yield (
-            f"The runs show no price of its privacy: the same policy without privacy brings {size}"
-            " more."
-        )
+    yield (
+        f"The price of its privacy: {size} fewer than the same policy without privacy."
+        if cost.low > 0
+        else "The runs show no price of its privacy: the same policy without privacy brings"
+        f" {size} more."
+    )
 
 
 def _split(name: str, unit: str, *, more: int, fewer: int, total: int) -> str:
@@ -133,11 +125,8 @@ def _split(name: str, unit: str, *, more: int, fewer: int, total: int) -> str:
     settings = f"{total} private settings (policy and budget)"
     if total in (more, fewer):
         return f"All {settings} bring {'more' if more else 'fewer'} {unit} than {name}."
-    parts = {
-        "bring more": more,
-        "bring fewer": fewer,
-        "cannot be told apart from it": total - more - fewer,
-    }
+    parts = {"bring more": more, "bring fewer": fewer}
+    parts["cannot be told apart from it"] = total - more - fewer
     counted = enumeration([f"{count} {what}" for what, count in parts.items() if count])
     return f"Compared with {name}, of the {settings} {counted} ({unit})."
 

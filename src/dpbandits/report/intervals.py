@@ -34,15 +34,10 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Ratio:
-    """A statistic that is a ratio of positive numbers, but for a number that is taken off it.
-
-    Attributes:
-        of: the statistic.
-        less: a number that is subtracted from the ratio: 1 for a price.
-    """
+    """A statistic that is a ratio of positive numbers, but for a number that is taken off it."""
 
     of: Statistic
-    less: float = 0.0
+    less: float = 0.0  # is subtracted from the ratio: 1 for a price
 
     def __call__(self, means: np.ndarray) -> np.ndarray:
         return self.of(means)

@@ -32,25 +32,13 @@ from .cards import any_simulated, cards, stamp
 from .contests import findings_in_regret, findings_in_searches, findings_on_promises
 from .estimates import estimate_of
 from .exhibits import Table, slug
-from .findings import (
-    findings_in_people,
-    findings_on_clipping,
-    findings_on_spending,
-    meaning,
-)
+from .findings import findings_in_people, findings_on_clipping, findings_on_spending, meaning
 from .record import StudyRecord
 from .replays import ReplayedTrial, replay_in_words, replayed_trials
 from .searches import searches_in_words, searches_of, searches_table
 from .spending import spending
 from .summaries import EnvironmentSummary, environment_summaries
-from .wording import (
-    REPLAY,
-    WORDS,
-    mean_count,
-    promise_cell,
-    ranged,
-    span_of,
-)
+from .wording import REPLAY, WORDS, mean_count, promise_cell, ranged, span_of
 
 _DASH = "A dash: no two runs differ, or the interval is narrower than the digits shown."
 
@@ -81,10 +69,8 @@ def write(folder: str | Path, record: StudyRecord) -> Path:
 
 
 class _Section(NamedTuple):
-    """One section: its anchor, the words of the link to it, and what is in it."""
-
-    key: str
-    link: str
+    key: str  # its anchor
+    link: str  # the words of the link to it
     content: Iterator[Html]
 
 
@@ -148,9 +134,8 @@ class _Page:
     def foot(self) -> Html:
         versions = ", ".join(f"{name} {version}" for name, version in self.record.versions.items())
         took = f"The simulation took {duration(self.record.elapsed)}. "
-        return tag(
-            "p", f"Written by dpbandits. {took}{f'Versions: {versions}.' if versions else ''}"
-        )
+        listed = f"Versions: {versions}." if versions else ""
+        return tag("p", f"Written by dpbandits. {took}{listed}")
 
     def _tables(self) -> Iterator[Html]:
         yield tag("h2", "Tables to the claims")
@@ -231,7 +216,6 @@ class _Page:
         )
 
     def _marked(self, policy: str) -> Html:
-        """The mark of a policy and its name."""
         style = self.styles[policy]
         return Html(figures.swatch(style) + text(style.label))
 
@@ -381,7 +365,11 @@ class _Page:
 
     def _shares(self, index: int, summary: EnvironmentSummary) -> Html:
         beside = f", beside {summary.reference.name}" if summary.reference else ""
-        best = "" if summary.best is None else f" {self._best_shares(summary)}"
+        best = ""
+        if summary.best is not None:
+            shares = summary.table[f"share_{summary.best}"]
+            low, high = percent(shares.min()), percent(shares.max())
+            best = f" The best arm, {summary.arms[summary.best]}, got {low} to {high}."
         return self._figure(
             index,
             "arm-shares",
@@ -391,13 +379,6 @@ class _Page:
             f" budget{beside}.{best}",
             f"Mean over runs, in percent{beside}.{best}",
             half=summary.baseline is not None,
-        )
-
-    def _best_shares(self, summary: EnvironmentSummary) -> str:
-        shares = summary.table[f"share_{summary.best}"]
-        return (
-            f"The best arm, {summary.arms[summary.best or 0]}, got {percent(shares.min())} to"
-            f" {percent(shares.max())}."
         )
 
     def _helped(self, index: int, summary: EnvironmentSummary) -> Html:
@@ -524,18 +505,9 @@ class _Page:
 
     def _reading(self) -> Iterator[Html]:
         yield tag("h2", "How to read this page, and how it was computed")
-        words = {
-            **WORDS,
-            "Seed": f"{self.record.seed}. The same seed and versions give the same numbers.",
-        }
-        yield tag(
-            "dl",
-            *(
-                part
-                for name, meant in words.items()
-                for part in (tag("dt", name), tag("dd", meant))
-            ),
-        )
+        seed = f"{self.record.seed}. The same seed and versions give the same numbers."
+        words = {**WORDS, "Seed": seed}.items()
+        yield tag("dl", *(Html(tag("dt", name) + tag("dd", meant)) for name, meant in words))
         yield tag("h3", "Environments and policies as they were configured")
         yield items(f"{summary.title}: {summary.key}" for summary in self.summaries)
         configured = {one.policy: one.configuration for one in self.settings.values()}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pandas as pd
 
 from ..plotting.numbers import percent
-from ..plotting.styles import PlotStyle
+from ..plotting.styles import Styles
 from ..simulation.replaying import ReplayResult
 from ..simulation.settings import with_budget_labels
 from .estimates import estimate_of, interval_in_words
@@ -20,17 +20,14 @@ OWN = "the trial's own allocation"
 class ReplayedTrial(NamedTuple):
     """One replayed trial.
 
-    Attributes:
-        title: of the log.
-        rates: ``policy``, ``budget``, ``setting``, ``budget_label``, ``rate``, ``rate_low``,
-            ``rate_high``, mean ``rounds`` and ``releases``; rows of one policy together, budgets
-            from strict to loose.
-        own_rate: the success rate under the trial's own allocation.
+    Columns of ``rates``: ``policy``, ``budget``, ``setting``, ``budget_label``, ``rate``,
+    ``rate_low``, ``rate_high``, mean ``rounds`` and ``releases``; rows of one policy stand
+    together, budgets from strict to loose.
     """
 
-    title: str
+    title: str  # of the log
     rates: pd.DataFrame
-    own_rate: float
+    own_rate: float  # the success rate under the trial's own allocation
 
 
 def replayed_trials(replay: ReplayResult) -> Iterator[ReplayedTrial]:
@@ -40,8 +37,8 @@ def replayed_trials(replay: ReplayResult) -> Iterator[ReplayedTrial]:
     keys = zip(summary["policy"], summary["budget"], strict=True)
     summary["setting"] = [replay.settings[key] for key in keys]
     for key, rates in summary.groupby("environment", sort=False):
-        places = {policy: place for place, policy in enumerate(rates["policy"].drop_duplicates())}
-        order = [(places[row.policy], row.budget_label.order) for row in rates.itertuples()]
+        places = list(rates["policy"].drop_duplicates())
+        order = [(places.index(row.policy), row.budget_label.order) for row in rates.itertuples()]
         yield ReplayedTrial(
             replay.titles[str(key)],
             rates.assign(order=order).sort_values("order", ignore_index=True),
@@ -49,7 +46,7 @@ def replayed_trials(replay: ReplayResult) -> Iterator[ReplayedTrial]:
         )
 
 
-def replay_in_words(trial: ReplayedTrial, styles: Mapping[str, PlotStyle]) -> str:
+def replay_in_words(trial: ReplayedTrial, styles: Styles) -> str:
     """Between which rates the policies lie that learned anything, and how sure that is."""
     rates = trial.rates[trial.rates["releases"] > 0]
     idle = _idle(trial.rates, styles)
@@ -77,20 +74,17 @@ def replay_in_words(trial: ReplayedTrial, styles: Mapping[str, PlotStyle]) -> st
     return " ".join(sentences)
 
 
-def _idle(rates: pd.DataFrame, styles: Mapping[str, PlotStyle]) -> list[str]:
+def _idle(rates: pd.DataFrame, styles: Styles) -> list[str]:
     """Who made no release: whole policies, and single budgets of others."""
     found: dict[str, None] = {}
     for policy, rows in rates.groupby("policy", sort=False):
         name, idle = styles[str(policy)].phrase, rows[rows["releases"] == 0]
-        found |= dict.fromkeys(
-            [name]
-            if len(idle) == len(rows)
-            else [f"{name}, {label.text}" for label in idle["budget_label"]]
-        )
+        each = [f"{name}, {label.text}" for label in idle["budget_label"]]
+        found |= dict.fromkeys([name] if len(idle) == len(rows) else each)
     return list(found)
 
 
-def _rate_in_words(row: pd.Series, styles: Mapping[str, PlotStyle]) -> str:
+def _rate_in_words(row: pd.Series, styles: Styles) -> str:
     def show(rate: float) -> str:
         return percent(rate, 1)
 

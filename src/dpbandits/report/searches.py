@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from ..html import Html, table
 from ..plotting.numbers import number, percent
 from .estimates import CONFIDENCE, estimate, estimate_of
 from .intervals import share
-from .wording import promise_cell, ranged
+from .wording import Grouped, promise_cell, ranged
 
 CAPTION = (
     "Rounds until the search was over, means over runs in which it was, with 95 % bootstrap"
@@ -45,10 +44,8 @@ def asked_for(row: pd.Series) -> float:
     return float(row["setting"].arguments.get("failure_probability", np.nan))
 
 
-def searches_table(
-    rows: pd.DataFrame, grouped: Callable[[pd.DataFrame, Callable[[pd.Series], list[str]]], Any]
-) -> Html:
-    """The table of searches; ``grouped`` makes rows of cells, a group for each policy."""
+def searches_table(rows: pd.DataFrame, grouped: Grouped) -> Html:
+    """The table of searches."""
 
     def cells(row: pd.Series) -> list[str]:
         asked = asked_for(row)
@@ -62,16 +59,8 @@ def searches_table(
             "–" if np.isnan(asked) else f"{number(100 * asked)} %",
         ]
 
-    heads = [
-        "Policy",
-        "Budget",
-        "Rounds",
-        "Runs that ended",
-        "Wrong arm",
-        "Error rate",
-        "Asked for",
-    ]
-    return table(CAPTION, heads, grouped(rows, cells))
+    heads = ["Policy", "Budget", "Rounds", "Runs that ended", "Wrong arm", "Error rate"]
+    return table(CAPTION, [*heads, "Asked for"], grouped(rows, cells))
 
 
 def searches_in_words(rows: pd.DataFrame) -> str:
@@ -80,10 +69,7 @@ def searches_in_words(rows: pd.DataFrame) -> str:
     promised = rows[asked.notna()]
     if promised.empty:
         return "No policy promises how often it errs."
-    broken = promised[promised["error_low"] > asked[promised.index]]
-    count = len(promised)
-    if broken.empty:
-        return (
-            f"No setting of {count:,} erred more often than was asked for, as far as the runs tell."
-        )
-    return f"{len(broken):,} of {count:,} settings erred more often than was asked for."
+    broken, count = int((promised["error_low"] > asked[promised.index]).sum()), len(promised)
+    if broken:
+        return f"{broken:,} of {count:,} settings erred more often than was asked for."
+    return f"No setting of {count:,} erred more often than was asked for, as far as the runs tell."

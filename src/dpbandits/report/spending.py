@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pandas as pd
 
@@ -11,19 +10,16 @@ from ..html import Html, table, tag, text
 from ..privacy.meaning import percent_up
 from ..validation import upward
 from .summaries import EnvironmentSummary
-from .wording import mean_count, promise_cell
+from .wording import Grouped, mean_count, promise_cell
 
 _CURRENCIES = {"pure": "ε", "zcdp": "ρ", "rdp": "ε", "gdp": "μ²"}
 
-Grouped = Callable[[pd.DataFrame, Callable[[pd.Series], list[str]]], Any]
-
 
 def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
-    """The section of what was spent; ``grouped`` makes rows of cells, a group for each policy."""
+    """The section of what was spent."""
     limited = summary.table[summary.table["setting"].map(lambda one: one.limit is not None)]
-    exhausted = len(limited) > 0 and all(
-        row["spent"] == row["setting"].limit for _, row in limited.iterrows()
-    )
+    limits = [one.limit for one in limited["setting"]]
+    exhausted = len(limits) > 0 and limited["spent"].tolist() == limits
 
     def cells(row: pd.Series) -> list[str]:
         counts = [mean_count(row["releases"]), mean_count(row["draws"])]
@@ -32,11 +28,8 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
         else:
             unit, limit = _CURRENCIES[row["setting"].currency], row["setting"].limit
             # Runs were told what they spent as ``Meter.shown`` says: upward, and to the limit.
-            spending = [
-                f"{unit} {upward(limit):.6g}",
-                f"{unit} {upward(row['spent']):.6g}",
-                _bar(row),
-            ]
+            told = (f"{unit} {upward(value):.6g}" for value in (limit, row["spent"]))
+            spending = [*told, _bar(row)]
         return [promise_cell(row), *(spending[:2] if exhausted else spending), *counts]
 
     yield tag("h3", "Privacy spent")
@@ -50,10 +43,8 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
     heads = ["Policy", "Budget", "Limit", "Most spent in any run"]
     heads += [*([] if exhausted else ["Of the limit"]), "Releases per run", "Noise draws per run"]
     squares = "(ε, δ) and GDP budgets are counted in μ², in which Gaussian noise adds up."
-    caption = (
-        "Privacy spent against the budget."
-        f" {squares if 'gdp' in {one.currency for one in limited['setting']} else ''}".strip()
-    )
+    has_squares = "gdp" in {one.currency for one in limited["setting"]}
+    caption = f"Privacy spent against the budget.{f' {squares}' if has_squares else ''}"
     yield table(caption, heads, grouped(summary.table, cells))
 
 

@@ -18,10 +18,10 @@ _SLACK = 1e-9  # by rounding, an exactly spent budget may be exceeded by so much
 
 
 class Reference(NamedTuple):
-    """An allocation to compare with: the share of every arm, shape (K,)."""
+    """An allocation to compare with."""
 
     name: str
-    shares: np.ndarray
+    shares: np.ndarray  # (K,): of every arm
 
 
 class Baseline(NamedTuple):
@@ -35,42 +35,25 @@ class Baseline(NamedTuple):
 class EnvironmentSummary:
     """One environment of a study, made ready for figures and tables.
 
-    Attributes:
-        key: in the tables of the result.
-        title: for headings; no other environment's.
-        arms: their names.
-        means: mean reward per arm; None where the environment does not say.
-        reference: the allocation to compare with; None where there is none.
-        baseline: what ``helped`` is compared with: the reference's, or that of equal shares; None
-            without ``means``.
-        horizon: rounds of a run.
-        runs: the result's rows of this environment, with ``helped``: the expected successes per
-            1,000 people, given which arms were played.
-        curves: the result's summary of this environment, with a ``budget_label``.
-        table: one row per policy and budget, in the order of the study, budgets from strict to
-            loose: keys, ``setting``, ``budget_label``, and means with their intervals; of searches
-            for the best arm also how they ended.
-        distances: a summary as ``curves``, of how far estimates of the parameter are from it; None
-            where there are none.
-        clipping: policy -> what becomes of rewards outside of its range, for those that do not see
-            all rewards as they are.
-        fixed_arms: whether arms are the same in every round, so that their shares mean something;
-            fresh contexts have numbers only.
+    ``runs`` are the result's, with ``helped``: the expected successes per 1,000 people, given which
+    arms were played.  ``table`` has a row per policy and budget, in the order of the study, budgets
+    from strict to loose: keys, ``setting``, ``budget_label``, and means with their intervals; of
+    searches for the best arm also how they ended.
     """
 
-    key: str
-    title: str
-    arms: list[str]
-    means: np.ndarray | None
-    reference: Reference | None
-    baseline: Baseline | None
-    horizon: int
+    key: str  # in the tables of the result
+    title: str  # for headings; no other environment's
+    arms: list[str]  # their names
+    means: np.ndarray | None  # mean reward per arm, where the environment says it
+    reference: Reference | None  # the allocation to compare with
+    baseline: Baseline | None  # the reference's, or that of equal shares; None without ``means``
+    horizon: int  # rounds of a run
     runs: pd.DataFrame
-    curves: pd.DataFrame
+    curves: pd.DataFrame  # the result's summary, with a ``budget_label``
     table: pd.DataFrame
-    distances: pd.DataFrame | None
-    clipping: dict[str, str]
-    fixed_arms: bool
+    distances: pd.DataFrame | None  # as ``curves``: how far estimates of the parameter are from it
+    clipping: dict[str, str]  # policy -> what becomes of rewards that it does not see as they are
+    fixed_arms: bool  # whether they are the same in every round, and not numbers of fresh contexts
 
     @property
     def gained(self) -> str:
@@ -115,10 +98,8 @@ def _distances(result: Result) -> pd.DataFrame | None:
     known = result.frame[result.frame["distance"].notna()]
     if known.empty:
         return None
-    summary = replace(result, frame=known.assign(regret=known["distance"])).summary(
-        CONFIDENCE, RESAMPLES
-    )
-    return with_budget_labels(summary, result.settings)
+    measured = replace(result, frame=known.assign(regret=known["distance"]))
+    return with_budget_labels(measured.summary(CONFIDENCE, RESAMPLES), result.settings)
 
 
 def _in_environment(table: pd.DataFrame, key: str) -> pd.DataFrame:
@@ -168,10 +149,8 @@ def _with_shares(runs: pd.DataFrame, n_arms: int, means: np.ndarray | None) -> p
 
 
 def _clipping(settings: SettingsByKey, support: list[float | None]) -> dict[str, str]:
-    effects = {
-        one.policy: clipping_in_words(one.reward_range, support) for one in settings.values()
-    }
-    return {policy: effect for policy, effect in effects.items() if effect is not None}
+    told = ((one.policy, clipping_in_words(one.reward_range, support)) for one in settings.values())
+    return {policy: effect for policy, effect in told if effect is not None}
 
 
 def _table(

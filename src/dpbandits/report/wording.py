@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 
@@ -10,19 +11,21 @@ from ..html import Html, tag, text
 from ..plotting.labels import promise
 from .estimates import Estimate
 
+# Makes rows of cells, a group for each policy.
+Grouped = Callable[[pd.DataFrame, Callable[[pd.Series], list[str]]], Any]
+
 REPLAY = (
-    "Here nothing is simulated but the noise: real people come in random order, and one"
-    " counts when the policy picks the arm that the person really got. What is counted is"
-    " then an unbiased sample of what the policy would have met. Few people count, so a"
-    " replay is shorter than the trial, and the policies are still learning through most"
-    " of it."
+    "Here nothing is simulated but the noise: real people come in random order, and one counts when"
+    " the policy picks the arm that the person really got. What is counted is then an unbiased"
+    " sample of what the policy would have met. Few people count, so a replay is shorter than the"
+    " trial, and the policies are still learning through most of it."
 )
 WORDS = {
     "Round": "One person: the policy picks an arm, the person's answer is the reward.",
     "Regret": (
-        "The expected reward of always playing the best arm, minus that of the arms that"
-        " were played. It counts expectations, not luck: two runs that play the same arms"
-        " have the same regret."
+        "The expected reward of always playing the best arm, minus that of the arms that were"
+        " played. It counts expectations, not luck: two runs that play the same arms have the same"
+        " regret."
     ),
     "Bands and intervals": (
         "95 % percentile bootstrap of the mean over runs, 2,000 resamples. Differences"
@@ -30,20 +33,18 @@ WORDS = {
         " of the environment. No correction was made for looking at many numbers."
     ),
     "Privacy budget": (
-        "What all that a policy releases may reveal about one person's reward, at most."
-        " Smaller is stricter. The numbers of different notions (zCDP ρ, pure ε,"
-        " approximate ε with δ) must not be compared as they stand; the table beside the"
-        " findings translates them."
+        "What all that a policy releases may reveal about one person's reward, at most. Smaller is"
+        " stricter. The numbers of different notions (zCDP ρ, pure ε, approximate ε with δ) must"
+        " not be compared as they stand; the table beside the findings translates them."
     ),
     "Local": (
-        "Rewards are randomised before anyone sees them. Policies marked local promise more"
-        " at the same number than the others, whose operator is trusted with the true"
-        " rewards."
+        "Rewards are randomised before anyone sees them. Policies marked local promise more at the"
+        " same number than the others, whose operator is trusted with the true rewards."
     ),
     "No guarantee": (
-        "The noise was made for the budget that was asked for, but no proof holds: rewards"
-        " have to be taken as unprotected, and regret at that budget is not comparable with"
-        " that of policies whose budget holds."
+        "The noise was made for the budget that was asked for, but no proof holds: rewards have to"
+        " be taken as unprotected, and regret at that budget is not comparable with that of"
+        " policies whose budget holds."
     ),
     "No privacy": (
         "The same policy through an open channel, without noise; the difference to it is"
@@ -61,10 +62,8 @@ def ranged(value: Estimate, show: Callable[[float], str]) -> Html:
     if pd.isna(value.low):
         return text(show(value.mean))
     low, high = show(value.low), show(value.high)
-    return Html(
-        text(show(value.mean))
-        + tag("span", "–" if low == high else f"{low} to {high}", class_="range")
-    )
+    interval = tag("span", "–" if low == high else f"{low} to {high}", class_="range")
+    return Html(text(show(value.mean)) + interval)
 
 
 def promise_cell(row: pd.Series) -> Html:

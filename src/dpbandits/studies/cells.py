@@ -36,49 +36,31 @@ _PREFIX, _SUFFIX = ".dpbandits-", ".cells"
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One policy in one environment, or replayed on one log, all runs.
-
-    Attributes:
-        key: the name by which claims ask for it.  Cells of one key are instances of one setting,
-            each with a seed of its own.
-        stage: what it is part of, in the display of progress.
-        policy, environment, horizon, runs, seed: as ``simulate`` and ``replay`` take them.
-        record: the rounds at which regret is recorded; none in a replay.
+    """One policy in one environment, or replayed on one log, all runs: arguments of ``simulate``
+    and ``replay``.  Cells of one key are instances of one setting, each with a seed of its own.
     """
 
-    key: str
-    stage: str
+    key: str  # the name by which claims ask for it
+    stage: str  # what it is part of, in the display of progress
     policy: Policy
     environment: ArmsEnvironment | ContextEnvironment | LoggedTrial
     horizon: int | None
     runs: int
     seed: int
-    record: tuple[int, ...] = ()
+    record: tuple[int, ...] = ()  # none in a replay
 
     @property
     def digest(self) -> str:
         """A name for all that decides the numbers."""
-        numbers = (
-            self.environment.stream_key,
-            self.environment.delay,
-            self.policy.stream_key,
-            self.policy.label,
-            self.horizon,
-            self.runs,
-            self.seed,
-            self.record,
-        )
+        world, policy = self.environment, self.policy
+        met = (world.stream_key, world.delay, policy.stream_key, policy.label)
+        numbers = (*met, self.horizon, self.runs, self.seed, self.record)
         return sha256(repr((__version__, code_digest(), *numbers)).encode()).hexdigest()[:24]
 
     def compute(self, n_jobs: int, progress: Callable[[int, int], None]) -> Result | ReplayResult:
         """Simulate it, or replay it on its log."""
-        common: dict[str, Any] = {
-            "horizon": self.horizon,
-            "runs": self.runs,
-            "seed": self.seed,
-            "n_jobs": n_jobs,
-            "progress": progress,
-        }
+        size: dict[str, Any] = {"horizon": self.horizon, "runs": self.runs, "seed": self.seed}
+        common = {**size, "n_jobs": n_jobs, "progress": progress}
         if isinstance(self.environment, LoggedTrial):
             return replay(self.policy, self.environment, **common)
         return simulate(self.policy, self.environment, record=list(self.record), **common)

@@ -31,17 +31,8 @@ except ImportError:  # Windows, where dead runs' folders stay
     fcntl = None  # type: ignore[assignment]
 
 MANIFEST = "manifest.json"
-_WRITTEN = {
-    "report.html",
-    "figures",
-    "results.parquet",
-    "summary.csv",
-    "replay.csv",
-    "claims.csv",
-    "bounds.csv",
-    "tables",
-    MANIFEST,
-}
+_TABLES = {"results.parquet", "summary.csv", "replay.csv", "claims.csv", "bounds.csv"}
+_WRITTEN = {MANIFEST, "report.html", "figures", "tables", *_TABLES}
 _FOLDERS = {"figures": {".svg", ".png"}, "tables": {".csv"}}
 _NAMED = 5
 _PREFIX, _SUFFIX = ".dpbandits-", ".partial"
@@ -102,9 +93,8 @@ def write_results(
         "n_jobs": n_jobs,
         "command": list(command),
     }
-    (folder / MANIFEST).write_text(
-        json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8"
-    )
+    written = json.dumps(manifest, indent=2, ensure_ascii=False, default=str)
+    (folder / MANIFEST).write_text(f"{written}\n", encoding="utf-8")
 
 
 def final_table(record: StudyRecord) -> pd.DataFrame:
@@ -122,9 +112,7 @@ def final_table(record: StudyRecord) -> pd.DataFrame:
     summary = replace(result, frame=result.frame[result.frame["round"] == horizons]).summary()
     last = summary.rename(columns={"mean": "regret", "round": "rounds"})
     runs = result.runs.groupby(keys, sort=False)
-    extra = runs.agg(
-        reward=("reward", "mean"), releases=("releases", "mean"), spent=("spent", "max")
-    ).reset_index()
+    extra = runs.agg({"reward": "mean", "releases": "mean", "spent": "max"}).reset_index()
     table = last.merge(extra, on=keys, how="left")
     return table[[*keys, "rounds", "runs", "regret", "low", "high", "reward", "releases", "spent"]]
 
@@ -147,11 +135,8 @@ def _check_free(target: Path, force: bool) -> None:
             f"output must hold earlier results to be replaced, got {target}, which has no"
             f" {MANIFEST}"
         )
-    strangers = [
-        path.relative_to(target).as_posix()
-        for path in target.rglob("*")
-        if not _is_ours(path.relative_to(target))
-    ]
+    held = (path.relative_to(target) for path in target.rglob("*"))
+    strangers = [path.as_posix() for path in held if not _is_ours(path)]
     if strangers:
         named = ", ".join(sorted(strangers)[:_NAMED]) + (", ..." if len(strangers) > _NAMED else "")
         raise ArgumentError(

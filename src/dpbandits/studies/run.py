@@ -6,8 +6,6 @@ import importlib.metadata
 import time
 from pathlib import Path
 
-import pandas as pd
-
 from ..report.record import StudyRecord
 from ..simulation import ReplayResult, Result
 from ..simulation.results import environment_titles
@@ -17,24 +15,13 @@ from .cells import Cell, Progress, compute
 from .study import Study
 
 _PACKAGES = (
-    "numpy",
-    "scipy",
-    "numba",
-    "pandas",
-    "pyarrow",
-    "matplotlib",
-    "dp-accounting",
-    "joblib",
-    "pydantic",
+    *("numpy", "scipy", "numba", "pandas", "pyarrow"),
+    *("matplotlib", "dp-accounting", "joblib", "pydantic"),
 )
 
 
 def run_study(
-    study: Study,
-    *,
-    beside: Path | None = None,
-    n_jobs: int = -1,
-    progress: Progress | None = None,
+    study: Study, *, beside: Path | None = None, n_jobs: int = -1, progress: Progress | None = None
 ) -> StudyRecord:
     """Simulate every policy in every environment, and replay it on the log where there is one.
 
@@ -52,6 +39,7 @@ def run_study(
     start = time.perf_counter()
     results = compute(cells_of(study), beside, n_jobs=n_jobs, progress=progress)
     simulated = [one for one in results if isinstance(one, Result)]
+    rounds = recorded_rounds(study.horizon, study.record).tolist()
     replayed = [one for one in results if isinstance(one, ReplayResult)]
     return StudyRecord(
         title=study.title,
@@ -63,7 +51,7 @@ def run_study(
         versions=versions(),
         elapsed=time.perf_counter() - start,
         notes=study.cautions,
-        bounds=_bounds(study),
+        bounds=bound_curves(study.policies, study.environments, rounds) if study.bounds else None,
     )
 
 
@@ -87,19 +75,9 @@ def cells_of(study: Study) -> list[Cell]:
     ]
 
 
-def _bounds(study: Study) -> pd.DataFrame | None:
-    """What theory promises of the policies, where the study asks for it."""
-    if not study.bounds:
-        return None
-    rounds = recorded_rounds(study.horizon, study.record)
-    return bound_curves(study.policies, study.environments, rounds.tolist())
-
-
 def versions() -> dict[str, str]:
     """This package's version and those of the packages that decide its numbers and figures."""
     from .. import __version__
 
-    return {
-        "dpbandits": __version__,
-        **{name: importlib.metadata.version(name) for name in _PACKAGES},
-    }
+    others = {name: importlib.metadata.version(name) for name in _PACKAGES}
+    return {"dpbandits": __version__, **others}

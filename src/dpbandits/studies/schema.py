@@ -11,16 +11,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    StringConstraints,
-    ValidationError,
-    model_validator,
-)
+import pydantic
+from pydantic import ConfigDict, Field
 
 from ..errors import DPBanditsError
 from ..privacy.budgets import NOTIONS, Budget, read_budget
@@ -36,7 +28,7 @@ def _each(named: tuple[str, Any]) -> Any:
     return [(key, one) for one in value] if isinstance(value, list) else value
 
 
-_Listed = Annotated[Budget, PlainValidator(lambda named: read_budget(*named))]
+_Listed = Annotated[Budget, pydantic.PlainValidator(lambda named: read_budget(*named))]
 
 
 def _record(value: Any) -> int | list[int]:
@@ -45,7 +37,7 @@ def _record(value: Any) -> int | list[int]:
     return integer("record", value, 1)
 
 
-class _Form(BaseModel):
+class _Form(pydantic.BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True
     )
@@ -55,11 +47,11 @@ class Budgets(_Form):
     """The budgets to try by notion, and whether the same policies also run without privacy."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, arbitrary_types_allowed=True)
-    __pydantic_extra__: dict[str, Annotated[list[_Listed], BeforeValidator(_each)]]
+    __pydantic_extra__: dict[str, Annotated[list[_Listed], pydantic.BeforeValidator(_each)]]
 
     open: bool = False
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _named(cls, data: Any) -> Any:
         if not isinstance(data, dict):
@@ -73,7 +65,7 @@ class Budgets(_Form):
         return [*listed, None] if self.open else listed
 
 
-class Entry(BaseModel):
+class Entry(pydantic.BaseModel):
     """Its kind, and the arguments of its constructor."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
@@ -103,13 +95,13 @@ Horizon = Annotated[int, Field(ge=1, le=2**62)]
 class StudyForm(_Form):
     """A study file."""
 
-    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    title: Annotated[str, pydantic.StringConstraints(strip_whitespace=True, min_length=1)]
     description: str = ""
     seed: Annotated[int, Field(ge=0)] = 0
     runs: Annotated[int, Field(ge=1, le=10**6)] = 100
     horizon: Horizon
     imports: list[str] = []
-    record: Annotated[int | list[int], PlainValidator(_record)] = 200
+    record: Annotated[int | list[int], pydantic.PlainValidator(_record)] = 200
     bounds: bool = False
     environments: Annotated[list[WorldEntry], Field(min_length=1)]
     policies: Annotated[list[PolicyEntry], Field(min_length=1)]
@@ -125,7 +117,7 @@ def place_of(loc: Iterable[int | str]) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).lstrip(".")
 
 
-def form_problems(error: ValidationError) -> list[str]:
+def form_problems(error: pydantic.ValidationError) -> list[str]:
     """What pydantic found, in the words of the rest of the package."""
     return [_sentence(detail) for detail in error.errors(include_url=False)]
 
@@ -150,11 +142,8 @@ def _sentence(detail: Any) -> str:
     if kind == "value_error":  # from our own constructors, which name the value
         error = detail["ctx"]["error"]
         argument = getattr(error, "argument", None) or ""
-        return (
-            f"{argument}: {without_name(error)}"
-            if argument.startswith(place)
-            else f"{place}: {error}"
-        )
+        longer = argument.startswith(place)
+        return f"{argument}: {without_name(error)}" if longer else f"{place}: {error}"
     if kind.startswith("model_"):
         return f"{place}: must be a table, got {detail['input']!r}"
     message = re.sub(r"^\w+ should (be|have) ", r"must \1 ", detail["msg"])

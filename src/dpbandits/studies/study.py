@@ -114,11 +114,8 @@ class Study:
     def quick(self) -> Study:
         """A small version, to try a study out: 5 runs of at most 10,000 rounds."""
         horizon = min(self.horizon, 10_000)
-        record = (
-            self.record
-            if isinstance(self.record, int)
-            else [r for r in self.record if r <= horizon]
-        )
+        rounds = self.record
+        record = rounds if isinstance(rounds, int) else [r for r in rounds if r <= horizon]
         return self.altered(runs=min(self.runs, 5), horizon=horizon, record=record)
 
 
@@ -149,9 +146,8 @@ def load_study(path: str | Path, *, before_policies: Callable[[], None] = lambda
     except OSError as error:
         raise StudyError(str(path), [f"cannot be read: {error.strerror}"]) from None
     except UnicodeDecodeError as error:
-        raise StudyError(
-            str(path), [f"is not UTF-8 text: {error.reason} at byte {error.start}"]
-        ) from None
+        said = f"is not UTF-8 text: {error.reason} at byte {error.start}"
+        raise StudyError(str(path), [said]) from None
     except tomllib.TOMLDecodeError as error:
         raise StudyError(str(path), [f"is not TOML: {error}"]) from None
     study = _parse(data, str(path), path.parent, before_policies)
@@ -204,9 +200,8 @@ def _parse(
     budgets = _valid(Budgets, data.get("budgets", {}))
     _import(_valid(list[str], data.get("imports", [])) or [], folder, problems)
     before_policies()
-    policies = _policies(
-        _entries(PolicyEntry, data, "policies"), budgets, worlds, horizon, problems
-    )
+    entries = _entries(PolicyEntry, data, "policies")
+    policies = _policies(entries, budgets, worlds, horizon, problems)
     if (
         form is not None
         and isinstance(form.record, list)
@@ -216,20 +211,11 @@ def _parse(
     if problems or form is None:
         places = _place_in_file if isinstance(alone, dict) else str
         raise StudyError(source, list(map(places, problems)))
-    config = {
-        name: data.get(name, getattr(form, name))
-        for name in StudyForm.model_fields
-        if name != "budgets"
-    }
+    config = {name: data.get(name, getattr(form, name)) for name in StudyForm.model_fields}
     config["budgets"] = data.get("budgets", {})
+    as_declared = ("title", "description", "seed", "runs", "horizon", "record", "bounds")
     return Study(
-        title=form.title,
-        description=form.description,
-        seed=form.seed,
-        runs=form.runs,
-        horizon=form.horizon,
-        record=form.record,
-        bounds=form.bounds,
+        **{name: getattr(form, name) for name in as_declared},
         environments=tuple(worlds.simulated),
         log=worlds.log,
         policies=tuple(policies),
@@ -248,10 +234,8 @@ def _valid(form: Any, data: Any) -> Any:
 
 def _entries(form: type[M], data: dict[str, Any], section: str) -> list[tuple[str, M]]:
     listed = data.get(section)
-    checked = [
-        (f"{section}[{i}]", _valid(form, raw))
-        for i, raw in enumerate(listed if isinstance(listed, list) else [])
-    ]
+    entries = enumerate(listed if isinstance(listed, list) else [])
+    checked = [(f"{section}[{i}]", _valid(form, raw)) for i, raw in entries]
     return [(place, entry) for place, entry in checked if entry is not None]
 
 
@@ -265,9 +249,8 @@ def _import(modules: list[str], folder: Path, problems: Problems) -> None:
                 importlib.import_module(module)
             # whatever the module does wrong is wrong with the file that names it
             except Exception as error:
-                problems.add(
-                    f"imports[{i}]", f"{module} cannot be imported: {type(error).__name__}: {error}"
-                )
+                said = f"{type(error).__name__}: {error}"
+                problems.add(f"imports[{i}]", f"{module} cannot be imported: {said}")
     finally:
         sys.path.remove(here)
 
@@ -298,9 +281,8 @@ def _policies(
         if worlds.sound and (misfit := worlds.misfit(cls, given)):
             problems.add(place, misfit)
             continue
-        fixed = {
-            name: value for name, value in worlds.arguments_for(cls).items() if name not in given
-        }
+        seen_here = worlds.arguments_for(cls).items()
+        fixed = {name: value for name, value in seen_here if name not in given}
         if "horizon" in known and "horizon" not in given:
             fixed["horizon"] = horizon or _ANY_HORIZON
         for budget in _budgets_for(place, entry, cls, budgets, problems):
@@ -340,9 +322,8 @@ def _asked(entry: PolicyEntry, worlds: Worlds) -> tuple[Any, dict[str, Any]]:
         raise ArgumentError("patience is answers_within here", "patience")
     if "answers_within" in given:
         given["patience"] = given.pop("answers_within")
-    told = {
-        name: one for name, one in problem.given.items() if name not in _NOT_IN_FILES | {"arms"}
-    }
+    unsaid = _NOT_IN_FILES | {"arms"}
+    told = {name: one for name, one in problem.given.items() if name not in unsaid}
     return found.with_parts(told, given)
 
 

@@ -11,29 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import environments
-from ..environments import (
-    AdviceEnvironment,
-    Advised,
-    AnchoredContexts,
-    ArmsEnvironment,
-    Bernoulli,
-    Classification,
-    ContextEnvironment,
-    CovariateArms,
-    Delay,
-    DoctorReplay,
-    GaussianContexts,
-    GLMContexts,
-    LinearArms,
-    LoggedTrial,
-    PoolContexts,
-    Recommendations,
-    RewardTable,
-    classification,
-    lastfm,
-    movielens,
-    warfarin,
-)
+from ..environments import Advised, ArmsEnvironment, ContextEnvironment, LoggedTrial, RewardTable
 from ..errors import ArgumentError
 from ..policies import Policy
 from ..rooms import papers
@@ -49,25 +27,18 @@ _ANY_ARMS, _ANY_DIMENSION = 3, 2
 
 @dataclass(frozen=True)
 class Worlds:
-    """What policies meet in a study.
-
-    Attributes:
-        simulated: environments; all have as many arms and show contexts of one dimension, or none
-            does.
-        log: a logged trial; None without one.
-        sound: whether all entries could be built.
+    """What policies meet in a study: environments that all have as many arms and show contexts of
+    one dimension, or none, and perhaps a logged trial.
     """
 
     simulated: list[World] = field(default_factory=list)
     log: LoggedTrial | None = None
-    sound: bool = True
+    sound: bool = True  # whether all entries could be built
 
     @property
     def n_arms(self) -> int:
         """Number of arms of all; any where nobody knows."""
-        return (
-            self.simulated[0].n_arms if self.simulated else getattr(self.log, "n_arms", _ANY_ARMS)
-        )
+        return getattr(self.simulated[0] if self.simulated else self.log, "n_arms", _ANY_ARMS)
 
     @property
     def dimension(self) -> int | None:
@@ -77,13 +48,11 @@ class Worlds:
     @property
     def features(self) -> np.ndarray | None:
         """Of the arms, shape (K, d), if they are the same in every environment; else None."""
-        found = [world.features for world in self.simulated if isinstance(world, LinearArms)]
-        alike = (
-            found
-            and len(found) == len(self.simulated)
-            and all(np.array_equal(one, found[0]) for one in found)
-        )
-        return found[0] if alike else None
+        found = [
+            world.features for world in self.simulated if isinstance(world, environments.LinearArms)
+        ]
+        same = all(np.array_equal(one, found[0]) for one in found)
+        return found[0] if found and same and len(found) == len(self.simulated) else None
 
     @property
     def words(self) -> dict[str, Any]:
@@ -97,16 +66,11 @@ class Worlds:
     def arguments_for(self, cls: type[Policy]) -> dict[str, Any]:
         """What a policy of the class is built with in these environments."""
         known = inspect.signature(cls).parameters
-        dimension = self.dimension
-        fitting = {
-            "n_arms": self.n_arms,
-            "dimension": _ANY_DIMENSION if dimension is None else dimension,
-            "n_experts": _ANY_DIMENSION if dimension is None else dimension,
-            "arms": self.features,
-        }
-        return {
-            name: value for name, value in fitting.items() if name in known and value is not None
-        }
+        size = _ANY_DIMENSION if self.dimension is None else self.dimension
+        fitting: dict[str, Any] = {"n_arms": self.n_arms, "dimension": size, "n_experts": size}
+        if self.features is not None:
+            fitting["arms"] = self.features
+        return {name: value for name, value in fitting.items() if name in known}
 
     def misfit(self, cls: type[Policy], given: Collection[str]) -> str | None:
         """Why no policy of the class can play here with these arguments; None where it can."""
@@ -115,11 +79,8 @@ class Worlds:
         shown = what_is_shown(self.simulated[0])
         if (taken := what_is_taken(cls)) != shown:
             return f"{cls.__name__} takes {taken}, and {self.simulated[0]!r} shows {shown}"
-        if (
-            "arms" in inspect.signature(cls).parameters
-            and "arms" not in given
-            and self.features is None
-        ):
+        needed = "arms" in inspect.signature(cls).parameters and "arms" not in given
+        if needed and self.features is None:
             source = "from LinearArms, the same in every environment, or as arms = [[...], ...]"
             return f"{cls.__name__} needs the features of its arms: {source}"
         return None
@@ -127,10 +88,8 @@ class Worlds:
     def wrong_arms(self, policy: Policy) -> str | None:
         """What is wrong with the arms of a policy that was given them; None where nothing is."""
         if self.sound and policy.n_arms != self.n_arms:
-            return (
-                f"must hold {self.n_arms} arms, as many as the environments have, got"
-                f" {policy.n_arms}"
-            )
+            rule = f"must hold {self.n_arms} arms, as many as the environments have"
+            return f"{rule}, got {policy.n_arms}"
         return None
 
     def wrong_users(self, policy: Policy, horizon: int) -> str | None:
@@ -153,24 +112,18 @@ def read_worlds(
     n_arms = 0
     for place, entry in entries:
         if entry.kind not in kinds:
-            problems.add(
-                f"{place}.kind",
-                f"there is no environment {entry.kind!r}; {close_name(entry.kind, kinds)}",
-            )
+            near = close_name(entry.kind, kinds)
+            problems.add(f"{place}.kind", f"there is no environment {entry.kind!r}; {near}")
             continue
-        made = build(
-            place, kinds[entry.kind], entry.arguments, {}, _arguments(kinds[entry.kind]), problems
-        )
+        make = kinds[entry.kind]
+        made = build(place, make, entry.arguments, {}, _arguments(make), problems)
         if made is not None and entry.delay is not None:
             made = _delayed(f"{place}.delay", made, entry.delay, problems)
         if made is None:
             continue
         if n_arms not in (0, made.n_arms):
-            problems.add(
-                place,
-                f"has {made.n_arms} arms where {first} has {n_arms}; one study has one number of"
-                " arms",
-            )
+            differs = f"has {made.n_arms} arms where {first} has {n_arms}"
+            problems.add(place, f"{differs}; one study has one number of arms")
         if not n_arms:
             n_arms, first = made.n_arms, place
         if isinstance(made, LoggedTrial):
@@ -186,20 +139,16 @@ def read_worlds(
                 "horizon", f"must be at most {made.horizon}, the length of {place}, got {horizon}"
             )
         if worlds and _shown(made) != _shown(worlds[0]):
-            problems.add(
-                place,
-                f"{_shown(made)} where {names[repr(worlds[0])]} {_shown(worlds[0])}; one study has"
-                " one kind of them",
-            )
+            differs = f"{_shown(made)} where {names[repr(worlds[0])]} {_shown(worlds[0])}"
+            problems.add(place, f"{differs}; one study has one kind of them")
         worlds.append(made)
     chosen = [kinds.get(entry.kind) for _, entry in entries]
     logs = [isinstance(kind, type) and issubclass(kind, LoggedTrial) for kind in chosen]
     if entries and all(logs):
-        problems.add(
-            "environments", "must hold one that is simulated, beside the log that is replayed"
-        )
+        rule = "must hold one that is simulated, beside the log that is replayed"
+        problems.add("environments", rule)
     if log is not None and worlds and _dimension(worlds[0]) is not None:
-        has = None if isinstance(worlds[0], AdviceEnvironment) else log.dimension
+        has = None if isinstance(worlds[0], environments.AdviceEnvironment) else log.dimension
         if has != _dimension(worlds[0]):
             known = f"contexts of dimension {log.dimension}" if log.dimension else "no contexts"
             problems.add("environments", f"one {_shown(worlds[0])} beside a log that has {known}")
@@ -211,7 +160,8 @@ def _delayed(place: str, world: Any, given: dict[str, Any], problems: Problems) 
     if isinstance(world, LoggedTrial):
         problems.add(place, "must not be given for a log, whose answers are replayed as they came")
         return None
-    delay = build(place, Delay, given, {}, set(inspect.signature(Delay).parameters), problems)
+    known = set(inspect.signature(environments.Delay).parameters)
+    delay = build(place, environments.Delay, given, {}, known, problems)
     return None if delay is None else world.delayed(delay)
 
 
@@ -220,25 +170,21 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
     adversarial, data = papers("adversarial"), _Data(folder)
     public = {name: getattr(environments, name) for name in environments.__all__}
     bases = (ArmsEnvironment, ContextEnvironment, LoggedTrial)
-    kinds = {
-        name: kind
-        for name, kind in public.items()
-        if isinstance(kind, type)
-        and issubclass(kind, bases)
-        and kind not in (*bases[:2], AdviceEnvironment, Advised)
-    }
+    classes = {name: kind for name, kind in public.items() if isinstance(kind, type)}
+    worlds = {name: kind for name, kind in classes.items() if issubclass(kind, bases)}
+    others = (*bases[:2], environments.AdviceEnvironment, Advised)
     return {
-        **kinds,
-        "LinearArms.on_sphere": LinearArms.on_sphere,
-        "AnchoredContexts.random": AnchoredContexts.random,
-        "CovariateArms.random": CovariateArms.random,
-        "GLMContexts.random": GLMContexts.random,
-        "GaussianContexts.on_sphere": GaussianContexts.on_sphere,
-        "PoolContexts.uniform": PoolContexts.uniform,
+        **{name: kind for name, kind in worlds.items() if kind not in others},
+        "LinearArms.on_sphere": environments.LinearArms.on_sphere,
+        "AnchoredContexts.random": environments.AnchoredContexts.random,
+        "CovariateArms.random": environments.CovariateArms.random,
+        "GLMContexts.random": environments.GLMContexts.random,
+        "GaussianContexts.on_sphere": environments.GaussianContexts.on_sphere,
+        "PoolContexts.uniform": environments.PoolContexts.uniform,
         "RewardTable": data.table,
         "Advised.constant": _advised(Advised.constant),
         "Advised.shifted": _advised(Advised.shifted),
-        "classification": classification,
+        "classification": environments.classification,
         "ClassifierAdvice": adversarial.ClassifierAdvice,
         "classifier_advice": adversarial.classifier_advice,
         "lastfm": data.lastfm,
@@ -254,13 +200,10 @@ def _advised(make: Callable[..., Advised]) -> Callable[..., Advised]:
     """Experts on arms whose rewards are 0 or 1 with the given means, which a file can say."""
 
     def build(means: Any, n_experts: int, *, horizon: int, **others: Any) -> Advised:
-        return make(Bernoulli(means), n_experts, horizon=horizon, **others)
+        return make(environments.Bernoulli(means), n_experts, horizon=horizon, **others)
 
-    own = [
-        p
-        for p in inspect.signature(make).parameters.values()
-        if p.name not in ("environment", "n_experts", "horizon")
-    ]
+    said = ("environment", "n_experts", "horizon")
+    own = [p for p in inspect.signature(make).parameters.values() if p.name not in said]
     first = [p for p in inspect.signature(build).parameters.values() if p.kind is not p.VAR_KEYWORD]
     build.__signature__ = inspect.Signature(first + own)  # type: ignore[attr-defined]
     return build
@@ -269,9 +212,7 @@ def _advised(make: Callable[..., Advised]) -> Callable[..., Advised]:
 def _arguments(make: Callable[..., Any]) -> set[str]:
     """The names of what a kind takes; those of the class where the rest is passed on to it."""
     known = inspect.signature(make).parameters
-    names = {
-        name for name, parameter in known.items() if parameter.kind is not parameter.VAR_KEYWORD
-    }
+    names = {name for name, one in known.items() if one.kind is not one.VAR_KEYWORD}
     if len(names) < len(known):
         names |= set(inspect.signature(make.__self__).parameters) - {"theta"}  # type: ignore[attr-defined]
     return names
@@ -283,10 +224,8 @@ def _dimension(world: World) -> int | None:
 
 def _shown(world: World) -> str:
     shown, dimension = what_is_shown(world), _dimension(world)
-    return f"shows {shown}" + {
-        "advice": f" of {dimension} experts",
-        "contexts": f" of dimension {dimension}",
-    }.get(shown, "")
+    sizes = {"advice": f" of {dimension} experts", "contexts": f" of dimension {dimension}"}
+    return f"shows {shown}{sizes.get(shown, '')}"
 
 
 class _Data:
@@ -308,21 +247,23 @@ class _Data:
         marks = {"separator": separator, "decimal": decimal, "thousands": thousands}
         return RewardTable(read_numbers("path", self._beside / path, **marks))
 
-    def lastfm(self, folder: Any, components: int = 25, per_round: int = 25) -> Recommendations:
-        data = lastfm(self._inside(folder))
+    def lastfm(
+        self, folder: Any, components: int = 25, per_round: int = 25
+    ) -> environments.Recommendations:
+        data = environments.lastfm(self._inside(folder))
         return data.environment(components=components, per_round=per_round)
 
     def movielens(
         self, folder: Any, components: int = 20, per_round: int = 25, liked_from: int = 4
-    ) -> Recommendations:
-        data = movielens(self._inside(folder))
+    ) -> environments.Recommendations:
+        data = environments.movielens(self._inside(folder))
         return data.environment(components=components, per_round=per_round, liked_from=liked_from)
 
     def artists(self, folder: Any, artists: int = 20) -> RewardTable:
-        return lastfm(self._inside(folder)).reward_table(artists=artists)
+        return environments.lastfm(self._inside(folder)).reward_table(artists=artists)
 
     def genres(self, folder: Any, liked_from: int = 4) -> RewardTable:
-        return movielens(self._inside(folder)).reward_table(liked_from=liked_from)
+        return environments.movielens(self._inside(folder)).reward_table(liked_from=liked_from)
 
     def warfarin(
         self,
@@ -332,12 +273,12 @@ class _Data:
         once: bool = False,
         seed: int = 0,
         blocks: bool = True,
-    ) -> Classification:
+    ) -> environments.Classification:
         if not isinstance(path, str):
             raise ArgumentError(f"path must be the name of a file, got {path!r}", "path")
-        return warfarin(self._beside / path, ends=ends).environment(
+        return environments.warfarin(self._beside / path, ends=ends).environment(
             genotypes=genotypes, once=once, seed=seed, blocks=blocks
         )
 
     def patients(self) -> RewardTable:
-        return DoctorReplay().reward_table()
+        return environments.DoctorReplay().reward_table()

@@ -99,7 +99,6 @@ def _planned(
     policy: Policy | type[Policy], cls: type[Policy], arguments: dict[str, Any]
 ) -> Iterator[tuple[Make, Check]]:
     """Each check, with what it is to play."""
-
     made = list(_instances(policy, cls, arguments))
     yield made[0], _kernels_take_their_arguments
     yield made[0], _docstring_says_what_is_taken

@@ -13,16 +13,7 @@ from ..errors import BudgetExhausted
 from ..policies import Decision, Policy, load
 from ..privacy.continual import HonakerTree
 from ..session.steps import cross_by, release_by
-from .walk import (
-    ROUNDS,
-    Make,
-    play,
-    pull,
-    releases,
-    require,
-    snapshot,
-    spans,
-)
+from .walk import ROUNDS, Make, play, pull, releases, require, snapshot, spans
 
 _PATIENT = 2000  # pulls, at most, for further releases
 _DRAWN = np.random.default_rng(8).random(ROUNDS)  # rewards in [0, 1]

@@ -7,6 +7,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numba
@@ -16,26 +17,13 @@ from ..errors import ArgumentError
 from ..policies import Decision, Policy
 from ..session.options import DEFAULTS
 from . import streams
-from .walk import (
-    ROUNDS,
-    Make,
-    Walk,
-    contexts_of,
-    require,
-    shown,
-)
+from .walk import ROUNDS, Make, Walk, contexts_of, require, shown
 
 _DRAWS = 20_000  # of a choice, whose frequencies are compared with propensities
 _FAR = 5.0  # standard deviations: by chance with a probability of 6e-7
 _BAD = {
-    "n_arms": 0,
-    "reward_range": (1, 0),
-    "default_reward": math.nan,
-    "patience": -1,
-    "seed": -1,
-    "clip": 1,
-    "noise": "none",
-    "max_rounds": 0,
+    **{"n_arms": 0, "reward_range": (1, 0), "default_reward": math.nan, "patience": -1},
+    **{"seed": -1, "clip": 1, "noise": "none", "max_rounds": 0},
 }
 
 
@@ -46,13 +34,10 @@ def loop_and_hand_play_alike(make: Make, rounds: int = 0) -> list[int]:
     """The compiled loop, ``pull`` with ``update``, and both in plain Python play the same arms."""
     policy = make()
     world = streams.table(policy, rounds or (400 if policy.card.learns_at_once else streams.ROUNDS))
-    played = {
-        f"{how.__name__}, {'compiled' if fast else 'interpreted'}": how(
-            make(), world, compiled=fast
-        )
-        for how in (streams.looped, streams.by_hand)
-        for fast in (True, False)
-    }
+    played = {}
+    for how, fast in product((streams.looped, streams.by_hand), (True, False)):
+        name = f"{how.__name__}, {'compiled' if fast else 'interpreted'}"
+        played[name] = how(make(), world, compiled=fast)
     first, *others = played.items()
     for name, arms in others:
         require(arms == first[1], f"{first[0]} and {name} play other arms")
@@ -104,9 +89,8 @@ def propensities_are_frequencies(make: Make) -> None:
             continue
         seen = walk.seen(walk.rng)
         walk.call("prepare", walk.params, walk.public, seen, walk.rng)
-        choices = [
-            walk.read("choose", walk.params, walk.public, seen, walk.rng) for _ in range(draws)
-        ]
+        given = (walk.params, walk.public, seen, walk.rng)
+        choices = [walk.read("choose", *given) for _ in range(draws)]
         for arm, told in set(choices):
             if math.isnan(told):
                 continue

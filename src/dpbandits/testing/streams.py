@@ -27,11 +27,9 @@ def table(policy: Policy, rounds: int = ROUNDS) -> Table:
     if contexts is None or policy.sees == "advice":
         means = np.linspace(0.7, 0.3, policy.n_arms)
         rewards = (rng.random((rounds, policy.n_arms)) < means).astype(float)
-        return (
-            RewardTable(rewards)
-            if contexts is None
-            else AdviceTable(contexts[:rounds].swapaxes(1, 2), rewards)
-        )
+        if contexts is None:
+            return RewardTable(rewards)
+        return AdviceTable(contexts[:rounds].swapaxes(1, 2), rewards)
     contexts = contexts[:rounds]
     means = 0.5 + 0.5 * contexts[:, :, 0]
     return ContextTable(contexts, (rng.random(means.shape) < means).astype(float), means)

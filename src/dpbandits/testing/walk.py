@@ -38,12 +38,10 @@ def _features(n_arms: int, dimension: int, corners: bool) -> np.ndarray:
 
 @cache
 def _advice(n_arms: int, n_experts: int, corners: bool) -> np.ndarray:
-    rng = np.random.default_rng([3, n_arms, n_experts])
-    if corners:
-        return np.moveaxis(
-            np.eye(n_arms)[rng.integers(0, n_arms, (ROUNDS, n_experts))], 1, 2
-        ).copy()
-    return np.moveaxis(rng.dirichlet(np.ones(n_arms), (ROUNDS, n_experts)), 1, 2).copy()
+    rng, shape = np.random.default_rng([3, n_arms, n_experts]), (ROUNDS, n_experts)
+    certain, unsure = np.eye(n_arms), np.ones(n_arms)
+    advice = certain[rng.integers(0, n_arms, shape)] if corners else rng.dirichlet(unsure, shape)
+    return np.moveaxis(advice, 1, 2).copy()
 
 
 def contexts_of(policy: Policy, *, corners: bool = False) -> np.ndarray | None:
@@ -173,10 +171,8 @@ class Walk:
             statistic = np.full_like(self.wall.statistic, np.nan)
             self.read("summarise", self.params, raw, self.public, self.memo, statistic)
             statistics.append(statistic)
-        first, self.wall.first_unreleased[part] = (
-            int(self.wall.first_unreleased[part]),
-            self.rounds,
-        )
+        first = int(self.wall.first_unreleased[part])
+        self.wall.first_unreleased[part] = self.rounds
         adds_up = self.policy.statistic.counter is not None
         self.sum = self.sum + statistics[0] if adds_up else statistics[0]
         noisy = self.sum + self.noise * bound * self.rng.standard_normal(self.sum.size)
@@ -218,9 +214,8 @@ class Walk:
 def scratch_of(side: Any) -> list[np.ndarray]:
     """The working memory in nested tuples of arrays."""
     held = zip(getattr(side, "_fields", ()), side, strict=True) if isinstance(side, tuple) else ()
-    return [
-        array for name, one in held for array in ([one] if name == "scratch" else scratch_of(one))
-    ]
+    parts = ([one] if name == "scratch" else scratch_of(one) for name, one in held)
+    return [array for part in parts for array in part]
 
 
 def frozen(state: Any) -> tuple[bytes, ...]:
@@ -252,11 +247,9 @@ def snapshot(policy: Policy) -> dict[str, Any]:
 def _comparable(rounds: Any) -> dict[str, Any]:
     """Where a policy stands, with bytes in place of arrays."""
     numbers, arrays = rounds.saved()
-    return {
-        **copy.deepcopy(numbers),
-        **{name: array.tobytes() for name, array in arrays.items()},
-        "current_choice": repr(numbers["current_choice"]),
-    }
+    held = {name: array.tobytes() for name, array in arrays.items()}
+    choice = repr(numbers["current_choice"])
+    return {**copy.deepcopy(numbers), **held, "current_choice": choice}
 
 
 def releases(policy: Policy) -> int:

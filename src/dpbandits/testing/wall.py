@@ -13,14 +13,7 @@ from ..algorithms.bases import ContextualPolicy
 from ..kernel import plain
 from ..policies import Kernels, Policy
 from ..session.state import named_arrays
-from .walk import (
-    ROUNDS,
-    Make,
-    Walk,
-    contexts_of,
-    frozen,
-    require,
-)
+from .walk import ROUNDS, Make, Walk, contexts_of, frozen, require
 
 ARGUMENTS = {
     "init": "params",
@@ -131,12 +124,9 @@ def movements(
     record to the other end.  Contexts, where there are any, are ``longer`` than the policy's bound
     by this factor.
     """
-    corners = contexts_of(policy, corners=True)
-    contexts = (
-        longer * policy.context_bound * corners
-        if isinstance(policy, ContextualPolicy) and corners is not None
-        else corners
-    )
+    contexts = contexts_of(policy, corners=True)
+    if isinstance(policy, ContextualPolicy) and contexts is not None:
+        contexts = longer * policy.context_bound * contexts
     lo, hi = policy.reward_range
     step = (hi - lo) / GRID
     table = np.random.default_rng([seed, 1]).choice(values, ROUNDS)
@@ -149,22 +139,17 @@ def movements(
     rehearsed = rehearsal.until(RELEASES, lambda first, arm, n: [total(first, n)])
     row = int(where * (rehearsed[-1].last + 1))  # a search that is over releases nothing more
     shift = step * float((GRID - table[row] if new is None else new) - table[row])
+
+    def in_both(first: int, arm: int, n: int) -> list[float]:
+        one = total(first, n)
+        return [one, one + (shift if first <= row < first + n else 0.0)]
+
     walk = Walk(policy, worlds=2, noise=noise, seed=seed, contexts=contexts, kernels=kernels)
-    seen = walk.until(
-        RELEASES,
-        lambda first, arm, n: [
-            total(first, n),
-            total(first, n) + (shift if first <= row < first + n else 0.0),
-        ],
-    )
-    return [
-        Movement(
-            float(np.linalg.norm(r.statistics[1] - r.statistics[0], policy.channel.norm)),
-            walk.covers(r, row),
-            r.bound,
-        )
-        for r in seen
-    ]
+    moved = []
+    for r in walk.until(RELEASES, in_both):
+        distance = np.linalg.norm(r.statistics[1] - r.statistics[0], policy.channel.norm)
+        moved.append(Movement(float(distance), walk.covers(r, row), r.bound))
+    return moved
 
 
 def a_record_moves_one_release(moved: list[Movement], slack: float = 0.0) -> None:

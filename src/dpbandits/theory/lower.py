@@ -27,7 +27,8 @@ of variance 1 kl = 2 D^2 and t <= D; for coins with 1/2, 1/2 + D and 1/2 + 2 D, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from scipy.special import rel_entr
@@ -41,6 +42,8 @@ from .promises import Applied, World, promises_of
 
 _GAPS = 400  # values of D among which the best one is found
 _CONSISTENT = "stationary coins, and a policy whose regret is o(T^p) in all of them, p > 0"
+_PRIVATE = f"{_CONSISTENT}; epsilon-DP"
+_minimax = partial(bound, "lower", "minimax regret")
 
 
 def bernoulli_kl(p: Values, q: Values) -> Values:
@@ -78,45 +81,42 @@ def free_epsilon(mean: float, best: float) -> float:
     return float(np.log(best * (1.0 - mean)) - np.log((1.0 - best) * mean))
 
 
-def _asymptotic(horizon: Values, means: Array, divergence: np.ndarray) -> Values:
+def _asymptotic(
+    horizon: Values, means: Array, divergence: Callable[[Values, float], Values]
+) -> Values:
     means = np.asarray(means, float)
-    gaps = means.max() - means
+    gaps, needed = means.max() - means, np.asarray(divergence(means, means.max()))
     bad = gaps > 0.0
-    return np.log(np.asarray(horizon, float)) * (gaps[bad] / divergence[bad]).sum()
+    return np.log(np.asarray(horizon, float)) * (gaps[bad] / needed[bad]).sum()
 
 
 @bound("lower", source="Lai & Robbins (1985)", constants="asymptotic", assumes=_CONSISTENT)
 def lai_robbins(horizon: Values, means: Array) -> Values:
     """Coins without privacy, and under zCDP: ln(T) times the sum of gap / kl(mean, best)."""
-    means = np.asarray(means, float)
-    return _asymptotic(horizon, means, np.asarray(bernoulli_kl(means, means.max())))
+    return _asymptotic(horizon, means, bernoulli_kl)
 
 
-@bound(
-    "lower",
-    source="Azize, Wu, Honda et al. (2025)",
-    constants="asymptotic",
-    assumes=f"{_CONSISTENT}; epsilon-DP",
-)
+@bound("lower", source="Azize, Wu, Honda et al. (2025)", constants="asymptotic", assumes=_PRIVATE)
 def pure_asymptotic(horizon: Values, means: Array, epsilon: float) -> Values:
     """Coins under pure DP: ln(T) times the sum of gap / d_epsilon(mean, best)."""
-    means = np.asarray(means, float)
-    return _asymptotic(horizon, means, np.asarray(private_divergence(means, means.max(), epsilon)))
+    return _asymptotic(horizon, means, lambda m, best: private_divergence(m, best, epsilon))
 
 
 @bound(
     "lower",
     source="Azize & Basu (2022), Theorem 4, without its factor 6",
     constants="asymptotic",
-    assumes=f"{_CONSISTENT}; epsilon-DP",
+    assumes=_PRIVATE,
 )
 def pure_asymptotic_first(horizon: Values, means: Array, epsilon: float) -> Values:
     """Coins under pure DP: ln(T) times the sum of gap / min(kl(mean, best), epsilon gap); at most
     ``pure_asymptotic``.
     """
-    means = np.asarray(means, float)
-    kl = np.asarray(bernoulli_kl(means, means.max()))
-    return _asymptotic(horizon, means, np.minimum(kl, epsilon * (means.max() - means)))
+
+    def least(mean: Values, best: float) -> Values:
+        return np.minimum(bernoulli_kl(mean, best), epsilon * (best - mean))
+
+    return _asymptotic(horizon, means, least)
 
 
 @bound(
@@ -129,10 +129,11 @@ def local_asymptotic(horizon: Values, means: Array, epsilon: float) -> Values:
     """Coins under local DP: ln(T) times the sum of gap / min(kl, c gap^2), with c = min(4,
     e^2epsilon) (e^epsilon - 1)^2 (compare Basu, Dimitrakakis & Tossou 2019).
     """
-    means = np.asarray(means, float)
-    kl = np.asarray(bernoulli_kl(means, means.max()))
-    square = (means.max() - means) ** 2
-    return _asymptotic(horizon, means, np.minimum(kl, contraction(epsilon) * square))
+
+    def least(mean: Values, best: float) -> Values:
+        return np.minimum(bernoulli_kl(mean, best), contraction(epsilon) * (best - mean) ** 2)
+
+    return _asymptotic(horizon, means, least)
 
 
 def contraction(epsilon: float) -> float:
@@ -154,9 +155,7 @@ def shariff_sheffet(horizon: Values, n_arms: int, epsilon: float) -> Values:
 # Minimax -------------------------------------------------------------------------------------
 
 
-@bound(
-    "lower",
-    "minimax regret",
+@_minimax(
     source="Lattimore & Szepesvári (2020), Theorem 15.2",
     assumes="T >= K - 1; normal rewards of variance 1",
 )
@@ -166,9 +165,7 @@ def arms_minimax(horizon: Values, n_arms: int) -> Values:
     return valid(t >= n_arms - 1, np.sqrt(t * (n_arms - 1)) / 27.0, "lower")
 
 
-@bound(
-    "lower",
-    "minimax regret",
+@_minimax(
     source="Azize & Basu (2022), Theorem 5",
     assumes="T >= K - 1, epsilon <= 1; normal rewards of variance 1, epsilon-DP",
 )
@@ -181,9 +178,7 @@ def arms_pure(horizon: Values, n_arms: int, epsilon: float) -> Values:
     return valid(t >= n_arms - 1, np.maximum(arms_minimax(t, n_arms), private), "lower")
 
 
-@bound(
-    "lower",
-    "minimax regret",
+@_minimax(
     source="Lattimore & Szepesvári (2020), Theorem 24.1",
     assumes="arms [-1, 1]^d; normal rewards of variance 1",
 )
@@ -192,9 +187,7 @@ def linear_minimax(horizon: Values, dimension: int) -> Values:
     return np.exp(-2.0) / 8.0 * dimension * np.sqrt(np.asarray(horizon, float))
 
 
-@bound(
-    "lower",
-    "minimax regret",
+@_minimax(
     source="after Azize & Basu (2022), Theorem 6",
     assumes="arms [-1, 1]^d; normal rewards of variance 1, epsilon-DP",
 )
@@ -239,11 +232,8 @@ def two_coins(
     return valid(distance < 0.5, t * gap / 8.0 * np.exp(-divergence), "lower")
 
 
-@bound(
-    "lower",
-    "minimax regret",
-    source="Azize & Basu (2024), proof of Theorem 17, with coins",
-    assumes="rewards in [0, 1]",
+@_minimax(
+    source="Azize & Basu (2024), proof of Theorem 17, with coins", assumes="rewards in [0, 1]"
 )
 def coins_minimax(
     horizon: Values,

@@ -6,6 +6,7 @@ parameters, instead of a second description of an algorithm, and names bounds wi
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -55,11 +56,8 @@ class World(NamedTuple):
         regret is against one arm, as upper bounds assume.
         """
         lo, hi = policy.reward_range
-        if (
-            policy.retired
-            or policy.patience
-            or (self.gaps is not None and self.gaps.max() > hi - lo)
-        ):
+        too_far = self.gaps is not None and self.gaps.max() > hi - lo
+        if policy.retired or policy.patience or too_far:
             return False
         if self.environment is None:
             return True
@@ -69,10 +67,9 @@ class World(NamedTuple):
 
 
 def _gaps(given: Any) -> np.ndarray:
-    try:
+    gaps = np.empty(0)
+    with contextlib.suppress(TypeError, ValueError):
         gaps = np.asarray(given, float)
-    except (TypeError, ValueError):
-        gaps = np.empty(0)
     if gaps.ndim != 1 or not gaps.size or not np.isfinite(gaps).all() or gaps.min() != 0.0:
         raise ArgumentError(
             "world must be an environment, or gaps of at least 0 with a 0 among them, got"
