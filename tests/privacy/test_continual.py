@@ -28,7 +28,6 @@ from dpbandits.privacy.continual import (
     HybridTree,
     Independent,
     SqrtToeplitz,
-    buffers,
     draws_of,
     is_spent,
     mechanism_from_python,
@@ -36,6 +35,7 @@ from dpbandits.privacy.continual import (
     overshoot,
     release_exactly,
 )
+from dpbandits.privacy.continual import toeplitz as buffers
 from dpbandits.privacy.continual_sum import ContinualSum
 from dpbandits.privacy.secure import Sampler, SecureState, SecureSum
 
@@ -312,7 +312,7 @@ def fitted(horizon: int, start: np.ndarray) -> tuple[np.ndarray, float]:
     def log_variance(logs: np.ndarray) -> float:
         order = np.argsort(logs[:four])
         both = buffers.solve(np.exp(logs[:four][order]), np.exp(logs[four:][order]))
-        last = buffers.row_squares(both, np.array(horizon))
+        last = buffers.squares(both.decoder_gaps, both.decoder_weights, np.array(horizon))
         return math.log(buffers.columns_square(both, horizon) * float(last))
 
     found = optimize.minimize(

@@ -11,10 +11,9 @@ from ..privacy import Budget, Guarantee
 from ..privacy.channels import Calibration
 from ..validation import choice, integer, real
 from .estimator import MOST, TYPES_ARE_PUBLIC, Estimator
-from .intervals import coefficient_intervals
 from .objective import ObjectivePerturbation
 from .spending import Spending
-from .steps import People, Release, gradient_descent, newton
+from .steps import People, Release, coefficient_intervals, gradient_descent, newton
 
 METHODS = ("newton", "gradient", "objective")
 _STEPS = {"newton": 3, "gradient": 60}
@@ -33,8 +32,7 @@ class PrivateGLM(Estimator):
     Features and outcomes of every person are private, how many people there are is public:
     neighbours differ in one row.  All steps use all people, and their costs add up exactly.
     Features are scaled down to ``context_bound``; entries that are no finite number count as 0, and
-    a person without an outcome adds nothing.  There is no intercept: let a column of ``X`` be
-    constant.
+    a person without an outcome adds nothing.  For an intercept let a column of ``X`` be constant.
 
     Args:
         link: "logistic", "identity", "probit", or one of ``register_link``.
@@ -169,7 +167,9 @@ class PrivateGLM(Estimator):
             perturbation = self._perturbation()
             self.coef_, self.ledger = perturbation.fit(features, outcomes, self._source())
             return self
-        people, spending = self._people(features, outcomes), self._spending()
+        source, spending = self._source_for(len(features)), self._spending()
+        score = self._score(bounded=source is not None)
+        people = People(features, outcomes, score, source, self._rounded)
         if self.method == "gradient":
             self.coef_ = self._descend(people, spending)
         else:
@@ -183,17 +183,11 @@ class PrivateGLM(Estimator):
         self.ledger = spending.ledger(people.releases)
         return self
 
-    def _people(self, features: np.ndarray, outcomes: np.ndarray) -> People:
-        source = self._source_for(len(features))
-        score = self._score(bounded=source is not None)
-        return People(features, outcomes, score, source, self._rounded)
-
     def _descend(self, people: People, spending: Spending) -> np.ndarray:
         score, (n, d) = people.score, people.features.shape
         steepest = n * score.largest_weight * score.context_bound**2
-        private = self.budget is not None
         # Curvature is spread over directions, and noise forbids to wait for the flattest.
-        longer = min(4.0, max(1.0, 0.1 * d)) if private else 1.0
+        longer = min(4.0, max(1.0, 0.1 * d)) if self.budget is not None else 1.0
         return gradient_descent(
             people,
             spending.channels,
@@ -204,12 +198,11 @@ class PrivateGLM(Estimator):
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
         """Intervals for each coefficient, of asymptotic coverage at least ``level``, with all noise
-        taken into account; shape (d, 2).  See ``dpbandits.glm.intervals``.
+        taken into account; shape (d, 2).  See ``dpbandits.glm.steps``.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).
-            DPBanditsError: there is no estimate yet, or the method is not "newton": others release
-                no curvature.
+            DPBanditsError: there is no estimate yet, or ``method`` is one that has no curvature.
         """
         level = real("level", level, 0.0, 1.0, strict=True)
         self._learnt()

@@ -15,10 +15,9 @@ import numpy as np
 from .. import tables
 from ..errors import ArgumentError, DPBanditsError
 from ..privacy.budgets import Budget
-from ..privacy.grids import default_grid
 from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
-from ..privacy.sources import noise_source
+from ..privacy.secure import default_grid, noise_source
 from ..tables import Manner, manners
 from ..validation import choice, interval, real
 from .links import link_of
@@ -67,8 +66,7 @@ class Estimator(ABC):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments, as scikit-learn asks for them."""
-        names = inspect.signature(type(self)).parameters
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def set_params(self, **changes: Any) -> Self:
         """Change constructor arguments; what has been learnt is kept until the next ``fit``.
@@ -104,11 +102,8 @@ class Estimator(ABC):
         features = table(X, manners.PRIVATE_RECORD)
         if features.shape[1] != self.n_features_in_:
             # In scikit-learn's words, by which its pipelines know the error.
-            raise ArgumentError(
-                f"X has {features.shape[1]} features, but {type(self).__name__} is expecting"
-                f" {self.n_features_in_} features as input",
-                "X",
-            )
+            expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+            raise ArgumentError(f"X has {features.shape[1]} features, but {expected}", "X")
         names, known = names_of(X), getattr(self, "feature_names_in_", None)
         if names is not None and known is not None and names.tolist() != known.tolist():
             raise ArgumentError(
@@ -224,18 +219,14 @@ class Estimator(ABC):
         """The sums, from arguments that are checked on the way."""
         lo, hi = interval("outcome_range", self.outcome_range)
         if max(hi - lo, -lo, hi) > WIDEST or hi - lo < NARROWEST:
+            what = f"{NARROWEST:g} and {WIDEST:g} wide and lie within {WIDEST:g} of zero"
             raise ArgumentError(
-                f"outcome_range must be between {NARROWEST:g} and {WIDEST:g} wide and lie within"
-                f" {WIDEST:g} of zero, got {self.outcome_range!r}",
-                "outcome_range",
+                f"outcome_range must be between {what}, got {self.outcome_range!r}", "outcome_range"
             )
-        return Score(
-            link_of(self.link).name,
-            (lo, hi),
-            real("context_bound", self.context_bound, NARROWEST, WIDEST),
-            real("parameter_bound", self.parameter_bound, NARROWEST, WIDEST),
-            bounded,
-        )
+        link = link_of(self.link).name
+        length = real("context_bound", self.context_bound, NARROWEST, WIDEST)
+        radius = real("parameter_bound", self.parameter_bound, NARROWEST, WIDEST)
+        return Score(link, (lo, hi), length, radius, bounded)
 
 
 class Changes(NamedTuple):
@@ -267,9 +258,7 @@ class Changes(NamedTuple):
 
 
 def changes(model: Estimator, features: np.ndarray, outcomes: np.ndarray) -> Changes:
-    """What ``fit`` changes of features of shape (n, d) and outcomes of shape (n,); NaN stands
-    for what is no number.  It is private.
-    """
+    """What ``fit`` changes of features (n, d) and outcomes (n,), NaN for no number; private."""
     lo, hi = model.outcome_range
     squares = np.einsum("ij,ij->i", features, features)
     odd = np.flatnonzero(~(squares <= manners.LARGEST**2))  # with an entry that counts as 0
@@ -290,12 +279,7 @@ class _NoProbabilities(DPBanditsError, AttributeError):
 
 
 def table(given: Any, manner: Manner = manners.PRIVATE) -> np.ndarray:
-    """Features as an (n, d) array; what is no number is NaN, and nothing else is looked at.
-
-    Raises:
-        ArgumentError: the shape is another one, or a column holds no numbers at all; both are
-            public.
-    """
+    """Features as an (n, d) array, NaN for what is no number; what it refuses is public."""
     features = tables.table("X", given, manner)
     if features.shape[1] > _MOST_FEATURES:
         raise ArgumentError(

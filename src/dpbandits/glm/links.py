@@ -130,11 +130,8 @@ class Link:
         if self.name in EXACT:
             least, largest = float(slopes[[0, -1]].min()), self.slope(0.0)
         if not least > 0.0:
-            raise ArgumentError(
-                f"link must rise everywhere in [-{reach:g}, {reach:g}], which {self.name!r} does"
-                " not",
-                "link",
-            )
+            what = f"everywhere in [-{reach:g}, {reach:g}], which {self.name!r} does not"
+            raise ArgumentError(f"link must rise {what}", "link")
         return Conditioning(reach, least, largest, 1.01 * float(curves.max()))
 
 
@@ -179,9 +176,8 @@ def register_link(
         The link.
 
     Raises:
-        ArgumentError: the name is no identifier or that of a built-in link; on 2,001 points of
-            [-1, 1] a mean is outside of [-1, 1], or a slope outside of [mu, L], or not the
-            derivative.
+        ArgumentError: the name is no identifier, or a built-in link's; on 2,001 points of [-1, 1] a
+            mean is outside of [-1, 1], a slope outside of [mu, L] or not the derivative.
 
     Example:
         >>> import math
@@ -216,16 +212,11 @@ def _check(
                 f"mean must have values in [-1, 1] on [-1, 1], got {value!r} at {t:g}", "mean"
             )
         if not lowest * (1.0 - _SLACK) <= rise <= highest * (1.0 + _SLACK):
-            raise ArgumentError(
-                f"slope must lie between least_slope={lowest:g} and largest_slope={highest:g} on"
-                f" [-1, 1], got {rise!r} at {t:g}",
-                "slope",
-            )
+            ends = f"least_slope={lowest:g} and largest_slope={highest:g} on [-1, 1]"
+            what = f"lie between {ends}, got {rise!r} at {t:g}"
+            raise ArgumentError(f"slope must {what}", "slope")
         inner = float(np.clip(t, _STEP - 1.0, 1.0 - _STEP))
         quotient = (float(mean(inner + _STEP)) - float(mean(inner - _STEP))) / (2.0 * _STEP)
         if abs(quotient - float(slope(inner))) > 1e-4 * max(1.0, highest):
-            raise ArgumentError(
-                f"slope must be the derivative of mean, got {rise!r} where it is {quotient:.6g}, at"
-                f" {t:g}",
-                "slope",
-            )
+            what = f"the derivative of mean, got {rise!r} where it is {quotient:.6g}, at {t:g}"
+            raise ArgumentError(f"slope must be {what}", "slope")

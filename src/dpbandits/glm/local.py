@@ -31,10 +31,9 @@ from ..privacy.randomiser import VectorRandomiser
 from ..tables import as_numbers, entries, nested
 from ..validation import choice, integer, real
 from .estimator import MOST, TYPES_ARE_PUBLIC, Estimator
-from .intervals import coefficient_intervals
 from .scores import Score, record_range, statistic_size
 from .spending import Line, Spending
-from .steps import Release, bending, newton_step
+from .steps import Release, bending, coefficient_intervals, newton_step
 
 _MOST_BATCHES = 100
 _PILOT = 0.25  # share of the people in the first of two batches
@@ -57,8 +56,7 @@ class Report:
 
 @dataclass(frozen=True)
 class LocalChannel:
-    """What every device of a batch runs: public, and made by ``Curator.channel()``; it can be
-    pickled and sent.
+    """What every device of a batch runs: public, made by ``Curator.channel()``, picklable.
 
     Attributes:
         batch: its number, from 0.
@@ -126,8 +124,7 @@ class LocalDevice:
 
         Raises:
             ArgumentError: the features have another length.
-            DPBanditsError: this device has reported: another report would cost its person as much
-                again.
+            DPBanditsError: this device has reported: once more would cost as much again.
         """
         d, vector = self._channel.theta.size, nested([x], 2)
         features = np.zeros((1, d)) if vector is None else vector.values
@@ -217,8 +214,7 @@ class Curator:
         if noise_channel.family != OPEN:
             std = noise_channel.scale(channel.sensitivity) * math.sqrt(self._received)
         gradient, curvature = self._total[:d].copy(), smat(self._total[d:]) / self._weight
-        release = Release(channel.theta, gradient, std, curvature, std / self._weight)
-        self._releases.append(release)
+        self._releases += [Release(channel.theta, gradient, std, curvature, std / self._weight)]
         self._total[:], self._received = 0.0, 0
         self.estimate = newton_step(self._used(), self._model.parameter_bound, self._model.ridge)
 
@@ -227,8 +223,7 @@ class Curator:
         rest = self._releases[1:]
         if not rest:
             return self._releases
-        bound = self._score.context_bound
-        bent = bending(self._releases[0], rest[-1].theta, bound)
+        bent = bending(self._releases[0], rest[-1].theta, self._score.context_bound)
         error_with = math.hypot(_noise(self._releases), bent) / _eigenvalue(self._releases)
         error_without = _noise(rest) / _eigenvalue(rest)
         return self._releases if error_with < error_without else rest
@@ -388,19 +383,17 @@ class LocalGLM(Estimator):
         rng = source.generator("reports")
         for people in curator.sizes:
             channel, batch = curator.channel(), slice(first, first + people)
+            noise, moved = channel.noise_channel, channel.sensitivity
             if source.secure and self.budget is not None:
                 for x, outcome in zip(features[batch], outcomes[batch], strict=True):
                     curator.receive(channel.device().report(x, outcome))
             else:
-                noise, scale = channel.noise_channel, 0.0
-                if self.budget is not None:
-                    scale = noise.scale(channel.sensitivity) * math.sqrt(people)
+                scale = 0.0 if self.budget is None else noise.scale(moved) * math.sqrt(people)
                 total = np.empty(size)
                 records = channel.record(features[batch], outcomes[batch])
                 source.add_noise(noise, scale, records, total, rng)
                 curator.receive_sum(total, people)
-            span, moved = (first, first + people - 1), channel.sensitivity
-            lines.append((span, channel.noise_channel, moved, size * people))
+            lines.append(((first, first + people - 1), noise, moved, size * people))
             first += people
         self.coef_ = curator.estimate
         self._note_columns(X, features.shape[1])

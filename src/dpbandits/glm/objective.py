@@ -88,21 +88,15 @@ class ObjectivePerturbation:
     def calibrated(
         cls, budget: Budget | None, score: Score, *, ridge: float | None
     ) -> ObjectivePerturbation:
-        """The least noise that is proved to keep the budget.
-
-        Raises:
-            ArgumentError: the conditions do not hold, or the ridge leaves nothing of epsilon.
-        """
+        """The least noise proved to keep the budget; refused where the conditions do not hold."""
         if not isinstance(budget, ApproxDP):
             raise ArgumentError(
                 f"budget must be ApproxDP for method='objective', got {budget!r}", "budget"
             )
         if score.link != "logistic":
-            raise ArgumentError(
-                "link must be 'logistic' for method='objective': the proof needs a convex loss"
-                f" with bounded residuals everywhere, got {score.link!r}",
-                "link",
-            )
+            needs = "the proof needs a convex loss with bounded residuals everywhere"
+            what = f"'logistic' for method='objective': {needs}, got {score.link!r}"
+            raise ArgumentError(f"link must be {what}", "link")
         steepest = 0.25 * score.context_bound**2
         if ridge is None:
             ridge = steepest / math.expm1(min(_DETERMINANT * budget.epsilon, 1.0))

@@ -63,9 +63,7 @@ _OVER = 1.0 + 1e-12
 
 @kernel
 def point_scale(point: Vector, bound: float) -> float:
-    """By what a point is multiplied, to be no longer than the bound; 1 where only rounding says
-    that it is.
-    """
+    """What makes a point no longer than the bound; 1 where only rounding says that it is longer."""
     squares = 0.0
     for i in range(point.size):
         squares += point[i] * point[i]
@@ -86,12 +84,11 @@ def replacement_sensitivity(
     """D for features of at most ``length`` l and points of at most ``parameter`` S; None for links
     that users have registered, because nothing proves that their means rise.
 
-    ``weight`` is w, and ``square`` says what h is in the second block: "slope", nu'(t), or "one";
-    with "none" there is no such block.
+    ``weight`` is w; ``square`` is h in the second block: "slope", "one", or "none" for no block.
 
     >>> from dpbandits.glm.links import link_of
-    >>> logistic = link_of("logistic")
-    >>> round(replacement_sensitivity(logistic, (0.0, 1.0), length=1.0, parameter=1.0), 2)
+    >>> link = link_of("logistic")
+    >>> round(replacement_sensitivity(link, (0.0, 1.0), length=1.0, parameter=1.0), 2)
     1.1
     """
     if link.name not in EXACT:
@@ -112,8 +109,7 @@ def replacement_sensitivity(
     if scale == 0.0:
         return 0.0
     slopes = _levels(least / scale, np.minimum), _levels(largest / scale, np.maximum)
-    path = _Path(angles, residuals / scale, *slopes)
-    return scale * math.sqrt(_largest(path)) * _UP
+    return scale * math.sqrt(_largest(_Path(angles, residuals / scale, *slopes))) * _UP
 
 
 class _Path(NamedTuple):
@@ -125,12 +121,15 @@ class _Path(NamedTuple):
     largest: list[np.ndarray]
 
 
+_Range = tuple[np.ndarray, np.ndarray]  # least and largest values, in each of some cells
+
+
 class _Side(NamedTuple):
     """What one of two records may be, in some cells."""
 
-    angles: tuple[np.ndarray, np.ndarray]
-    residuals: tuple[np.ndarray, np.ndarray]
-    slopes: tuple[np.ndarray, np.ndarray]
+    angles: _Range
+    residuals: _Range
+    slopes: _Range
 
 
 def _levels(cells: np.ndarray, merge: np.ufunc) -> list[np.ndarray]:
@@ -165,9 +164,7 @@ def _side(path: _Path, level: int, cells: np.ndarray) -> _Side:
 
 
 def _first(path: _Path, level: int, cells: np.ndarray) -> _Side:
-    """Their first points, with a slope that is not above the one there; where that makes D^2 look
-    larger than it is, the bound only gets larger.
-    """
+    """Their first points, slopes not above those there: where D^2 looks larger, so do bounds."""
     first = cells * (_CELLS >> level)
     angle, (low, high), slope = path.angles[first], path.residuals[:, first], path.least[-1][first]
     return _Side((angle, angle), (low, high), (slope, slope))
@@ -186,12 +183,8 @@ def _bounds(one: _Side, other: _Side) -> np.ndarray:
     return found
 
 
-def _cosines(
-    a0: np.ndarray, a1: np.ndarray, b0: np.ndarray, b1: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Between which cosines of the angle between two vectors lie, whose angles with a third are in
-    [a0, a1] and [b0, b1].
-    """
+def _cosines(a0: np.ndarray, a1: np.ndarray, b0: np.ndarray, b1: np.ndarray) -> _Range:
+    """Of the angles between two vectors whose angles with a third are in [a0, a1] and [b0, b1]."""
     apart = np.maximum(0.0, np.maximum(a0 - b1, b0 - a1))
     least, most = a0 + b0, a1 + b1
     low = np.minimum(np.cos(least), np.cos(most))

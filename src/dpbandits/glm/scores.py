@@ -1,8 +1,7 @@
 """What an estimate sums up: for each person a vector that is zero in the mean at the truth, and by
 how much it turns with the parameter.
 
-With t = <x, theta>, outcomes in [lo, hi] and a weight that depends on t alone, they are r x and
-h x x^T:
+With t = <x, theta>, outcomes in [lo, hi] and a weight of t alone, they are r x and h x x^T:
 
     r = (nu(t) - y) omega(t) ,   h = nu'(t) omega(t) .
 
@@ -103,8 +102,7 @@ def _add_up(
 ) -> None:
     """Add f(x, y) of every person to the statistic; without a weight its first block alone.
 
-    ``limits`` is (lo, hi, R, W, l, reach); with R = 1 weights are bounded.  A person whose outcome
-    is no number adds nothing.
+    ``limits``: (lo, hi, R, W, l, reach); R = 1 for bounded weights.  A NaN outcome adds nothing.
     """
     lo, hi, most, steepest, bound, reach = limits
     d = theta.size
@@ -146,9 +144,7 @@ def _adder(link: Link, omega: Kernel) -> Kernel:
     return bind(_add_up, mean=link.mean, omega=omega, slope=link.slope)
 
 
-@lru_cache
-def _check_reach(link: Link, reach: float) -> None:
-    link.conditioning(reach)
+_check_reach = lru_cache(Link.conditioning)
 
 
 class Path(NamedTuple):
@@ -199,11 +195,7 @@ def joint_sensitivity(gradient: float, curvature: float) -> float:
 
 @dataclass(frozen=True)
 class Score:
-    """The residuals and weights of a link, with all bounds that noise rests on.
-
-    Raises:
-        ArgumentError: the link is not made for so wide an interval.
-    """
+    """The residuals and weights of a link, with all bounds; refuses what is too wide for it."""
 
     link: str  # its name
     outcome_range: tuple[float, float]  # (lo, hi), to which outcomes are clipped
@@ -240,10 +232,8 @@ class Score:
         return float(self.path.weight.max())
 
     def dispersion(self, outcome_variance: float | None) -> float:
-        """The least number by which curvature times it bounds the covariance of the sums: the
-        variance of an outcome is at most (nu - lo) (hi - nu), and at most what is given.
-        """
-        (lo, hi), path = self.outcome_range, self.path
+        """The least number by which curvature times it bounds the covariance of the sums."""
+        (lo, hi), path = self.outcome_range, self.path  # an outcome varies by (nu - lo) (hi - nu)
         variance = np.maximum((path.mean - lo) * (hi - path.mean), 0.0)
         if outcome_variance is not None:
             variance = np.minimum(variance, outcome_variance)

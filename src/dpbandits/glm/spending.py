@@ -19,6 +19,7 @@ from ..privacy.channels import Calibration, Channel, Gaussian, Open
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import WHOLE, Ledger, Meter, empty_arrays, write
 from ..privacy.noise import NoiseSource
+from ..privacy.randomiser import published_multiplier
 
 # A release: of which people, first and last, its channel, sensitivity, and scalar draws of noise.
 Line = tuple[tuple[int, int], Channel, float, int]
@@ -43,16 +44,13 @@ class Spending:
 
         ``calibration="paper"`` gives each of k releases (epsilon / k, delta / k) with the noise
         2 sqrt(ln(1.25 k / delta)) k / epsilon, and ``holds`` what that comes to.
-
-        Raises:
-            ArgumentError: no Gaussian noise keeps the budget, or it is too extreme.
         """
         if budget is None:
             return cls(None, (Open(),) * len(shares), None, None)
         published = budget if calibration == "paper" and isinstance(budget, ApproxDP) else None
         try:
             if published:
-                multipliers = [_published_multiplier(published, len(shares))] * len(shares)
+                multipliers = [published_multiplier(published, len(shares))] * len(shares)
             else:
                 whole = Gaussian.calibrated(budget).multiplier
                 multipliers = [whole / math.sqrt(share) for share in shares]
@@ -104,13 +102,6 @@ class Spending:
             caveats=tuple(caveats),
             simulated=private and not source.secure,
         )
-
-
-def _published_multiplier(budget: ApproxDP, releases: int) -> float:
-    """sigma_{a,b}; noise of 2 sigma times the largest length is sigma times what replacement moves
-    (Chen, Li, Rakhlin & Simchi-Levi 2025, the Gaussian channel).
-    """
-    return 2.0 * math.sqrt(math.log(1.25 * releases / budget.delta)) * releases / budget.epsilon
 
 
 def _really(budget: ApproxDP, channels: Sequence[Channel]) -> ApproxDP | None:

@@ -21,6 +21,25 @@ last one was taken: l h |theta - theta_j|^2 / (2 sqrt(d)), with the mean eigenva
 with eigenvalue h, costs s^2 h / (h + ridge)^2, and shrinking theta_i costs ridge^2 h theta_i^2 / (h
 + ridge)^2, in twice the excess risk.  At h ridge = s^2 / theta_i^2 their sum is least; theta_i^2 =
 S^2 / d is what is known of it, and the mean of the released eigenvalues stands for h.
+
+**Intervals.**  Release j has g_j and H_j at theta_j, with noise n_j and N_j; all are of different
+people, or shares, which add up to 1, of the sums of the same people.  Without a ridge, with H = sum
+H_j, the step from all is theta' = H^-1 sum (H_j theta_j - g_j), and misses the truth theta* by
+
+    theta' - theta* = H^-1 ( -u + sum (-n_j + N_j (theta_j - theta*)) ) + bending ,
+
+u the sum of gradients at theta*, which is zero in the mean.  Bending is of the order of |theta_j -
+theta*|^2.  The covariance of u is at most phi H, where phi bounds (nu - lo) (hi - nu) h / nu'^2
+over the interval: of all outcomes in [lo, hi] with mean nu those at the two ends vary most.  n_j
+has the covariance s^2 I, and N_j delta the covariance q^2 (|delta|^2 I + delta delta^T) / 2, q the
+standard deviation on the diagonal of N_j, with delta = theta_j - theta' for theta_j - theta*.  All
+are independent given theta_j up to terms of higher order.  So with V = phi H + sum (s^2 I + q^2
+(|delta|^2 I + delta delta^T) / 2) intervals are
+
+    theta'_i +- z sqrt( [H^-1 V H^-1]_ii ) ,
+
+cut to [-S, S].  They are asymptotic in n at a fixed budget; where noise alone may have made an
+eigenvalue of H they say nothing, and are [-S, S].
 """
 
 from __future__ import annotations
@@ -31,12 +50,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from ..privacy.channels import OPEN, Channel
 from ..privacy.continual import smat
 from ..privacy.noise import NoiseSource
 from .scores import Score
 from .spending import Line
+
+_NOISE_NORMS = 2.0  # of the noise on H, which its least eigenvalue has to exceed
 
 
 @dataclass(frozen=True)
@@ -144,8 +166,7 @@ def newton_step(releases: Sequence[Release], radius: float, ridge: float | None)
     # Half of what eigenvalues of the noise on H reach, sqrt(2 d) times its standard deviation.
     matrix = floored(curvature, curvature_std * math.sqrt(0.5 * here.size))
     added = noise_ridge(together, radius) if ridge is None else ridge
-    vector = matrix @ here - gradient
-    return minimise_in_ball(matrix + added * np.eye(here.size), vector, radius)
+    return minimise_in_ball(matrix + added * np.eye(here.size), matrix @ here - gradient, radius)
 
 
 def noise_ridge(release: Release, radius: float) -> float:
@@ -164,19 +185,16 @@ def gradient_descent(
     theta = np.zeros(people.features.shape[1])
     path = []
     for channel in channels:
-        gradient = people.gradient(theta, channel)
-        theta = theta - step_size * (gradient + ridge * theta)
+        theta = theta - step_size * (people.gradient(theta, channel) + ridge * theta)
         theta = theta * min(1.0, radius / max(float(np.linalg.norm(theta)), radius))
         path.append(theta)
     return theta if channels[0].family == OPEN else np.mean(path[len(path) // 2 :], axis=0)
 
 
 def minimise_in_ball(matrix: np.ndarray, vector: np.ndarray, radius: float) -> np.ndarray:
-    """The x of length at most ``radius`` with the least x^T A x / 2 - <b, x>, for a symmetric A =
-    ``matrix``, definite or not, and b = ``vector``.
-
-    It is (A + c I)^-1 b for the least c >= 0 that leaves no negative eigenvalue and is short enough
-    (More & Sorensen 1983).
+    """The x, |x| <= ``radius``, of least x^T A x / 2 - <b, x>: A = ``matrix``, symmetric, definite
+    or not, and b = ``vector``.  It is (A + c I)^-1 b for the least c >= 0 that leaves no negative
+    eigenvalue and is short enough (More & Sorensen 1983).
 
     >>> minimise_in_ball(np.diag([1.0, 4.0]), np.array([0.5, 0.5]), 1.0).tolist()
     [0.5, 0.125]
@@ -217,3 +235,27 @@ def floored(matrix: np.ndarray, least: float) -> np.ndarray:
     values, vectors = np.linalg.eigh(matrix)
     raised = (vectors * np.maximum(values, least)) @ vectors.T
     return 0.5 * (raised + raised.T)
+
+
+def coefficient_intervals(
+    releases: Sequence[Release], dispersion: float, bound: float, level: float
+) -> np.ndarray:
+    """Intervals of shape (d, 2), within [-bound, bound]; see above."""
+    d = releases[0].theta.size
+    matrix, vector, spread = np.zeros((d, d)), np.zeros(d), np.zeros((d, d))
+    for release in releases:
+        matrix += release.curvature
+        vector += release.curvature @ release.theta - release.gradient
+    values, vectors = np.linalg.eigh(matrix)
+    norm = math.sqrt(2.0 * d * sum(release.curvature_std**2 for release in releases))
+    if not values[0] > max(_NOISE_NORMS * norm, np.finfo(float).eps * abs(values[-1]) * d):
+        return np.tile([-bound, bound], (d, 1))
+    inverse = (vectors / values) @ vectors.T
+    centre = inverse @ vector
+    for release in releases:
+        delta = release.theta - centre
+        turned = 0.5 * (delta @ delta * np.eye(d) + np.outer(delta, delta))
+        spread += release.std**2 * np.eye(d) + release.curvature_std**2 * turned
+    spread += dispersion * matrix
+    half = ndtri(0.5 + 0.5 * level) * np.sqrt(np.diag(inverse @ spread @ inverse))
+    return np.clip(np.column_stack((centre - half, centre + half)), -bound, bound)

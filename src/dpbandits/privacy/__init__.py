@@ -20,7 +20,7 @@ from .continual_sum import ContinualSum
 from .guarantees import Guarantee
 from .ledger import Ledger
 from .meaning import Meaning
-from .vector_channels import SymmetricChannel, VectorChannel
+from .randomiser import SymmetricChannel, VectorChannel
 
 __all__ = [
     "GDP",

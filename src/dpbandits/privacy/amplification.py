@@ -15,9 +15,8 @@ randomised response only, where it is plain: who answers at random answers with 
 
 Where R is (eps0, delta0)-DP, R(x) and R(x') are within delta0, in total variation, of two eps0-DP
 laws Y and Y' with R(x) >= (1 - delta0) Y and R(x') >= (1 - delta0) Y' (same reference), and R(z)
-lacks at most e^-eps0 delta0 of the mass of e^-eps0 (R(x) + R(x')) / 2.  So with p = e^-eps0 (1 -
-delta0), and t = (1 + (n - 1) e^-eps0) delta0 for the distance of all reports, delta grows by (1 +
-e^eps) t.
+lacks at most e^-eps0 delta0 of the mass of e^-eps0 (R(x) + R(x')) / 2.  With p = e^-eps0 (1 -
+delta0), and all reports t = (1 + (n - 1) e^-eps0) delta0 apart, delta grows by (1 + e^eps) t.
 
 Fewer clones hide less, since clones can be added afterwards: C may be rounded down, never up.
 """
@@ -42,6 +41,8 @@ _TAIL = 1e-4  # of delta: what is left out of an enumeration at each of its ends
 _LEAST_TAIL = 1e-40  # quantiles beyond are not computed reliably, and nothing is proved there
 _ROUNDING = 1e-9  # relative, of an enumerated delta
 _FFT_ERROR = 1e-12  # absolute, of a delta composed by fast Fourier transforms
+
+Profile = Callable[[float], float]  # delta as a function of epsilon
 
 
 @dataclass(frozen=True)
@@ -194,9 +195,7 @@ class _Losses(NamedTuple):
 
 
 def _clones(n: int, local_epsilon: float, share: float, tail: float) -> _Losses:
-    """The pair of Theorem 3.2, where every other report is a clone with probability ``share``.  It
-    is its own mirror image, so that one direction stands for both.
-    """
+    """The pair of Theorem 3.2 with clones of probability ``share``; it is its own mirror image."""
     from scipy.stats import binom  # takes longer to import than all else here
 
     # Numbers of clones: few are left out, many are rounded down.
@@ -220,9 +219,9 @@ def _clones(n: int, local_epsilon: float, share: float, tail: float) -> _Losses:
 def _worst_split(n: int, local_epsilon: float, delta: float, tail: float) -> float:
     """The epsilon of randomised response: the largest over all splits of the others' bits.
 
-    The worst split is not at the ends.  A split and its mirror image have each other's two
-    directions, so that one direction over all splits stands for both.  Neighbouring splits are
-    ruled out together, without the reports in which they differ: these can be added afterwards.
+    The worst split is not at the ends.  A split and its mirror image have each other's directions:
+    one direction over all splits stands for both.  Neighbouring splits are ruled out together,
+    without the reports in which they differ: these can be added afterwards.
     """
     epsilon = 0.0
     blocks = [(0, n), *((ones, 1) for ones in range(0, n, 1 + n // 16))]  # the last come first
@@ -256,15 +255,14 @@ def _split(ones: int, zeros: int, local_epsilon: float, tail: float) -> _Losses:
     return _Losses(np.log(masses[seen] / against[seen]), masses[seen], 5.0 * tail)
 
 
-def _composed(losses: _Losses, batches: int) -> Callable[[float], float]:
-    """delta as a function of epsilon after so many batches of a pair that is its own mirror."""
+def _composed(losses: _Losses, batches: int) -> Profile:
+    """The profile of so many batches of a pair that is its own mirror image."""
     if batches == 1:
         gains = losses.values > 0.0
         return _Losses(losses.values[gains], losses.masses[gains], losses.lost).delta
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-    spread = math.sqrt(float(losses.masses @ losses.values**2))
-    interval = spread / (100.0 * math.sqrt(batches))
+    interval = math.sqrt(float(losses.masses @ losses.values**2)) / (100.0 * math.sqrt(batches))
     cells = np.ceil(losses.values / interval).astype(np.int64)
     masses = np.bincount(cells - cells.min(), (1.0 + _ROUNDING) * losses.masses)
     rounded = {int(cell + cells.min()): masses[cell] for cell in np.flatnonzero(masses)}
@@ -275,15 +273,9 @@ def _composed(losses: _Losses, batches: int) -> Callable[[float], float]:
 
 
 def _least_epsilon(
-    profile: Callable[[float], float],
-    delta: float,
-    high: float,
-    distance: float = 0.0,
-    low: float = 0.0,
+    profile: Profile, delta: float, high: float, distance: float = 0.0, low: float = 0.0
 ) -> float:
-    """The least epsilon from low to high of which ``profile`` and a distance in total variation
-    cost at most delta; infinite where there is none.
-    """
+    """The least epsilon in [low, high] at which profile and distance cost delta; else infinite."""
 
     def excess(epsilon: float) -> float:
         return delta - profile(epsilon) - (1.0 + math.exp(min(epsilon, 700.0))) * distance

@@ -5,8 +5,8 @@ notion is kept in one of four currencies, in which adaptive composition and adap
 filter) are valid: epsilon for pure DP, rho for zCDP, the divergence at one order for RDP, and mu^2
 for Gaussian DP, in which an (epsilon, delta) budget is kept.
 
-All else that depends on the notion is in its class: which noise suits it, what it means, how it is
-written.  So a notion is added by one class that ``notion`` registers.
+All else that depends on the notion is in its class: noise, meaning, text.  So a notion is added by
+one class that ``notion`` registers.
 """
 
 from __future__ import annotations
@@ -74,16 +74,12 @@ class Budget(ABC):
 
     @abstractmethod
     def kept_in(self, *, gaussian: bool = True) -> Limit:
-        """The currency of its ledger, and the limit; ``gaussian`` says whether the noise keeps
-        Gaussian DP, or counts as if it did.
-        """
+        """The limit of its ledger; ``gaussian``: noise keeps Gaussian DP, or counts as if so."""
 
     @abstractmethod
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
-        """(epsilon, delta)-DP that follows at the given delta.
-
-        With ``gaussian`` it may use that the noise of every release is Gaussian, be it continuous
-        or the discrete noise of this package (``discrete``).
+        """(epsilon, delta)-DP that follows at the given delta; with ``gaussian`` it may use that
+        the noise of every release is Gaussian, continuous or discrete as in ``discrete``.
         """
 
     # What follows, and may be improved on ---------------------------------------------------------
@@ -168,9 +164,8 @@ class Budget(ABC):
         try:
             return kinds[numbers.pop("notion")](**numbers)
         except (KeyError, TypeError) as error:
-            raise ArgumentError(
-                f"data must be a budget of {', '.join(kinds)}, got {data}"
-            ) from error
+            message = f"data must be a budget of {', '.join(kinds)}, got {data}"
+            raise ArgumentError(message) from error
 
 
 # The notions by their keys, in the order in which they are listed.
@@ -212,9 +207,6 @@ def examples() -> list[Budget]:
 def read_budget(key: str, value: Any) -> Budget:
     """A budget as files have it: the key of its notion, and a number or a list of all numbers.
 
-    Raises:
-        ArgumentError: there is no such notion, or it does not have such numbers.
-
     >>> read_budget("zcdp", 0.5), read_budget("approx", [1.0, 1e-6])
     (ZCDP(rho=0.5), ApproxDP(epsilon=1.0, delta=1e-06))
     """
@@ -222,13 +214,11 @@ def read_budget(key: str, value: Any) -> Budget:
         raise ArgumentError(f"budget must be in a notion of {', '.join(NOTIONS)}, got {key!r}")
     kind: Any = NOTIONS[key]
     names = [field.name for field in fields(kind)]
-    if len(names) == 1:
-        value = [value]
+    value = [value] if len(names) == 1 else value
     if not isinstance(value, list) or len(value) != len(names):
         what = "a pair" if len(names) == 2 else "a list"
         raise ArgumentError(f"must be {what} [{', '.join(names)}], got {value!r}")
-    budget: Budget = kind(*value)
-    return budget
+    return cast(Budget, kind(*value))
 
 
 @notion
@@ -315,8 +305,7 @@ class ZCDP(Budget):
 class ApproxDP(Budget):
     """(epsilon, delta)-differential privacy.
 
-    Keep delta far below one over the number of people: delta is the probability with which a record
-    may be revealed outright.
+    Keep delta, with whose probability a record may be revealed outright, far below 1 / people.
     """
 
     epsilon: float
@@ -341,7 +330,7 @@ class ApproxDP(Budget):
         return Limit("gdp", self.mu**2) if gaussian else Limit("zcdp", self.rho)
 
     def of(self, total: float, currency: Currency) -> Budget:
-        kept: Budget = ZCDP(total) if currency == "zcdp" else GDP(math.sqrt(total))
+        kept = ZCDP(total) if currency == "zcdp" else GDP(math.sqrt(total))
         return kept.to_approx(self.delta)
 
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
@@ -448,8 +437,8 @@ class GDP(Budget):
         return accounting.gaussian_delta(real("epsilon", epsilon, 0.0), self.mu)
 
     def to_zcdp(self) -> ZCDP:
-        """(mu^2 / 2)-zCDP, which is less: every mechanism that keeps mu-GDP post-processes one that
-        tells N(0, 1) from N(mu, 1) (their Theorem 2), whose divergences are alpha mu^2 / 2.
+        """(mu^2 / 2)-zCDP, which is less: mu-GDP mechanisms post-process one that tells N(0, 1)
+        from N(mu, 1) (their Theorem 2), whose divergences are alpha mu^2 / 2.
         """
         return ZCDP(self.mu * self.mu / 2)
 

@@ -1,12 +1,10 @@
 """Channels: the mechanisms at the wall, and the only place where a budget becomes noise.
 
 A channel is a noise family with a multiplier; the noise of a release has scale ``multiplier *
-sensitivity``, where the sensitivity is measured in the family's norm.  Everything about the release
-that accounting needs is in these two numbers, so that a ledger line can be charged without knowing
-what was released:
+sensitivity``, where the sensitivity is measured in the family's norm.  These two numbers are all
+that accounting needs: a ledger line is charged without knowing what was released:
 
-* ``Gaussian``, L2: standard deviation m * D, hence (1/m)-GDP, (1 / 2m^2)-zCDP and (alpha, alpha /
-  2m^2)-RDP.
+* ``Gaussian``, L2: std m * D, hence (1/m)-GDP, (1 / 2m^2)-zCDP and (alpha, alpha / 2m^2)-RDP.
 * ``Laplace``, L1: scale m * D in every coordinate independently, hence (1/m)-DP.
 * ``LaplaceVector``, L2: Laplace noise of scale m * D in every coordinate independently, hence (1 /
   2m^2)-zCDP: a record that moves coordinate i by v_i loses |v_i| / (m D) there in pure DP, hence
@@ -147,7 +145,7 @@ class Channel:
     @property
     def composition_norm(self) -> int:
         """In which the multipliers of several releases grow: 1 where their epsilons add up."""
-        return self.norm
+        return 1 if self.family == HEMISPHERE else self.norm
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -200,9 +198,7 @@ class Gaussian(Channel):
     4.22468
     """
 
-    family: ClassVar[int] = GAUSSIAN
-    norm: ClassVar[int] = 2
-    name: ClassVar[str] = "Gaussian"
+    family, norm, name = GAUSSIAN, 2, "Gaussian"
 
     @staticmethod
     def _published(budget: ApproxDP) -> float:
@@ -210,9 +206,7 @@ class Gaussian(Channel):
 
 
 class PublishedGaussian:
-    """In the place of ``Gaussian`` where a recipe has a calibration of its own: ``multiplier`` is
-    what ``calibration="paper"`` makes of an ``ApproxDP`` budget; all else is exact, as there.
-    """
+    """``Gaussian`` whose ``calibration="paper"`` has its own ``multiplier`` for ``ApproxDP``."""
 
     name, takes = Gaussian.name, Gaussian.takes
 
@@ -232,19 +226,16 @@ class PublishedGaussian:
 class Laplace(Channel):
     """Independent Laplace noise, of scale ``multiplier`` times the L1 sensitivity."""
 
-    family: ClassVar[int] = LAPLACE
-    norm: ClassVar[int] = 1
-    name: ClassVar[str] = "Laplace"
+    family, norm, name = LAPLACE, 1, "Laplace"
 
 
 @dataclass(frozen=True)
 class LaplaceVector(Channel):
-    """Laplace noise of scale ``multiplier`` times the L2 sensitivity, independent in every
-    coordinate, for vectors that move as a whole.
+    """Independent Laplace noise, of scale ``multiplier`` times the L2 sensitivity of a vector.
 
     In the L1 norm n coordinates would cost up to sqrt(n) times as much; but what holds is zCDP, not
-    pure DP.  Its variance is twice that of the Gaussian noise that costs as much, so that it is
-    here for algorithms that were published with it.
+    pure DP.  Its variance is twice that of Gaussian noise of the same cost: it is here for
+    algorithms that were published with it.
 
     ``calibration="paper"`` uses 3 sqrt(ln(1 / delta)) / epsilon, which is advanced composition over
     the coordinates (Faster Rates for Private Adversarial Bandits, Algorithm 2).
@@ -254,10 +245,7 @@ class LaplaceVector(Channel):
     1.0
     """
 
-    family: ClassVar[int] = VECTOR
-    norm: ClassVar[int] = 2
-    name: ClassVar[str] = "Laplace vector"
-    keeps_gdp: ClassVar[bool] = False
+    family, norm, name, keeps_gdp = VECTOR, 2, "Laplace vector", False
 
     @staticmethod
     def _published(budget: ApproxDP) -> float:
@@ -266,16 +254,13 @@ class LaplaceVector(Channel):
 
 @dataclass(frozen=True)
 class Certified(Channel):
-    """Noise of another law, which a protocol or a counter of its own draws, and which is proved to
-    keep an (epsilon, delta) budget.
+    """Noise that a protocol or counter draws itself, proved to keep an (epsilon, delta) budget.
 
     ``multiplier`` is that of the Gaussian noise that costs as much at that budget.  The proof
     answers for all releases of a user together, and a ledger charges her for all at the first.
     """
 
-    family: ClassVar[int] = CERTIFIED
-    norm: ClassVar[int] = 2
-    name: ClassVar[str] = "certified"
+    family, norm, name = CERTIFIED, 2, "certified"
 
 
 @dataclass(frozen=True)
@@ -290,26 +275,18 @@ class Hemisphere(Channel):
     the density 2 q where <u, v> > 0 and 2 (1 - q) elsewhere (for v = 0: 1 everywhere).  Both are
     between 2 / (1 + e^epsilon) and e^epsilon times that, because tanh(epsilon / 2) = (e^epsilon -
     1) / (e^epsilon + 1).  So the densities for any two vectors have a quotient of at most
-    e^epsilon.  That is so for whatever q is in that interval: longer vectors, whose q is cut to
-    it, void unbiasedness alone.
+    e^epsilon, for any q in that interval: longer vectors, whose q is cut to it, void unbiasedness.
 
-    **Unbiased.**  E <u, e> over the half sphere around a unit vector e is k = E |u_1| =
-    Gamma(d / 2) / (sqrt(pi) Gamma((d + 1) / 2)) in d dimensions, and what is orthogonal to e
-    cancels.  So E u = (2 q - 1) k v / |v| = tanh(epsilon / 2) k v, and r = 1 / (tanh(epsilon / 2)
-    k) makes E z = v.
+    **Unbiased.**  E <u, e> over the half sphere around a unit vector e is k = E |u_1| = Gamma(d /
+    2) / (sqrt(pi) Gamma((d + 1) / 2)) in d dimensions, and the orthogonal rest cancels.  So E u =
+    (2 q - 1) k v / |v| = tanh(epsilon / 2) k v, and r = 1 / (tanh(epsilon / 2) k) makes E z = v.
 
     No noise is added to anything, and z is no longer than that: its square is at most pi d /
     (2 tanh(epsilon / 2)^2), d / epsilon^2 times 2 pi for small epsilon.  The multiplier is
-    1 / epsilon, and the scale for vectors of the unit ball 2 / epsilon.
+    1 / epsilon, the scale for the unit ball 2 / epsilon.
     """
 
-    family: ClassVar[int] = HEMISPHERE
-    norm: ClassVar[int] = 2
-    name: ClassVar[str] = "hemisphere"
-
-    @property
-    def composition_norm(self) -> int:
-        return 1
+    family, norm, name = HEMISPHERE, 2, "hemisphere"
 
     def radius(self, dimension: int) -> float:
         """r, the length of what is released.
@@ -326,9 +303,7 @@ class Open(Channel):
 
     multiplier: float = 0.0
 
-    family: ClassVar[int] = OPEN
-    norm: ClassVar[int] = 2
-    name: ClassVar[str] = "open"
+    family, norm, name = OPEN, 2, "open"
 
     def __post_init__(self) -> None:
         if self.multiplier != 0.0:
@@ -353,9 +328,7 @@ def noise_for(notion: Budget | type[Budget], kinds: Iterable[Any]) -> Any:
 
 
 def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = math.nan) -> float:
-    """The multiplier of noise of which one release costs that much, the inverse of ``unit_cost``;
-    raises ArgumentError where no such noise is calibrated in the currency.
-    """
+    """The inverse of ``unit_cost``: the multiplier with which one release costs that much."""
     if currency == "pure" and family in (LAPLACE, HEMISPHERE):
         return 1.0 / cost
     if currency == "zcdp" and family != CERTIFIED:

@@ -73,10 +73,8 @@ class ContinualSum:
         seed: int | None = None,
     ) -> None:
         if not isinstance(counter, Counter):
-            raise ArgumentError(
-                f"counter must be a continual sum such as BinaryTree(horizon), got {counter!r}",
-                "counter",
-            )
+            what = "a continual sum such as BinaryTree(horizon)"
+            raise ArgumentError(f"counter must be {what}, got {counter!r}", "counter")
         self.shape, size = _checked_shape(shape)
         self.sensitivity = real("sensitivity", sensitivity, 0.0, strict=True)
         self._bound = None if bound is None else real("bound", bound, 0.0, self.sensitivity / 2)
@@ -85,19 +83,13 @@ class ContinualSum:
             grid = 2.0**-10 * min(1.0, math.ldexp(0.5, math.frexp(self.sensitivity)[1]))
         family = noise_for(checked_budget(budget), (Laplace, Gaussian))
         if family is None:
-            raise ArgumentError(
-                f"budget must be of a notion with Laplace or Gaussian noise, got {budget!r}",
-                "budget",
-            )
+            what = "of a notion with Laplace or Gaussian noise"
+            raise ArgumentError(f"budget must be {what}, got {budget!r}", "budget")
         self._channel: Channel = family.calibrated(budget)
-        if counter.exact_column_norm(self._channel.norm) > counter.column_norm(
-            self._channel.norm
-        ) * (1.0 + 1e-12):
-            raise ArgumentError(
-                f"counter must have noise for all its levels, got {counter!r}: its releases would"
-                " cost more",
-                "counter",
-            )
+        norm = self._channel.norm
+        if counter.exact_column_norm(norm) > counter.column_norm(norm) * (1.0 + 1e-12):
+            what = f"noise for all its levels, got {counter!r}: its releases would cost more"
+            raise ArgumentError(f"counter must have {what}", "counter")
         self._meter = Meter.of(budget)
         self._scale = self._channel.scale(self.sensitivity)
         if self._secure:
@@ -108,13 +100,13 @@ class ContinualSum:
             self._exactly.refuse_wide_noise(self._channel, self._scale)
             counter = self._exactly.counter
         else:
-            self._running = counter.start(size, self._channel.norm)
+            self._running = counter.start(size, norm)
             source = SimulationNoise(None if seed is None else integer("seed", seed, 0))
             self._rng = source.generator("privacy")
             self._release = mechanism_from_python(self._running.kind)
         self.counter, self._grid, self._count = counter, grid, 0
         self._lock, self._process = threading.Lock(), os.getpid()
-        self.noise_scale = self._scale * counter.column_norm(self._channel.norm)
+        self.noise_scale = self._scale * counter.column_norm(norm)
 
     @property
     def count(self) -> int:
@@ -156,10 +148,8 @@ class ContinualSum:
             )
         with self._lock:
             if self._count == self.counter.horizon:
-                raise BudgetExhausted(
-                    f"the continual sum was planned for {self._count} releases, and all of them"
-                    " were made"
-                )
+                planned = f"the continual sum was planned for {self._count} releases"
+                raise BudgetExhausted(f"{planned}, and all of them were made")
             if self._secure:
                 release = self._exactly.add(self._state, vector, self._channel, self._scale)
             else:
@@ -181,11 +171,8 @@ class ContinualSum:
     def _checked(self, x: Any) -> np.ndarray:
         array = as_numbers(x)
         if array.shape != self.shape or not np.all(np.isfinite(array)):
-            raise ArgumentError(
-                f"x must be finite numbers of shape {self.shape}, got an array of shape"
-                f" {array.shape}",
-                "x",
-            )
+            what = f"finite numbers of shape {self.shape}, got an array of shape {array.shape}"
+            raise ArgumentError(f"x must be {what}", "x")
         array = array.astype(np.float64)
         vector = svec(array) if array.ndim == 2 else np.array(array, ndmin=1)
         if self._bound is not None:
@@ -199,8 +186,7 @@ class ContinualSum:
         return vector
 
 
-def _checked_shape(shape: Any) -> tuple[tuple[int, ...], int]:
-    """The shape, and how many numbers it takes."""
+def _checked_shape(shape: Any) -> tuple[tuple[int, ...], int]:  # and how many numbers it takes
     if not isinstance(shape, tuple) or len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
         raise ArgumentError(f"shape must be (), (n,) or (d, d), got {shape!r}", "shape")
     shape = tuple(integer("shape", side, 1) for side in shape)

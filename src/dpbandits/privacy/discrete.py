@@ -9,8 +9,8 @@ So noise of parameter sqrt(s^2 + 1/10) on integers costs what Gaussian noise of 
 s costs: exactly, for every epsilon, without a tail.  ``raised`` gives it.  (Canonne, Kamath &
 Steinke 2020 show that its zCDP is D^2 / 2 s^2, which says less at a given delta.)
 
-**Proof.**  Let F be the distribution function of X, z(t) = Phi^-1(F(t)) for integers t, and
-Delta(t) = z(t) - z(t - 1).
+**Proof.**  F is the distribution function of X, z(t) = Phi^-1(F(t)) for integers t, and Delta(t) =
+z(t) - z(t - 1).
 
 *Steps suffice.*  Suppose that Delta(t) <= d for all t.  The law is log-concave, so that thresholds
 tell X from X + v best: to say "X + v" of values above t errs with probability a = 1 - F(t) on X,
@@ -33,17 +33,15 @@ longer, P(X = t + 1) <= B(m + d) and P(X = t - 1) <= B(m - d).  Hence
 
     exp(-1 / s^2)  =  P(t - 1) P(t + 1) / P(t)^2  <=  B(m - d) B(m + d) / B(m)^2 .
 
-(ln B)''(w) = V - 1, where V is the variance of a standard normal variable in the interval of
-length d around w.  V <= d^2 / 12: of all densities exp(-l u^2 / 2 + h u) on an interval, take
-those of one mean.  Along them h is a function of l, and the derivative of the variance by l is
--1/2 (Var(c^2) - Cov(c^2, c)^2 / Var(c)) <= 0, where c = u - mean.  So the variance is largest at l
-= 0, and there it is d^2 / 4 (1/y^2 - 1/sinh(y)^2) with y = h d / 2, which is at most its limit d^2
-/ 12 at y = 0.
+(ln B)''(w) = V - 1, where V is the variance of a standard normal variable in the interval of length
+d around w.  V <= d^2 / 12: of all densities exp(-l u^2 / 2 + h u) on an interval, take those of one
+mean.  Along them h is a function of l, and the derivative of the variance by l is -1/2 (Var(c^2) -
+Cov(c^2, c)^2 / Var(c)) <= 0, where c = u - mean.  So it is largest at l = 0, where it is d^2 / 4
+(1/y^2 - 1/sinh(y)^2) with y = h d / 2, which is at most its limit d^2 / 12 at y = 0.
 
-So -1 / s^2 <= d^2 (d^2 / 12 - 1), that is, g(d^2) <= 1 / s^2 with g(x) = x - x^2 / 12.  g grows up
-to x = 6.  At x = 1 / (s^2 - a) it is x (1 - x / 12) = 1 / s^2 + x (a / s^2 - x / 12), and that is
-at least 1 / s^2 where 12 a (1 - a / s^2) >= 1: with a = 1/10 for s >= 1.  So d^2 <= 1 / (s^2 -
-1/10), or d^2 > 6.
+Thus -1 / s^2 <= d^2 (d^2 / 12 - 1), so g(d^2) <= 1 / s^2 with g(x) = x - x^2 / 12.  g grows up to x
+= 6.  At x = 1 / (s^2 - a), x (1 - x / 12) = 1 / s^2 + x (a / s^2 - x / 12), at least 1 / s^2 where
+12 a (1 - a / s^2) >= 1: with a = 1/10 for s >= 1.  So d^2 <= 1 / (s^2 - 1/10), or d^2 > 6.
 
 *No step is that long.*  Suppose d^2 > 6, and t >= 0 without loss of generality: z(-1 - t) = -z(t).
 P(0) <= 1 / (s sqrt(2 pi)) < 0.4, because the sum of exp(-k^2 / 2 s^2) is at least s sqrt(2 pi) by
@@ -79,8 +77,7 @@ MORE = 0.1  # squared steps that discrete Gaussian noise has more: 1/10 of the t
 
 @kernel
 def raised(steps: float) -> float:
-    """The parameter of discrete Gaussian noise that hides what Gaussian noise of this standard
-    deviation hides; all in steps of the grid.
+    """The parameter of discrete noise that hides what Gaussian noise of so many steps hides.
 
     >>> round(raised(4.0), 4), raised(0.5)
     (4.0125, 1.0)
@@ -89,8 +86,7 @@ def raised(steps: float) -> float:
 
 
 def hidden(parameter: float) -> float:
-    """The standard deviation of Gaussian noise that hides as much as discrete Gaussian noise of
-    this parameter, in steps of the grid; below 1, where nothing is proved, it is refused.
+    """The inverse of ``raised``; below 1, where nothing is proved, a parameter is refused.
 
     >>> round(hidden(1.0), 4)
     0.9487
@@ -122,9 +118,8 @@ def longest_step(parameter: float) -> float:
 
 @kernel
 def simulated_gaussian(parameter: float, rng: Generator) -> float:
-    """A discrete Gaussian integer, up to 6e-4 in total variation at parameter 1, 4e-5 at 2 and
-    2e-6 at 4: a rounded normal variable, whose variance rounding raises by 1/12.
-    """
+    """A discrete Gaussian integer, in total variation to 6e-4 (parameter 1), 4e-5 (2), 2e-6 (4)."""
+    # A rounded normal variable, whose variance rounding raises by 1/12.
     return np.rint(math.sqrt(parameter * parameter - 1.0 / 12.0) * rng.standard_normal())
 
 

@@ -14,8 +14,7 @@ Why the laws are exact, given fair and independent bits:
   with probability g^k / k!.  The first false one is the k-th, k odd, with probability 1 - g + g^2 /
   2! - ... = exp(-g).  For g > 1 that is multiplied by exp(-1) for each whole unit.
 * ``discrete_laplace`` (Algorithm 2): u + t v has a probability proportional to exp(-(u + t v) / t),
-  which determines both; its quotient by s, y, one proportional to exp(-y s / t).  The sign is fair,
-  and 0 has one of two.
+  which determines both; its quotient by s, y, exp(-y s / t).  The sign is fair; 0 has one.
 * ``discrete_gaussian`` (Algorithm 3): exp(-|y| / t) times exp(-(|y| - p / (q t))^2 q / (2 p)) is
   exp(-y^2 q / (2 p)) times a constant.  Any t would do; the one that is used refuses few.
 * ``bernoulli_logistic``: each turn ends with True with probability 1/2 and with False with

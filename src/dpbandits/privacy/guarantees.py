@@ -5,15 +5,13 @@ views are for policies whose decisions everybody may see (Azize & Basu 2024, Sec
 
 * **View**: the adversary sees the sequence of arms; the input is the list of observed rewards.
 * **Table**: the same, where the input is the table of all potential rewards of each person, seen or
-  not.  Table implies View with the same budget; the converse holds for pure DP only (Proposition
-  1).
+  not.  Table implies View at the same budget; the converse holds for pure DP only (Proposition 1).
 * **Interactive**: the adversary also replaces recommended arms by others of its choice, round by
   round, after seeing what was recommended.  It implies Table, and covers people who do otherwise.
 
 Where contexts are private, a decision is a function of them, and goes to its person alone:
 
-* **Joint**: the adversary sees everything but the decisions of that one unit (Shariff & Sheffet
-  2018).
+* **Joint**: the adversary sees all but the decisions of that one unit (Shariff & Sheffet 2018).
 * **Anticipating joint**: the same where arms are overridden up to and including that unit's round,
   so that later decisions do not rest on what would have been chosen for it.
 * **Shuffle**: the adversary sees what leaves the shuffler, without order or identity.
@@ -126,14 +124,10 @@ class Guarantee:
     def promise(self, budget: str) -> str:
         """The first sentence, with these words for the budget that holds."""
         if self.holds is None:
-            return (
-                f"This {self._algorithm} gives no privacy guarantee for the {self.protects} that it"
-                " learns from."
-            )
-        return (
-            f"The {self.protects} of one {self.unit} are protected with {budget}"
-            f" ({self.view} privacy) from {self.observers}."
-        )
+            nothing = f"This {self._algorithm} gives no privacy guarantee for the {self.protects}"
+            return f"{nothing} that it learns from."
+        protected = f"The {self.protects} of one {self.unit} are protected with {budget}"
+        return f"{protected} ({self.view} privacy) from {self.observers}."
 
     def in_words(self, budget: str, *means: str) -> str:
         """As sentences, with these words for the budget, and for what it means or nothing."""

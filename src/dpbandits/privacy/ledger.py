@@ -250,22 +250,16 @@ class Meter:
 
 
 class Ledger:
-    """A view of a ledger under a budget; ``None`` is the open channel, where nothing is counted.
+    """A view of a ledger under a budget; lines are added by policies and loops only.
 
-    Lines are added by policies and loops only.
+    Attributes:
+        meter: how costs are counted; None for the open channel, where nothing is.
     """
 
-    def __init__(
-        self, arrays: LedgerArrays | Callable[[], LedgerArrays], meter: Meter | None
-    ) -> None:
+    def __init__(self, arrays: LedgerArrays | Callable[[], LedgerArrays], meter: Meter | None):
         # A policy gives a function, because its ledger moves to larger arrays as it grows.
         self._source: Any = arrays
-        self._meter = meter
-
-    @property
-    def meter(self) -> Meter | None:
-        """How costs are counted; None without a budget."""
-        return self._meter
+        self.meter = meter
 
     @property
     def _arrays(self) -> LedgerArrays:
@@ -283,12 +277,13 @@ class Ledger:
 
     def _repr_html_(self) -> Html:
         note = f"The last {_SHOWN} of {len(self):,} lines." if len(self) > _SHOWN else ""
-        title = f"Ledger: {self.releases:,} releases, spent {self._spent}"
-        return glance(title, *self.table(), note)
+        return glance(
+            f"Ledger: {self.releases:,} releases, spent {self._spent}", *self.table(), note
+        )
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Heads, and rows for the last lines, in words."""
-        cost = self._meter.shown if self._meter else upward
+        cost = self.meter.shown if self.meter else upward
         rows = [
             [
                 f"{line.first:,} to {line.last:,}",
@@ -337,7 +332,7 @@ class Ledger:
 
     def shown_total(self) -> float:
         """The total for tables, rounded up: see ``Meter.shown``."""
-        return self._meter.shown(self.total()) if self._meter else self.total()
+        return self.meter.shown(self.total()) if self.meter else self.total()
 
     def spent(self) -> Budget | None:
         """What the worst-placed record has lost so far, in the budget's own notion; None for
@@ -346,11 +341,11 @@ class Ledger:
         Raises:
             DPBanditsError: a release has no finite cost, as Gaussian noise under ``PureDP``.
         """
-        return self._meter.describe(self.total()) if self._meter else None
+        return self.meter.describe(self.total()) if self.meter else None
 
     def allows(self, first: int, last: int, part: int, family: int, multiplier: float) -> bool:
         """Whether one more line would stay within the budget, for every record."""
-        if self._meter is None:
+        if self.meter is None:
             return True
         span, costs = self._arrays.span[: len(self)], self._costs()
         met = (span[:, SPAN.last] >= first) & (span[:, SPAN.first] <= last)
@@ -361,7 +356,7 @@ class Ledger:
         within[:, SPAN.first] = np.maximum(within[:, SPAN.first], first)
         within[:, SPAN.last] = np.minimum(within[:, SPAN.last], last)
         before = worst_record(within, costs[met]).cost
-        return self._meter.allows(before + self._meter.cost(family, multiplier))
+        return self.meter.allows(before + self.meter.cost(family, multiplier))
 
     def to_dp_event(self) -> dp_accounting.DpEvent:
         """The releases that touch the worst-placed record, as an event for the accountants of
@@ -372,7 +367,7 @@ class Ledger:
         import dp_accounting
         from scipy import special
 
-        growth = self._meter.growth if self._meter else 1.0
+        growth = self.meter.growth if self.meter else 1.0
 
         def laplace(multiplier: float) -> dp_accounting.DpEvent:
             # No running sum: its lines are of the family PURE, so that growth counts records.
@@ -400,11 +395,11 @@ class Ledger:
 
     def _costs(self) -> np.ndarray:
         span, noise = self._arrays.span[: len(self)], self._arrays.noise[: len(self)]
-        if self._meter is None or not len(self):
-            return np.full(len(self), np.inf)
+        if self.meter is None or not len(span):
+            return np.full(len(span), np.inf)
         noises = np.column_stack((span[:, SPAN.family], noise[:, NOISE.multiplier]))
         kinds, which = np.unique(noises, axis=0, return_inverse=True)
-        costs = [self._meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
+        costs = [self.meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
         return np.array(costs)[which.ravel()]
 
     def _worst_lines(self) -> np.ndarray:

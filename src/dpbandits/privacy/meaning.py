@@ -25,8 +25,7 @@ where V is the total variation of P and Q.
   delta / p).  (That L > epsilon has a probability of at most delta is false in general.)
 * (alpha, epsilon)-RDP: E[e^((alpha - 1) L)] <= e^((alpha - 1) epsilon), hence P(L > epsilon + ln(1
   / p) / (alpha - 1)) <= p, by Markov's inequality.
-* rho-zCDP: the same at the best order, P(L > rho + 2 sqrt(rho ln(1 / p))) <= p (Bun & Steinke
-  2016).
+* rho-zCDP: P(L > rho + 2 sqrt(rho ln(1 / p))) <= p, at the best order (Bun & Steinke 2016).
 * mu-GDP: for S = {L > t}, let s = P(S), hence Q(S) <= e^-t s.  To say "P" on S is a test, hence s
   <= Phi(Phi^-1(Q(S)) + mu), so that t <= h(s) with h(s) = ln s - ln Phi(Phi^-1(s) - mu).  h falls
   in s, because the derivative of ln Phi does.  So P(L > h(p)) <= p.

@@ -33,9 +33,7 @@ class NoiseSource(ABC):
 
     @abstractmethod
     def generator(self, name: str) -> Rng:
-        """What ``add_noise`` draws from: "privacy" for releases, "reports" for single rewards; None
-        where noise comes from nothing that could be copied.
-        """
+        """For ``add_noise``: "privacy" for releases, "reports" for rewards; None if not seeded."""
 
     def to_grid(self, reward: float) -> float:
         """The reward as it enters the private side."""
@@ -63,8 +61,8 @@ class SimulationNoise(NoiseSource):
         return self.generator("policy")
 
     def generator(self, name: str) -> np.random.Generator:
-        words = (STREAMS.index(name),)
-        return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=words))
+        sequence = np.random.SeedSequence(self._seed, spawn_key=(STREAMS.index(name),))
+        return np.random.default_rng(sequence)
 
     def add_noise(
         self, channel: Channel, scale: float, statistic: Vector, release: Vector, rng: Rng

@@ -39,12 +39,12 @@ import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, DPBanditsError, MissingExtra
 from ..kernel import Matrix, Vector
+from ..validation import choice, integer
 from .channels import GAUSSIAN, HEMISPHERE, LAPLACE, OPEN, Channel, hemisphere_radius
 from .continual import BinaryTree, Counter, HybridTree, Independent, SqrtToeplitz
 from .discrete import raised
 from .exact import Source, discrete_gaussian, discrete_laplace, hemisphere
-from .grids import LARGEST, checked_grid
-from .noise import EXACT, NoiseSource, Rng
+from .noise import EXACT, NoiseSource, Rng, SimulationNoise
 
 _UP = 1.0 + 2.0**-48  # outweighs a dozen roundings
 NOISE_LAW = 2  # of this version; before, discrete Gaussian noise was ``scale / grid`` steps wide
@@ -53,7 +53,45 @@ _SCALES = 64  # for how many scales noise is kept ready
 _MOST_RELEASES = 2**30  # of a continual sum
 # Grid units: wider noise would end at 2**63, where it hides nothing, and sums overflow.
 _WIDEST = 2.0**50
+LARGEST = 2**32  # reward in grid units: at least 2**21 rewards always fit into one exact sum
+_FINEST, _COARSEST = 2.0**-400, 2.0**400  # grids with which no sum or square of floats overflows
+_STEPS = 20  # binary digits of the width of the rewards, in steps of the default grid
 _BITS = 10  # of the rounded square root: one part in a thousand more variance than without rounding
+
+
+def default_grid(reward_range: tuple[float, float]) -> float:
+    """The grid of rewards in that range: 2^20 to 2^21 steps from end to end; fewer where sums of
+    rewards far from zero would leave the exact floats, at least 2^11 within 10^6 widths of zero.
+
+    Rounding to it moves a reward by half a step at most, hence a mean by less than one part in two
+    million of the width; far from zero, one in four thousand.  At an end of the range that is no
+    multiple of the grid it moves a reward by less than one step.
+
+    >>> [math.log2(default_grid(ends)) for ends in [(0.0, 1.0), (0.0, 5000.0), (1e6, 1e6 + 1.0)]]
+    [-20.0, -8.0, -12.0]
+    """
+    lo, hi = reward_range
+    finest = math.frexp(hi - lo)[1] - 1 - _STEPS
+    return max(math.ldexp(1.0, finest), finest_grid(max(abs(lo), abs(hi))))
+
+
+def finest_grid(largest: float) -> float:
+    """A grid on which at least 2^21 numbers of that size add up exactly.
+
+    >>> math.log2(finest_grid(1.0))
+    -31.0
+    """
+    return math.ldexp(1.0, math.frexp(largest / LARGEST)[1])
+
+
+def checked_grid(grid: Any) -> float:
+    """A power of two, as a float; raises ArgumentError where it is none in that range."""
+    known = isinstance(grid, int | float | np.floating | np.integer) and not isinstance(grid, bool)
+    if not (known and _FINEST <= grid <= _COARSEST and math.frexp(grid)[0] == 0.5):
+        raise ArgumentError(
+            f"grid must be a power of two between 2**-400 and 2**400, got {grid!r}", "grid"
+        )
+    return float(grid)
 
 
 class Sampler:
@@ -84,8 +122,8 @@ class GridNoise(NoiseSource):
     """Discrete noise that protects people.  It has no seed.
 
     Raises:
-        ArgumentError: the grid is no power of two between 2**-400 and 2**400, or the range does not
-            hold two of its multiples, or holds some beyond 2**32 units.
+        ArgumentError: see ``checked_grid``; or the range does not hold two multiples of the grid,
+            or some beyond 2**32 units.
     """
 
     secure = True
@@ -102,16 +140,12 @@ class GridNoise(NoiseSource):
         self._low = math.ceil(Fraction(lo) / Fraction(grid))
         self._high = math.floor(Fraction(hi) / Fraction(grid))
         if self._high <= self._low:
-            raise ArgumentError(
-                f"grid must have two multiples within the reward range [{lo:g}, {hi:g}], got"
-                f" {grid!r}: take a finer one"
-            )
+            what = f"two multiples within the reward range [{lo:g}, {hi:g}]"
+            raise ArgumentError(f"grid must have {what}, got {grid!r}: take a finer one")
         largest = max(abs(self._low), abs(self._high))
         if largest > LARGEST:
-            raise ArgumentError(
-                f"grid must be at least {max(-lo, hi) / LARGEST:g} for rewards in [{lo:g},"
-                f" {hi:g}], got {grid!r}"
-            )
+            what = f"at least {max(-lo, hi) / LARGEST:g} for rewards in [{lo:g}, {hi:g}]"
+            raise ArgumentError(f"grid must be {what}, got {grid!r}")
         self.most_records = (EXACT - 1) // largest
 
     @abstractmethod
@@ -132,25 +166,19 @@ class GridNoise(NoiseSource):
     def add_noise(
         self, channel: Channel, scale: float, statistic: Vector, release: Vector, rng: Rng = None
     ) -> None:
-        """Write the statistic plus integer noise of at least that scale, times the grid.
-
-        Raises:
-            DPBanditsError: the statistic is off the grid, because of a bug of the algorithm.
-            ArgumentError: the grid is too fine for the noise.
+        """Write the statistic plus integer noise of at least that scale, times the grid; refuses a
+        grid too fine for it, and, as a bug of the algorithm, a statistic off the grid.
         """
         if channel.family == OPEN:
             release[:] = statistic
             return
         if channel.family == HEMISPHERE:
-            self._replace_vector(scale, statistic, release)
-            return
+            return self._replace_vector(scale, statistic, release)
         refuse_wide_noise(scale, self.grid)
         units = [value / self.grid for value in statistic.tolist()]
         if not all(abs(value) < EXACT and value.is_integer() for value in units):
-            raise DPBanditsError(
-                "the statistic is not a sum of rewards on the grid: this algorithm cannot use"
-                " secure noise"
-            )
+            off = "the statistic is not a sum of rewards on the grid"
+            raise DPBanditsError(f"{off}: this algorithm cannot use secure noise")
         width = in_steps(channel.family, scale, self.grid)
         for i, value in enumerate(units):
             release[i] = (int(value) + self._draw(channel.family, width)) * self.grid
@@ -166,12 +194,7 @@ class GridNoise(NoiseSource):
 
 
 class SecureNoise(Sampler, GridNoise):
-    """The same from OpenDP; what has been drawn ahead is neither saved nor copied.
-
-    Raises:
-        MissingExtra: OpenDP is not installed.
-        ArgumentError: the grid does not fit the range.
-    """
+    """The same from OpenDP; raises ``MissingExtra`` where that is not installed."""
 
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
         Sampler.__init__(self)
@@ -198,9 +221,7 @@ class DeviceNoise(GridNoise):
         return _squared(in_steps(GAUSSIAN, scale, self.grid))
 
     def law(self, channel: Channel, scale: float, reach: int) -> np.ndarray:
-        """The probabilities of the noise -reach, ..., reach in grid units, as it is drawn; raises
-        ArgumentError where the channel has neither Gaussian nor Laplace noise.
-        """
+        """The probabilities of noise -reach, ..., reach grid units, Gaussian or Laplace."""
         units, noise = in_steps(channel.family, scale, self.grid), np.arange(-reach, reach + 1.0)
         if channel.family == GAUSSIAN:
             weights = np.exp(-(noise**2) / (2.0 * float(_squared(units))))
@@ -228,6 +249,18 @@ def _squared(scale: float) -> Fraction:
     return _rounded_up(Fraction(scale) ** 2)
 
 
+def noise_source(
+    noise: Any, seed: Any, *, grid: float, reward_range: tuple[float, float], device: bool = False
+) -> NoiseSource:
+    """The source that arguments ask for; ``device``: whether all noise is drawn on devices."""
+    kind = choice("noise", noise, ("simulation", "secure"))
+    if kind == "simulation":
+        return SimulationNoise(None if seed is None else integer("seed", seed, 0))
+    if seed is not None:
+        raise ArgumentError(f"seed must be None with noise='secure', got {seed!r}")
+    return (DeviceNoise if device else SecureNoise)(grid, reward_range)
+
+
 class SecureState(NamedTuple):
     """All that a ``SecureSum`` knows, to be saved; private, because it holds exact sums."""
 
@@ -237,10 +270,8 @@ class SecureState(NamedTuple):
 
     def __repr__(self) -> str:
         # Sums end up in logs by way of tracebacks and debuggers.
-        return (
-            f"<SecureState of shape {self.exact.shape} after {self.clock[0]} releases, contents not"
-            " shown>"
-        )
+        shape, count = self.exact.shape, self.clock[0]
+        return f"<SecureState of shape {shape} after {count} releases, contents not shown>"
 
 
 class SecureSum:
@@ -250,8 +281,7 @@ class SecureSum:
     ones, and ``SqrtToeplitz``, which is rounded to ten bits where it does not say otherwise; others
     are refused.  Increments are multiples of the grid, a power of two.
 
-    What is summed stands in a ``SecureState`` of its own: two that continue from one state release
-    the same data twice.
+    Two that continue from one ``SecureState`` release the same data twice.
     """
 
     def __init__(self, counter: Counter, size: int, grid: float, source: Sampler) -> None:
@@ -270,13 +300,11 @@ class SecureSum:
         """Add a vector of multiples of the grid, at most ``largest`` of its units each, to the sum
         in ``state``, and release the noisy sum, shape (size,).
 
-        ``scale`` is the noise multiplier times the sensitivity of the increment; the column norm of
-        the counter is applied here.
+        ``scale``: multiplier times sensitivity; the counter's column norm is applied here.
 
         Raises:
             BudgetExhausted: all planned releases were made.
-            DPBanditsError: an increment is not on the grid, or the grid too fine for the noise.
-                Nothing has changed.
+            DPBanditsError: an increment is not on the grid, or that too fine; nothing has changed.
         """
         t = int(state.clock[0]) + 1
         if t > (self.counter.horizon or _MOST_RELEASES):
@@ -295,7 +323,7 @@ class SecureSum:
 
     @property
     def largest(self) -> int:
-        """The largest increment in grid units, so that rows of all of them stay within 64 bits."""
+        """The largest increment in grid units: rows of all of them stay within 64 bits."""
         return int(2**61 / ((self.counter.horizon or _MOST_RELEASES) * self._row_scale(1, 2)))
 
     def refuse_wide_noise(self, channel: Channel, scale: float) -> None:
@@ -380,11 +408,9 @@ def drawn_scale(family: int, scale: float, grid: float) -> float:
 def refuse_wide_noise(scale: float, grid: float, widest: float = _WIDEST) -> None:
     """Raise ArgumentError where noise of that scale is too wide on the grid."""
     if scale / grid > widest:
-        raise ArgumentError(
-            f"grid must be coarser: the noise would be {scale / grid:g} grid units wide, at most"
-            f" {widest:g} stay within 64 bits",
-            "grid",
-        )
+        found = f"the noise would be {scale / grid:g} grid units wide"
+        what = f"coarser: {found}, at most {widest:g} stay within 64 bits"
+        raise ArgumentError(f"grid must be {what}", "grid")
 
 
 def integer_counter(counter: Counter) -> Counter:

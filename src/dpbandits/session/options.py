@@ -8,9 +8,8 @@ from typing import Any, Literal, TypedDict, cast
 
 from ..errors import ArgumentError
 from ..privacy.channels import Calibration
-from ..privacy.grids import checked_grid, default_grid
 from ..privacy.noise import NoiseSource
-from ..privacy.sources import noise_source
+from ..privacy.secure import checked_grid, default_grid, noise_source
 from ..validation import choice, flag, integer, interval, printable, real
 
 # Of a reward range, and of a noise multiplier: their squares have to be numbers.

@@ -1,7 +1,6 @@
 """What integer noise on a vector of integers is proved to hide.
 
-Discrete Gaussian noise hides what Gaussian noise does: ``privacy.discrete``.  What follows is about
-binomial noise.
+Discrete Gaussian noise hides what Gaussian noise does: ``privacy.discrete``.  Now of binomials.
 
 One person moves the vector by integers s with |s|_2 <= r.  Independent noise of one law is added to
 every coordinate, of a law that is log-concave, as binomials are.  Let F be its distribution
@@ -33,8 +32,7 @@ lo) + P(X > hi) in total variation, D coordinates by D t.  Passing from X to Y a
 (epsilon, delta)-DP with Y is (epsilon, delta + (1 + e^epsilon) D t)-DP with X.  All lo and hi give
 valid bounds, of which the best of a few is taken.
 
-No normal approximation enters.  F is the exact distribution function, and c is raised by more than
-it is rounded.
+No normal approximation enters.  F is exact, and c is raised by more than it is rounded.
 """
 
 from __future__ import annotations
@@ -56,18 +54,13 @@ _UP = 1.0 + 1e-5  # steps of z are off by 1e-6 at most, where noise is widest
 
 
 class Tails:
-    """P(X <= t) and P(X > t) for the number X of heads among n coins with success probability p, at
-    consecutive integers t, where both are positive.
-    """
+    """P(X <= t) and P(X > t), X of n coins of chance p heads, at all t where both are positive."""
 
     def __init__(self, n: int, p: float) -> None:
         mean, std = n * p, math.sqrt(n * p * (1.0 - p))
         if std > WIDEST:
-            raise ArgumentError(
-                f"levels must be fewer, or the budget another: no noise of at most {WIDEST:g} steps"
-                " is known to keep it",
-                "levels",
-            )
+            what = f"no noise of at most {WIDEST:g} steps is known to keep it"
+            raise ArgumentError(f"levels must be fewer, or the budget another: {what}", "levels")
         reach = _REACH * std
         t = np.arange(max(0.0, math.floor(mean - reach)), min(n - 1.0, mean + reach) + 1.0)
         below, above = betainc(n - t, t + 1.0, 1.0 - p), betainc(t + 1.0, n - t, p)
@@ -97,8 +90,6 @@ class DiscreteGaussian:
     parameter: int
 
     def delta(self, epsilon: float, shift: float, dimension: int, batches: int = 1) -> float:
-        """The least delta for which the vectors of so many batches are (epsilon, delta)-DP; see
-        ``Tails.delta``.
-        """
+        """As ``Tails.delta``."""
         mu = shift * math.sqrt(batches) / hidden(float(self.parameter)) * (1.0 + 2.0**-48)
         return accounting.gaussian_delta(epsilon, mu)

@@ -1,5 +1,4 @@
-"""Shares of discrete Laplace noise: sums of a batch in pure DP, and nobody who knows them without
-noise.
+"""Shares of discrete Laplace noise: sums of a batch in pure DP, which nobody knows without noise.
 
 To her integers a person adds the difference of two Polya variables with parameters 1/n and
 exp(-1/b), modulo m (Goryczka & Xiong 2015; in bandits Chowdhury & Zhou 2023, Distributed
@@ -42,8 +41,7 @@ _LARGEST = 40.0
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceShares(Shares):
-    """Shares of discrete Laplace noise under secure aggregation; see this module, ``Shares`` and
-    ``Protocol``.
+    """Shares of discrete Laplace noise under secure aggregation; see this module and ``Protocol``.
 
     When to choose: for pure DP.  Of vectors every coordinate pays for itself: for many of them
     ``ModularSum`` needs less noise.
@@ -92,10 +90,8 @@ class LaplaceShares(Shares):
         if level == "local":
             raise ArgumentError("level must be 'shuffle' for LaplaceShares, got 'local'", "level")
         if not (isinstance(budget, PureDP) and budget.epsilon <= _LARGEST):
-            raise ArgumentError(
-                f"budget must be PureDP with epsilon at most {_LARGEST:g} for LaplaceShares,"
-                f" got {budget!r}"
-            )
+            what = f"PureDP with epsilon at most {_LARGEST:g} for LaplaceShares"
+            raise ArgumentError(f"budget must be {what}, got {budget!r}")
         shift = self.shift * batches
         noise = math.ceil(shift / budget.epsilon)
         return noise if shift / noise <= budget.epsilon else noise + 1

@@ -1,8 +1,7 @@
 """Protocols that sum vectors of a batch of people: who adds which noise, and what the server sees.
 
 A vector is shortened to the L2 norm ``bound``, clipped to ``largest`` in every coordinate, and put
-on a grid of ``levels`` steps from 0 to ``largest`` by unbiased random rounding.  To these integers
-devices add integer noise.
+on a grid of ``levels`` steps by unbiased random rounding.  To these integers devices add noise.
 
 * ``BitSum`` (P_Vec of Chowdhury & Zhou 2022, after Cheu, Joseph, Mao & Peng 2021): a person sends
   bits, labelled by coordinate; of 2 ``levels`` bits as many are 1 as her integer says, and
@@ -108,11 +107,10 @@ class Protocol(ABC):
         level: str = "shuffle",
         **shape: Any,
     ) -> Self:
-        """The least noise that is proved to keep the budget: ``PureDP`` for ``LaplaceShares``, and
-        ``ApproxDP`` for all others.
+        """The least noise that is proved to keep the budget.
 
         Args:
-            budget: of all batches that one person is in.
+            budget: of all a person's batches; ``PureDP`` for ``LaplaceShares``, else ``ApproxDP``.
             batches: how many these are at most.
             level: "shuffle" if the budget is to be kept by what leaves the shuffler, "local" if by
                 a person's messages alone, whatever others do.
@@ -172,17 +170,12 @@ class Protocol(ABC):
         return self.step * (sums + self._noise_of_sums(sums.shape, rng))
 
     def table(self, vectors: Any) -> np.ndarray:
-        """Vectors as an array of shape (..., n, D), NaN where there is no number; ``ArgumentError``
-        where it has another shape.
-        """
+        """Vectors of shape (..., n, D), NaN where there is no number; others are refused."""
         table = as_numbers(vectors)
         if table.ndim > 1 and table.shape[-1] == self.dimension and table.shape[-2] <= self.batch:
             return table.astype(np.float64, copy=False)
-        raise ArgumentError(
-            f"vectors must have shape (n, {self.dimension}) with n at most {self.batch}, got"
-            f" {table.shape}",
-            "vectors",
-        )
+        shape = f"(n, {self.dimension}) with n at most {self.batch}"
+        raise ArgumentError(f"vectors must have shape {shape}, got {table.shape}", "vectors")
 
     def rounded(self, vectors: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Integers in [-levels, levels] whose means are the vectors in steps of the grid.
@@ -203,18 +196,14 @@ class Protocol(ABC):
 
     @abstractmethod
     def delta_at(self, epsilon: float, batches: int = 1) -> float:
-        """A proved delta for which what leaves the shuffler is (epsilon, delta)-DP for a person in
-        so many batches.
-        """
+        """A proved delta of what leaves the shuffler at epsilon, for one in so many batches."""
 
     @abstractmethod
-    def _least_noise(self, budget: Budget, batches: int, level: str) -> int:
-        """See ``calibrated``."""
+    def _least_noise(self, budget: Budget, batches: int, level: str) -> int: ...
 
     @property
     @abstractmethod
-    def _variance(self) -> float:
-        """Of the noise of one person, in squared steps."""
+    def _variance(self) -> float: ...  # of the noise of one person, in squared steps
 
     @abstractmethod
     def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -251,9 +240,9 @@ class CertifiedProtocol(Protocol):
         return self._tails_at(level).delta(epsilon, self.shift, self.dimension, batches)
 
     def epsilon_at(self, delta: float, batches: int = 1, level: str = "shuffle") -> float:
-        """A proved epsilon for which what leaves the shuffler, or at the local level the messages
-        of one person by themselves, if everybody else tells the server what is his, are (epsilon,
-        delta)-DP for a person in so many batches; infinite where none is known.
+        """A proved epsilon of what leaves the shuffler, or at the local level of one person's
+        messages, if everybody else tells the server what is theirs, for a person in so many
+        batches; infinite where none is known.
         """
         most, tails = 60.0, self._tails_at(level)
         real("delta", delta, 0.0, 1.0, strict=True)
@@ -271,19 +260,14 @@ class CertifiedProtocol(Protocol):
 
     def _least_noise(self, budget: Budget, batches: int, level: str) -> int:
         if not (isinstance(budget, ApproxDP) and budget.epsilon <= _LARGEST):
-            name = type(self).__name__
-            raise ArgumentError(
-                f"budget must be ApproxDP with epsilon at most {_LARGEST:g} for {name},"
-                f" got {budget!r}"
-            )
+            what = f"ApproxDP with epsilon at most {_LARGEST:g} for {type(self).__name__}"
+            raise ArgumentError(f"budget must be {what}, got {budget!r}")
         return _least_certified(self, budget, batches, level)
 
     @property
     @abstractmethod
     def noise_law(self) -> tuple[float, float]:
-        """The noise of a batch in steps: so many coins that show heads with this probability; or,
-        where that is 0, rounded normals of this standard deviation.
-        """
+        """Coins of a batch, and their chance of heads; where that is 0, std of rounded normals."""
 
     @abstractmethod
     def _noise_of_std(self, std: float) -> float:
@@ -311,8 +295,7 @@ def _least_certified(
 class Shares(Protocol):
     """Of which the sum modulo ``modulus`` leaves the shuffler.
 
-    ``Shuffler`` adds up in the clear.  A cryptographic protocol by which devices compute the same
-    sum may stand in its place.
+    ``Shuffler`` adds up in the clear; cryptography may compute the same sum in its place.
     """
 
     @property
@@ -456,8 +439,7 @@ class BitSum(_Coins):
         [31.5, -39.2]
     """
 
-    fineness: ClassVar[int] = 4
-    heads: ClassVar[float] = 0.25
+    fineness, heads = 4, 0.25
 
     @classmethod
     def published(
@@ -474,9 +456,8 @@ class BitSum(_Coins):
         x x', of joint sensitivity sqrt(4.5).
 
         g is rounded up to an integer.  The paper sends g + b bits, but shifts coordinates to
-        [0, 2], for which 2 g + b are needed.  For people in several ``batches`` it divides the
-        budget by advanced composition (Theorem E.5).  At the local level (Corollary C.3) it takes
-        the noise of batches of one.
+        [0, 2], which needs 2 g + b.  For several ``batches`` it divides the budget by advanced
+        composition (Theorem E.5); the local level (Corollary C.3) has the noise of batches of one.
         """
         made = papers("shuffle.published").for_bits(budget, batch, features, batches, level)
         return cls(**made)
@@ -504,8 +485,7 @@ class BitSum(_Coins):
 
 @dataclass(frozen=True, kw_only=True)
 class ModularSum(Shares, _Coins):
-    """Shares of noise under secure aggregation; see ``protocols``, ``Shares`` and
-    ``Protocol``.
+    """Shares of noise under secure aggregation; see ``protocols``, ``Shares`` and ``Protocol``.
 
     When to choose: where the shuffler can add up; messages are short, so that the grid may be fine.
 
@@ -515,8 +495,7 @@ class ModularSum(Shares, _Coins):
         (23, 5.31)
     """
 
-    fineness: ClassVar[int] = 32
-    heads: ClassVar[float] = 0.5
+    fineness, heads = 32, 0.5
 
     @property
     def modulus(self) -> int:

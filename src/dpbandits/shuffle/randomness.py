@@ -22,12 +22,7 @@ _WORD = 2**64 - 1
 
 
 class Source:
-    """Random bits, integers and orders.
-
-    Args:
-        noise: "secure", or "simulation", which protects nobody.
-        seed: of a simulation.
-    """
+    """Random bits, integers and orders: "secure", or of a seeded "simulation"."""
 
     def __init__(self, noise: str, seed: int | None) -> None:
         self.secure = choice("noise", noise, ("simulation", "secure")) == "secure"
@@ -54,14 +49,11 @@ class Source:
     def heads(self, shape: tuple[int, int], tosses: int) -> np.ndarray:
         """How many of so many fair coins show heads, for each entry."""
         fair = self.words((*shape, -(-tosses // 8)), np.uint8)
-        spare = 8 * fair.shape[-1] - tosses
-        last = np.bitwise_count(fair[..., -1] >> np.uint8(spare))
+        last = np.bitwise_count(fair[..., -1] >> np.uint8(8 * fair.shape[-1] - tosses))
         return np.bitwise_count(fair[..., :-1]).sum(axis=-1, dtype=np.int64) + last
 
     def gaussians(self, std: int, shape: tuple[int, int]) -> np.ndarray:
-        """Integers of the discrete Gaussian law of that parameter, or in simulations rounded
-        normals, which differ from it by less than anybody can measure.
-        """
+        """Discrete Gaussian integers; in simulations rounded normals, which look the same."""
         if self._rng is not None:
             return np.rint(self._rng.normal(0.0, std, shape)).astype(np.int64)
         noise = [discrete_gaussian(std * std, 1, self._take) for _ in range(int(np.prod(shape)))]
@@ -126,8 +118,8 @@ class Source:
     def permuted_bits(self, bits: np.ndarray) -> np.ndarray:
         """A copy of a table of bits, each row in a uniformly random order of its own.
 
-        An order of bits is a choice of the places of the ones, or of the zeros where those are
-        fewer: places are drawn uniformly, those that are taken already are passed over.
+        An order is a choice of the places of the rarer bits: places are drawn uniformly, those that
+        are taken already are passed over.
         """
         n, ones = bits.shape[1], bits.sum(axis=1, dtype=np.int64)
         rare = (2 * ones <= n).astype(np.uint8)  # the bit that is placed
@@ -146,9 +138,7 @@ def seed_of(*words: int) -> int:
 
 @kernel
 def _place(table: Matrix, bits: Vector, words: Matrix, left: Vector) -> None:
-    """Write ``left`` bits to each row, at free places that its words name; ``left`` becomes how
-    many found none.
-    """
+    """Write ``left`` bits to each row, at free places its words name; ``left``: who found none."""
     n = table.shape[1]
     even = (2 ** (8 * words.itemsize) // n) * n  # words below name all places equally often
     for i in range(left.size):

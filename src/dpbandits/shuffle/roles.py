@@ -110,8 +110,7 @@ class Randomizer:
 
 
 class Shuffler:
-    """Takes in the messages of a batch, and lets out what the protocol says, without order or
-    identity.
+    """Takes in a batch's messages, and lets out what the protocol says, without order or identity.
 
     It is trusted to take these away, and not to talk to the server; who trusts it need not trust
     the server.  What it lets out has the same shape however many people came.
@@ -119,9 +118,8 @@ class Shuffler:
     Args:
         protocol, noise, seed: as of ``Randomizer``.
         version: of the messages of the first batch; other ones are refused.
-        short: what becomes of a batch of fewer people than the noise was calibrated for: "pad" adds
-            records of people with nothing to tell, "discard" lets nothing out, which says that
-            there were fewer.
+        short: of a batch of fewer people than the noise was calibrated for: "pad" adds people with
+            nothing to tell, "discard" lets nothing out, which says that there were fewer.
 
     Attributes:
         caveats: what has to be said of its randomness.
@@ -195,8 +193,7 @@ class Shuffler:
             return None
         padding = self._randomizer.encode_many(np.zeros((missing, self.protocol.dimension)))
         # A device chooses its type of integers, which must not become everybody's.
-        kind = padding.values.dtype
-        records = [messages.values.astype(kind) for messages in batch]
+        records = [messages.values.astype(padding.values.dtype) for messages in batch]
         values = np.concatenate([*records, padding.values])
         return Messages(self.protocol.mixed(values, self._source), self.version)
 

@@ -26,7 +26,7 @@ from ...policies import Card, Statistic, composed, like, preset
 from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import Budget
-from ...privacy.vector_channels import CHANNEL_GAUSSIAN
+from ...privacy.randomiser import CHANNEL_GAUSSIAN
 from ..bases.counter_choice import running_sum
 from ..bases.errata import ANTICIPATING
 from ..bases.linear import MODEL, LinearPolicy

@@ -120,21 +120,14 @@ class Counter(ABC):
             ArgumentError: its memory would be too large.
         """
         table, rows = self._storage(integer("n", n, 1), norm)
-        return RunningSum(
-            self.kind,
-            self.horizon or 0,
-            self.column_norm(norm),
-            np.zeros(1, np.int64),
-            table,
-            np.zeros((rows, n)),
-            np.zeros(n),
-        )
+        public = self.kind, self.horizon or 0, self.column_norm(norm)
+        return RunningSum(*public, np.zeros(1, np.int64), table, np.zeros((rows, n)), np.zeros(n))
 
     def _length(self, n: int | None) -> int:
         if n is None and self.horizon is None:
+            name = type(self).__name__
             raise ArgumentError(
-                f"n must be given for {type(self).__name__}, which plans for no number of releases",
-                "n",
+                f"n must be given for {name}, which plans for no number of releases", "n"
             )
         return integer("n", self.horizon if n is None else n, 1, self.horizon or LONGEST)
 

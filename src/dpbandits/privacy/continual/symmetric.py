@@ -48,11 +48,8 @@ def smat(vector: Any) -> np.ndarray:
     vector = _floats("vector", vector, "n")
     d = (math.isqrt(8 * vector.size + 1) - 1) // 2
     if vector.ndim != 1 or vector.size == 0 or d * (d + 1) // 2 != vector.size:
-        raise ArgumentError(
-            "vector must have d (d + 1) / 2 coordinates for some d of at least 1, got shape"
-            f" {vector.shape}",
-            "vector",
-        )
+        what = "d (d + 1) / 2 coordinates for some d of at least 1"
+        raise ArgumentError(f"vector must have {what}, got shape {vector.shape}", "vector")
     matrix = np.zeros((d, d))
     matrix[np.triu_indices(d, 1)] = vector[d:] / _ROOT
     return matrix + matrix.T + np.diag(vector[:d])
