@@ -1,6 +1,7 @@
 """What integer noise on a vector of integers is proved to hide.
 
-Discrete Gaussian noise hides what Gaussian noise does: ``privacy.discrete``.  Now of binomials.
+Discrete Gaussian noise hides what Gaussian noise does: ``privacy.discrete``.  What follows is about
+binomial noise.
 
 One person moves the vector by integers s with |s|_2 <= r.  Independent noise of one law is added to
 every coordinate, of a law that is log-concave, as binomials are.  Let F be its distribution

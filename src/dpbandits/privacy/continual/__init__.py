@@ -15,11 +15,13 @@ position alone.  C has no entries above its diagonal (a row uses nothing that co
 the rows are an adaptive composition of channels with fixed parameters:
 
 * Gaussian: row t is (C_ts / m|C|)-GDP and (C_ts^2 / 2 m^2 |C|^2)-zCDP.  Squares add up under
-  adaptive composition, to |C|^2 at most, |C| in L2: (1/m)-GDP, (1 / 2m^2)-zCDP, (alpha, alpha /
-  2m^2)-RDP (Denisov, McMahan, Rush, Smith & Thakurta 2022, Theorem 2.1, for continuous noise).
+  adaptive composition, and their sum over t is at most |C|^2 with |C| in L2: (1/m)-GDP, (1 /
+  2m^2)-zCDP, and (alpha, alpha / 2m^2)-RDP (Denisov, McMahan, Rush, Smith & Thakurta 2022, Theorem
+  2.1, for continuous noise).
 * Discrete Gaussian noise on integers obeys the same bounds row by row, GDP among them, with the
   1/10 of a squared step that ``discrete`` adds to every integer row; hence the same totals.
-* Laplace: row t is (C_ts / m|C|)-DP.  These add up to at most 1/m with |C| in L1, as one release.
+* Laplace: row t is (C_ts / m|C|)-DP.  These add up to at most 1/m with |C| in L1: the rows are as
+  private as one release.
 
 The adversary may choose increments after seeing releases, which is what bandits do.  The argument
 needs the same D in every row: where the scale changes, later rows count with the scale they were
