@@ -1,15 +1,7 @@
 """One file or folder per family of algorithms; each registers its policies."""
 
 from ..rooms import PAPERS, lazily
-from .adversarial import (
-    EXP3,
-    FTPL,
-    HTINF,
-    Adversarial,
-    BatchConversion,
-    Learner,
-    register_learner,
-)
+from .adversarial import EXP3, FTPL, HTINF, Adversarial, BatchConversion, Learner, register_learner
 from .arms import (
     LDPIMED,
     Arms,
@@ -21,14 +13,7 @@ from .arms import (
     MergedKLUCB,
     MergedThompson,
 )
-from .exp4 import (
-    EXP4,
-    ExpertConversion,
-    Experts,
-    ExpertsLocal,
-    FrozenEXP4,
-    LocalEXP4,
-)
+from .exp4 import EXP4, ExpertConversion, Experts, ExpertsLocal, FrozenEXP4, LocalEXP4
 from .glm import (
     GLM,
     GLMUCB,
@@ -68,7 +53,7 @@ from .linear import (
     RSLinearIMED,
 )
 from .search import BestArm, MergedTopTwo, SequentialHalving
-from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
+from .stepwise import KLUCB, UCB1, ThompsonSampling
 
 __all__ = [
     "EXP3",
@@ -82,7 +67,6 @@ __all__ = [
     "KLUCB",
     "LDPIMED",
     "LDPSGD",
-    "LDPUCB",
     "RSOFUL",
     "UCB1",
     "AdaCOFUL",

@@ -4,12 +4,4 @@ from .adversarial import EXP3, FTPL, HTINF, Adversarial, BatchConversion
 from .learners import register_learner
 from .learning import Learner
 
-__all__ = [
-    "EXP3",
-    "FTPL",
-    "HTINF",
-    "Adversarial",
-    "BatchConversion",
-    "Learner",
-    "register_learner",
-]
+__all__ = ["EXP3", "FTPL", "HTINF", "Adversarial", "BatchConversion", "Learner", "register_learner"]

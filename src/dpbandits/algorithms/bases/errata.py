@@ -77,10 +77,7 @@ JOINT = Erratum(
 )
 REPORTS = Erratum(
     "LinUCB on randomised reports",
-    (
-        "Far more noise than the budget asks for.",
-        "guarantee.holds says so for every budget.",
-    ),
+    ("Far more noise than the budget asks for.", "guarantee.holds says so for every budget."),
 )
 GLM_REPORTS = Erratum(
     "Generalised linear bandits on randomised reports",

@@ -383,8 +383,7 @@ LinearThompson = preset(
     ``Linear`` with ``Sampling()`` and ``EveryAnswer()``.
     """,
     about=_known(
-        f"{Sampling.source}{_ON_COUNTERS}",
-        title="linear Thompson sampling on a continual sum",
+        f"{Sampling.source}{_ON_COUNTERS}", title="linear Thompson sampling on a continual sum"
     ),
     explore=like(Sampling, "inflation"),
     updates=EveryAnswer(),
