@@ -103,9 +103,7 @@ def kl_index(params: StepwiseParams, mean: float, n: float, pressure: float) -> 
 def choose_thompson(
     params: StepwiseParams, public: StepwisePublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """Arg max of a draw from every arm's Beta posterior, for means scaled to [0, 1] and a uniform
-    prior.
-    """
+    """Arg max of a draw from every arm's Beta posterior under a uniform prior."""
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
         if not is_open(contexts, a):

@@ -230,9 +230,7 @@ def publish(params: BatchedParams, public: BatchedPublic, memo: Vector, release:
 
 @cache
 def conversion(learner: Any) -> Kernels:
-    """The kernels of a policy that plays in batches and learns from their noisy losses (Algorithm
-    1), of a class of ``Learner``.
-    """
+    """The kernels of playing in batches with a class of ``Learner`` (Algorithm 1)."""
     return Kernels(
         init=init,
         prepare=bind(prepare_mask, begin=learner.prepare),

@@ -1,6 +1,4 @@
-"""Learners from the losses of single batches that stand any finite loss, negative ones too; see
-``Learner``.
-"""
+"""Learners from noisy losses of single batches; see ``Learner``."""
 
 from __future__ import annotations
 
@@ -131,9 +129,7 @@ def follow_tsallis(params: BatchedParams, public: BatchedPublic) -> None:
 
 @kernel
 def learn_htinf(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
-    """The importance-weighted loss, or nothing where |loss| > Theta x^(1/alpha) / eta (Huang, Dai &
-    Huang 2022, Algorithm 1).
-    """
+    """The weighted loss, or nothing where |loss| > Theta x^(1/alpha) / eta (Algorithm 1)."""
     x, alpha = memo[MEMO.probability], params.alpha
     most = _threshold(alpha) * params.sigma * _root(alpha, public.clock[CLOCK.batches] * x)
     if abs(loss) <= most:
@@ -212,9 +208,7 @@ def choose_leader(
 
 @kernel
 def learn_ftpl(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
-    """The loss times the number of tries, which is one over the arm's probability p on average, up
-    to a factor 1 - (1 - p)^M.
-    """
+    """The loss times the tries: on average 1 / p of the arm, times 1 - (1 - p)^M."""
     public.losses[int(memo[MEMO.arm])] += loss * memo[MEMO.memory]
     recentre(public.losses)
 

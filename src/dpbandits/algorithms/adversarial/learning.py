@@ -33,9 +33,7 @@ def checked(constants: Mapping[str, Any]) -> dict[str, float]:
 
 
 class LearningPolicy(Policy):
-    """The base of policies that have a learner, which is a value.  It says what is released, with
-    which numbers it learns, and what it loses at most.
-    """
+    """The base of policies that have a learner, which is a value and computes for them."""
 
     _no_estimates = LOSSES_ALONE
 
@@ -165,9 +163,7 @@ class Learner(Part, base=True):
         )
 
     def regret_bound(self, policy: LearningPolicy) -> float:
-        """The learner's bound over as many batches, times their length, and a batch more (Theorem
-        1).
-        """
+        """The learner's bound over all batches, times their length, and a batch (Theorem 1)."""
         if _choices(policy) == 1:
             return 0.0
         if policy.tuned_for is None:

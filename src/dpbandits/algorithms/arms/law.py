@@ -247,9 +247,7 @@ def closest_exponent(law: Law, x: float, q: float) -> float:
 
 @kernel
 def convex_exponent(law: Law, x: float, q: float) -> tuple[float, float]:
-    """D(x, q) with ``bent`` in the cost of every q, which makes it convex in q, and its slope; for
-    q in (0, 1).
-    """
+    """D(x, q) with ``bent`` in the cost of every q in (0, 1): convex; and its slope."""
     if x >= q:
         return 0.0, 0.0
     if law.noise < _SILENT:
@@ -309,9 +307,7 @@ def _largest_mean(law: Law, x: float, level: float, bent: float) -> float:
 
 @kernel
 def upper_bound(law: Law, x: float, level: float) -> float:
-    """The supremum of the q in [0, 1] with D(x, q) <= level: D falls at 1/2 and jumps at 1, where
-    ``bent`` begins and ends.
-    """
+    """The highest q in [0, 1] with D(x, q) <= level: D falls at 1/2, and jumps at 1."""
     if x >= 1.0:
         return 1.0
     if law.noise < _SILENT:
@@ -355,9 +351,7 @@ def divergence_of(params: Any, merged: Vector, awaited: Vector, x: float, q: flo
 
 @kernel
 def upper_bound_of(params: Any, merged: Vector, awaited: Vector, x: float, level: float) -> float:
-    """The largest q with D(x, q) <= level of an arm, by all that is known of its rewards and noise:
-    from above, b of the last bound.
-    """
+    """The largest q with D(x, q) <= level of an arm: from above, b of the last bound."""
     law = law_of(params, awaited)
     q = upper_bound(law, x, level)
     for _ in range(_ROUNDS_OF_SEARCH):

@@ -145,9 +145,7 @@ def _absorb(params: Any, public: Any, memo: Vector, release: Vector) -> None:
 
 
 def adding(weigh: Kernel) -> tuple[Kernel, Kernel, Kernel]:
-    """``close``, ``publish`` and ``absorb`` of a memory in which a batch of n rounds weighs
-    ``weigh(params, n)``.
-    """
+    """``close``, ``publish``, ``absorb``: a batch of n rounds weighs ``weigh(params, n)``."""
     waits, publish = bind(_await, weigh=weigh), bind(_publish, weigh=weigh)
     absorb = bind(_absorb, _await_batch=waits, _publish_batch=publish)
     return bind(_close, _await_batch=waits), publish, absorb

@@ -251,9 +251,7 @@ def _as_probabilities(given: Matrix, seen: Matrix) -> bool:
 
 
 class AdvicePolicy(Shown):
-    """The base of policies whose ``pull`` takes advice, shape (N, K).  A subclass passes
-    ``n_experts`` in its ``config``.
-    """
+    """The base of policies whose ``pull`` takes advice; ``config`` has ``n_experts``."""
 
     sees = "advice"
 

@@ -1,6 +1,4 @@
-"""How a policy's running sum is released: which counter, for how many releases, and how large its
-noise is.
-"""
+"""How a running sum is released: which counter, how many releases, how much noise."""
 
 from __future__ import annotations
 

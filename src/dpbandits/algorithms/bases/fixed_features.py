@@ -1,6 +1,4 @@
-"""Policies whose arms have fixed features: they take the table of them where others take a number
-of arms.
-"""
+"""Policies whose arms have fixed features, which take their table and no number of arms."""
 
 from __future__ import annotations
 

@@ -350,9 +350,7 @@ class LinearPolicy(ContextualPolicy):
 
     @property
     def _each_failure(self) -> float:
-        """The probability with which something may go wrong in one model, so that together they
-        stay within what was asked for.
-        """
+        """The probability with which one model may fail, for all to keep what was asked for."""
         return self._failure / self.n_models
 
     def _model(self) -> dict[str, Any]:

@@ -11,9 +11,7 @@ from ...validation import flag
 
 
 class LocalPolicy(Policy):
-    """The base of policies that learn from single rewards, each of which was randomised before
-    anyone saw it.
-    """
+    """The base of policies that learn from rewards which were randomised one by one."""
 
     @staticmethod
     def _reported(reports: bool) -> dict[str, Any]:

@@ -15,9 +15,7 @@ _MOST_KEPT = 10**8  # features of a batch
 
 @kernel
 def next_release(rounds: int, batch: int, growth: float, longest: float) -> int:
-    """The number of rounds at the release after the one that was made at ``rounds``: later by a
-    share of them, within these bounds.
-    """
+    """When the release after that at ``rounds`` is: later by a share, within the bounds."""
     return max(rounds + batch, int(min(np.ceil(rounds * (1.0 + growth)), rounds + longest)))
 
 

@@ -51,9 +51,7 @@ class RewardDevice:
         return f"<RewardDevice for a batch of arm {self.arm}>"
 
     def report(self, reward: float | None = None) -> Messages:
-        """The messages of one person; what is no number counts as no reward, since an error would
-        tell of it.
-        """
+        """One person's messages; no number counts as no reward, since an error would tell of it."""
         return self._sent(np.array([number_or_nan(reward)]))
 
     def report_many(self, rewards: Any) -> Messages:

@@ -39,9 +39,7 @@ from .weighing import PER_ARM, PER_EXPERT, ROUNDED_UP, EXP4Params
 
 @dataclass(frozen=True, repr=False)
 class Mixture(Part, base=True):
-    """The base of EXP4's variants, as values.  Constants that are None are tuned to horizon and
-    noise.
-    """
+    """The base of EXP4's variants; constants that are None are tuned to horizon and noise."""
 
     card: ClassVar[Card]
     kernels: ClassVar[Any] = PER_EXPERT
@@ -119,9 +117,7 @@ class Mixture(Part, base=True):
         return tune(*sizes, self._noise(policy), policy.config["batch"])
 
     def _noise(self, policy: Any) -> Any:
-        """The noise on an expert's mean loss, at gamma = 1 and tau = 1, where records move the
-        statistic farthest.
-        """
+        """On an expert's mean loss at gamma = tau = 1, where records move sums farthest."""
         scale, horizon = policy.channel.multiplier * self._reach(policy), policy.tuned_for
         if isinstance(policy.channel, Gaussian):
             draws = policy.n_experts * horizon * horizon
@@ -137,9 +133,7 @@ class Mixture(Part, base=True):
         return math.sqrt(policy.n_experts) * policy.n_arms
 
     def _slack(self, policy: Any) -> float:
-        """By how much rounding to the grid moves the statistic further: half a step for either of
-        two neighbours, in every coordinate.
-        """
+        """How far rounding moves two neighbours apart: half a step each, per coordinate."""
         return policy.grid * math.sqrt(self._size(policy))
 
     def _rounding(self, policy: Any) -> float:
@@ -229,9 +223,7 @@ class LocalEXP4(Mixture, base=True):
         return {name: one for name, one in given.items() if name != "batch"}
 
     def _found(self, policy: Any) -> Tuning:
-        """eta and gamma as for EXP3 with as many arms, with ln N in the place of ln K; or those of
-        Theorem 5.
-        """
+        """As of EXP3 with as many arms, with ln N in the place of ln K; or of Theorem 5."""
         n, horizon = policy.n_experts, policy.tuned_for
         k, t, s = float(policy.n_arms), float(horizon), self._noise(policy)
         if policy.calibration == "paper":

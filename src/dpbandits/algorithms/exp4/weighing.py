@@ -86,9 +86,7 @@ def release_due(params: EXP4Params, public: EXP4Public) -> bool:
 
 @kernel
 def record_reach(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n: int) -> None:
-    """Count the round, and see how far a record of it moves the statistic; a round that is taken
-    back leaves a bound behind.
-    """
+    """Count the round, and bound what a record of it moves, even if it is taken back."""
     public.clock[0] += n
     probability = mixed(public.probability, params.mixing, params.n_arms, x)
     squared = 0.0
@@ -193,9 +191,7 @@ def prepare_frozen(
 def choose_frozen(
     params: EXP4Params, public: EXP4Public, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """A draw from Q of the advice that stands; of new advice in rounds that are not recorded, since
-    a batch is over.
-    """
+    """A draw from Q of the advice that stands; of new advice once a batch is over."""
     if release_due(params, public):
         return choose_mixed(params, public, contexts, rng)
     arm = draw(public.mixture, rng.random())

@@ -191,9 +191,7 @@ def summarise(
 
 @kernel
 def add_products(matrix: Vector, point: Vector, factor: float, vector: Vector) -> None:
-    """Add a multiple of the matrix, of which d numbers ahead of it are something else, times the
-    point.
-    """
+    """Add a multiple of the matrix, which d other numbers are ahead of, times the point."""
     d = point.size
     k = 2 * d
     for i in range(d):
@@ -221,9 +219,7 @@ def _absorb(params: NewtonParams, public: NewtonPublic, m: int, release: Vector)
 
 @kernel
 def _widen(params: NewtonParams, public: NewtonPublic, m: int, rounds: int, noises: float) -> None:
-    """Put what a link and its points cost, after so many rounds, into the width of a linear
-    model.
-    """
+    """Add what a link and its points cost, after so many rounds, to a linear model's width."""
     facts, travel = public.linear.facts[:, m], public.travel[:, m]
     scale = params.linear.radius_scale
     off = 0.5 * params.curvature * (params.length * travel[TRAVEL.miss]) ** 2

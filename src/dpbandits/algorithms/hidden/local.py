@@ -175,9 +175,7 @@ class Device:
 
 
 class LocalPolicy(HiddenPolicy):
-    """The base of servers of people's devices, which choose, and send reports that they have
-    randomised.
-    """
+    """The base of servers of devices, which choose, and randomise what they report."""
 
     _device: ClassVar[type[Device]] = Device
     _devices = 0
@@ -267,9 +265,7 @@ class LocalPolicy(HiddenPolicy):
 
 @PublishedGaussian
 def _as_published(budget: ApproxDP) -> float:
-    """6 sqrt(2 ln(2.5 / delta)) / epsilon on x r and on the upper triangle of x x^T, together moved
-    by sqrt(4.5).
-    """
+    """6 sqrt(2 ln(2.5 / delta)) / epsilon on x r and the upper x x^T, which move by sqrt(4.5)."""
     std = 6.0 * math.sqrt(2.0 * math.log(2.5 / budget.delta)) / budget.epsilon
     return std / joint_sensitivity(1.0, 1.0)
 

@@ -307,9 +307,7 @@ def _has_grown(params: Params, public: Public, m: int, release: Vector) -> bool:
 
 @kernel
 def _published_radius(params: Params, public: Public, noises: float) -> float:
-    """Shariff & Sheffet (2018), Proposition 4 with the constants of their Section 4.2; or, where
-    noise adds up, Zheng et al. (2020).
-    """
+    """Shariff & Sheffet (2018), Section 4.2; if noise adds up, Zheng et al. (2020)."""
     d, floor = params.dimension, np.sqrt(noises) * params.matrix_norm
     bias = (
         params.parameter_bound * np.sqrt(params.largest * floor) + noises**0.25 * params.vector_norm

@@ -1,6 +1,4 @@
-"""What the policies with private contexts share: how they explore, and sensitivity, noise and
-schedule of ``model``.
-"""
+"""What policies with private contexts share: exploration, and what ``model`` is run with."""
 
 from __future__ import annotations
 

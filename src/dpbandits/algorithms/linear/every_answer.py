@@ -157,9 +157,7 @@ def init(params: LinearParams) -> tuple[LinearRaw, LinUCBPublic]:
 def choose_optimistic(
     params: LinearParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of highest <x, estimate> + radius |x|_{V^-1}, plus ``spread`` |V^-1 x| where that
-    stands for the noise.
-    """
+    """Arg max of <x, estimate> + radius |x|_{V^-1}, and spread |V^-1 x| for the noise."""
     believed, inverse, work = public.estimate, public.inverse[0], public.scratch
     longest, radius = public.facts[FACTS.longest, 0], public.facts[FACTS.radius, 0]
     spread = params.radius_scale * params.spread
@@ -181,9 +179,7 @@ def choose_optimistic_of_models(
 def choose_sampled(
     params: LinearParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2) of each model, the
-    noise of the release included.
-    """
+    """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2) a model."""
     facts = public.facts
     sample, noise = public.scratch[0, : params.dimension], public.scratch[1, : params.dimension]
     best, arm = -np.inf, 0

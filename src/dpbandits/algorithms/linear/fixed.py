@@ -107,9 +107,7 @@ class MergedLinearPublic(NamedTuple):
 
 @kernel
 def regress(params: MergedLinearParams, public: MergedLinearPublic) -> None:
-    """Estimate and means for V as it is; in the improbable case that rounding makes V singular,
-    those before stay.
-    """
+    """Estimate and means for V as it is; where rounding makes V singular, those before stay."""
     d = params.arms.shape[1]
     if not factorise(public.precision, 0.0, public.factor, d):
         return
@@ -120,9 +118,7 @@ def regress(params: MergedLinearParams, public: MergedLinearPublic) -> None:
 
 @kernel
 def foresee(params: MergedLinearParams, public: MergedLinearPublic) -> None:
-    """Variances with all batches that are over: an arm whose batch is on its way is not tried again
-    for want of it.
-    """
+    """Variances with all batches that are over, so that what is on its way is not tried anew."""
     d = params.arms.shape[1]
     if not factorise(public.awaited, 0.0, public.factor, d):
         return

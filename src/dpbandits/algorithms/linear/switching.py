@@ -135,9 +135,7 @@ def init(params: LinearParams) -> tuple[LinearRaw, OFULPublic]:
 def choose_optimistic(
     params: LinearParams, public: OFULPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of highest <x, estimate> + radius |x|_{V^-1}, with estimate, radius and V of the last
-    change.
-    """
+    """Arg max of <x, estimate> + radius |x|_{V^-1}, all three of the last change."""
     believed, inverse, work = public.estimate, public.standing, public.scratch
     longest, radius = public.facts[FACTS.longest], public.facts[FACTS.radius]
     spread = params.radius_scale * params.spread

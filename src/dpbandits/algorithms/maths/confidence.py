@@ -127,9 +127,7 @@ def symmetric_norm(dimension: int, std: float, releases: int, probability: float
 
 
 def _from_the_right(x: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Integrals from each of the falling ``x`` to the first; too large where ``values`` are
-    convex.
-    """
+    """Integrals from falling ``x`` to the first; too large where ``values`` are convex."""
     steps = 0.5 * (values[1:] + values[:-1]) * (x[:-1] - x[1:])
     return np.concatenate([[0.0], np.cumsum(steps)])
 
@@ -177,7 +175,5 @@ def noise_norm(
 
 
 def coordinate_quantile(std: float, directions: int, probability: float) -> float:
-    """What ``directions`` projections of N(0, std^2 I) on fixed unit vectors stay below with
-    probability 1 - ``probability``.
-    """
+    """What projections of N(0, std^2 I) on fixed vectors stay below, but for ``probability``."""
     return std * math.sqrt(2.0 * math.log(2.0 * directions / probability))

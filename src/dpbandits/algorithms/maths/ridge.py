@@ -90,9 +90,7 @@ def add_observation(precision: Matrix, inverse: Matrix, x: Vector, n: int, work:
 
 @outlined
 def smallest_eigenvalue(matrix: Matrix, floor: float, factor: Matrix) -> float:
-    """A lower bound on the smallest eigenvalue of a symmetric matrix, tight to one part in 1e6;
-    ``floor`` is a known one.
-    """
+    """A lower bound, tight to 1e-6, from ``floor``, a known one; of a symmetric matrix."""
     high = matrix[0, 0]
     for i in range(1, matrix.shape[0]):
         high = min(high, matrix[i, i])
@@ -194,9 +192,7 @@ def most_optimistic_of_few(
     spread: float,
     work: Matrix,
 ) -> int:
-    """``most_optimistic_of_many`` in few dimensions, where every index costs less than to find out
-    which ones matter.
-    """
+    """``most_optimistic_of_many`` where an index costs less than to rule it out."""
     arm, best = 0, -np.inf
     for a in range(contexts.shape[0]):
         form, length = _forms(contexts[a], inverse)
@@ -360,9 +356,7 @@ def prepare_draw(
     noise: Vector,
     rng: Generator,
 ) -> None:
-    """Fill ``sample`` with a draw from N(estimate, scatter^2 V^-1 + spread^2 V^-2); ``noise`` is
-    working memory.
-    """
+    """Fill ``sample`` from N(estimate, scatter^2 V^-1 + spread^2 V^-2), ``noise`` as memory."""
     for i in range(sample.size):
         sample[i] = scatter * rng.standard_normal()
         noise[i] = spread * rng.standard_normal()

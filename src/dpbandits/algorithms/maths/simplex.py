@@ -11,9 +11,7 @@ _STEPS = 100  # Newton needs fewer than ten; the bound only ends a search that r
 
 @kernel
 def recentre(losses: Vector) -> None:
-    """Subtract the smallest loss from all: no distribution here depends on it, and numbers stay
-    small.
-    """
+    """Subtract the smallest loss from all, which changes no distribution here."""
     smallest = np.inf
     for a in range(losses.size):
         smallest = min(smallest, losses[a])

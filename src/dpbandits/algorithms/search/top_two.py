@@ -197,9 +197,7 @@ def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
 def choose(
     params: TopTwoParams, public: TopTwoPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """The arm that follows, or if it is closed the open one of fewest rounds; arms that were never
-    played come first.
-    """
+    """The follower, or the open arm of fewest rounds; arms never played come first."""
     fewest, arm = np.inf, 0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
