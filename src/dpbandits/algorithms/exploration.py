@@ -1,5 +1,4 @@
-"""What policies with a linear or generalised linear model do with a released regression: ways to
-explore, as values.
+"""Ways to explore, as values: what linear and other models do with a released regression.
 
 They look at what was released, an estimate and V, and at the features x that the person shows whom
 they choose for: privacy is that of the class, whichever it explores by.  Arguments that are None
@@ -53,15 +52,13 @@ class Optimism(Part):
         failure_probability: with which the radius may be too small at some time.
         parameter_bound: on the norm of the unknown parameter.  None: 1; a generalised linear model
             has it as an argument of its own.
-        radius: for public contexts.  "safe" holds for all releases at once; "heuristic" takes the
-            noise as independent of the features, which is tighter and claims no coverage;
-            "published", with ``Switching``, is that of Azize & Basu (2024), Appendix F.  None:
-            "safe".
+        radius: for public contexts.  "safe" holds for all releases at once; "heuristic" takes noise
+            as independent of features, which is tighter and claims no coverage; "published", with
+            ``Switching``, is that of Azize & Basu (2024), Appendix F.  None: "safe".
         smallest_eigenvalue: with ``Switching``: lambda_0, the least eigenvalue of E[x x^T], from
             which the radius takes a bound on that of V; None takes V itself.
 
-    When to choose: regret is to have a bound that is proved.  ``Divergence`` mostly loses a
-    fraction of it.
+    When to choose: regret is to have a proved bound.  ``Divergence`` mostly loses a fraction of it.
 
     >>> Optimism(radius_scale=0.5)
     Optimism(radius_scale=0.5)
@@ -96,8 +93,7 @@ class Sampling(Part):
     N(estimate, s^2 V^-1 + v^2 V^-2), the noise v of the release included.
 
     Args:
-        inflation: multiplies the spread of the draw; regret theorems want it to grow like sqrt(d ln
-            t).
+        inflation: of the draw's spread; regret theorems want it to grow like sqrt(d ln t).
 
     When to choose: randomised choices are wanted.  There is no regret theorem of it here.
 

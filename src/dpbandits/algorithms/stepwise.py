@@ -1,5 +1,4 @@
-"""Policies that learn from every reward as it comes: UCB1, KL-UCB and Thompson sampling, without
-privacy.
+"""Policies that learn from every reward, without privacy: UCB1, KL-UCB, Thompson sampling.
 
 They use the open channel and promise nothing; they are the honest references.  ``papers.others``
 has locally private UCB, by the same kernels.
@@ -153,8 +152,7 @@ class Stepwise(Policy):
 
 @register(n_arms=3)
 class UCB1(Stepwise):
-    """UCB1, without privacy (Auer, Cesa-Bianchi & Fischer 2002): arg max of mean + w sqrt(alpha ln
-    t / N).
+    """UCB1, without privacy (Auer, Cesa-Bianchi & Fischer 2002): mean + w sqrt(alpha ln t / N).
 
     Args:
         n_arms: number of arms.
@@ -189,8 +187,7 @@ class UCB1(Stepwise):
 
 @register(n_arms=3)
 class KLUCB(Stepwise):
-    """KL-UCB, without privacy (Garivier & Cappé 2011): arg max of the largest q with N kl(mean, q)
-    <= ln t + c ln ln t.
+    """KL-UCB, not private (Garivier & Cappé 2011): the q with N kl(mean, q) = ln t + c ln ln t.
 
     Args:
         n_arms: number of arms.
@@ -198,8 +195,7 @@ class KLUCB(Stepwise):
         budget: None; the private relative is ``AdaPKLUCB``.
         **options: see ``Options``.
 
-    When to choose: no privacy, and rewards that are mostly 0 or 1; to measure the price of it in
-    ``AdaPKLUCB``.
+    When to choose: no privacy, and rewards that are mostly 0 or 1; a reference for ``AdaPKLUCB``.
 
     Example:
         >>> KLUCB(3).pull().arm
@@ -225,7 +221,7 @@ class KLUCB(Stepwise):
 
 @register(n_arms=3)
 class ThompsonSampling(Stepwise):
-    """Thompson sampling with Beta posteriors and a uniform prior, without privacy (Agrawal & Goyal
+    """Thompson sampling, Beta posteriors of a uniform prior, without privacy (Agrawal & Goyal
     2012).
 
     A reward between the ends of the range counts as a fraction of a success.

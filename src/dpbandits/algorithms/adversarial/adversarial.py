@@ -1,5 +1,4 @@
-"""Adversarial bandits: any learner that stands unbounded and negative losses, behind a wall that
-opens once per batch.
+"""Adversarial bandits: any learner of unbounded losses, behind a wall that opens once per batch.
 
 Nothing is assumed of the losses but that they do not react to what is played.  What crosses the
 wall, and why a budget covers it, stands in ``conversion``; the learners are in ``learners``.
@@ -44,8 +43,7 @@ def times(**given: int | None) -> dict[str, int | None]:
 class Adversarial(LearningPolicy):
     """Rewards that follow no law, by any learner, on the noisy losses of batches (Algorithm 1).
 
-    An arm is played for a batch of rounds; then the learner is told the batch's mean loss plus
-    noise.
+    An arm is played for a batch of rounds; then the learner is told its mean loss plus noise.
 
     Args:
         n_arms: number of arms.

@@ -1,5 +1,4 @@
-"""Learning from batches: an arm is played for tau rounds, and the learner is then told the batch's
-mean loss plus noise.
+"""Learning from batches: an arm is played for tau rounds, whose noisy mean loss is learned from.
 
 This is the conversion of Faster Rates for Private Adversarial Bandits (Algorithm 1) for any learner
 that stands unbounded and negative losses.  A reward r in (lo, hi) is a loss (hi - r) / (hi - lo) in
@@ -26,11 +25,10 @@ it herself.  These policies see the reward before the noise, so what they promis
 **Experts** (Algorithm 5).  An expert is followed for a batch, each round of which plays an arm
 drawn from that expert's advice.  What crosses the wall is the same sum: the choice of the expert
 and the draws of arms use earlier releases, public advice and exploration only, so that each sum may
-spend the whole budget (Theorem 4).  The paper says that this protects the advice as well.  It does
-not: the arm that is played is drawn from the advice of that very round, and everybody who sees the
-arm learns about it.  What holds for advice is that *later* rounds tell no more of it than the
-budget allows: another arm means another reward in the batch's sum, which moves by at most ``hi -
-lo``.
+spend the whole budget (Theorem 4).  The paper says that advice is protected, too.  It is not: the
+arm that is played is drawn from the advice of that very round, and everybody who sees the arm
+learns about it.  What holds for advice is that *later* rounds tell no more of it than the budget
+allows: another arm means another reward in the batch's sum, which moves by at most ``hi - lo``.
 """
 
 from __future__ import annotations

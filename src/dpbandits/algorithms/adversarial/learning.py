@@ -58,8 +58,7 @@ class LearningPolicy(Policy):
         expert, in hindsight, in units of the reward range.
 
         Of ``FrozenEXP4``, against experts who keep to their advice for a batch.  Infinite without a
-        horizon, and where constants are outside what the proof assumes; above the horizon it says
-        nothing.
+        horizon, and where constants are outside what the proof assumes; no bound above the horizon.
         """
         return float(self._learner.regret_bound(self))
 
@@ -79,8 +78,7 @@ class LearningPolicy(Policy):
 
 @dataclass(frozen=True, repr=False)
 class Learner(Part, base=True):
-    """A learner from the losses of single batches; every loss may be any finite number, negative
-    ones too.
+    """A learner from the losses of single batches, any finite numbers, negative ones too.
 
     A subclass is a value: a frozen dataclass, whose fields are tuning constants, of "rate",
     "mixing", "tries", "sigma" and "alpha"; None for one that is found.
@@ -111,8 +109,7 @@ class Learner(Part, base=True):
     @staticmethod
     def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
         """What it loses at most over so many batches, in expectation, against its best choice in
-        hindsight, if losses have at most the second moment ``moment``; infinite where nothing is
-        proved for noisy losses.
+        hindsight, for losses of that second ``moment`` at most; infinite where nothing is proved.
         """
         return math.inf
 

@@ -283,8 +283,7 @@ def _largest_mean(law: Law, x: float, level: float, bent: float) -> float:
     """The largest q for which N (-u x - psi(u) - cost(u)) <= level for all u: the least of h(u) =
     (1 - exp(-g(u))) / (1 - exp(-u)), g(u) = level / N + u x + cost(u).
 
-    For q in [0, 1] h(u) <= q where a concave function of u is at least level / N, an interval: so h
-    falls, and then rises.
+    For q in [0, 1] h <= q where a concave function is at least level / N: so h falls, then rises.
     """
     offset = level / law.rounds
     low, high = 0.0, _turning_point(law, x, bent)

@@ -295,8 +295,7 @@ _FEWEST = 16.0  # batches in a half-life
 class Discount(Memory):
     """Noisy sums that count less the older they are, hence every arm is tried again now and then.
 
-    After n rounds a sum weighs 2^(-n / half_life) times what it did (discount after Garivier &
-    Moulines 2011).
+    After n rounds a sum weighs 2^(-n / half_life) times what it did (Garivier & Moulines 2011).
 
     Args:
         rounds_per_change: how many rounds pass from one change of a mean to the next, more or less.

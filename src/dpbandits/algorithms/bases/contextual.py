@@ -58,8 +58,7 @@ def look_over(entries: Matrix, longest: float) -> int:
     """Put 0 where an entry is not finite, or too large to be squared.
 
     Returns:
-        How many rows are longer than ``longest``, but for rounding; -1 minus that, where an entry
-        was replaced.
+        How many rows are longer than ``longest``; -1 minus that, where an entry was replaced.
     """
     found, scaled = False, 0
     for row in entries:
@@ -150,8 +149,7 @@ else:
 class ContextualPolicy(Shown):
     """The base of policies whose ``pull`` takes contexts.
 
-    A subclass passes ``dimension`` and ``context_bound`` in its ``config``, and its ``params``
-    carry ``context_bound``.
+    ``config`` has ``dimension`` and ``context_bound``, and ``params`` have the second.
     """
 
     sees = "contexts"

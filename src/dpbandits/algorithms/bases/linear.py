@@ -1,5 +1,4 @@
-"""What the policies with a linear model share: their arguments, their statistic, and the size of
-the noise on it.
+"""What policies with a linear model share: arguments, statistic, and the size of its noise.
 
 The statistic is the sum of x * reward, the only thing behind the wall: V = lambda I + sum of x x^T
 is public.  A record moves it by at most (hi - lo) |x|, which is (hi - lo) * context_bound for
@@ -41,12 +40,10 @@ _LEAST_RIDGE = 1e-13
 
 
 class ModelOptions(Options, total=False):
-    """Constructor arguments of policies with a linear model, beside their own and those of
-    ``Options``.
+    """Arguments of policies with a linear model, beside their own and those of ``Options``.
 
     ridge: lambda, the regulariser.  Default 1.
-    subgaussian: s, how far rewards scatter around their mean.  Default: half the width of the
-        reward range.
+    subgaussian: s, how far rewards scatter around their mean.  Default: half the reward range.
     context_bound: longer feature vectors are scaled to this length; noise is proportional to it.
         Default 1.
     """
@@ -61,10 +58,8 @@ class LinearOptions(ModelOptions, total=False):
     own and those of ``ModelOptions``.
 
     parameter_bound: on the norm of the unknown parameter.  Default 1.
-    failure_probability: with which the confidence radius may be too small at some time.  Default
-        0.001.
-    radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
-        Default 1.
+    failure_probability: with which the radius may be too small at some time.  Default 0.001.
+    radius_scale: of the radius; below 1 it claims no coverage, and mostly plays better.  Default 1.
     """
 
     parameter_bound: float
@@ -128,8 +123,7 @@ class Linked:
     def residual(self) -> float:
         """A bound on |nu(t) - r|: how far an outcome may be from its mean, anywhere.
 
-        Means outside of the range of outcomes are not cut to it: beyond, nothing would draw
-        estimates back.
+        Means outside of their range are not cut to it: nothing would draw estimates back.
 
         >>> round(Linked(link_of("logistic"), 1.0, 1.0, (0.0, 1.0)).residual, 4)
         0.7311

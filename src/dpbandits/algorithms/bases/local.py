@@ -19,8 +19,7 @@ class LocalPolicy(Policy):
         return {"reports": flag("reports", reports)}
 
     def randomiser(self) -> Randomiser:
-        """What a person's device runs on its reward, with this policy's channel, range and kind of
-        noise.
+        """What a person's device runs on its reward, with this policy's channel, range and noise.
 
         Raises:
             ArgumentError: the policy has no budget.

@@ -2,8 +2,7 @@
 what they brought is released together.
 
 The public side has ``goal``, ``played`` (K,) and a ``clock`` with the slots of ``PhaseClock``, or
-that begins with them; the raw side ``total`` (K,).  How long a phase is thus never depends on its
-rewards.
+that begins with them; the raw side ``total`` (K,).  A phase's length never depends on its rewards.
 """
 
 from __future__ import annotations

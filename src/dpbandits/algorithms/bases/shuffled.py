@@ -156,15 +156,13 @@ class ShuffledPolicy(Policy):
         return Shuffler(protocol, version=version, short=short, **self._source())
 
     def receive(self, messages: Messages | None) -> bool:
-        """Take in what left the shuffler of the coming batch; None, of a batch that was discarded,
-        teaches nothing.
+        """Take in what left the shuffler of the coming batch; None if it was discarded.
 
         Returns:
             Whether the policy learns from it.
 
         Raises:
-            ArgumentError: this policy takes no messages, these are of another batch, or they did
-                not leave a shuffler.
+            ArgumentError: the policy takes none, or these are of another batch or from no shuffler.
             ClaimError: as in ``update`` of other policies.
         """
         if not self.takes_reports:

@@ -1,5 +1,4 @@
-"""Bandits with expert advice: a learner, as a value, behind a wall in the centre; or EXP4 behind
-one at every person.
+"""Bandits with expert advice: a learner behind a central wall, or EXP4 behind one at every person.
 
 What crosses the wall stands with the learners: in ``values`` for exponential weights on experts, in
 ``adversarial.conversion`` for bandit learners whose arms are the experts.
@@ -51,7 +50,8 @@ class Experts(AdvicePolicy, LearningPolicy):
         n_arms: number of arms, K.
         n_experts: number of experts, N.
         budget: of any notion but ``PureDP``, which ``FrozenEXP4`` and learners whose arms are the
-            experts take, too; for ``BatchedEXP4`` ``ZCDP`` or ``ApproxDP``; None for no privacy.
+            experts take, too; for ``BatchedEXP4`` ``ZCDP`` or ``ApproxDP``; None for EXP4 without
+            privacy.
         learner: ``EXP4()``, ``FrozenEXP4()`` or ``BatchedEXP4()``, which weigh all experts.  Or
             one that ``Adversarial`` takes, such as ``HTINF()``: then one expert is followed for a
             batch, as an arm is there (Theorem 4).
@@ -114,8 +114,7 @@ class Experts(AdvicePolicy, LearningPolicy):
 
 @composed(n_arms=3, n_experts=4, horizon=2000)
 class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
-    """Experts who advise what to do, and rewards that were randomised before anyone saw them: EXP4
-    (Theorem 5, Algorithm 6).
+    """Experts who advise what to do, and randomised rewards: EXP4 (Theorem 5, Algorithm 6).
 
     ``pull`` takes the advice of every expert, shape (N, K): a probability for each arm.
 
@@ -129,8 +128,7 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
         reports: whether ``update`` is given reports, which ``randomiser()`` makes on the person's
             device, instead of rewards.
 
-    When to choose: nobody may be trusted with raw rewards; or epsilon is near one and experts are
-    many.
+    When to choose: nobody may be trusted with rewards; or epsilon is near one and experts are many.
 
     Example:
         >>> from dpbandits import PureDP

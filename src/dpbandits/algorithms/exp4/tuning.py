@@ -66,8 +66,7 @@ def tune(
     """The tau, eta and gamma <= 1/2 of least ``exp4_regret``.
 
     For given tau and eta the best gamma is (2 eta v)^(1/3) with v the variance at gamma = 1, or the
-    least one that keeps losses above -1 / eta; the other two are searched for among powers of a
-    number close to 1.
+    least one that keeps losses above -1 / eta; the others are searched for on a grid.
 
     >>> tune(10, 100, 10**6, Noise(0.0, 1.0, 1.0)).batch
     1

@@ -16,9 +16,8 @@ from earlier releases, advice and exploration.  What crosses the wall differs:
   the sums of loss / Q(a) over the rounds of each arm say as much, and there are only K: a record
   moves one of them, by at most (hi - lo) / Q(a) <= (hi - lo) K / gamma.
 
-Batches are disjoint sets of records, cut by counting rounds, so that each release may spend the
-whole budget (parallel composition). A batch that the horizon cuts short is played and never
-released.
+Batches are disjoint sets of records, cut by counting rounds: each release may spend the whole
+budget (parallel composition). A batch that the horizon cuts short is played and never released.
 """
 
 from __future__ import annotations
@@ -144,8 +143,7 @@ class Mixture(Part, base=True):
 
 @dataclass(frozen=True, repr=False)
 class EXP4(Mixture):
-    """EXP4 on noisy sums of batches, one Gaussian release with the public sensitivity of the batch
-    that was played.
+    """EXP4 on noisy sums of batches, with the public sensitivity of the batch that was played.
 
     Draws from ``(1 - gamma) sum_j P_j advice_j + gamma / K`` with ``P = softmax(-eta L)``.
 
@@ -171,8 +169,7 @@ class EXP4(Mixture):
 
 @dataclass(frozen=True, repr=False)
 class FrozenEXP4(Mixture):
-    """EXP4 that hears its experts once per batch, on one noisy sum per arm: no price for the number
-    of experts in the noise.
+    """EXP4 that hears its experts once per batch, on one noisy sum per arm, whatever their number.
 
     The advice of the first round of a batch stands for the whole batch, and later advice in it is
     not looked at.  Regret is bounded against experts who would do the same; where advice hardly

@@ -106,9 +106,8 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
     Args:
         n_arms, dimension, counter, models: as in ``Linear``.
         budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds.  After it nothing more is learned.  Memory
-            and saved files have room for the records of the longest epoch, horizon * growth / (1 +
-            growth) at most.
+        horizon: an upper bound on rounds.  After it nothing is learned.  Memory and saved files
+            have room for the records of the longest epoch, horizon * growth / (1 + growth) at most.
         explore: ``Sampling()`` (default) or ``Optimism()``.
         link, batch, growth: as in ``GLM``.
         reward_weight: how much more of the precision falls on scores than on information.

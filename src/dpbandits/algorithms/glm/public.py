@@ -296,8 +296,7 @@ class GLM(EpochPolicy):
     Args:
         n_arms, dimension, counter: as in ``Linear``.
         budget: of any notion; None without privacy.
-        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
-            learned.
+        horizon: at least the number of rounds; generous is fine.  After it nothing more is learned.
         explore: what is played: ``Optimism()`` or ``Sampling()``.
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
         batch: rounds of the first epoch, and of the shortest.

@@ -3,8 +3,7 @@ together, and whoever runs the policy is trusted with both.
 
 What crosses the wall: at rounds that are fixed in advance, the running sum of [x r ; svec(x x^T)]
 of all that was played, with a block for each model, as a continual sum.  One person contributes one
-record to one increment; ``model`` says how far it moves that.  Estimate, radius and V are
-post-processing.
+record to one increment; ``model`` says how far it moves that.  All else is post-processing.
 
 **Why this is joint privacy.**  A person's arm is a function of her own features, of what was
 released before her, and of random numbers that are independent of everything (the billboard lemma:
@@ -60,11 +59,9 @@ class HiddenLinear(HiddenPolicy):
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        explore: ``Divergence()`` (default), ``Optimism()`` or ``Sampling()``: how arms are chosen
-            with what was released.
-        horizon: an upper bound on the number of rounds.  After it nothing more is learned.
-            ``Divergence`` explores longer with a longer one; for others generous is fine.  None
-            with the hybrid counter.
+        explore: ``Divergence()`` (default), ``Optimism()`` or ``Sampling()``.
+        horizon: an upper bound on rounds, after which nothing is learned; generous is fine, but
+            ``Divergence`` explores longer with a longer one.  None with the hybrid counter.
         batch: the most rounds between two releases, up to 10^12.  Batches of up to sqrt(horizon)
             do not change the order of regret bounds (Chowdhury & Zhou 2022, Remark F.4), and there
             is less noise.
@@ -81,8 +78,7 @@ class HiddenLinear(HiddenPolicy):
             (2018), for a binary tree of Gaussian matrices.
 
     When to choose: features are as private as rewards, and whoever runs the policy is trusted with
-    both.  ``Divergence`` has the least regret, without a theorem; ``Optimism`` has a radius that is
-    proved to hold.
+    both.  ``Divergence`` has the least regret, without a theorem; ``Optimism`` has a proved radius.
 
     Against the published mechanism: one noise for the vector and the matrix, at the exact joint
     sensitivity; correlated noise of a continual sum instead of a tree; and a shift that bounds this

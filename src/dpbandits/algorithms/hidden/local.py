@@ -1,5 +1,4 @@
-"""Linear bandits under local differential privacy: features, arm and reward stay on a person's
-device.
+"""Linear bandits under local differential privacy: a record stays on its device.
 
 What crosses the wall, which stands around each person: one report, [x r ; svec(x x^T)] in the block
 of its model, all with normal noise of its own; two records of hers differ by at most as ``model``
@@ -288,14 +287,11 @@ class HiddenLinearLocal(LocalPolicy):
         bounds: as in ``HiddenLinear``, for ``Optimism``.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget and
             ``Optimism`` noise, shift and radius are those of Zheng et al. (2020).  They are for
-            features and rewards of length 1; noise is proportional to how far a record moves a
-            report.
+            features and rewards of length 1; noise is proportional to what a record moves.
 
-    When to choose: nobody may be trusted with features.  Regret is far above that of the central
-    model.
+    When to choose: nobody may be trusted with features.  Regret is far above the central model's.
 
-    Against the published mechanism: one noise for the vector and the matrix, at the exact joint
-    sensitivity and budget.
+    Against the published mechanism: one noise for vector and matrix, at its exact sensitivity.
 
     Example:
         >>> import numpy as np

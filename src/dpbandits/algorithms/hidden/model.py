@@ -1,5 +1,4 @@
-"""Ridge regression where features are private, too: sums of x * reward and of x x^T, released
-together.
+"""Ridge regression where features are private, too: sums of x r and of x x^T, released together.
 
 What crosses the wall is one vector, [w sum of x r ; svec(sum of x x^T)], of d + d (d + 1) / 2
 numbers, where ``svec`` keeps lengths (``privacy.continual.symmetric``), and the weight w says how
@@ -18,8 +17,7 @@ R^2 L^2 (1 - c) + 2 L^4 (1 - c^2) for rewards of one sign (and with -c for two),
 -R^2 / (2 L^2): 2 R^2 L^2 + 2 L^4 + R^4 / 2; or, where that cosine does not exist, at c = -1: (2 R
 L)^2.  Shorter vectors move it less: for |x| = L and |x'| = a < L the best cosine gives R^2 (a^2 +
 L^2) + a^4 + L^4 + R^4 / 2, which grows with a, and at c = -1 (a + L)^2 (R^2 + (L - a)^2) is below
-the same bounds.  That her features may lead to another arm changes nothing: only one arm's features
-enter.
+the same bounds.  That her features may lead to another arm changes nothing: only one arm's enter.
 
 With one model per arm (``models="disjoint"``) the vector has a block for each, in which the records
 of its rounds add up.  Her arm is private, and all blocks cross the wall in one release.  Where

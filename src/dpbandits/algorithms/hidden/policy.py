@@ -29,8 +29,7 @@ REPAIR: dict[str, Any] = {"repair": "shift", "switch": 0.0}
 
 
 class HiddenOptions(ModelOptions, total=False):
-    """Constructor arguments of policies with private features, beside their own and those of
-    ``ModelOptions``.
+    """Arguments of policies with private features, beside their own and those of ``ModelOptions``.
 
     repair: how V, whose noise may take away more than was seen, is made positive definite: "shift"
         (default) adds a multiple of the identity, "clip" lifts those eigenvalues alone that are too

@@ -43,8 +43,7 @@ LinUCBJDP = preset(
     f"n_arms dimension batch reward_weight bounds horizon counter models {_MODEL} {_RADIUS}"
     f" {_REPAIR}",
     """LinUCB with private features and rewards under joint differential privacy (Shariff & Sheffet
-    2018; here with exact noise): ``HiddenLinear`` with ``Optimism``, in batches of one length.
-    """,
+    2018; here with exact noise): ``HiddenLinear`` with ``Optimism``, in equal batches.  """,
     about={
         "source": "Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits;"
         " continual sums: dpbandits.privacy.continual",
@@ -95,9 +94,8 @@ LinearIMEDJDP = preset(
     " parameter_bound",
     """Indexed minimum empirical divergence for a linear model with private features and rewards
     under joint differential privacy: ``HiddenLinear`` with ``Divergence``, the default with private
-    contexts.  Before anything is known, choices are random, and their propensities have no closed
-    form.
-    """,
+    contexts.  Before anything is known, choices are random, and have no propensities in closed
+    form.  """,
     about=_source(Divergence),
     explore=_divergence(1.3),
     reward_weight=1.0,
@@ -138,9 +136,7 @@ LinearIMEDLDP = preset(
     HiddenLinearLocal,
     f"n_arms dimension alpha margin models horizon batch reports {_MODEL} {_REPAIR}"
     " parameter_bound",
-    """Linear IMED on reports that every person's device has randomised: ``HiddenLinearLocal`` with
-    ``Divergence``.
-    """,
+    """Linear IMED on randomised reports: ``HiddenLinearLocal`` with ``Divergence``.  """,
     about=_source(Divergence),
     explore=_divergence(1.3),
     **_USUAL,
@@ -155,10 +151,8 @@ LinUCBSDP = preset(
     "LinUCBSDP",
     HiddenLinearShuffled,
     f"n_arms dimension bounds {_BATCHES} {_RADIUS} {_REPAIR}",
-    """LinUCB on sums of batches of people, which leave a shuffler with the noise of all of them
-    (Chowdhury & Zhou 2022, Algorithm 1; here with exact noise): ``HiddenLinearShuffled`` with
-    ``Optimism``.
-    """,
+    """LinUCB on sums of batches of people, from a shuffler, with the noise of all (Chowdhury & Zhou
+    2022, Algorithm 1; here with exact noise): ``HiddenLinearShuffled`` with ``Optimism``.  """,
     about={
         "source": "Chowdhury & Zhou (2022), Shuffle Private Linear Contextual Bandits, Algorithm 1",
         "errata": (errata.SHUFFLED_MESSAGES, errata.SHUFFLED_BITS, errata.SHUFFLED_THEOREMS),
@@ -182,9 +176,7 @@ LinearIMEDSDP = preset(
     "LinearIMEDSDP",
     HiddenLinearShuffled,
     f"n_arms dimension alpha margin {_BATCHES} {_REPAIR} parameter_bound",
-    """Linear IMED on sums of batches of people, which leave a shuffler: ``HiddenLinearShuffled``
-    with ``Divergence``.
-    """,
+    """Linear IMED on sums from a shuffler: ``HiddenLinearShuffled`` with ``Divergence``.  """,
     about=_source(Divergence, _SHUFFLED),
     explore=_divergence(1.5),
     bounds="exact",

@@ -76,8 +76,7 @@ def _certifiable(protocol: CertifiedProtocol, level: str, widest: float) -> Cert
 
 
 class ShuffledDevice(Device):
-    """The same in the shuffle model: a report are messages for the shuffler, labelled by the
-    chooser that was used.
+    """Its report are messages for the shuffler, labelled by the chooser that was used.
 
     ``HiddenLinearShuffled.device()`` makes it.
     """
@@ -112,8 +111,7 @@ class ShuffledDevice(Device):
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
 class HiddenLinearShuffled(HiddenPolicy):
-    """A linear bandit on sums of batches of people, which leave a shuffler with the noise of all of
-    them.
+    """A linear bandit on sums of batches of people, which leave a shuffler with their noise.
 
     With ``messages=True`` this is the server: ``device()`` gives what a person's device runs, which
     chooses, and makes the messages that go to the ``shuffler()``; ``receive`` takes in what the
@@ -147,8 +145,7 @@ class HiddenLinearShuffled(HiddenPolicy):
             leave open up to constants, are those of this package.
 
     When to choose: nobody may be trusted with features, and there is a party that can be trusted to
-    mix, or a protocol by which devices add up.  Regret is between that of the central and of the
-    local model.
+    mix, or a protocol by which devices add up.  Regret is between central and local.
 
     Example:
         >>> import numpy as np

@@ -14,9 +14,8 @@ With ``models="disjoint"`` every arm has a parameter of its own (Li, Chu, Langfo
 Algorithm 1), hence a V and a block of the running sum: those of the rounds in which it was played.
 Which arm that is, is public, and a record moves one block, by as much as it moves the one sum of a
 shared model.  All blocks cross together, in one release with noise on each.  The radius of an arm
-is that of its own model: which rounds are its own, follows from the past, as the proof of the
-radius wants it.  The failure probability is shared out equally among models, for rewards and for
-noise.
+is that of its own model: which rounds are its own, follows from the past, as its proof wants it.
+The failure probability is shared out equally among models, for rewards and for noise.
 
 **Divergence.**  Noise needs no exploration of its own here.  It changes with every release: an arm
 which it has hidden comes back, as in Thompson sampling, and what it hides is tried too often rather

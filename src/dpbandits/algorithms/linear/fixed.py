@@ -19,8 +19,7 @@ V = (lambda / R^2) I + sum of p_j x_j x_j^T the estimate of theta is V^-1 sum of
 w_a^2 = |x_a|^2_{V^-1} the variance of its error along x_a, if theta is N(0, R^2 / lambda I).  R is
 half the width of the range: how little rewards scatter says nothing of how far means are apart.
 
-**Length.**  A batch of arm a multiplies det V by 1 + p w_a^2.  It is as long as it takes to make
-that 1 + g:
+**Length.**  A batch of arm a multiplies det V by 1 + p w_a^2.  It is so long that this is 1 + g:
 
     n  =  g / (2 w_a^2)  (s^2 + sqrt(s^4 + 4 v^2 w_a^2 / g)) .
 
@@ -244,8 +243,7 @@ _COMPOSITION = Composition(
 
 @composed(arms=((1.0, 0.0), (0.0, 1.0), (0.9, 0.8)))
 class FixedLinear(FixedFeaturesPolicy):
-    """Arms with fixed features: indexed minimum empirical divergence on all noisy sums that were
-    released.
+    """Arms with fixed features: indexed minimum empirical divergence on all released sums.
 
     Plays arg min of ``D^2 / (2 alpha w^2) + ln(s^2 / w^2)``, with ``D`` what an arm lacks to the
     best, ``w`` the standard deviation of its estimated mean and ``s`` how far rewards with such a
@@ -259,15 +257,13 @@ class FixedLinear(FixedFeaturesPolicy):
             probably is the best one lost for good.  1 is the law of normal means.
         growth: a batch makes the determinant of what is known grow by one plus this.
         ridge: lambda, the regulariser.
-        subgaussian: how far rewards scatter around their mean, at most; half the width of the
-            reward range unless given.
+        subgaussian: how far rewards scatter at most; half the reward range unless given.
         **options: see ``Options``.
 
     Raises:
         ArgumentError: ``arms`` is no table of finite numbers, or an argument is outside its range.
 
-    When to choose: fixed arms that are more than their features, under any notion; a few dozen
-    releases, and no horizon.
+    When to choose: more arms than features, under any notion; few releases, and no horizon.
 
     Example:
         >>> from dpbandits import ZCDP

@@ -1,5 +1,4 @@
-"""Linear bandits with public contexts: when what is believed changes, and how it is explored, are
-values.
+"""Linear bandits with public contexts: when beliefs change, and how they are explored, are values.
 
 What crosses the wall, and why that is private, depends on the updates alone: ``every_answer`` and
 ``switching`` have it.  What is done with it is post-processing.
@@ -199,11 +198,9 @@ class Linear(LinearPolicy):
 
     @property
     def most_changes(self) -> int:
-        """How often the determinant can grow by 1 + C within the horizon (determinant-trace
-        inequality).
+        """How often det V can grow by 1 + C within the horizon (determinant-trace inequality).
 
-        With ``clip=False`` features may be longer than their bound, and four times its length are
-        planned for.
+        With ``clip=False`` four times the bound on features is planned for.
         """
         length = self.context_bound * (1.0 if self.clip else 4.0)
         rounds, growth = self._horizon or 1, self._growth
@@ -339,8 +336,7 @@ LinUCB = preset(
     f"n_arms dimension models {_OF_MODEL} {_OF_RADIUS} budget",
     """LinUCB, also called OFUL, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011).
 
-    ``Linear`` with ``Optimism()`` and ``EveryAnswer()``; the private relative is ``PrivateLinUCB``.
-    """,
+    ``Linear`` with ``Optimism()`` and ``EveryAnswer()``; private: ``PrivateLinUCB``.  """,
     about=_known(f"{Optimism.source}, Theorem 2", title="LinUCB, not private", **_NOT_PRIVATE),
     example={"n_arms": 3, "dimension": 2},
     explore=_optimism(radius="safe"),
@@ -377,8 +373,7 @@ LinearThompson = preset(
     "LinearThompson",
     Linear,
     f"n_arms dimension horizon counter inflation models {_OF_MODEL}",
-    """Linear Thompson sampling on a released running sum, with the known law of its noise in the
-    posterior.
+    """Linear Thompson sampling on a running sum, with the law of its noise in the posterior.
 
     ``Linear`` with ``Sampling()`` and ``EveryAnswer()``.
     """,
@@ -457,8 +452,7 @@ RSLinearIMED = preset(
     "RSLinearIMED",
     Linear,
     f"n_arms dimension horizon counter growth alpha margin share {_OF_MODEL}",
-    """Indexed minimum empirical divergence on rarely released sums, for a linear model: the default
-    with public contexts.
+    """Linear IMED on rarely released sums: the default with public contexts.
 
     ``Linear`` with ``Divergence()`` and ``Switching()``.
     """,

@@ -1,9 +1,7 @@
-"""A regression on rarely released sums: AdaC-OFUL (Azize & Basu 2024, Algorithm 3), and a tighter
-form of it.
+"""A regression on rarely released sums: AdaC-OFUL (Azize & Basu 2024, Algorithm 3), or tighter.
 
-What is believed changes only when det V has grown by the factor 1 + C since the last change, with V
-= lambda I + sum of x x^T of what was played.  Contexts, and so V and the rounds of all changes, are
-public.
+Beliefs change only when det V has grown by the factor 1 + C since the last change, with V = lambda
+I + sum of x x^T of what was played.  Contexts, and so V and the rounds of all changes, are public.
 
 What crosses the wall: at every change, the running sum of x * reward, with the noise of a counter
 over the changes.  One person contributes one reward to one increment, the sum of one episode, and
@@ -11,10 +9,9 @@ moves it as far as in ``every_answer``.  When an episode ends depends on V, henc
 what was released before (Azize & Basu 2024, Theorem 3 and Appendix D).  All else is
 post-processing, whichever way it explores.
 
-As published, every increment has noise of its own, so that the noise of the sum grows with the
-number of changes.  The number of changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C),
-which is public: noise that is correlated over n releases costs a record the same and is several
-times smaller.
+As published, every increment has its own noise, and that of the sum grows with their number.  The
+number of changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C), which is public: noise
+that is correlated over n releases costs a record the same and is far smaller.
 
 **Divergence.**  A sum that is released d ln T times has a few times less noise than one that is
 released after every answer.  That noise stands for long, so that an arm which it hides does not

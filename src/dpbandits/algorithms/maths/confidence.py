@@ -109,7 +109,7 @@ def planned_walk(
 @lru_cache(256)
 def symmetric_norm(dimension: int, std: float, releases: int, probability: float) -> float:
     """What the operator norms of ``releases`` matrices of the Gaussian orthogonal ensemble, ``std``
-    on the diagonal and std / sqrt(2) off it, however dependent, stay below with probability 1 -
+    on the diagonal and std / sqrt(2) off it, however dependent, stay below, but for
     ``probability``.
 
     An eigenvalue exceeds x at most as probably as there are eigenvalues above x on average; the
@@ -150,12 +150,10 @@ def _eigenvalue_density(dimension: int, x: np.ndarray) -> np.ndarray:
 
 
 def laplace_sum(squares: float, scale: float, log_odds: float) -> float:
-    """What a weighted sum of Laplace variables exceeds in absolute value with probability at most 2
-    exp(-log_odds).
+    """What a weighted sum of Laplace variables exceeds, either way, but for 2 exp(-log_odds).
 
-    The weights are at most 1, and their squares add up to ``squares``.  Chernoff: -ln(1 - u) <= 2
-    ln(2) u for u <= 1/2, so that ln E exp(h X) <= 2 ln(2) squares (h scale)^2 while (h scale)^2 <=
-    1/2.
+    Weights are at most 1, their squares add up to ``squares``.  Chernoff: -ln(1 - u) <= 2 ln(2) u
+    for u <= 1/2, so that ln E exp(h X) <= 2 ln(2) squares (h scale)^2 while (h scale)^2 <= 1/2.
     """
     h = min(math.sqrt(log_odds / (2.0 * LN2 * squares)), math.sqrt(0.5))
     return scale * (log_odds + 2.0 * LN2 * squares * h * h) / h

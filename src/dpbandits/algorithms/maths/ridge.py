@@ -33,11 +33,9 @@ def dot(x: Vector, y: Vector) -> float:
 
 @outlined
 def combine(rows: Matrix, weights: Vector, out: Vector) -> None:
-    """``out`` = the sum of the rows times their weights; the part of ``out`` beyond their length
-    stays.
+    """``out`` = the sum of rows times weights; what of ``out`` is beyond their length stays.
 
-    The inner loops run along the rows, on neighbours, and over eight of them at a time, so that
-    they seldom touch ``out``.
+    The inner loops run along eight rows at a time, on neighbours, and seldom touch ``out``.
     """
     n, length = rows.shape
     rest = n % 8
@@ -214,8 +212,8 @@ def most_optimistic_of_many(
     spread: float,
     work: Matrix,
 ) -> int:
-    """arg max over arms of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|; the first of
-    equals.
+    """arg max over arms of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|, of equals the
+    first.
 
     ``radius`` multiplies the uncertainty of sampled rewards, ``spread`` that of noise of equal size
     in all directions.  An arm needs no quadratic form if |x|_{V^-1} <= longest |x| keeps its index

@@ -32,8 +32,7 @@ class BestArm(Policy):
 
     With ``failure_probability`` it stops when every other arm is refuted by what was released, and
     recommends another than the best arm in at most such a share of all searches, for independent
-    rewards of one law per arm.  With ``horizon`` it stops after so many rounds, and promises
-    nothing of errors.
+    rewards of one law per arm.  With ``horizon`` it stops by then, and promises nothing of errors.
 
     Args:
         n_arms: number of arms.

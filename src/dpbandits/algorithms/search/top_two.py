@@ -15,8 +15,7 @@ The leader b, of highest m, is recommended as soon as for every other arm c
 
     Z(b, c)  >=  ln(1 / w_j) + ln(1 / w_k) + z ,
 
-j and k the numbers of batches of b and c, and z = z(failure_probability / (K - 1)) that of
-``two_exponentials``.
+j and k their numbers of batches, z = z(failure_probability / (K - 1)) of ``two_exponentials``.
 
 **The price of batches.**  An arm's j-th batch is known beforehand to have a certain length, and
 only how many batches an arm has had depends on what was released.  So with rewards of each arm
@@ -38,10 +37,9 @@ some of at most K - 1 such arms is recommended with probability at most ``failur
 Where several arms are best, the search may go on for ever.
 
 **What to play.**  The challenger is the arm of least Z(b, c) + ln n_c, n_c the rounds of c
-(Jourdan, Degenne, Baudry, de Heide & Kaufmann 2022).  The leader is played instead of it while the
-sum over c of (U_b / n_b) / (D_c / n_c), both at the q of Z(b, c), is above 1: where rounds are
-shared best, it is 1 (Garivier & Kaufmann 2016; Bandyopadhyay, Juneja & Agrawal 2024 play by its
-sign).
+(Jourdan, Degenne, Baudry, de Heide & Kaufmann 2022).  The leader is played instead while the sum
+over c of (U_b / n_b) / (D_c / n_c), both at the q of Z(b, c), is above 1: where rounds are shared
+best, it is 1 (Garivier & Kaufmann 2016; Bandyopadhyay, Juneja & Agrawal 2024 play by its sign).
 """
 
 from __future__ import annotations
@@ -132,10 +130,9 @@ def two_exponentials(probability: float) -> float:
     """A z that the sum of two variables exceeds with at most this probability, if they are
     independent and neither exceeds any x more often than exp(-x).
 
-    The sum is no larger, in law, than that of two exponential variables, which exceeds z with
-    probability (1 + z) exp(-z).  With L = ln(1 / p) and s = sqrt(2 L) that is at most p for z = L +
-    ln(1 + L + s): ln(1 + z) <= z - L says 1 + L + ln(1 + L + s) <= 1 + L + s, and ln(1 + s + s^2 /
-    2) <= s.
+    The sum is, in law, at most that of two exponential variables, which exceeds z with probability
+    (1 + z) exp(-z).  With L = ln(1 / p) and s = sqrt(2 L) that is at most p for z = L + ln(1 + L +
+    s): ln(1 + z) <= z - L says 1 + L + ln(1 + L + s) <= 1 + L + s, and ln(1 + s + s^2 / 2) <= s.
     """
     log = math.log(1.0 / probability)
     return log + math.log(1.0 + log + math.sqrt(2.0 * log))
