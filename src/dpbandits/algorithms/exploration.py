@@ -1,8 +1,7 @@
 """Ways to explore, as values: what linear and other models do with a released regression.
 
-They look at what was released, an estimate and V, and at the features x that the person shows whom
-they choose for: privacy is that of the class, whichever it explores by.  Arguments that are None
-are the class's own best constants.
+They look at what was released, an estimate and V, and at the features x at hand: privacy is that of
+the class, whichever it explores by.  Arguments that are None are the class's own best constants.
 
 **Divergence** is IMED (Honda & Takemura 2015; for linear models Bian & Tan 2024): the arm of least
 D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, w^2 = alpha s_x^2 |x|^2_{V^-1}, s_x is the scatter of
@@ -50,8 +49,7 @@ class Optimism(Part):
     Args:
         radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
         failure_probability: with which the radius may be too small at some time.
-        parameter_bound: on the norm of the unknown parameter.  None: 1; a generalised linear model
-            has it as an argument of its own.
+        parameter_bound: on the norm of the unknown parameter.  None: 1, or the model's own.
         radius: for public contexts.  "safe" holds for all releases at once; "heuristic" takes noise
             as independent of features, which is tighter and claims no coverage; "published", with
             ``Switching``, is that of Azize & Basu (2024), Appendix F.  None: "safe".
@@ -122,14 +120,11 @@ class Divergence(Part):
     is what the arm lacks to the best, s^2 how far rewards scatter, w^2 = alpha s^2 |x|^2_{V^-1}.
 
     Args:
-        alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
-            probably is the best one lost for good.
+        alpha: optimism; with less, arms that look worse are tried less, and best ones lost more.
         margin: how many times the variance of the best an arm has to have, to be tried although it
             looks worse; 1 is plain IMED.
-        share: of the noise's variance which explores, where noise stands for long.  The lower, the
-            less regret, and the more runs are lost.
-        parameter_bound: with hidden contexts: on the norm of the unknown parameter, towards which
-            what is not known yet may lie.
+        share: of standing noise's variance which explores; lower: less regret, more lost runs.
+        parameter_bound: with hidden contexts: on the norm of the unknown parameter.
 
     When to choose: little regret, without a theorem.
 

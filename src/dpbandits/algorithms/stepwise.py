@@ -1,7 +1,6 @@
 """Policies that learn from every reward, without privacy: UCB1, KL-UCB, Thompson sampling.
 
-They use the open channel and promise nothing; they are the honest references.  ``papers.others``
-has locally private UCB, by the same kernels.
+They promise nothing: they are the honest references.  ``papers.others`` has LDP-UCB of them.
 """
 
 from __future__ import annotations
@@ -231,8 +230,7 @@ class ThompsonSampling(Stepwise):
         budget: None; the private relative is ``LazyDPTS``.
         **options: see ``Options``.
 
-    When to choose: no privacy, and batches of late answers, which it spreads over arms; to measure
-    the price of it in ``LazyDPTS``.
+    When to choose: no privacy, and late answers, which it spreads over arms; beside ``LazyDPTS``.
 
     Example:
         >>> ThompsonSampling(3, seed=1).pull().propensity is None

@@ -47,8 +47,7 @@ class Adversarial(LearningPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise); None
-            for the learner without privacy.
+        budget: ``PureDP`` (Laplace noise, as published) or another (Gaussian); None for no privacy.
         learner: ``HTINF()``, ``EXP3()``, ``FTPL()``, or one of your own, see ``Learner``;
             ``TsallisINF()`` and ``EXP3IX()`` without a budget.
         horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning

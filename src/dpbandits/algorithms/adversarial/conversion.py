@@ -77,9 +77,7 @@ class BatchedPublic(NamedTuple):
     clock: np.ndarray  # (4,)
 
 
-class Clock(NamedTuple):
-    """Slots of ``BatchedPublic.clock``."""
-
+class Clock(NamedTuple):  # slots of ``BatchedPublic.clock``
     done: int = 0  # rounds booked in the running batch
     batches: int = 1  # learned from
     arm: int = 2  # of the last batch; of experts, who is followed

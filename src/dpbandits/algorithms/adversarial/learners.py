@@ -26,8 +26,8 @@ def _planned(params: BatchedParams, public: BatchedPublic) -> float:
     """For how many batches to tune: those of the horizon, or the next power of two.
 
     With an unknown horizon the tuning doubles its horizon and the estimates stay.  The bound's
-    penalty is then that of the last, smallest rate alone, so that regret is at most what starting
-    anew at every power of two is proved to have.
+    penalty is then the last rate's: regret is at most what is proved of starting anew at powers of
+    two.
     """
     if params.batches > 0:
         return float(params.batches)
@@ -173,8 +173,7 @@ def prepare_leader(
 ) -> None:
     """The arg min of loss + Laplace noise of scale 1 / eta, and geometric resampling of it.
 
-    That is how many fresh perturbations it takes until the same arm leads again, at most M; a try
-    ends at the first arm that beats it.
+    How many perturbations until the arm leads again, at most M; a try ends where one beats it.
     """
     rate, tries = ftpl_tuning(params, public)
     best, arm = np.inf, 0
@@ -239,8 +238,7 @@ class EXP3(Learner):
         rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
         mixing: gamma in [0, 1]; by default what ``rate`` and the noise need.
 
-    When to choose: propensities of at least gamma / K, in closed form, for later evaluation.
-    ``HTINF`` has lower regret.
+    When to choose: propensities of at least gamma / K, in closed form.  ``HTINF`` has less regret.
 
     >>> EXP3(rate=0.1)
     EXP3(rate=0.1)

@@ -128,8 +128,7 @@ class Arms(_HeldArms):
         n_arms: number of arms.
         budget: of any notion; None for the non-private counterpart.
         index: which arm to play: ``IMED()``, ``KLUCB()``, ``UCB()`` or ``Thompson()``.
-        memory: what old sums count for: ``Merge()``, ``Forget()`` or, where arms change,
-            ``Discount(rounds_per_change)``.
+        memory: of old sums: ``Merge()``, ``Forget()`` or, if arms change, ``Discount(rounds)``.
         batches: for how many rounds an arm is played: ``Growing()`` or ``Fixed(rounds)``.
         **options: see ``Options``.
 
@@ -203,8 +202,7 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
     Args:
         n_arms: number of arms.
         budget: ``PureDP``; None for the non-private counterpart.
-        index, memory, batches: as in ``Arms``; the index may neither draw nor learn the variance of
-            rewards, which one sum does not tell.
+        index, memory, batches: as in ``Arms``; the index may neither draw nor learn variances.
         messages: whether this is the server of a shuffler.
         dropout: of each batch this share of the people, at most, may leave out their noise, or
             tell the server what it was.  If nobody does, there is more noise than the index knows

@@ -45,9 +45,7 @@ def weight_of(params: Any, n: float) -> float:
     return (0.25 + noise) / (0.25 / n + noise / (n * n))
 
 
-class Plan(NamedTuple):
-    """What kernels know of a schedule."""
-
+class Plan(NamedTuple):  # what kernels know of a schedule
     first: int  # rounds of the shortest batch
     longest: int | None  # None: as the memory has it
     growth: float  # in proportion to an arm's rounds before, where rewards scatter more than noise

@@ -79,9 +79,7 @@ _WIDEST = 1.0 / 64.0  # the largest variance of r (1 - r)
 _ROUNDS_OF_SEARCH = 30
 
 
-class Merged(NamedTuple):
-    """Slots of what is kept of an arm, of sums over its batches."""
-
+class Merged(NamedTuple):  # slots of what is kept of an arm, of sums over its batches
     value: int = 0  # m
     weight: int = 1  # W, relative to a batch of one round
     squares: int = 2  # of w^2 / n
@@ -92,9 +90,7 @@ class Merged(NamedTuple):
     curve: int = 7  # the merged mean of r (1 - r), where that is released
 
 
-class Law(NamedTuple):
-    """What the exponent of an arm knows of its batches."""
-
+class Law(NamedTuple):  # what the exponent of an arm knows of its batches
     rounds: float  # N
     noise: float  # normal: s^2 V N, Laplace: twice that
     pole: float  # s A N, where Laplace noise has no exponential moments any more; 0: normal

@@ -1,8 +1,8 @@
 """Arms where nobody is trusted: rewards that were randomised one by one.
 
-What crosses the wall: each reward by itself.  The wall stands around the person: noise is added to
-the reward before anyone sees it, a record is one reward and moves it by at most ``hi - lo``, and
-every reward may spend the whole budget.
+What crosses the wall, which stands around the person: each reward by itself, with noise before
+anyone sees it.  A record is one reward, moves it by at most ``hi - lo``, and may spend the whole
+budget.
 
 The value m of an arm is the mean of its n reports, and its law that of n batches of one round: N =
 n, V = 1 / n, A = 1 / n.  ``IMED`` plays the arm of least D(m_a, q) / alpha + ln n_a, q being max m

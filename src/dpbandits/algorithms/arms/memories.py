@@ -56,9 +56,7 @@ class HeldMemo(NamedTuple):
     ended: int = 2  # under a discount only
 
 
-class Aged(NamedTuple):
-    """Slots of a column beside those of ``law.Merged``."""
-
+class Aged(NamedTuple):  # slots of a column beside those of ``law.Merged``
     fresh: int = len(MERGED)  # F, under a discount
     rounds: int = len(MERGED) + 1  # in the batches that count
 
@@ -275,8 +273,8 @@ class Merge(Memory):
 class Forget(Memory):
     """The noisy sum of an arm's last batch alone.
 
-    When to choose: to compare with algorithms that estimate so (Azize & Basu 2022, 2024); ``Merge``
-    has less noise at the same budget.
+    When to choose: to compare with such algorithms (Azize & Basu 2022, 2024); ``Merge`` has less
+    noise.
     """
 
     title: ClassVar[str] = "the last noisy sum"

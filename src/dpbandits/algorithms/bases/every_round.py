@@ -13,9 +13,7 @@ from ...protocol import Row
 from .sums import accumulate, sensitivity, summarise
 
 
-class RoundClock(NamedTuple):
-    """Slots of a public clock."""
-
+class RoundClock(NamedTuple):  # slots of a public clock
     rounds: int = 0
     arm: int = 1  # of the last round
     fresh: int = 2  # whether its reward is to be released

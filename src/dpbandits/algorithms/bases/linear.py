@@ -54,8 +54,7 @@ class ModelOptions(Options, total=False):
 
 
 class LinearOptions(ModelOptions, total=False):
-    """Constructor arguments of policies with a linear model and a confidence radius, beside their
-    own and those of ``ModelOptions``.
+    """Arguments of policies with a confidence radius, too, beside those of ``ModelOptions``.
 
     parameter_bound: on the norm of the unknown parameter.  Default 1.
     failure_probability: with which the radius may be too small at some time.  Default 0.001.

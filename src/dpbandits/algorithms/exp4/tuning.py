@@ -1,8 +1,7 @@
 """What EXP4 is made of: a mixture of the experts' advice, and how boldly to weigh them.
 
 P is the distribution over experts, gamma the share of uniform play: arm a is drawn with probability
-Q(a) = (1 - gamma) <P, x> + gamma / K where x holds the probabilities that the experts give it.
-While P stands, Q is known from x alone.
+Q(a) = (1 - gamma) <P, x> + gamma / K for its probabilities x by expert.
 """
 
 from __future__ import annotations
@@ -42,9 +41,7 @@ def mixed(probability: Vector, mixing: float, n_arms: int, x: Vector) -> float:
     return (1.0 - mixing) * total + mixing / n_arms
 
 
-class Tuning(NamedTuple):
-    """How EXP4 is run."""
-
+class Tuning(NamedTuple):  # how EXP4 is run
     batch: int  # tau
     rate: float  # eta
     mixing: float  # gamma

@@ -1,9 +1,9 @@
 """Exponential weights on experts, from noisy losses: the compiled part of the EXP4 family.
 
-The public side keeps what every expert is estimated to have lost, and P, which stands while a batch
-runs.  What is summed behind the wall is one number per expert, one per arm (of advice that stands
-for the batch), or the single reward of a round: a section for each.  What a loss counts is fixed
-when its arm is pulled, by ``weigh``.
+The public side keeps estimated losses of experts, and P, which stands while a batch runs.  What is
+summed behind the wall is one number per expert, one per arm (of advice that stands for the batch),
+or the single reward of a round: a section for each.  What a loss counts is fixed when its arm is
+pulled, by ``weigh``.
 """
 
 from __future__ import annotations

@@ -60,9 +60,7 @@ class DescentPublic(NamedTuple):
     clock: np.ndarray  # (3,)
 
 
-class Clock(NamedTuple):
-    """Slots of ``DescentPublic.clock``."""
-
+class Clock(NamedTuple):  # slots of ``DescentPublic.clock``
     rounds: int = 0  # booked
     releases: int = 1
     updates: int = 2

@@ -44,8 +44,7 @@ DEFINITION = (
 
 
 class HiddenGLMOptions(LinkOptions, total=False):
-    """Constructor arguments of generalised linear policies with private features, beside their own
-    and those of ``LinkOptions``.
+    """Arguments of ``HiddenGLM`` and its kin, beside their own and those of ``LinkOptions``.
 
     repair: as in ``HiddenOptions``.
     """
@@ -99,9 +98,8 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
     privacy: one noisy Newton step on each of ever longer epochs.
 
     Mean rewards are ``nu(<x, theta>)``.  Estimate, information matrix V and width change at the end
-    of an epoch.  ``Optimism`` plays arg max of ``<x, estimate> + width``; ``Sampling`` the best arm
-    for one draw of theta as in ``GLM``, which is made before the features are seen, with ``v`` the
-    standard deviation of the noise on V theta.
+    of an epoch.  ``Optimism`` plays arg max of ``<x, estimate> + width``; ``Sampling`` that for a
+    draw of theta as in ``GLM``, made before features are seen, ``v`` the noise on V theta.
 
     Args:
         n_arms, dimension, counter, models: as in ``Linear``.

@@ -113,8 +113,7 @@ class HiddenGLMLocal(LocalPolicy):
 
     Args:
         n_arms, dimension: as in ``Linear``.
-        budget: ``PureDP`` (as published) or another notion (Gaussian noise), for each report; None
-            for the non-private counterpart.
+        budget: ``PureDP`` (as published) or another (Gaussian noise), for each report; or None.
         link: as in ``GLM``.
         step: a; the t-th update moves by a / t times the gradient.  Published: 5.  Default None: by
             S / (2 G sqrt(t)), with S the parameter bound and G the root mean square of a report.

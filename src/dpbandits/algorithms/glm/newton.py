@@ -109,9 +109,7 @@ class NewtonPublic(NamedTuple):
     travel: np.ndarray  # (5, M)
 
 
-class Travel(NamedTuple):
-    """Slots of ``NewtonPublic.travel``."""
-
+class Travel(NamedTuple):  # slots of ``NewtonPublic.travel``
     miss: int = 0  # bound on |point - theta|
     step: int = 1  # how far the point has moved the last time
     path: int = 2  # how far it has moved, all together
@@ -123,8 +121,7 @@ TRAVEL = Travel()
 
 
 def score_sensitivity(residual: float, steepest: float, length: float) -> float:
-    """By how much a record moves [r x ; svec(h x x^T)] at most, whatever the link is, for bounds on
-    |r|, on h and on |x|; see above.
+    """What a record moves [r x ; svec(h x x^T)] at most, for any link and bounds on |r|, h, |x|.
 
     >>> round(score_sensitivity(1.0, 0.25, 1.0) ** 2, 12)
     4.0625

@@ -90,9 +90,7 @@ class GLMPublic(NamedTuple):
     errors: np.ndarray  # (3, M)
 
 
-class Errors(NamedTuple):
-    """Slots of ``GLMPublic.errors``."""
-
+class Errors(NamedTuple):  # slots of ``GLMPublic.errors``
     miss: int = 0  # bound on |p - theta|
     cut: int = 1  # whether p is not the estimate, which was too long
     remainder: int = 2  # bound on |sum of rho x|^2 in the norm of V^-1

@@ -169,9 +169,7 @@ class Public(NamedTuple):
     sample: np.ndarray  # (M + 1, d) draws of theta, and working memory; for sampling
 
 
-class Facts(NamedTuple):
-    """Slots of ``Public.facts``."""
-
+class Facts(NamedTuple):  # slots of ``Public.facts``
     radius: int = 0  # of the error that rewards make
     gap: int = 1  # h; of IMED the variance of noise and shift, over s^2
     bias: int = 2  # bound on |z| + (lambda + |C|) |theta|
@@ -180,9 +178,7 @@ class Facts(NamedTuple):
     added: int = 5  # bound on lambda + |C|
 
 
-class Clock(NamedTuple):
-    """Slots of ``Public.clock``."""
-
+class Clock(NamedTuple):  # slots of ``Public.clock``
     rounds: int = 0  # booked
     next: int = 1  # rounds at the next release
     releases: int = 2

@@ -120,10 +120,9 @@ class HiddenLinearShuffled(HiddenPolicy):
 
     Args:
         n_arms, dimension, models: as in ``HiddenLinear``.
-        budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
-            the non-private counterpart.
-        horizon: an upper bound on the number of people; generous costs little.  ``Divergence``
-            explores longer with a longer one.
+        budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; or None.
+        horizon: at least the number of people; generous costs little, but ``Divergence`` explores
+        longer.
         explore: as in ``HiddenLinear``; alpha and share of ``Divergence`` are higher by default, as
             noise changes slowly.
         batch: people in a batch, or "published" for the rule of the paper
@@ -379,8 +378,8 @@ class HiddenLinearShuffled(HiddenPolicy):
             Whether the policy learned from it.
 
         Raises:
-            ArgumentError: this policy takes no messages, or they did not leave a shuffler of its
-                protocol, or are of another version.
+            ArgumentError: it takes none, or these are of no shuffler of its protocol, or another
+                version.
             BudgetExhausted: the planned number of batches has been taken.
             ClaimError: as in ``update`` of other policies.
         """

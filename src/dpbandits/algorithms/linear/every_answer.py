@@ -1,5 +1,4 @@
-"""A regression on the running sum of x * reward, which is released after every answer (Neel & Roth
-2018; here with better noise).
+"""The running sum of x * reward, after every answer (Neel & Roth 2018; here with better noise).
 
 Contexts are public, and so is V = lambda I + sum of x x^T of what was played: it needs no noise.
 
@@ -94,9 +93,7 @@ class LinUCBPublic(NamedTuple):
     scratch: np.ndarray  # (3, max(d, K))
 
 
-class Facts(NamedTuple):
-    """Slots of ``LinUCBPublic.facts``."""
-
+class Facts(NamedTuple):  # slots of ``LinUCBPublic.facts``
     log_det: int = 0  # ln(det V / lambda^d)
     eigenvalue: int = 1  # a lower bound on V's smallest
     radius: int = 2
@@ -105,9 +102,7 @@ class Facts(NamedTuple):
     gap: int = 5  # 0: V is exact
 
 
-class Clock(NamedTuple):
-    """Slots of ``LinUCBPublic.clock``."""
-
+class Clock(NamedTuple):  # slots of ``LinUCBPublic.clock``
     rounds: int = 0  # booked
     fresh: int = 1  # since the last release
     refresh: int = 2  # round of the next recomputation

@@ -69,9 +69,7 @@ class OFULPublic(NamedTuple):
     scratch: np.ndarray  # (3, max(d, K))
 
 
-class Facts(NamedTuple):
-    """Slots of ``OFULPublic.facts``; all but ``grown`` as of the last change."""
-
+class Facts(NamedTuple):  # slots of ``OFULPublic.facts``; all but ``grown`` as of the last change
     log_det: int = 0  # ln(det V / lambda^d)
     grown: int = 1  # the factor by which det V has grown since
     radius: int = 2
@@ -81,9 +79,7 @@ class Facts(NamedTuple):
     spread: int = 6  # 0: noise is in w
 
 
-class Clock(NamedTuple):
-    """Slots of ``OFULPublic.clock``."""
-
+class Clock(NamedTuple):  # slots of ``OFULPublic.clock``
     rounds: int = 0  # booked
     releases: int = 1
 

@@ -41,8 +41,7 @@ def gaussian_norm(
     1 - ``probability``, to which they contribute equally: ``std`` is the largest standard deviation
     of a coordinate in any release, and ``axis`` that along one direction, where it is larger.
 
-    |z|^2 follows a chi square law of d degrees of freedom, or of d - 1 given the coordinate along
-    the axis, which is integrated out.
+    |z|^2 follows a chi square law of d degrees of freedom, or d - 1 given the axis, integrated out.
     """
     share = probability / releases
     quantile = math.sqrt(2.0 * special.gammainccinv(0.5 * dimension, share))

@@ -119,8 +119,7 @@ def update_factor(factor: Matrix, x: Vector, n: int) -> None:
 
 @kernel
 def inverse_norm_bound(matrix: Matrix, eigenvalue: float) -> float:
-    """A bound on |x|_{V^-1} / |x| that holds for the inverse as it is held, now and after any
-    number of added observations.
+    """A bound on |x|_{V^-1} / |x| for the inverse as it is held, now and after any additions.
 
     Adding observations shortens |x|_{V^-1}.  Of the rounding errors, those of inverting V grow with
     its condition number; the rest stays below one part in 1e6.
@@ -217,8 +216,7 @@ def most_optimistic_of_many(
 
     ``radius`` multiplies the uncertainty of sampled rewards, ``spread`` that of noise of equal size
     in all directions.  An arm needs no quadratic form if |x|_{V^-1} <= longest |x| keeps its index
-    below the best one, see ``inverse_norm_bound``; most do not.  ``work`` has three rows, with room
-    for every arm and every feature.
+    below the best one (``inverse_norm_bound``); most do not.  ``work`` has three rows of max(d, K).
     """
     n_arms, row, means, ceilings = contexts.shape[0], work[0], work[1], work[2]
     _scan(contexts, estimate, means, ceilings)

@@ -43,7 +43,7 @@ def _raised(x: float, power: float) -> float:
 
 @kernel
 def tsallis(losses: Vector, rate: float, power: float, start: float, probability: Vector) -> float:
-    """Write the minimiser of <rate losses, x> - a sum x^(1/a) over the simplex, where power = a /
+    """Write the minimiser of <rate losses, x> - a sum x^(1/a)  over the simplex, where power = a /
     (a - 1) >= 2; the losses are recentred.
 
     It is x_i = (rate losses_i + nu)^-power with the one nu in [1, K^(1/power)] that makes the sum

@@ -91,9 +91,7 @@ class TopTwoPublic(NamedTuple):
     plan: np.ndarray  # (3,)
 
 
-class Plan(NamedTuple):
-    """Slots of ``TopTwoPublic.plan``."""
-
+class Plan(NamedTuple):  # slots of ``TopTwoPublic.plan``
     leader: int = 0
     following: int = 1  # which arm is played next
     over: int = 2  # 1 where every other arm is refuted
@@ -235,8 +233,8 @@ class TopTwo(Part):
     Baudry, de Heide & Kaufmann 2022; batches and exponents of ``Arms``: this package).
 
     The challenger is the arm c of least Z + ln n, n its rounds and Z what speaks against its being
-    as good as the leader.  The search stops where every Z is above ln(1 / failure_probability) and
-    a price for the number of arms and batches.
+    as good as the leader.  The search stops where every Z is above what failure probability, arms
+    and batches ask.
 
     Args:
         growth: a batch is so many times all rounds of its arm before.
