@@ -157,15 +157,8 @@ E = TypeVar("E", Optimism, Sampling, Divergence)
 
 
 def resolved(explore: E, where: str, **own: Any) -> E:
-    """``explore`` with a class's own constants in the place of None.
-
-    Args:
-        explore: the value.
-        where: which class or combination, as in "must be None for ...".
-        **own: the constants, by name; what is not among them has no meaning there.
-
-    Raises:
-        ArgumentError: an argument is given that has no meaning there.
+    """``explore`` with a class's own constants in the place of None; ArgumentError where a constant
+    is given that is not among them, which "must be None for ``where``".
 
     >>> resolved(Divergence(alpha=1.2), "Linear with EveryAnswer()", alpha=1.5, margin=2.0)
     Divergence(alpha=1.2, margin=2.0)

@@ -16,7 +16,7 @@ from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from ..validation import real
-from .bases.every_round import CLOCK, EVERY_ROUND
+from .bases.sums import CLOCK, EVERY_ROUND
 from .maths.divergences import kl_upper_bound
 
 

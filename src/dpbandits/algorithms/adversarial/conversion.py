@@ -85,9 +85,7 @@ class Clock(NamedTuple):  # slots of ``BatchedPublic.clock``
 
 
 class Memo(NamedTuple):
-    """Slots of what is noted of a batch: as things stood when its arm was drawn, because other
-    batches may be released before it is over, or is released itself.
-    """
+    """Slots of what is noted of a batch when its arm is drawn: others may be released before it."""
 
     arm: int = 0
     probability: int = 1  # of that arm, for learners that know it
@@ -174,9 +172,7 @@ def note_masked(public: BatchedPublic, arm: int) -> None:
 
 @kernel
 def note_draw(public: BatchedPublic, arm: int) -> None:
-    """Keep what the loss of the coming batch will be weighed by: once, because a round may be taken
-    back, and other batches released, while the choice stands.
-    """
+    """Keep what the coming loss is weighed by, once: a round may be taken back, others released."""
     if public.clock[CLOCK.fresh] == 1:
         public.clock[CLOCK.fresh] = 0
         public.drawn[DRAWN.arm], public.drawn[DRAWN.memory] = arm, public.memory[0]

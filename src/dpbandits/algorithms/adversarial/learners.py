@@ -26,8 +26,7 @@ def _planned(params: BatchedParams, public: BatchedPublic) -> float:
     """For how many batches to tune: those of the horizon, or the next power of two.
 
     With an unknown horizon the tuning doubles its horizon and the estimates stay.  The bound's
-    penalty is then the last rate's: regret is at most what is proved of starting anew at powers of
-    two.
+    penalty is the last rate's: regret is at most what is proved of starting anew at powers of two.
     """
     if params.batches > 0:
         return float(params.batches)

@@ -36,9 +36,9 @@ from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...session.estimates import standard_error
-from ...validation import real
-from ..bases.every_round import EVERY_ROUND
+from ...validation import flag, real
 from ..bases.local import LocalPolicy
+from ..bases.sums import EVERY_ROUND
 from .arms import composed_card
 from .indices import IMED, KLUCB, UCB, Index
 from .law import Law, exponent, noise_variance, upper_bound
@@ -65,9 +65,7 @@ class ReportsPublic(NamedTuple):
     clock: np.ndarray  # (5,)
 
 
-class ReportsClock(NamedTuple):
-    """Slots of ``ReportsPublic.clock``; it begins with those of ``bases.every_round``."""
-
+class ReportsClock(NamedTuple):  # slots of ``ReportsPublic.clock``, the first as in ``bases.sums``
     rounds: int = 0
     arm: int = 1  # of the last round
     fresh: int = 2  # whether its reward is to be released
@@ -199,11 +197,7 @@ class ArmsLocal(LocalPolicy):
 
     @classmethod
     def composition(cls, index: Index) -> Composition:
-        """Kernels and card of an index.
-
-        Raises:
-            ArgumentError: reports have no such index.
-        """
+        """Kernels and card of an index; ArgumentError where reports have no such index."""
         kind: Any = type(index)
         if kind not in _NEXT or index.learns_variance:
             raise ArgumentError(
@@ -224,13 +218,13 @@ class ArmsLocal(LocalPolicy):
         **options: Unpack[Options],
     ) -> None:
         chosen = part("index", index, (Index,))
-        own = {"n_arms": n_arms, "index": chosen, "growth": real("growth", growth, 0.01, 100.0)}
-        super().__init__(
-            own | self._reported(reports),
-            budget=budget,
-            composition=self.composition(chosen),
-            **options,
-        )
+        own = {
+            "n_arms": n_arms,
+            "index": chosen,
+            "growth": real("growth", growth, 0.01, 100.0),
+            "reports": flag("reports", reports),
+        }
+        super().__init__(own, budget=budget, composition=self.composition(chosen), **options)
 
     @staticmethod
     def _arm_estimates(params: ReportsParams, public: ReportsPublic) -> ArmEstimates:

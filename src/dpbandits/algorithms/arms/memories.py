@@ -273,8 +273,7 @@ class Merge(Memory):
 class Forget(Memory):
     """The noisy sum of an arm's last batch alone.
 
-    When to choose: to compare with such algorithms (Azize & Basu 2022, 2024); ``Merge`` has less
-    noise.
+    When to choose: to compare with others (Azize & Basu 2022, 2024); ``Merge`` has less noise.
     """
 
     title: ClassVar[str] = "the last noisy sum"

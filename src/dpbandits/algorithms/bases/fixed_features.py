@@ -12,10 +12,7 @@ from ...privacy.budgets import Budget
 
 
 class FixedFeaturesPolicy(Policy):
-    """The base of policies with fixed features.
-
-    ``repr`` holds the whole table, by which the policy can be made again; ``arguments`` a digest.
-    """
+    """``repr`` holds the whole table, by which it can be made again; ``arguments`` a digest."""
 
     _arms: np.ndarray
 

@@ -73,27 +73,16 @@ def _conditioning(link: Link, reach: float) -> Conditioning:
 
 @dataclass(frozen=True)
 class Linked:
-    """A link, for all <x, theta> that the bounds on features and parameter allow.
+    """A link, for all <x, theta> that the bounds on features and parameter allow."""
 
-    Attributes:
-        link: nu.
-        context_bound: on the length of features.
-        parameter_bound: on the length of theta.
-        reward_range: of outcomes.
-    """
-
-    link: Link
+    link: Link  # nu
     context_bound: float
     parameter_bound: float
     reward_range: tuple[float, float]
 
     @cached_property
     def conditioning(self) -> Conditioning:
-        """Its slopes.
-
-        Raises:
-            ArgumentError: it is flat, or not defined, for some <x, theta>.
-        """
+        """Its slopes; ArgumentError where it is flat, or not defined, for some <x, theta>."""
         reach = self.context_bound * self.parameter_bound
         if not reach > 0.0:
             raise ArgumentError(

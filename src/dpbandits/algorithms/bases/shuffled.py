@@ -34,18 +34,12 @@ class RewardDevice:
     ``ShuffledPolicy.device()`` makes it, the same for everybody in the batch; it can be pickled,
     and forgets every reward.  A device always sends, ``report()`` where no reward came: silence
     would tell.
-
-    Attributes:
-        arm: that the people of the batch play.
-        randomizer: whose messages it sends.
-        reward_range: rewards outside are clipped to it.
-        default_reward: what is sent where no reward came, or one that is not a number.
     """
 
-    arm: int
-    randomizer: Randomizer
-    reward_range: tuple[float, float]
-    default_reward: float
+    arm: int  # that the people of the batch play
+    randomizer: Randomizer  # whose messages it sends
+    reward_range: tuple[float, float]  # rewards outside are clipped to it
+    default_reward: float  # what is sent where no reward came, or one that is not a number
 
     def __repr__(self) -> str:
         return f"<RewardDevice for a batch of arm {self.arm}>"
@@ -70,10 +64,7 @@ class RewardDevice:
 
 
 class ShuffledPolicy(Policy):
-    """The base of policies that learn sums of rewards of an arm, and choose without drawing.
-
-    With ``messages=True`` this is the server: it has no ``pull`` and no ``update``.
-    """
+    """The base of policies that learn sums of an arm's rewards; with ``messages`` only servers."""
 
     _parties = 0
 

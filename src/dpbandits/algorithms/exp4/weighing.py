@@ -1,5 +1,9 @@
 """Exponential weights on experts, from noisy losses: the compiled part of the EXP4 family.
 
+P is the distribution over experts, gamma the share of uniform play: arm a is drawn with probability
+Q(a) = (1 - gamma) <P, x> + gamma / K for its probabilities x by expert.  While P stands, Q is known
+from x alone.
+
 The public side keeps estimated losses of experts, and P, which stands while a batch runs.  What is
 summed behind the wall is one number per expert, one per arm (of advice that stands for the batch),
 or the single reward of a round: a section for each.  What a loss counts is fixed when its arm is
@@ -13,11 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernel import Generator, Matrix, Vector, kernel
+from ...kernel import Generator, Matrix, Vector, inlined, kernel
 from ...policies import Kernels
 from ..bases.sums import accumulate, summarise
 from ..maths.simplex import draw, exponential_weights, recentre
-from .tuning import mixed
 
 _LIGHTEST = 1e-100
 ROUNDED_UP = 1.0 + 2.0**-34  # more than rounding takes from a length of 10^5 numbers
@@ -66,6 +69,26 @@ def init(params: EXP4Params) -> tuple[EXP4Raw, EXP4Public]:
         scratch=np.zeros(k),
     )
     return EXP4Raw(np.zeros(params.size)), public
+
+
+@inlined
+def mixed(probability: Vector, mixing: float, n_arms: int, x: Vector) -> float:
+    """Q of the arm with the probabilities x, by eight sums: one would wait for each term."""
+    rest = x.size % 8
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    for j in range(rest):
+        s0 += probability[j] * x[j]
+    for j in range(rest, x.size, 8):
+        s0 += probability[j] * x[j]
+        s1 += probability[j + 1] * x[j + 1]
+        s2 += probability[j + 2] * x[j + 2]
+        s3 += probability[j + 3] * x[j + 3]
+        s4 += probability[j + 4] * x[j + 4]
+        s5 += probability[j + 5] * x[j + 5]
+        s6 += probability[j + 6] * x[j + 6]
+        s7 += probability[j + 7] * x[j + 7]
+    total = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+    return (1.0 - mixing) * total + mixing / n_arms
 
 
 @kernel

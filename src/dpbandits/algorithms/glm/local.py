@@ -42,11 +42,7 @@ class ScoringDevice(Device):
     _look_with = staticmethod(look_with)
 
     def to_json(self) -> str:
-        """There is none.
-
-        Raises:
-            ArgumentError: always.
-        """
+        """There is none: raises ArgumentError."""
         raise ArgumentError("a device in JavaScript has no generalised linear models")
 
     def _point(self) -> np.ndarray:

@@ -188,11 +188,7 @@ FACTS, CLOCK = Facts(), Clock()
 
 
 def joint_sensitivity(reward: float, length: float) -> float:
-    """By how much a record moves [x r ; svec(x x^T)] at most, in the L2 norm; see above.
-
-    Args:
-        reward: bound on |r|.
-        length: bound on |x|.
+    """By how much a record moves [x r ; svec(x x^T)] at most in the L2 norm, for |r| and |x|.
 
     >>> round(joint_sensitivity(1.0, 1.0) ** 2, 12)
     4.5

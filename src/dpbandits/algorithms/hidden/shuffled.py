@@ -76,10 +76,7 @@ def _certifiable(protocol: CertifiedProtocol, level: str, widest: float) -> Cert
 
 
 class ShuffledDevice(Device):
-    """Its report are messages for the shuffler, labelled by the chooser that was used.
-
-    ``HiddenLinearShuffled.device()`` makes it.
-    """
+    """Of ``HiddenLinearShuffled``: it reports messages, labelled by the chooser that was used."""
 
     def __init__(
         self,

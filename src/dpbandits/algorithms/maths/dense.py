@@ -14,10 +14,7 @@ _SWEEPS = 12  # over all pairs; a few are enough, since errors are squared in ea
 
 @outlined
 def factorise(matrix: Matrix, shift: float, factor: Matrix, n: int) -> bool:
-    """The Cholesky factor L of matrix - shift I, 0 above it; False if not positive definite.
-
-    ``factor`` may be the matrix itself.
-    """
+    """The Cholesky factor of matrix - shift I, 0 above it, perhaps in place; False: none."""
     for j in range(n):
         pivot = matrix[j, j] - shift
         for k in range(j):

@@ -132,10 +132,7 @@ def inverse_norm_bound(matrix: Matrix, eigenvalue: float) -> float:
 
 @inlined
 def _scan(contexts: Matrix, estimate: Vector, means: Vector, squares: Vector) -> None:
-    """<x, estimate> and |x|^2 of every arm.
-
-    The inner loops run over arms, because the sum of one arm has to wait for each of its terms.
-    """
+    """<x, estimate> and |x|^2 of every arm, over which inner loops run: one arm's terms wait."""
     n_arms, d = contexts.shape
     rest = d % 4
     for a in range(n_arms):

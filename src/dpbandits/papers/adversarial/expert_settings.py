@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ...algorithms import EXP4, ExpertConversion, FrozenEXP4, LocalEXP4
 from ...algorithms.bases import AdvicePolicy
-from ...algorithms.exp4.tuning import Tuning
+from ...algorithms.exp4.values import Tuning
 from ...environments import Advised, SwitchingBest
 from ...privacy import ApproxDP, PureDP
 from .exp4 import theorem_6, theorem_8

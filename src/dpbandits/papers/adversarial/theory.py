@@ -34,7 +34,7 @@ from ...algorithms import (
 )
 from ...algorithms.adversarial.adversarial import PAPER
 from ...algorithms.adversarial.learning import Learner
-from ...algorithms.exp4.tuning import LARGEST_MIXING, Noise, Tuning
+from ...algorithms.exp4.values import LARGEST_MIXING, Noise, Tuning
 from ...environments import Advised, Bernoulli, Piecewise
 from ...privacy import ApproxDP, PureDP
 from ...theory.bounds import Values, bound, valid

@@ -16,6 +16,7 @@ from ...algorithms.stepwise import Stepwise, StepwiseParams, choose_highest, ste
 from ...kernel import bind, kernel
 from ...policies import Card, Options, register
 from ...privacy.budgets import Budget
+from ...validation import flag
 
 
 @kernel
@@ -80,4 +81,5 @@ class LDPUCB(Stepwise, LocalPolicy):
         reports: bool = False,
         **options: Unpack[Options],
     ) -> None:
-        super().__init__({"n_arms": n_arms, **self._reported(reports)}, budget=budget, **options)
+        own = {"n_arms": n_arms, "reports": flag("reports", reports)}
+        super().__init__(own, budget=budget, **options)
