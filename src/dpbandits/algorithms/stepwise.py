@@ -220,8 +220,7 @@ class KLUCB(Stepwise):
 
 @register(n_arms=3)
 class ThompsonSampling(Stepwise):
-    """Thompson sampling, Beta posteriors of a uniform prior, without privacy (Agrawal & Goyal
-    2012).
+    """Thompson sampling, Beta posteriors of a uniform prior, not private (Agrawal & Goyal 2012).
 
     A reward between the ends of the range counts as a fraction of a success.
 

@@ -52,8 +52,7 @@ class Adversarial(LearningPolicy):
             ``TsallisINF()`` and ``EXP3IX()`` without a budget.
         horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
             whenever it is reached.  ``HTINF`` needs none; its ``regret_bound`` does.
-        batch: rounds of one arm; by default the noise multiplier rounded up, which is ceil(1 /
-            epsilon) for ``PureDP``.
+        batch: rounds of one arm; by default the noise multiplier, ceil(1 / epsilon) for ``PureDP``.
         **options: see ``Options``.
 
     When to choose: rewards that follow no law, or react to the time of day more than to the arm.

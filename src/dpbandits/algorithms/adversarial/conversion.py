@@ -1,8 +1,7 @@
 """Learning from batches: an arm is played for tau rounds, whose noisy mean loss is learned from.
 
-This is the conversion of Faster Rates for Private Adversarial Bandits (Algorithm 1) for any learner
-that stands unbounded and negative losses.  A reward r in (lo, hi) is a loss (hi - r) / (hi - lo) in
-[0, 1].
+This is Algorithm 1 of Faster Rates for Private Adversarial Bandits, for any learner that stands
+unbounded and negative losses.  A reward r in (lo, hi) is a loss (hi - r) / (hi - lo) in [0, 1].
 
 What crosses the wall: when a batch ends, the *sum* of its tau rewards.  One person contributes one
 reward to one batch, so a record moves one sum by at most ``hi - lo``, and batches are disjoint sets

@@ -187,8 +187,7 @@ class Arms(_HeldArms):
 
 @composed(n_arms=3)
 class ArmsShuffled(_HeldArms, ShuffledPolicy):
-    """A few arms, where people add the noise and a shuffler adds up: with the Laplace noise of the
-    central model (shares of noise as in Chowdhury & Zhou 2023).
+    """A few arms, whose sums leave a shuffler with central noise (shares: Chowdhury & Zhou 2023).
 
     With ``messages=True`` this is the server: all people of a batch play ``device().arm``, their
     devices report what came of it, and what left the ``shuffler()`` goes to ``receive``.  The

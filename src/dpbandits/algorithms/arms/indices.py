@@ -214,8 +214,7 @@ class KLUCB(_Exponent):
 
 @dataclass(frozen=True, repr=False)
 class Thompson(_Exponent):
-    """Thompson sampling (Thompson 1933): a mean is drawn for every arm, of which exp(-D) are the
-    tails, and the arm of the largest is played (``interleaved``).
+    """Thompson sampling (Thompson 1933): the largest draw of means with tails exp(-D).
 
     Args:
         alpha: the lower, the nearer are draws to the merged values.

@@ -1,8 +1,7 @@
 """Arms where nobody is trusted: rewards that were randomised one by one.
 
-What crosses the wall, which stands around the person: each reward by itself, with noise before
-anyone sees it.  A record is one reward, moves it by at most ``hi - lo``, and may spend the whole
-budget.
+What crosses the wall, which stands around the person: each reward by itself, noisy before anyone
+sees it.  A record is a reward, moves it by at most ``hi - lo``, and may spend the whole budget.
 
 The value m of an arm is the mean of its n reports, and its law that of n batches of one round: N =
 n, V = 1 / n, A = 1 / n.  ``IMED`` plays the arm of least D(m_a, q) / alpha + ln n_a, q being max m
@@ -172,8 +171,7 @@ class ArmsLocal(LocalPolicy):
         reports: whether ``update`` is given reports instead of rewards.
         **options: see ``Options``.
 
-    When to choose: nobody is trusted with rewards.  Regret, like 1 / epsilon^2, is far above
-    central.
+    When to choose: nobody is trusted.  Regret grows like 1 / epsilon^2, far above the central one.
 
     Example:
         >>> from dpbandits import PureDP

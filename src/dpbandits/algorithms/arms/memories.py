@@ -296,8 +296,7 @@ class Discount(Memory):
 
     Args:
         rounds_per_change: how many rounds pass from one change of a mean to the next, more or less.
-        half_life: after how many rounds a sum counts half.  Default: from ``rounds_per_change``,
-            arms and budget.
+        half_life: rounds until a sum counts half.  Default: by ``rounds_per_change``, arms, budget.
 
     When to choose: the best arm may change several times.  Where it never does, ``Merge`` has less
     regret; where it changes as if against you, ``Adversarial`` has a bound.

@@ -5,8 +5,7 @@ Feature vectors longer than ``context_bound`` are scaled to it before anything e
 because a record moves sums of ``x * reward`` in proportion to the length of ``x``.
 
 An expert advises with a probability for every arm.  Advice is public: only rewards are behind the
-wall.  Users give it in shape (N, K), a row for each expert; kernels and environments see its
-transpose.
+wall.  Users give it in shape (N, K), a row for each expert; kernels see its transpose.
 """
 
 from __future__ import annotations

@@ -44,8 +44,7 @@ class ModelOptions(Options, total=False):
 
     ridge: lambda, the regulariser.  Default 1.
     subgaussian: s, how far rewards scatter around their mean.  Default: half the reward range.
-    context_bound: longer feature vectors are scaled to this length; noise is proportional to it.
-        Default 1.
+    context_bound: longer features are scaled to it, and noise is proportional to it.  Default 1.
     """
 
     ridge: float

@@ -1,5 +1,4 @@
-"""Rounds laid out beforehand: a quota for each arm in every phase, whose sums are released
-together.
+"""Rounds laid out beforehand: a quota for each arm in every phase, whose sums are released at once.
 
 The public side has ``goal``, ``played`` (K,) and a ``clock`` with the slots of ``PhaseClock``, or
 that begins with them; the raw side ``total`` (K,).  A phase's length never depends on its rewards.

@@ -31,9 +31,9 @@ _MOST = 2**40  # people of a batch
 class RewardDevice:
     """What runs on the device of a person in a batch: makes messages of her reward.
 
-    ``ShuffledPolicy.device()`` makes it, the same for everybody in the batch; it can be pickled,
-    and forgets every reward.  A device always sends, ``report()`` where no reward came: silence
-    would tell.
+    ``ShuffledPolicy.device()`` makes it, the same for all of a batch; it can be pickled, and
+    forgets every reward.  A device always sends, ``report()`` where no reward came: silence would
+    tell.
     """
 
     arm: int  # that the people of the batch play
@@ -49,8 +49,7 @@ class RewardDevice:
         return self._sent(np.array([number_or_nan(reward)]))
 
     def report_many(self, rewards: Any) -> Messages:
-        """The messages of several people, for experiments; ``rewards`` of shape (n,), of which one
-        that is no number counts as ``default_reward``.
+        """Messages of several people, for experiments; what is no number is ``default_reward``.
 
         Raises:
             ArgumentError: the shape is another one, or there is no number at all.

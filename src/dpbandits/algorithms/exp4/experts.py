@@ -50,13 +50,11 @@ class Experts(AdvicePolicy, LearningPolicy):
         n_arms: number of arms, K.
         n_experts: number of experts, N.
         budget: of any notion but ``PureDP``, which ``FrozenEXP4`` and learners whose arms are the
-            experts take, too; for ``BatchedEXP4`` ``ZCDP`` or ``ApproxDP``; None for EXP4 without
-            privacy.
+            experts take, too; for ``BatchedEXP4`` ``ZCDP`` or ``ApproxDP``; None for no privacy.
         learner: ``EXP4()``, ``FrozenEXP4()`` or ``BatchedEXP4()``, which weigh all experts.  Or
             one that ``Adversarial`` takes, such as ``HTINF()``: then one expert is followed for a
             batch, as an arm is there (Theorem 4).
-        horizon: rounds to tune for, no limit; needed to weigh all experts, else see
-        ``Adversarial``.
+        horizon: rounds to tune for, no limit; mixtures need it, for others see ``Adversarial``.
         batch: its rounds, tau; by default of the least regret bound, or as in ``Adversarial``.
         **options: see ``Options``.
 

@@ -5,8 +5,7 @@ advice; its loss, divided by Q, estimates what every expert would have lost.  A 
 is a loss (hi - r) / (hi - lo) in [0, 1].  Advice is public, and so are the arms and Q, which come
 from earlier releases, advice and exploration.  What crosses the wall differs:
 
-* ``ExpertsLocal``: every reward by itself, before it is weighed.  A record moves it by at most ``hi
-  - lo``.
+* ``ExpertsLocal``: every reward by itself, unweighed.  A record moves it by at most ``hi - lo``.
 * ``EXP4``: when a batch of tau rounds ends, the sum of x loss / Q(a) over the batch, one number per
   expert, with x the probabilities that the experts gave the arm a that was played.  A record
   contributes to one batch; it moves that sum by at most (hi - lo) |x|_2 / Q(a), which is public,
@@ -224,9 +223,8 @@ class EXP4(Mixture):
 class FrozenEXP4(Mixture):
     """EXP4 that hears its experts once per batch, on one noisy sum per arm, whatever their number.
 
-    The advice of the first round of a batch stands for the whole batch, and later advice in it is
-    not looked at.  Regret is bounded against experts who would do the same; where advice hardly
-    changes within a batch, or not at all, that is no loss.
+    The advice of the first round of a batch stands for all of it.  Regret is bounded against
+    experts who would do the same; where advice hardly changes within a batch, that is no loss.
 
     Args:
         rate, mixing: as of ``EXP4``.

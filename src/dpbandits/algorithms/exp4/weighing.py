@@ -1,13 +1,11 @@
 """Exponential weights on experts, from noisy losses: the compiled part of the EXP4 family.
 
-P is the distribution over experts, gamma the share of uniform play: arm a is drawn with probability
-Q(a) = (1 - gamma) <P, x> + gamma / K for its probabilities x by expert.  While P stands, Q is known
-from x alone.
+With P over experts and gamma for uniform play arm a is drawn with probability Q(a) = (1 - gamma)
+<P, x> + gamma / K, x its probabilities by expert: while P stands, x tells Q.
 
 The public side keeps estimated losses of experts, and P, which stands while a batch runs.  What is
-summed behind the wall is one number per expert, one per arm (of advice that stands for the batch),
-or the single reward of a round: a section for each.  What a loss counts is fixed when its arm is
-pulled, by ``weigh``.
+summed behind the wall is one number per expert, one per arm (of frozen advice), or the reward of a
+round: a section for each.  What a loss counts is fixed when its arm is pulled, by ``weigh``.
 """
 
 from __future__ import annotations

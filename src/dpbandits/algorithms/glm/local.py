@@ -238,7 +238,5 @@ LDPSGD = preset(
     HiddenGLMLocal,
     "n_arms dimension link step weight_decay gradient_bound batch context_bound parameter_bound"
     " reports",
-    """Stochastic gradient descent on randomised gradients (Han, Liang, Wang & Zhang 2021):
-    ``HiddenGLMLocal``.
-    """,
+    """Stochastic gradient descent on randomised gradients (Han, Liang, Wang & Zhang 2021).""",
 )

@@ -292,15 +292,13 @@ class GLM(EpochPolicy):
     the release (0 without a budget).
 
     Args:
-        n_arms, dimension, counter: as in ``Linear``.
+        n_arms, dimension, counter, models: as in ``Linear``.
         budget: of any notion; None without privacy.
         horizon: at least the number of rounds; generous is fine.  After it nothing more is learned.
         explore: what is played: ``Optimism()`` or ``Sampling()``.
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
         batch: rounds of the first epoch, and of the shortest.
         growth: by which the number of rounds grows between two estimates; 1 doubles it.
-        models: "shared", one parameter for all arms, or "disjoint", one for each: then ``pull`` may
-            take one vector of features, shape (d,), for all of them.
         **options: see ``LinkOptions``.
 
     Raises:
@@ -311,11 +309,9 @@ class GLM(EpochPolicy):
     regret, without a theorem; the width of ``Optimism`` is proved to hold.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = GLM(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
         True
     """
 
@@ -384,9 +380,7 @@ GLMUCB = preset(
     "GLMUCB",
     GLM,
     f"n_arms dimension {_EPOCHS} {_MODEL} failure_probability radius_scale",
-    """Optimism in a generalised linear model with public features: GLM-UCB, without privacy or with
-    private rewards.  ``GLM`` with ``Optimism()``.
-    """,
+    """GLM-UCB: optimism in a generalised linear model with public features, private or not.""",
     explore=like(Optimism, "failure_probability", "radius_scale"),
     models=_MODELS,
 )
@@ -395,9 +389,7 @@ GLMThompson = preset(
     "GLMThompson",
     GLM,
     f"n_arms dimension inflation {_EPOCHS} {_MODEL}",
-    """Thompson sampling in a generalised linear model with public features: logistic Thompson
-    sampling, without privacy or with private rewards.  ``GLM`` with ``Sampling()``.
-    """,
+    """Thompson sampling in a generalised linear model with public features, private or not.""",
     explore=like(Sampling, "inflation"),
     models=_MODELS,
 )

@@ -506,9 +506,9 @@ def choose_divergent(
 ) -> tuple[int, float]:
     """The arm of least index, see *IMED*.  Nothing of the contexts is written anywhere.
 
-    All who come before anything is known would be sent to one arm, for a whole batch, or as long as
-    answers are late.  Theirs is the best one for a theta of their own instead, by coins that owe
-    nothing to anybody's record: directions are tried alike.
+    Before anything is known all would be sent to one arm, as long as answers are late.  Theirs is
+    the best for a theta of their own, by coins that owe nothing to any record: directions are tried
+    alike.
     """
     if nothing_known(public):
         return choose_sampled(params, public, contexts, rng)

@@ -118,14 +118,12 @@ class HiddenLinearShuffled(HiddenPolicy):
     Args:
         n_arms, dimension, models: as in ``HiddenLinear``.
         budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; or None.
-        horizon: at least the number of people; generous costs little, but ``Divergence`` explores
+        horizon: at least the number of people; generous is cheap, but ``Divergence`` explores
         longer.
-        explore: as in ``HiddenLinear``; alpha and share of ``Divergence`` are higher by default, as
-            noise changes slowly.
+        explore: as in ``HiddenLinear``; alpha and share of ``Divergence`` are higher by default.
         batch: people in a batch, or "published" for the rule of the paper
             (``dpbandits.shuffle.published_batch``), without a budget that which knows of none.
-        protocol: "modular" (secure aggregation), "bits" (P_Vec) or "reports" (P_Amp), see
-            ``dpbandits.shuffle``.
+        protocol: "modular" (secure aggregation), "bits" (P_Vec) or "reports" (P_Amp): ``shuffle``.
         level: what keeps the budget: "shuffle" what leaves the shuffler, "local" a person's
             messages by themselves; then what leaves the shuffler keeps more.
         levels: steps of the protocol's grid; by default many enough to lose little.
@@ -134,7 +132,7 @@ class HiddenLinearShuffled(HiddenPolicy):
         bounds: "exact" shift and radius (see ``model``), or for ``Optimism`` "published":
             those of Lemmas 3.9 and A.4, which leave constants open; here they are the norms of the
             law of the noise.
-        **options: see ``HiddenOptions``.  ``calibration="paper"`` takes the noise of Theorems 3.2
+        **options: see ``HiddenOptions``; ``calibration="paper"`` takes the noise of Theorems 3.2
             ("reports") and C.1 ("bits"), and with ``max_rounds`` that of their proofs for returning
             users (E.3, E.5), at the local level that of Corollaries B.3 and C.3, on the upper
             triangle of x x^T; the guarantee says what really holds.  Shift and radius, which they
@@ -368,14 +366,13 @@ class HiddenLinearShuffled(HiddenPolicy):
         return Shuffler(protocol, version=self.ledger.releases, short=short, **source)
 
     def receive(self, messages: Messages | None) -> bool:
-        """Take in what left the shuffler: the sum of a batch, whose people chose with the present
-        chooser; None, of a batch that was discarded, teaches nothing.
+        """Take in what left the shuffler, of people with the present chooser; None if discarded.
 
         Returns:
             Whether the policy learned from it.
 
         Raises:
-            ArgumentError: it takes none, or these are of no shuffler of its protocol, or another
+            ArgumentError: it takes none, or these are of no shuffler of its own, or another
                 version.
             BudgetExhausted: the planned number of batches has been taken.
             ClaimError: as in ``update`` of other policies.

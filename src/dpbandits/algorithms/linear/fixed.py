@@ -250,8 +250,7 @@ class FixedLinear(FixedFeaturesPolicy):
     mean may scatter, in batches that are as long as it takes to learn something through the noise.
 
     Args:
-        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
-            They need not span R^d.
+        arms: features, shape (K, d), of any span; arm a has the mean reward <theta, arms[a]>.
         budget: of any notion; None for the non-private counterpart.
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
             probably is the best one lost for good.  1 is the law of normal means.
@@ -269,8 +268,7 @@ class FixedLinear(FixedFeaturesPolicy):
         >>> from dpbandits import ZCDP
         >>> arms = [[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]
         >>> policy = FixedLinear(arms, budget=ZCDP(0.5), seed=1)
-        >>> decision = policy.pull()
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull())
         True
     """
 
@@ -332,7 +330,5 @@ MergedLinearIMED = preset(
     "MergedLinearIMED",
     FixedLinear,
     "arms alpha growth ridge subgaussian",
-    """Indexed minimum empirical divergence for arms with fixed features, on all noisy sums that
-    were released: ``FixedLinear`` by its older name.
-    """,
+    """IMED for arms with fixed features, on all released sums: ``FixedLinear`` by name.""",
 )

@@ -123,11 +123,9 @@ class Linear(LinearPolicy):
     theorem; with ``Optimism`` the radius is one that is proved to hold.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = Linear(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
         True
     """
 
@@ -330,9 +328,7 @@ LinUCB = preset(
     "LinUCB",
     Linear,
     f"n_arms dimension models {_OF_MODEL} {_OF_RADIUS} budget",
-    """LinUCB, also called OFUL, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011).
-
-    ``Linear`` with ``Optimism()`` and ``EveryAnswer()``; private: ``PrivateLinUCB``.  """,
+    """LinUCB, or OFUL, not private (Abbasi-Yadkori et al. 2011); see ``PrivateLinUCB``.""",
     about=_known(f"{Optimism.source}, Theorem 2", title="LinUCB, not private", **_NOT_PRIVATE),
     example={"n_arms": 3, "dimension": 2},
     explore=_optimism(radius="safe"),
@@ -347,11 +343,8 @@ PrivateLinUCB = preset(
     "PrivateLinUCB",
     Linear,
     f"n_arms dimension horizon counter radius models {_OF_MODEL} {_OF_RADIUS}",
-    """LinUCB on a running sum that is released with the noise of a continual sum after every
-    answer.  Under pure DP with the binary tree this is the mechanism of LinPriv (Neel & Roth 2018),
-    which has ``models="disjoint"``.
-
-    ``Linear`` with ``Optimism()`` and ``EveryAnswer()``.
+    """LinUCB on a running sum that is released after every answer.  Under pure DP, with the binary
+    tree and ``models="disjoint"``, this is the mechanism of LinPriv (Neel & Roth 2018).
     """,
     about=_known(
         "Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via Differential Privacy"
@@ -369,10 +362,7 @@ LinearThompson = preset(
     "LinearThompson",
     Linear,
     f"n_arms dimension horizon counter inflation models {_OF_MODEL}",
-    """Linear Thompson sampling on a running sum, with the law of its noise in the posterior.
-
-    ``Linear`` with ``Sampling()`` and ``EveryAnswer()``.
-    """,
+    """Linear Thompson sampling on a running sum, with the law of its noise in the posterior.""",
     about=_known(
         f"{Sampling.source}{_ON_COUNTERS}", title="linear Thompson sampling on a continual sum"
     ),
@@ -385,10 +375,7 @@ LinearIMED = preset(
     "LinearIMED",
     Linear,
     f"n_arms dimension horizon counter alpha margin models {_OF_MODEL}",
-    """Indexed minimum empirical divergence on a running sum that is released after every answer.
-
-    ``Linear`` with ``Divergence()`` and ``EveryAnswer()``.
-    """,
+    """Indexed minimum empirical divergence on a running sum, released after every answer.""",
     about=_known(f"{Divergence.source}{_ON_COUNTERS}"),
     explore=_divergence(1.5, 2.0),
     updates=EveryAnswer(),
@@ -399,10 +386,7 @@ RSOFUL = preset(
     "RSOFUL",
     Linear,
     f"n_arms dimension growth {_OF_MODEL} {_OF_RADIUS} budget",
-    """Rarely switching OFUL, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011, Section 5.1).
-
-    ``Linear`` with ``Optimism()`` and ``Switching()``; the private relative is ``AdaCOFUL``.
-    """,
+    """Rarely switching OFUL, not private (Abbasi-Yadkori et al. 2011, 5.1); see ``AdaCOFUL``.""",
     about=_known(
         f"{Optimism.source}, Section 5.1",
         title="Rarely switching OFUL, not private",
@@ -448,10 +432,7 @@ RSLinearIMED = preset(
     "RSLinearIMED",
     Linear,
     f"n_arms dimension horizon counter growth alpha margin share {_OF_MODEL}",
-    """Linear IMED on rarely released sums: the default with public contexts.
-
-    ``Linear`` with ``Divergence()`` and ``Switching()``.
-    """,
+    """Linear IMED on rarely released sums: the default with public contexts.""",
     about=_known(
         f"{Divergence.source}; releases: Azize & Basu (2024), Concentrated Differential Privacy for"
         " Bandits, Theorem 3; counters: dpbandits.privacy.continual"

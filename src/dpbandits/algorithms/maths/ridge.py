@@ -121,8 +121,7 @@ def update_factor(factor: Matrix, x: Vector, n: int) -> None:
 def inverse_norm_bound(matrix: Matrix, eigenvalue: float) -> float:
     """A bound on |x|_{V^-1} / |x| for the inverse as it is held, now and after any additions.
 
-    Adding observations shortens |x|_{V^-1}.  Of the rounding errors, those of inverting V grow with
-    its condition number; the rest stays below one part in 1e6.
+    Additions shorten |x|_{V^-1}.  Errors of inverting V grow with its condition, others are < 1e-6.
     """
     trace, d = 0.0, matrix.shape[0]
     for i in range(d):
@@ -208,8 +207,7 @@ def most_optimistic_of_many(
     spread: float,
     work: Matrix,
 ) -> int:
-    """arg max over arms of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|, of equals the
-    first.
+    """arg max of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|, of equals the first.
 
     ``radius`` multiplies the uncertainty of sampled rewards, ``spread`` that of noise of equal size
     in all directions.  An arm needs no quadratic form if |x|_{V^-1} <= longest |x| keeps its index
@@ -246,8 +244,7 @@ def most_optimistic_at_once(
     spreads: Vector,
 ) -> int:
     """arg max over arms of <x, estimate> + radius sqrt(|x|_{V^-1}^2 + gap |V^-1 x|^2) + spread
-    |V^-1 x|, without working memory, for contexts of which nothing may be kept; by one model of all
-    arms, or one of each, whose estimates stand one after another.
+    |V^-1 x|, without working memory, as no context may be kept; by one model, or one of each arm.
     """
     n_arms, d = contexts.shape
     arm, best = 0, -np.inf
@@ -291,8 +288,8 @@ def least_divergent_at_once(
     spreads: Vector,
     rounds: float,
 ) -> int:
-    """arg min over arms of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / n), plus ``margin`` but for
-    the best mean; of equals the first.  n = min(rounds, (horizon - rounds) / 10), at least 1: see
+    """arg min of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / n), plus ``margin`` but for the best
+    mean, of equals the first.  n = min(rounds, (horizon - rounds) / 10), at least 1: see
     ``exploration``.
 
     w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r^2 = q |x|^2_{V^-1} and n^2 = noise

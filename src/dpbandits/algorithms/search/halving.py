@@ -127,8 +127,7 @@ def recommend(params: HalvingParams, public: HalvingPublic) -> int:
 
 @dataclass(frozen=True, repr=False)
 class Halving(Part):
-    """Sequential halving: every arm that is left is played equally often; then the worse half is
-    dropped, again and again (Karnin, Koren & Somekh 2013).
+    """Sequential halving: the worse half of arms is dropped, again and again (Karnin et al. 2013).
 
     When to choose: a study of so many people names an arm.  How often it errs is not promised.
 
