@@ -16,7 +16,7 @@ from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from ..validation import real
-from .bases.sums import CLOCK, EVERY_ROUND
+from .bases.sums import CLOCK, EVERY_ROUND, Sums
 from .maths.divergences import kl_upper_bound
 
 
@@ -29,10 +29,6 @@ class StepwiseParams(NamedTuple):
     heavy: bool  # whether that noise is Laplace
 
 
-class StepwiseRaw(NamedTuple):
-    total: np.ndarray  # (1,) the reward of the last round
-
-
 class StepwisePublic(NamedTuple):
     mean: np.ndarray  # (K,) of the released rewards
     plays: np.ndarray  # (K,) float64: rewards learned from
@@ -40,9 +36,9 @@ class StepwisePublic(NamedTuple):
     clock: np.ndarray
 
 
-def init(params: StepwiseParams) -> tuple[StepwiseRaw, StepwisePublic]:
+def init(params: StepwiseParams) -> tuple[Sums, StepwisePublic]:
     k = params.n_arms
-    return StepwiseRaw(np.zeros(1)), StepwisePublic(np.zeros(k), np.zeros(k), np.zeros(3, np.int64))
+    return Sums(np.zeros(1)), StepwisePublic(np.zeros(k), np.zeros(k), np.zeros(3, np.int64))
 
 
 terms = index = unbound

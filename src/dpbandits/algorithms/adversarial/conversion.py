@@ -42,7 +42,7 @@ from ...calls import is_open
 from ...kernel import Generator, Matrix, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels
 from ...protocol import Contexts, Row, one_round
-from ..bases.sums import accumulate, sensitivity, summarise
+from ..bases.sums import Sums, accumulate, sensitivity, summarise
 from ..maths.simplex import draw
 
 _LEAST = 1e-200  # a probability above 0: arms that are left over may all have had none
@@ -64,10 +64,6 @@ class BatchedParams(NamedTuple):
     memory: int  # numbers that the learner keeps besides
 
 
-class BatchedRaw(NamedTuple):
-    total: np.ndarray  # (1,) sum of the rewards of the running batch
-
-
 class BatchedPublic(NamedTuple):
     losses: np.ndarray  # (K,) estimates of the arms' cumulative losses, less the smallest of them
     probability: np.ndarray  # (K,) of the next choice, for learners that know it
@@ -83,9 +79,8 @@ class Clock(NamedTuple):  # slots of ``BatchedPublic.clock``
     fresh: int = 3  # whether it was drawn anew for the coming round
 
 
+# Slots of what is noted of a batch when its arm is drawn: others may be released before it.
 class Memo(NamedTuple):
-    """Slots of what is noted of a batch when its arm is drawn: others may be released before it."""
-
     arm: int = 0
     probability: int = 1  # of that arm, for learners that know it
     memory: int = 2  # the first number of the learner's memory
@@ -93,9 +88,7 @@ class Memo(NamedTuple):
     closed: int = 4  # and on, for each arm, then: 1 if it was closed
 
 
-class Drawn(NamedTuple):
-    """Slots of ``BatchedPublic.drawn``: of the running batch those of ``Memo``, and of the next."""
-
+class Drawn(NamedTuple):  # slots of ``BatchedPublic.drawn``: first ``Memo`` of the running batch
     arm: int = 0
     probability: int = 1
     memory: int = 2
@@ -112,7 +105,7 @@ CLOCK, MEMO, DRAWN = Clock(), Memo(), Drawn()
 begin = learn = prepare = pick = unbound
 
 
-def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
+def init(params: BatchedParams) -> tuple[Sums, BatchedPublic]:
     k = params.n_arms
     public = BatchedPublic(
         losses=np.zeros(k),
@@ -123,7 +116,7 @@ def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
     )
     public.clock[CLOCK.fresh] = 1
     public.drawn[DRAWN.share] = 1.0
-    return BatchedRaw(np.zeros(1)), public
+    return Sums(np.zeros(1)), public
 
 
 @kernel

@@ -366,12 +366,9 @@ class Registered(Learner):
     def __post_init__(self) -> None:
         self._set(_kind=_LEARNERS[choice("learner", self.learner, tuple(_LEARNERS))])
         for constant, value in self.constants.items():
-            takers = [
-                repr(name)
-                for name, one in _LEARNERS.items()
-                if constant in one.__dataclass_fields__
-            ]
             if constant not in self.kind.__dataclass_fields__:
+                known = _LEARNERS.items()
+                takers = [repr(name) for name, one in known if constant in one.__dataclass_fields__]
                 raise ArgumentError(
                     f"{constant} must be None unless learner is {' or '.join(takers)}, got"
                     f" {value!r} for learner={self.learner!r}",

@@ -288,9 +288,7 @@ def _merged(index: type[Index], doc: str) -> Any:
 
 MergedIMED = _merged(IMED, "IMED on all noisy sums that were released of an arm: the default.")
 MergedKLUCB = _merged(KLUCB, "KL-UCB on all noisy sums that were released of an arm.")
-MergedThompson = _merged(
-    Thompson, "Thompson sampling on all noisy sums that were released of an arm."
-)
+MergedThompson = _merged(Thompson, "Thompson sampling on all noisy sums that were released.")
 DiscountedIMED = preset(
     "DiscountedIMED",
     Arms,

@@ -32,9 +32,7 @@ def seen(public: Any, a: int) -> tuple[int, float, float]:
 
 @kernel
 def choose_least(params: Any, public: Any, contexts: Contexts, rng: Generator) -> tuple[int, float]:
-    """The arm of least index, where the best may be as good as the highest value, cut to [0,
-    ``params.highest``]; arms that were never played come first.
-    """
+    """The arm of least index, against the highest value; arms never played come first."""
     target = 0.0
     for a in range(params.n_arms):
         if not is_open(contexts, a):

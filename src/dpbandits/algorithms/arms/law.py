@@ -335,9 +335,7 @@ def _stretched(law: Law, b: float) -> Law:
 
 @kernel
 def divergence_of(params: Any, merged: Vector, awaited: Vector, x: float, q: float) -> float:
-    """The exponent of an arm, by all that is known of its rewards and noise; ``awaited`` has the
-    batches besides that are over, and whose sum is still to come, as if they repeated the value.
-    """
+    """The exponent of an arm; ``awaited`` has batches to come, too, as if they repeated it."""
     law, b = law_of(params, awaited), _reach(params, merged, q)
     if b >= 1.0:
         return closest_exponent(law, x, q)

@@ -37,7 +37,7 @@ from ...protocol import Contexts
 from ...session.estimates import standard_error
 from ...validation import flag, real
 from ..bases.local import LocalPolicy
-from ..bases.sums import EVERY_ROUND
+from ..bases.sums import EVERY_ROUND, Sums
 from .arms import composed_card
 from .indices import IMED, KLUCB, UCB, Index
 from .law import Law, exponent, noise_variance, upper_bound
@@ -52,10 +52,6 @@ class ReportsParams(NamedTuple):
     laplace: bool
     low: float
     width: float  # hi - lo
-
-
-class ReportsRaw(NamedTuple):
-    total: np.ndarray  # (1,) the reward of the last round
 
 
 class ReportsPublic(NamedTuple):
@@ -75,10 +71,10 @@ class ReportsClock(NamedTuple):  # slots of ``ReportsPublic.clock``, the first a
 CLOCK = ReportsClock()
 
 
-def init(params: ReportsParams) -> tuple[ReportsRaw, ReportsPublic]:
+def init(params: ReportsParams) -> tuple[Sums, ReportsPublic]:
     k = params.n_arms
     clock = np.zeros(len(CLOCK), np.int64)
-    return ReportsRaw(np.zeros(1)), ReportsPublic(np.zeros(k), np.zeros(k, np.int64), clock)
+    return Sums(np.zeros(1)), ReportsPublic(np.zeros(k), np.zeros(k, np.int64), clock)
 
 
 @kernel

@@ -48,12 +48,10 @@ from .law import MERGED, await_batch, merge
 _HIGHEST = 1.0 - 1e-6
 
 
-class HeldMemo(NamedTuple):
-    """Slots of what is noted of a batch: those of an episode, and the round in which it ended."""
-
+class HeldMemo(NamedTuple):  # slots of what is noted of a batch, first those of an episode
     arm: int = 0
     size: int = 1
-    ended: int = 2  # under a discount only
+    ended: int = 2  # in which round, under a discount only
 
 
 class Aged(NamedTuple):  # slots of a column beside those of ``law.Merged``
@@ -69,9 +67,7 @@ ROWS = len(MERGED) + len(AGED)
 
 @kernel
 def all_finished(merged: Matrix, awaited: Matrix) -> Matrix:
-    """The columns of which an index knows the law: those of all finished batches, as if those to
-    come repeated the values of their arms.
-    """
+    """The columns of all finished batches, as if those to come repeated their arm's value."""
     return awaited
 
 
@@ -162,9 +158,7 @@ def all_released(merged: Matrix, awaited: Matrix) -> Matrix:
 
 @kernel
 def faded(params: Any, public: Any, a: int) -> tuple[float, float]:
-    """What an arm weighs by now, and the share that is left of its exponent.  Batches whose sum is
-    still to come count in the weight alone.
-    """
+    """What an arm weighs by now, with batches to come, and the share left of its exponent."""
     merged, weight, share = public.merged[:, a], 0.0, 0.0
     if merged[MERGED.weight] > 0.0:
         left = np.exp(-params.decay * (public.clock[CLOCK.rounds] - public.ended[a]))
@@ -192,9 +186,7 @@ def close_and_count(params: Any, public: Any, memo: Vector) -> None:
 
 @kernel
 def fade(params: Any, public: Any, arm: int, ended: int) -> float:
-    """Count what is known of an arm as of round ``ended``, if that is later than its last; what a
-    batch that ended then weighs as of the later of the two.
-    """
+    """Count an arm as of round ``ended``, if it is later; what a batch that ended then weighs."""
     elapsed = ended - public.ended[arm]
     left = np.exp(-params.decay * abs(elapsed))
     if elapsed <= 0:  # releases may come in another order than batches ended

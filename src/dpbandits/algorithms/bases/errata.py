@@ -1,6 +1,4 @@
-"""What is wrong in publications, as cards tell it: sentences of ``docs/errata.md``, in whose
-sections the whole story stands.  A test holds the two together.
-"""
+"""What is wrong in publications: sentences of ``docs/errata.md``, which a test compares."""
 
 from __future__ import annotations
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...kernel import Vector, kernel
 from ...protocol import Row
+
+
+class Sums(NamedTuple):  # the raw side
+    total: np.ndarray  # (n,) of what was not released yet: one sum, or one for each arm
 
 
 @kernel

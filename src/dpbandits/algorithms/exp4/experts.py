@@ -30,14 +30,6 @@ _FOLLOWING = Card(
     randomised=True,
     errata=(EXPERTS,),
 )
-_LOCAL = Card(
-    title="EXP4 on locally randomised rewards",
-    source=f"{PAPER}, Theorem 5",
-    noise=PRIVATE.noise,
-    trust_model="local",
-    randomised=True,
-    errata=(EXPERTS,),
-)
 
 
 @composed(n_arms=3, n_experts=4, horizon=2000, batch=16)
@@ -134,12 +126,19 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
         True
     """
 
-    card = _LOCAL
+    card = Card(
+        title="EXP4 on locally randomised rewards",
+        source=f"{PAPER}, Theorem 5",
+        noise=PRIVATE.noise,
+        trust_model="local",
+        randomised=True,
+        errata=(EXPERTS,),
+    )
 
     @classmethod
     def composition(cls) -> Composition:
         """Its kernels and its card."""
-        return Composition(PER_ROUND, _LOCAL)
+        return Composition(PER_ROUND, cls.card)
 
     def __init__(
         self,

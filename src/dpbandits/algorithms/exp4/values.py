@@ -67,11 +67,8 @@ def tune(
     >>> tune(10, 100, 10**6, Noise(0.0, 1.0, 1.0)).batch
     1
     """
-    lengths = (
-        np.unique(np.geomspace(1, horizon, _GRID).astype(np.int64))
-        if batch is None
-        else np.array([batch])
-    )
+    grid = np.unique(np.geomspace(1, horizon, _GRID).astype(np.int64))
+    lengths = grid if batch is None else np.array([batch])
     rates = np.geomspace(1e-9, 1.0, _GRID)
     tau, eta = lengths[:, None].astype(float), rates[None, :]
     scale = noise.scale / tau

@@ -46,9 +46,7 @@ class ScoringDevice(Device):
         raise ArgumentError("a device in JavaScript has no generalised linear models")
 
     def _point(self) -> np.ndarray:
-        """From which the record is looked at: of the present chooser, which may be anybody's, as
-        numbers of which no product is infinite, or none.
-        """
+        """From where a record is looked at: the chooser's, whoever made it, as finite numbers."""
         point = np.array(self.chooser.public[self._looks_from], dtype=np.float64).reshape(-1)
         point[~(np.abs(point) < 1e100)] = 0.0
         return self._within(point)

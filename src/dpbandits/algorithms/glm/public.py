@@ -38,6 +38,7 @@ from ...validation import choice, flag, integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.linear import MODEL, LinearPolicy, ModelOptions, accumulate, block_of, model_of
 from ..bases.schedules import Schedule, next_release
+from ..bases.sums import Sums
 from ..exploration import Optimism, Sampling, resolved
 from ..hidden.model import CLOCK, FACTS, OPTIMISTIC, SAMPLED
 from ..maths.dense import factorise, invert
@@ -72,10 +73,6 @@ class GLMParams(NamedTuple):
     curvature: float  # M
 
 
-class GLMRaw(NamedTuple):
-    total: np.ndarray  # (M d,) sums of x * reward since the last release
-
-
 class GLMPublic(NamedTuple):
     precision: np.ndarray  # (M, d, d) V as of the last release
     factor: np.ndarray  # (M, d, d) of it
@@ -99,7 +96,7 @@ class Errors(NamedTuple):  # slots of ``GLMPublic.errors``
 ERRORS = Errors()
 
 
-def init(params: GLMParams) -> tuple[GLMRaw, GLMPublic]:
+def init(params: GLMParams) -> tuple[Sums, GLMPublic]:
     models, d = params.n_models, params.dimension
     identities = np.tile(np.eye(d), (models, 1, 1))
     public = GLMPublic(
@@ -118,7 +115,7 @@ def init(params: GLMParams) -> tuple[GLMRaw, GLMPublic]:
     public.errors[ERRORS.miss] = params.parameter_bound
     for m in range(models):
         _measure(params, public, m)
-    return GLMRaw(np.zeros(models * d)), public
+    return Sums(np.zeros(models * d)), public
 
 
 @kernel

@@ -166,9 +166,7 @@ class HiddenLinear(HiddenPolicy):
         return math.sqrt(2.0) * (length * length + 0.5 * reward * reward)
 
     def _with_published_bounds(self, params: Params) -> Params:
-        """With the constants of Shariff & Sheffet (2018), Section 4.2, for symmetric Gaussian
-        noise (Z' + Z'^T) / sqrt(2) in m levels of a tree.
-        """
+        """Shariff & Sheffet (2018), 4.2, for (Z' + Z'^T) / sqrt(2) in m levels of a tree."""
         d, releases = self.dimension, self._releases or MOST_ROUNDS
         log = math.log(2.0 * releases / self._each_failure)
         std, levels = self.noise_scale / math.sqrt(2.0), self._counter.column_norm() ** 2

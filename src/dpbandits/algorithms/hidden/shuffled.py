@@ -437,9 +437,7 @@ class HiddenLinearShuffled(HiddenPolicy):
         return f"({shown}, {delta:g})-DP"
 
     def _with_published_bounds(self, params: Params) -> Params:
-        """Lemma A.4: the shift 2 S and radius of Shariff & Sheffet (2018), with a bound S on the
-        noise that all batches add up to, in all of them at once.
-        """
+        """Lemma A.4: shift 2 S and radius of Shariff & Sheffet (2018), S for all batches."""
         d, std, releases = self.dimension, self._noise_std, self._releases or 1
         matrix_norm = symmetric_norm(d, std, releases, 0.5 * self._each_failure)
         alone = std / self._weight

@@ -33,7 +33,7 @@ from ...kernel import Generator, Kernel, Matrix, Vector, kernel, unbound
 from ...policies import Kernels
 from ..bases.contextual import within_bound
 from ..bases.linear import accumulate, block_of, estimate, model_of, sensitivity
-from ..bases.sums import summarise
+from ..bases.sums import Sums, summarise
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.dense import factorise, invert
 from ..maths.ridge import (
@@ -77,10 +77,6 @@ class LinearParams(NamedTuple):
     middle: float = 0.0  # of the range of rewards
     half: float = 0.0  # half its width
     horizon: float = math.inf  # rounds in which learning may pay
-
-
-class LinearRaw(NamedTuple):
-    total: np.ndarray  # (M d,) sums of x * reward since the last release
 
 
 class LinUCBPublic(NamedTuple):
@@ -128,7 +124,7 @@ def set_radius(params: LinearParams, public: LinUCBPublic, m: int) -> None:
     facts[FACTS.spread, m] = params.radius_scale * params.spread
 
 
-def init(params: LinearParams) -> tuple[LinearRaw, LinUCBPublic]:
+def init(params: LinearParams) -> tuple[Sums, LinUCBPublic]:
     models, d, ridge = params.n_models, params.dimension, params.ridge
     identities = np.tile(np.eye(d), (models, 1, 1))
     public = LinUCBPublic(
@@ -144,7 +140,7 @@ def init(params: LinearParams) -> tuple[LinearRaw, LinUCBPublic]:
     for m in range(models):
         public.facts[FACTS.longest, m] = inverse_norm_bound(public.precision[m], ridge)
         set_radius(params, public, m)
-    return LinearRaw(np.zeros(models * d)), public
+    return Sums(np.zeros(models * d)), public
 
 
 @kernel
@@ -215,8 +211,7 @@ def record_pull(params: LinearParams, public: LinUCBPublic, arm: int, x: Vector,
     if n < 0:  # bounds on V from below fall with it
         facts[FACTS.eigenvalue, m], clock[CLOCK.refresh, m] = params.ridge, rounds
     if rounds >= clock[CLOCK.refresh, m]:
-        # The inverse loses digits with every update, and the smallest eigenvalue grows: an old one
-        # is a valid, wider bound.
+        # The inverse loses digits; old smallest eigenvalues are valid, wider bounds.
         factor, known = public.factor[m], facts[FACTS.eigenvalue, m]
         facts[FACTS.eigenvalue, m] = smallest_eigenvalue(precision, known, factor)
         facts[FACTS.longest, m] = inverse_norm_bound(precision, facts[FACTS.eigenvalue, m])

@@ -62,7 +62,7 @@ from ...tables import features
 from ...validation import real
 from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
 from ..bases.fixed_features import FixedFeaturesPolicy
-from ..bases.sums import accumulate, sensitivity, summarise
+from ..bases.sums import Sums, accumulate, sensitivity, summarise
 from ..exploration import Divergence
 from ..maths.dense import factorise, invert
 from ..maths.ridge import add_outer, combine, dot, largest_variance, multiply
@@ -84,10 +84,6 @@ class MergedLinearParams(NamedTuple):
     optimism: float  # alpha
     growth: float  # g
     width: float  # hi - lo
-
-
-class MergedLinearRaw(NamedTuple):
-    total: np.ndarray  # (1,) sum of the rewards of the running batch
 
 
 class MergedLinearPublic(NamedTuple):
@@ -127,7 +123,7 @@ def foresee(params: MergedLinearParams, public: MergedLinearPublic) -> None:
         public.variances[a] = max(dot(params.arms[a], public.scratch), _SMALLEST)
 
 
-def init(params: MergedLinearParams) -> tuple[MergedLinearRaw, MergedLinearPublic]:
+def init(params: MergedLinearParams) -> tuple[Sums, MergedLinearPublic]:
     k, d = params.arms.shape
     public = MergedLinearPublic(
         means=np.zeros(k),
@@ -144,7 +140,7 @@ def init(params: MergedLinearParams) -> tuple[MergedLinearRaw, MergedLinearPubli
     )
     regress(params, public)
     foresee(params, public)
-    return MergedLinearRaw(np.zeros(1)), public
+    return Sums(np.zeros(1)), public
 
 
 @kernel

@@ -233,8 +233,7 @@ class Linear(LinearPolicy):
 
     def _optimistic(self, explore: Optimism) -> dict[str, Any]:
         published = self._radius == "published"
-        # The failure probability is split over sampling and noise; the published theorem fails with
-        # three times what it is given.
+        # Split over sampling and noise; the published theorem fails with three times this.
         each = self._each_failure / (1 if published or self.budget is None else 2)
         eigenvalue = explore.smallest_eigenvalue
         heuristic = self._radius == "heuristic"
@@ -262,8 +261,7 @@ class Linear(LinearPolicy):
     def _noise_norm(self, probability: float) -> float:
         if self._radius != "published" or self.budget is None or self._horizon is None:
             return super()._noise_norm(probability)
-        # f(d, delta / T) of Appendix F, with ln(1 / .); the printed radius mixes ln(1 / delta) and
-        # ln(T / delta).
+        # f(d, delta / T) of Appendix F; the printed radius mixes ln(1 / delta) and ln(T / delta).
         log = math.log(self._horizon / probability)
         return self.noise_scale * math.sqrt(
             self.dimension + 2.0 * math.sqrt(self.dimension * log) + 2.0 * log

@@ -43,6 +43,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernel import Generator, Matrix, Vector, kernel, unbound
+from ..bases.sums import Sums
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.dense import factorise, invert
 from ..maths.ridge import (
@@ -55,7 +56,7 @@ from ..maths.ridge import (
     smallest_eigenvalue,
 )
 from . import every_answer
-from .every_answer import LinearParams, LinearRaw, radius_of
+from .every_answer import LinearParams, radius_of
 
 
 class OFULPublic(NamedTuple):
@@ -96,15 +97,14 @@ def set_radius(params: LinearParams, public: OFULPublic, eigenvalue: float, roun
     if params.adds_up:
         noise *= np.sqrt(float(clock[CLOCK.releases]))
     if not np.isnan(params.eigenvalue):
-        # The bound of Gentile, Li & Zappella (2014) on the eigenvalues of sums, which is negative
-        # for long: then lambda alone.
+        # Gentile, Li & Zappella (2014), on sums; negative for long, then lambda alone.
         log = np.log(rounds + 3.0) + params.log_rounds
         least = 0.25 * params.eigenvalue * rounds - 8.0 * log - 2.0 * np.sqrt(rounds * log)
         eigenvalue = params.ridge + max(least, 0.0)
     facts[FACTS.radius] = radius_of(params, facts[FACTS.log_det], eigenvalue, noise)
 
 
-def init(params: LinearParams) -> tuple[LinearRaw, OFULPublic]:
+def init(params: LinearParams) -> tuple[Sums, OFULPublic]:
     d, ridge = params.dimension, params.ridge
     public = OFULPublic(
         precision=np.eye(d) * ridge,
@@ -121,7 +121,7 @@ def init(params: LinearParams) -> tuple[LinearRaw, OFULPublic]:
     facts[FACTS.scatter] = params.subgaussian * math.sqrt(params.log_odds)
     facts[FACTS.longest] = inverse_norm_bound(public.precision, ridge)
     set_radius(params, public, ridge, 0.0)
-    return LinearRaw(np.zeros(d)), public
+    return Sums(np.zeros(d)), public
 
 
 @kernel

@@ -63,9 +63,7 @@ def gaussian_norm(
     return high
 
 
-class Walk(NamedTuple):
-    """A bound on the norms of all sums of independent normal vectors, see ``walk_norm``."""
-
+class Walk(NamedTuple):  # a bound on all sums of independent normal vectors, see ``walk_norm``
     along: float  # the variance of each along an axis
     across: float  # the same in all other directions
     start_along: float

@@ -59,11 +59,10 @@ from ...protocol import Contexts
 from ...validation import integer, real
 from ..arms.arms import PARALLEL, PROOF
 from ..arms.batches import batch_rounds, weight_of
-from ..arms.held import HeldRaw
 from ..arms.law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
-from ..bases.sums import accumulate, sensitivity, summarise
+from ..bases.sums import Sums, accumulate, sensitivity, summarise
 
 _EDGE = 1e-12  # as near to 0 and 1 as q comes
 _IN_SIGHT = 20.0  # c: batches grow geometrically, and a search rarely takes more per arm
@@ -100,7 +99,7 @@ class Plan(NamedTuple):  # slots of ``TopTwoPublic.plan``
 PLAN = Plan()
 
 
-def init(params: TopTwoParams) -> tuple[HeldRaw, TopTwoPublic]:
+def init(params: TopTwoParams) -> tuple[Sums, TopTwoPublic]:
     k = params.n_arms
     public = TopTwoPublic(
         estimate=np.zeros(k),
@@ -110,7 +109,7 @@ def init(params: TopTwoParams) -> tuple[HeldRaw, TopTwoPublic]:
         clock=np.zeros(len(CLOCK), np.int64),
         plan=np.zeros(len(PLAN), np.int64),
     )
-    return HeldRaw(np.zeros(1)), public
+    return Sums(np.zeros(1)), public
 
 
 @kernel
@@ -138,9 +137,7 @@ def two_exponentials(probability: float) -> float:
 
 @kernel
 def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, float]:
-    """U(high, q) of the leader and D(low, q) of another arm, for the q in (0, 1) of their least
-    sum: where the slopes cancel, or at an end.
-    """
+    """U(high, q) and D(low, q) for the q in (0, 1) of least sum: slopes cancel, or an end."""
     if low >= high:
         return 0.0, 0.0
     left, right = max(low, _EDGE), min(high, 1.0 - _EDGE)
@@ -160,9 +157,7 @@ def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, flo
 
 @kernel
 def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
-    """Find the leader, whether every other arm is refuted, and the arm to play next; arms of which
-    nothing was released come first, and of equals the first arm.
-    """
+    """Find the leader, whether all others are refuted, and who is next: first, the unreleased."""
     merged, pulls, plan = public.merged, public.pulls, public.plan
     leader = 0
     for a in range(params.n_arms):

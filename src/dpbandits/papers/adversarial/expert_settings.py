@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ...algorithms import EXP4, ExpertConversion, FrozenEXP4, LocalEXP4
-from ...algorithms.bases import AdvicePolicy
+from ...algorithms.bases.contextual import AdvicePolicy
 from ...algorithms.exp4.values import Tuning
 from ...environments import Advised, SwitchingBest
 from ...privacy import ApproxDP, PureDP

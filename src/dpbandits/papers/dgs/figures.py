@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from ...algorithms.bases import ContextualPolicy
+from ...algorithms.bases.contextual import ContextualPolicy
 from ...environments import ContextTable
 from ...plotting.numbers import number
 from ...privacy import ZCDP, PureDP

@@ -28,7 +28,7 @@ from ...algorithms import (
     LinUCBLDP,
     LinUCBSDP,
 )
-from ...algorithms.bases import ContextualPolicy
+from ...algorithms.bases.contextual import ContextualPolicy
 from ...environments import AnchoredContexts
 from ...plotting.numbers import number
 from ...privacy import ApproxDP
