@@ -123,7 +123,7 @@ class Divergence(Part):
         alpha: optimism; with less, arms that look worse are tried less, and best ones lost more.
         margin: how many times the variance of the best an arm has to have, to be tried although it
             looks worse; 1 is plain IMED.
-        share: of standing noise's variance which explores; lower: less regret, more lost runs.
+        share: what of standing noise's variance explores; lower: less regret, more lost runs.
         parameter_bound: with hidden contexts: on the norm of the unknown parameter.
 
     When to choose: little regret, without a theorem.

@@ -3,10 +3,10 @@
 Lengths are public: they depend on parameters, and on how often an arm was played.
 
 **Growth.**  Where rewards scatter more than noise, the sums of an arm are worth as many rounds as
-it had, however many batches these are.  Where noise scatters more, a batch of n rounds is worth n^2
-over the variance of its noise, and few long batches are worth more than many short ones.  Hence a
-batch has 1/3 of the arm's rounds before it in the first case, and 3/2 in the second; between them
-it goes by the ratio of the two variances.  That of a reward is taken for 1/10; so lengths are known
+it had, whatever their number.  Where noise scatters more, a batch of n rounds is worth n^2 over the
+variance of its noise, and few long batches are worth more than many short ones.  Hence a batch has
+1/3 of the arm's rounds before it in the first case, and 3/2 in the second; between them it goes by
+the ratio of the two variances.  That of a reward is taken for 1/10; so lengths are known
 beforehand.
 """
 

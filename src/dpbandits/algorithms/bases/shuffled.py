@@ -31,9 +31,8 @@ _MOST = 2**40  # people of a batch
 class RewardDevice:
     """What runs on the device of a person in a batch: makes messages of her reward.
 
-    ``ShuffledPolicy.device()`` makes it, the same for all of a batch; it can be pickled, and
-    forgets every reward.  A device always sends, ``report()`` where no reward came: silence would
-    tell.
+    ``ShuffledPolicy.device()`` makes it, the same for a batch; it can be pickled, and forgets every
+    reward.  A device always sends, ``report()`` where no reward came: silence would tell.
     """
 
     arm: int  # that the people of the batch play

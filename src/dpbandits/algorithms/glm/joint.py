@@ -97,8 +97,8 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
     """A generalised linear bandit with private features and rewards, joint DP, by Newton steps.
 
     Mean rewards are ``nu(<x, theta>)``.  Estimate, information matrix V and width change at the end
-    of an epoch.  ``Optimism`` plays arg max of ``<x, estimate> + width``; ``Sampling`` that for a
-    draw of theta as in ``GLM``, made before features are seen, ``v`` the noise on V theta.
+    of an epoch.  ``Optimism`` plays arg max of ``<x, estimate> + width``; ``Sampling`` the best for
+    a draw of theta as in ``GLM``, made before features are seen, ``v`` the noise on V theta.
 
     Args:
         n_arms, dimension, counter, models: as in ``Linear``.

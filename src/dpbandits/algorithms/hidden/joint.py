@@ -71,7 +71,8 @@ class HiddenLinear(HiddenPolicy):
             radius, or those of this package for the same noise, "exact" (see ``model``).
             Without they are exact.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget,
-            ``Optimism`` and ``growth=0`` all is as in Shariff & Sheffet (2018), with a tree.
+            ``Optimism`` and ``growth=0`` noise, shift and radius are those of Shariff & Sheffet
+            (2018).
 
     When to choose: features are as private as rewards, and whoever runs the policy is trusted with
     both.  ``Divergence`` has the least regret, without a theorem; ``Optimism`` has a proved radius.

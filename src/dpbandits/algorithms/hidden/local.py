@@ -279,8 +279,7 @@ class HiddenLinearLocal(LocalPolicy):
         n_arms, dimension, horizon, explore, models: as in ``HiddenLinear``.
         budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
-        batch: reports between two estimates; up to horizon^(3/4) do not hurt (Chowdhury & Zhou
-            2022, F.2).
+        batch: reports between two estimates; up to horizon^(3/4) is fine (Chowdhury & Zhou 2022).
         reports: whether this is the server of devices.
         bounds: as in ``HiddenLinear``, for ``Optimism``.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget and

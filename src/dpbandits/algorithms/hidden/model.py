@@ -506,9 +506,8 @@ def choose_divergent(
 ) -> tuple[int, float]:
     """The arm of least index, see *IMED*.  Nothing of the contexts is written anywhere.
 
-    Before anything is known all would be sent to one arm, as long as answers are late.  Theirs is
-    the best for a theta of their own, by coins that owe nothing to any record: directions are tried
-    alike.
+    Before anything is known all would be sent to one arm, for a batch or longer.  Theirs is best
+    for a theta of their own, by coins that owe nothing to any record: all directions are tried.
     """
     if nothing_known(public):
         return choose_sampled(params, public, contexts, rng)

@@ -118,8 +118,7 @@ class HiddenLinearShuffled(HiddenPolicy):
     Args:
         n_arms, dimension, models: as in ``HiddenLinear``.
         budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; or None.
-        horizon: at least the number of people; generous is cheap, but ``Divergence`` explores
-        longer.
+        horizon: an upper bound on people; generous is cheap, but ``Divergence`` explores longer.
         explore: as in ``HiddenLinear``; alpha and share of ``Divergence`` are higher by default.
         batch: people in a batch, or "published" for the rule of the paper
             (``dpbandits.shuffle.published_batch``), without a budget that which knows of none.
@@ -372,8 +371,7 @@ class HiddenLinearShuffled(HiddenPolicy):
             Whether the policy learned from it.
 
         Raises:
-            ArgumentError: it takes none, or these are of no shuffler of its own, or another
-                version.
+            ArgumentError: it takes none, or these are of another shuffler or version.
             BudgetExhausted: the planned number of batches has been taken.
             ClaimError: as in ``update`` of other policies.
         """

@@ -289,8 +289,7 @@ def least_divergent_at_once(
     rounds: float,
 ) -> int:
     """arg min of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / n), plus ``margin`` but for the best
-    mean, of equals the first.  n = min(rounds, (horizon - rounds) / 10), at least 1: see
-    ``exploration``.
+    mean, of equals the first.  n = max(1, min(rounds, (horizon - rounds) / 10)) (``exploration``).
 
     w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r^2 = q |x|^2_{V^-1} and n^2 = noise
     |V^-1 x|^2; q is the variance of rewards in units of subgaussian^2, at most 1, that
