@@ -74,7 +74,7 @@ class Facts(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """Slots of ``FixedLinUCBPublic.clock``: those of ``every_round``, and one more."""
+    """Slots of ``FixedLinUCBPublic.clock``: those of ``bases.sums``, and one more."""
 
     rounds: int = 0
     arm: int = 1
