@@ -14,7 +14,7 @@ RUNS, HORIZON = 20_000, 1000
 PURE, ZCDP = dpb.PureDP(1.0), dpb.ZCDP(0.5)
 POLICIES = {
     "AdaCUCB": lambda horizon: dpb.papers.concentrated.AdaCUCB(3, budget=ZCDP),
-    "LDPUCB": lambda horizon: dpb.algorithms.LDPUCB(3, budget=PURE),
+    "LDPUCB": lambda horizon: dpb.papers.others.LDPUCB(3, budget=PURE),
     "DPTS": lambda horizon: DPTS(3, horizon=horizon, counter="tree", budget=PURE),
     "EXP4": lambda horizon: dpb.algorithms.EXP4(3, 4, horizon=horizon, batch=16, budget=ZCDP),
     "LinUCBJDP": lambda horizon: dpb.algorithms.LinUCBJDP(

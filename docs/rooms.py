@@ -65,7 +65,7 @@ PIECES = (
         "Classes that take no parts",
         "",
         ALGORITHMS,
-        "UCB1 KLUCB ThompsonSampling LDPUCB",
+        "UCB1 KLUCB ThompsonSampling",
     ),
     ("Parts", "Indices", "`index` of `Arms` and its kin.", PARTS, "IMED KLUCB UCB Thompson Index"),
     ("Parts", "Memories", "`memory` of `Arms`.", PARTS, "Merge Forget Discount Memory"),

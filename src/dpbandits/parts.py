@@ -4,23 +4,12 @@
 """
 
 from .algorithms.adversarial.learners import EXP3, FTPL, HTINF, Registered
-from .algorithms.arms import (
-    IMED,
-    KLUCB,
-    UCB,
-    Batches,
-    Discount,
-    Fixed,
-    Forget,
-    Growing,
-    Index,
-    Memory,
-    Merge,
-    Thompson,
-)
+from .algorithms.arms.batches import Batches, Fixed, Growing
+from .algorithms.arms.indices import IMED, KLUCB, UCB, Index, Thompson
+from .algorithms.arms.memories import Discount, Forget, Memory, Merge
 from .algorithms.exp4.values import EXP4, FrozenEXP4
 from .algorithms.exploration import Divergence, Optimism, Sampling
-from .algorithms.linear import EveryAnswer, Switching
+from .algorithms.linear.policy import EveryAnswer, Switching
 from .algorithms.search.halving import Halving
 from .algorithms.search.top_two import TopTwo
 from .policies import Part, find

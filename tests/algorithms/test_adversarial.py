@@ -23,9 +23,11 @@ from dpbandits.algorithms import (
     TsallisINF,
     register_learner,
 )
-from dpbandits.algorithms.adversarial import Adversarial, Learner, learners
+from dpbandits.algorithms.adversarial import learners
+from dpbandits.algorithms.adversarial.adversarial import Adversarial
 from dpbandits.algorithms.adversarial.conversion import CLOCK, MEMO
 from dpbandits.algorithms.adversarial.learners import choose_drawn, exp3_tuning, ftpl_tuning
+from dpbandits.algorithms.adversarial.learning import Learner
 from dpbandits.environments import LateTurn, Piecewise, RewardTable, SwitchingBest
 from dpbandits.kernel import kernel
 from dpbandits.privacy.noise import SimulationNoise

@@ -11,7 +11,7 @@ from sides import lose_raw_side, public_of, published, release_of, summarised
 
 from dpbandits import ZCDP, ApproxDP, ArgumentError, PureDP, simulate
 from dpbandits.algorithms import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
-from dpbandits.algorithms.exp4.tuning import Noise, tune
+from dpbandits.algorithms.exp4.values import Noise, tune
 from dpbandits.environments import AdviceTable
 from dpbandits.papers.adversarial.exp4 import theorem_6, theorem_8
 from dpbandits.papers.adversarial.theory import exp4_regret

@@ -9,12 +9,11 @@ import pytest
 
 import dpbandits as dpb
 from dpbandits import ApproxDP, ArgumentError
-from dpbandits.algorithms.glm import HiddenGLM, HiddenGLMLocal
-from dpbandits.algorithms.hidden import (
-    HiddenLinear,
-    HiddenLinearLocal,
-    HiddenLinearShuffled,
-)
+from dpbandits.algorithms.glm.joint import HiddenGLM
+from dpbandits.algorithms.glm.local import HiddenGLMLocal
+from dpbandits.algorithms.hidden.joint import HiddenLinear
+from dpbandits.algorithms.hidden.local import HiddenLinearLocal
+from dpbandits.algorithms.hidden.shuffled import HiddenLinearShuffled
 from dpbandits.parts import Divergence, Optimism, Sampling
 from dpbandits.policies import Chooser, load, registered
 

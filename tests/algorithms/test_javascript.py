@@ -19,7 +19,8 @@ from scipy import stats
 from sides import tireless
 
 import dpbandits as dpb
-from dpbandits.algorithms.hidden import Device, ShuffledDevice
+from dpbandits.algorithms.hidden.local import Device
+from dpbandits.algorithms.hidden.shuffled import ShuffledDevice
 from dpbandits.privacy import exact
 from dpbandits.shuffle import BitSum, GaussianReports, Messages, ModularSum, Randomizer
 

@@ -9,7 +9,8 @@ from sides import public_of
 from walks import arms_played, kl_upper, stepwise, table
 
 from dpbandits import ZCDP, PureDP
-from dpbandits.algorithms import KLUCB, LDPUCB, UCB1, ThompsonSampling
+from dpbandits.algorithms import KLUCB, UCB1, ThompsonSampling
+from dpbandits.papers.others import LDPUCB
 from dpbandits.privacy.noise import SimulationNoise
 
 REWARDS = table(2000, [0.7, 0.5, 0.3])

@@ -14,7 +14,7 @@ from suite import BY_NORM, Case, over
 
 import dpbandits
 from dpbandits import ZCDP, ArgumentError
-from dpbandits.algorithms.bases import ContextualPolicy
+from dpbandits.algorithms.bases.contextual import ContextualPolicy
 from dpbandits.environments import ContextTable
 from dpbandits.kernel import kernel
 from dpbandits.policies import Card, Kernels, Statistic

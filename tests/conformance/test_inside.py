@@ -9,9 +9,9 @@ import pytest
 from suite import FIRST_OF_CLASS, OF_KINDS, Case, over
 
 from dpbandits import ZCDP, PureDP
-from dpbandits.algorithms import LDPIMED, LDPUCB, MergedIMED, MergedTopTwo, SequentialHalving
+from dpbandits.algorithms import LDPIMED, MergedIMED, MergedTopTwo, SequentialHalving
 from dpbandits.papers.concentrated import AdaCUCB, AdaPUCB
-from dpbandits.papers.others import DPIMED, DPTS, AdaPTT, LazyDPTS
+from dpbandits.papers.others import DPIMED, DPTS, LDPUCB, AdaPTT, LazyDPTS
 from dpbandits.testing.walk import Walk, frozen
 
 

@@ -217,7 +217,7 @@ def test_propensities_take_out_whom_an_arm_was_given_to():
         ),
         (lambda: DPSE(3, budget=None, horizon=10), {}, "policy must be one for finite arms"),
         (
-            lambda: dpb.algorithms.LDPUCB(3, budget=PureDP(1.0), reports=True),
+            lambda: dpb.papers.others.LDPUCB(3, budget=PureDP(1.0), reports=True),
             {},
             "policy must take rewards",
         ),

@@ -71,7 +71,7 @@ def test_propensity_is_one_where_the_choice_is_certain_and_none_where_unknown():
             2, budget=dpb.ApproxDP(1.0, 1e-6), calibration="paper", clip=False, seed=1
         ),
         DPSE(4, horizon=1000, budget=None, failure_probability=0.1, seed=2),
-        dpb.algorithms.LDPUCB(2, budget=dpb.RDP(4.0, 1.0), patience=3, seed=3),
+        dpb.papers.others.LDPUCB(2, budget=dpb.RDP(4.0, 1.0), patience=3, seed=3),
         dpb.algorithms.KLUCB(2, c=3.0),
     ],
     ids=repr,

@@ -110,7 +110,7 @@ def test_what_was_not_asked_for_is_told():
     assert "which shows when" in rows(waits)["when releases are made"]
     assert "3 recorded rounds" in rows(waits)["people who come back"]
     assert not any("comes back" in point for point in section(waits, "What is not").points)
-    reports = dpb.algorithms.LDPUCB(
+    reports = dpb.papers.others.LDPUCB(
         2, budget=dpb.PureDP(1.0), reports=True, noise="secure"
     ).card_page()
     assert "devices" in rows(reports)["noise"]

@@ -18,7 +18,7 @@ SILENCES = {
 
 def ldp(**options):
     options = {"budget": dpb.PureDP(1.0), "reports": True, "default_reward": DEFAULT} | options
-    return dpb.algorithms.LDPUCB(2, **options)
+    return dpb.papers.others.LDPUCB(2, **options)
 
 
 def entered(policy, silence, count):

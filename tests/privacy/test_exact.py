@@ -293,8 +293,8 @@ def test_devices_need_no_opendp(monkeypatch):
         2, 2, budget=dpb.ZCDP(0.5), horizon=10, reports=True, noise="secure"
     )
     assert server.receive(server.device().report(1.0))
-    policy = dpb.algorithms.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, noise="secure")
+    policy = dpb.papers.others.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, noise="secure")
     policy.pull()
     assert policy.update(policy.randomiser()(1.0))
     with pytest.raises(dpb.errors.MissingExtra):
-        dpb.algorithms.LDPUCB(2, budget=dpb.PureDP(1.0), noise="secure")
+        dpb.papers.others.LDPUCB(2, budget=dpb.PureDP(1.0), noise="secure")

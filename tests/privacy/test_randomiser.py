@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from dpbandits import ZCDP, ArgumentError, PureDP
-from dpbandits.algorithms import LDPUCB, LocalEXP4
+from dpbandits.algorithms import LocalEXP4
+from dpbandits.papers.others import LDPUCB
 from dpbandits.privacy import Hemisphere, Laplace
 from dpbandits.privacy.randomiser import Randomiser
 

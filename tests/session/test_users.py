@@ -48,7 +48,7 @@ def test_the_round_after_the_last_is_served_and_not_recorded():
 
 
 def test_names_of_different_kinds_are_different_people():
-    policy = dpb.algorithms.LDPUCB(2, budget=dpb.PureDP(1.0), max_rounds=1, seed=1)
+    policy = dpb.papers.others.LDPUCB(2, budget=dpb.PureDP(1.0), max_rounds=1, seed=1)
     assert come(policy, 7, "7", np.int64(7), np.str_("7"), "") == [True, True, False, False, True]
     assert policy.session.rounds.users.recorded == {7: 1, "7": 1, "": 1}
 
@@ -101,7 +101,7 @@ def test_what_is_spent_is_the_loss_of_who_came_most_often(budget, shares):
 
 
 def test_pure_budgets_are_divided_by_the_number_of_rounds():
-    policy = dpb.algorithms.LDPUCB(3, budget=dpb.PureDP(0.9), max_rounds=3, seed=1)
+    policy = dpb.papers.others.LDPUCB(3, budget=dpb.PureDP(0.9), max_rounds=3, seed=1)
     assert policy.channel == dpb.privacy.Laplace(1 / 0.9 * 3)
     for number in (1, 2, 3):
         come(policy, "ann", f"other {number}")
@@ -120,7 +120,7 @@ def test_approximate_budgets_compose_by_gaussian_dp():
 
 @pytest.mark.parametrize("budget", [dpb.PureDP(0.9), dpb.ApproxDP(0.9, 1e-6)], ids=str)
 def test_the_exported_event_holds_all_rounds_of_a_user(budget):
-    policy = dpb.algorithms.LDPUCB(3, budget=budget, max_rounds=3, seed=1)
+    policy = dpb.papers.others.LDPUCB(3, budget=budget, max_rounds=3, seed=1)
     for number in range(3):
         come(policy, "ann", number)
     event = policy.ledger.to_dp_event()
@@ -168,7 +168,9 @@ def test_who_enforces_the_number_of_rounds_is_said():
     assert "participation is public: that and when a person comes may tell" in central
     assert central.endswith("for all rounds of a user docs/privacy.md, People who come back.")
     assert "at most 1 round recorded" in str(ada(max_rounds=1).guarantee)
-    local = dpb.algorithms.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, max_rounds=3).guarantee
+    local = dpb.papers.others.LDPUCB(
+        2, budget=dpb.PureDP(1.0), reports=True, max_rounds=3
+    ).guarantee
     assert (local.trust_model, local.unit) == ("local", "user")
     assert "which her device has to enforce" in str(local)
     assert "protects nobody from the party that runs it" in str(local)
@@ -177,7 +179,7 @@ def test_who_enforces_the_number_of_rounds_is_said():
 
 def test_devices_add_the_noise_of_users():
     one, user = (
-        dpb.algorithms.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, max_rounds=m, seed=1)
+        dpb.papers.others.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, max_rounds=m, seed=1)
         for m in (None, 5)
     )
     assert user.randomiser().channel.multiplier == 5 * one.randomiser().channel.multiplier

@@ -25,7 +25,7 @@ AT_ONCE = Delay("fixed", 0)
         (dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(0.5)), ARMS),
         (dpb.algorithms.MergedThompson(3, budget=dpb.PureDP(1.0)), ARMS),
         pytest.param(dpb.algorithms.HTINF(3, budget=dpb.PureDP(0.3)), ARMS, marks=pytest.mark.long),
-        (dpb.algorithms.LDPUCB(3, budget=dpb.PureDP(1.0)), ARMS),
+        (dpb.papers.others.LDPUCB(3, budget=dpb.PureDP(1.0)), ARMS),
         (dpb.algorithms.UCB1(3), ARMS),
         (
             dpb.algorithms.LinUCBJDP(

@@ -137,7 +137,7 @@ KINDS = [
     (LazyDPTS, dpbandits.PureDP(1.0)),
     (dpbandits.algorithms.HTINF, dpbandits.PureDP(0.5)),
     (dpbandits.papers.concentrated.AdaPUCB, dpbandits.PureDP(1.0)),
-    (dpbandits.algorithms.LDPUCB, ZCDP(0.5)),
+    (dpbandits.papers.others.LDPUCB, ZCDP(0.5)),
     (dpbandits.algorithms.UCB1, None),
 ]
 

@@ -151,7 +151,7 @@ def test_results_with_different_policies_of_one_name_are_not_combined():
 @pytest.mark.long
 def test_policies_that_trust_nobody_or_promise_nothing_are_remarked_on():
     policies = [
-        dpb.algorithms.LDPUCB(2, budget=dpb.PureDP(1.0), name="on the phone"),
+        dpb.papers.others.LDPUCB(2, budget=dpb.PureDP(1.0), name="on the phone"),
         ours(clip=False),
         ours(None, clip=False),
     ]

@@ -13,7 +13,7 @@ from dpbandits.stores import FileStore, Life
 BUDGETLESS = pytest.param(lambda **options: dpb.algorithms.UCB1(3, **options), id="ucb1")
 WITH_BUDGET = [
     pytest.param(ada, id="ada"),
-    pytest.param(lambda **o: dpb.algorithms.LDPUCB(3, budget=dpb.PureDP(1.0), **o), id="ldp"),
+    pytest.param(lambda **o: dpb.papers.others.LDPUCB(3, budget=dpb.PureDP(1.0), **o), id="ldp"),
 ]
 BOTH_SOURCES = pytest.mark.parametrize("noise", ["simulation", "secure"])
 AFTER = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

@@ -31,7 +31,7 @@ UNWARNED = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def ldp(**options):
-    return dpb.algorithms.LDPUCB(3, budget=dpb.PureDP(1.0), **({"seed": 1} | options))
+    return dpb.papers.others.LDPUCB(3, budget=dpb.PureDP(1.0), **({"seed": 1} | options))
 
 
 def ada_pucb(**options):

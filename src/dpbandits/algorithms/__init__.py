@@ -1,19 +1,11 @@
 """One file or folder per family of algorithms; each registers its policies."""
 
 from ..rooms import PAPERS, lazily
-from .adversarial import (
-    EXP3,
-    FTPL,
-    HTINF,
-    Adversarial,
-    BatchConversion,
-    Learner,
-    register_learner,
-)
-from .arms import (
-    LDPIMED,
+from .adversarial.adversarial import EXP3, FTPL, HTINF, Adversarial, BatchConversion
+from .adversarial.learners import register_learner
+from .adversarial.learning import Learner
+from .arms.arms import (
     Arms,
-    ArmsLocal,
     ArmsShuffled,
     DiscountedIMED,
     MergedIMED,
@@ -21,30 +13,15 @@ from .arms import (
     MergedKLUCB,
     MergedThompson,
 )
-from .exp4 import (
-    EXP4,
-    ExpertConversion,
-    Experts,
-    ExpertsLocal,
-    FrozenEXP4,
-    LocalEXP4,
-)
-from .glm import (
-    GLM,
-    GLMUCB,
-    GLMUCBJDP,
-    LDPSGD,
-    GLMThompson,
-    GLMThompsonJDP,
-    HiddenGLM,
-    HiddenGLMLocal,
-)
-from .hidden import (
+from .arms.local import LDPIMED, ArmsLocal
+from .exp4.experts import EXP4, ExpertConversion, Experts, ExpertsLocal, FrozenEXP4, LocalEXP4
+from .glm.joint import GLMUCBJDP, GLMThompsonJDP, HiddenGLM
+from .glm.local import LDPSGD, HiddenGLMLocal
+from .glm.public import GLM, GLMUCB, GLMThompson
+from .hidden.joint import HiddenLinear
+from .hidden.local import Device, HiddenLinearLocal
+from .hidden.presets import (
     AdaCOFULJDP,
-    Device,
-    HiddenLinear,
-    HiddenLinearLocal,
-    HiddenLinearShuffled,
     LinearIMEDJDP,
     LinearIMEDLDP,
     LinearIMEDSDP,
@@ -55,20 +32,20 @@ from .hidden import (
     LinUCBLDP,
     LinUCBSDP,
 )
-from .linear import (
+from .hidden.shuffled import HiddenLinearShuffled
+from .linear.fixed import FixedLinear, MergedLinearIMED
+from .linear.policy import (
     RSOFUL,
     AdaCOFUL,
-    FixedLinear,
     Linear,
     LinearIMED,
     LinearThompson,
     LinUCB,
-    MergedLinearIMED,
     PrivateLinUCB,
     RSLinearIMED,
 )
-from .search import BestArm, MergedTopTwo, SequentialHalving
-from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
+from .search.best_arm import BestArm, MergedTopTwo, SequentialHalving
+from .stepwise import KLUCB, UCB1, ThompsonSampling
 
 __all__ = [
     "EXP3",
@@ -82,7 +59,6 @@ __all__ = [
     "KLUCB",
     "LDPIMED",
     "LDPSGD",
-    "LDPUCB",
     "RSOFUL",
     "UCB1",
     "AdaCOFUL",

@@ -1,9 +1,7 @@
-"""What policies with a linear or generalised linear model do with a released regression: ways to
-explore, as values.
+"""Ways to explore, as values: what linear and other models do with a released regression.
 
-They look at what was released, an estimate and V, and at the features x that the person shows whom
-they choose for: privacy is that of the class, whichever it explores by.  Arguments that are None
-are the class's own best constants.
+They look at what was released, an estimate and V, and at the features x at hand: privacy is that of
+the class, whichever it explores by.  Arguments that are None are the class's own best constants.
 
 **Divergence** is IMED (Honda & Takemura 2015; for linear models Bian & Tan 2024): the arm of least
 D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, w^2 = alpha s_x^2 |x|^2_{V^-1}, s_x is the scatter of
@@ -51,17 +49,14 @@ class Optimism(Part):
     Args:
         radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
         failure_probability: with which the radius may be too small at some time.
-        parameter_bound: on the norm of the unknown parameter.  None: 1; a generalised linear model
-            has it as an argument of its own.
-        radius: for public contexts.  "safe" holds for all releases at once; "heuristic" takes the
-            noise as independent of the features, which is tighter and claims no coverage;
-            "published", with ``Switching``, is that of Azize & Basu (2024), Appendix F.  None:
-            "safe".
+        parameter_bound: on the norm of the unknown parameter.  None: 1, or the model's own.
+        radius: for public contexts.  "safe" holds for all releases at once; "heuristic" takes noise
+            as independent of features, which is tighter and claims no coverage; "published", with
+            ``Switching``, is that of Azize & Basu (2024), Appendix F.  None: "safe".
         smallest_eigenvalue: with ``Switching``: lambda_0, the least eigenvalue of E[x x^T], from
             which the radius takes a bound on that of V; None takes V itself.
 
-    When to choose: regret is to have a bound that is proved.  ``Divergence`` mostly loses a
-    fraction of it.
+    When to choose: regret is to have a proved bound.  ``Divergence`` mostly loses a fraction of it.
 
     >>> Optimism(radius_scale=0.5)
     Optimism(radius_scale=0.5)
@@ -96,8 +91,7 @@ class Sampling(Part):
     N(estimate, s^2 V^-1 + v^2 V^-2), the noise v of the release included.
 
     Args:
-        inflation: multiplies the spread of the draw; regret theorems want it to grow like sqrt(d ln
-            t).
+        inflation: of the draw's spread; regret theorems want it to grow like sqrt(d ln t).
 
     When to choose: randomised choices are wanted.  There is no regret theorem of it here.
 
@@ -126,14 +120,11 @@ class Divergence(Part):
     is what the arm lacks to the best, s^2 how far rewards scatter, w^2 = alpha s^2 |x|^2_{V^-1}.
 
     Args:
-        alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
-            probably is the best one lost for good.
+        alpha: optimism; with less, arms that look worse are tried less, and best ones lost more.
         margin: how many times the variance of the best an arm has to have, to be tried although it
             looks worse; 1 is plain IMED.
-        share: of the noise's variance which explores, where noise stands for long.  The lower, the
-            less regret, and the more runs are lost.
-        parameter_bound: with hidden contexts: on the norm of the unknown parameter, towards which
-            what is not known yet may lie.
+        share: what of standing noise's variance explores; lower: less regret, more lost runs.
+        parameter_bound: with hidden contexts: on the norm of the unknown parameter.
 
     When to choose: little regret, without a theorem.
 
@@ -166,15 +157,8 @@ E = TypeVar("E", Optimism, Sampling, Divergence)
 
 
 def resolved(explore: E, where: str, **own: Any) -> E:
-    """``explore`` with a class's own constants in the place of None.
-
-    Args:
-        explore: the value.
-        where: which class or combination, as in "must be None for ...".
-        **own: the constants, by name; what is not among them has no meaning there.
-
-    Raises:
-        ArgumentError: an argument is given that has no meaning there.
+    """``explore`` with a class's own constants in the place of None; ArgumentError where a constant
+    is given that is not among them, which "must be None for ``where``".
 
     >>> resolved(Divergence(alpha=1.2), "Linear with EveryAnswer()", alpha=1.5, margin=2.0)
     Divergence(alpha=1.2, margin=2.0)

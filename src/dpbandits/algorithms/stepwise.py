@@ -1,11 +1,6 @@
-"""Policies that learn from every reward as it comes: locally private UCB, and UCB1, KL-UCB and
-Thompson sampling without privacy.
+"""Policies that learn from every reward, without privacy: UCB1, KL-UCB, Thompson sampling.
 
-What crosses the wall: each reward by itself.  For locally private UCB (Ren, Zhou, Liu & Shroff
-2020, LDP-UCB-L) the wall stands
-around the person: noise is added to the reward before anyone sees it, a record is one reward and
-moves it by at most ``hi - lo``, and every reward may spend the whole budget.  The other three use
-the open channel and promise nothing; they are the honest references.
+They promise nothing: they are the honest references.  ``papers.others`` has LDP-UCB of them.
 """
 
 from __future__ import annotations
@@ -17,13 +12,11 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Kernel, Vector, bind, kernel, unbound
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, register
-from ..privacy.budgets import Budget
 from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from ..validation import real
-from .bases.every_round import CLOCK, EVERY_ROUND
-from .bases.local import LocalPolicy
+from .bases.sums import CLOCK, EVERY_ROUND, Sums
 from .maths.divergences import kl_upper_bound
 
 
@@ -36,10 +29,6 @@ class StepwiseParams(NamedTuple):
     heavy: bool  # whether that noise is Laplace
 
 
-class StepwiseRaw(NamedTuple):
-    total: np.ndarray  # (1,) the reward of the last round
-
-
 class StepwisePublic(NamedTuple):
     mean: np.ndarray  # (K,) of the released rewards
     plays: np.ndarray  # (K,) float64: rewards learned from
@@ -47,9 +36,9 @@ class StepwisePublic(NamedTuple):
     clock: np.ndarray
 
 
-def init(params: StepwiseParams) -> tuple[StepwiseRaw, StepwisePublic]:
+def init(params: StepwiseParams) -> tuple[Sums, StepwisePublic]:
     k = params.n_arms
-    return StepwiseRaw(np.zeros(1)), StepwisePublic(np.zeros(k), np.zeros(k), np.zeros(3, np.int64))
+    return Sums(np.zeros(1)), StepwisePublic(np.zeros(k), np.zeros(k), np.zeros(3, np.int64))
 
 
 terms = index = unbound
@@ -105,32 +94,10 @@ def kl_index(params: StepwiseParams, mean: float, n: float, pressure: float) -> 
 
 
 @kernel
-def local_terms(params: StepwiseParams, t: float) -> tuple[float, float]:
-    """ln t; with Laplace noise an arm with N <= 4 ln(t + 1) goes first."""
-    return np.log(max(t, 1.0)), 4.0 * np.log(t + 1.0) if params.heavy else 0.0
-
-
-@kernel
-def local_index(params: StepwiseParams, mean: float, n: float, pressure: float) -> float:
-    """mean + w sqrt(2 ln t / N) + the noise's own width.
-
-    For Laplace noise of scale s the width is s sqrt(32 ln t / N), as published: a mean of N > 4 ln
-    t such variables exceeds that with probability at most t^-4.  Gaussian noise of standard
-    deviation s widens the variance proxy: sqrt((2 w^2 + 8 s^2) ln t / N).
-    """
-    w, s = params.width, params.noise_scale
-    if params.heavy:
-        return mean + (w * np.sqrt(2.0) + s * np.sqrt(32.0)) * np.sqrt(pressure / n)
-    return mean + np.sqrt((2.0 * w * w + 8.0 * s * s) * pressure / n)
-
-
-@kernel
 def choose_thompson(
     params: StepwiseParams, public: StepwisePublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """Arg max of a draw from every arm's Beta posterior, for means scaled to [0, 1] and a uniform
-    prior.
-    """
+    """Arg max of a draw from every arm's Beta posterior under a uniform prior."""
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
@@ -150,12 +117,12 @@ def publish(params: StepwiseParams, public: StepwisePublic, memo: Vector, releas
     public.clock[CLOCK.fresh] = 0
 
 
-def _kernels(choose: Kernel) -> Kernels:
+def stepwise_kernels(choose: Kernel) -> Kernels:
     return Kernels(init=init, choose=choose, publish=publish, **EVERY_ROUND)
 
 
-class _Stepwise(Policy):
-    """What the policies of this file share."""
+class Stepwise(Policy):
+    """An index of every arm's mean, from every reward."""
 
     learns_off_policy = True
 
@@ -179,54 +146,8 @@ class _Stepwise(Policy):
 
 
 @register(n_arms=3)
-class LDPUCB(_Stepwise, LocalPolicy):
-    """UCB on rewards that were randomised before anyone saw them (Ren et al. 2020, LDP-UCB-L).
-
-    Who sees the reward goes by ``reports``, as with ``ArmsLocal``.
-
-    Args:
-        n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published) or another notion
-            (Gaussian noise); None for UCB1.
-        reports: whether ``update`` is given reports instead of rewards.
-        **options: see ``Options``.
-
-    When to choose: to compare with the published algorithm; ``ArmsLocal`` has less regret.
-
-    Example:
-        >>> from dpbandits import PureDP
-        >>> policy = LDPUCB(3, budget=PureDP(1.0), reports=True, seed=1)
-        >>> policy.update(policy.randomiser()(1.0), policy.pull())
-        True
-    """
-
-    card = Card(
-        title="UCB on locally randomised rewards",
-        source=(
-            "Ren, Zhou, Liu & Shroff (2020), Multi-Armed Bandits with Local Differential Privacy,"
-            " Algorithm LDP-UCB-L"
-        ),
-        noise=("Laplace", "Gaussian"),
-        trust_model="local",
-        learns_at_once=True,
-    )
-    kernels = _kernels(bind(choose_highest, terms=local_terms, index=local_index))
-
-    def __init__(
-        self,
-        n_arms: int,
-        *,
-        budget: Budget | None,
-        reports: bool = False,
-        **options: Unpack[Options],
-    ) -> None:
-        super().__init__({"n_arms": n_arms, **self._reported(reports)}, budget=budget, **options)
-
-
-@register(n_arms=3)
-class UCB1(_Stepwise):
-    """UCB1, without privacy (Auer, Cesa-Bianchi & Fischer 2002): arg max of mean + w sqrt(alpha ln
-    t / N).
+class UCB1(Stepwise):
+    """UCB1, without privacy (Auer, Cesa-Bianchi & Fischer 2002): mean + w sqrt(alpha ln t / N).
 
     Args:
         n_arms: number of arms.
@@ -250,7 +171,7 @@ class UCB1(_Stepwise):
         trust_model="none",
         learns_at_once=True,
     )
-    kernels = _kernels(bind(choose_highest, terms=ucb_terms, index=ucb_index))
+    kernels = stepwise_kernels(bind(choose_highest, terms=ucb_terms, index=ucb_index))
 
     def __init__(
         self, n_arms: int, *, alpha: float = 2.0, budget: None = None, **options: Unpack[Options]
@@ -260,9 +181,8 @@ class UCB1(_Stepwise):
 
 
 @register(n_arms=3)
-class KLUCB(_Stepwise):
-    """KL-UCB, without privacy (Garivier & Cappé 2011): arg max of the largest q with N kl(mean, q)
-    <= ln t + c ln ln t.
+class KLUCB(Stepwise):
+    """KL-UCB, not private (Garivier & Cappé 2011): the q with N kl(mean, q) = ln t + c ln ln t.
 
     Args:
         n_arms: number of arms.
@@ -270,8 +190,7 @@ class KLUCB(_Stepwise):
         budget: None; the private relative is ``AdaPKLUCB``.
         **options: see ``Options``.
 
-    When to choose: no privacy, and rewards that are mostly 0 or 1; to measure the price of it in
-    ``AdaPKLUCB``.
+    When to choose: no privacy, and rewards that are mostly 0 or 1; a reference for ``AdaPKLUCB``.
 
     Example:
         >>> KLUCB(3).pull().arm
@@ -287,7 +206,7 @@ class KLUCB(_Stepwise):
         trust_model="none",
         learns_at_once=True,
     )
-    kernels = _kernels(bind(choose_highest, terms=kl_terms, index=kl_index))
+    kernels = stepwise_kernels(bind(choose_highest, terms=kl_terms, index=kl_index))
 
     def __init__(
         self, n_arms: int, *, c: float = 0.0, budget: None = None, **options: Unpack[Options]
@@ -296,9 +215,8 @@ class KLUCB(_Stepwise):
 
 
 @register(n_arms=3)
-class ThompsonSampling(_Stepwise):
-    """Thompson sampling with Beta posteriors and a uniform prior, without privacy (Agrawal & Goyal
-    2012).
+class ThompsonSampling(Stepwise):
+    """Thompson sampling, Beta posteriors of a uniform prior, not private (Agrawal & Goyal 2012).
 
     A reward between the ends of the range counts as a fraction of a success.
 
@@ -307,8 +225,7 @@ class ThompsonSampling(_Stepwise):
         budget: None; the private relative is ``LazyDPTS``.
         **options: see ``Options``.
 
-    When to choose: no privacy, and batches of late answers, which it spreads over arms; to measure
-    the price of it in ``LazyDPTS``.
+    When to choose: no privacy, and late answers, which it spreads over arms; beside ``LazyDPTS``.
 
     Example:
         >>> ThompsonSampling(3, seed=1).pull().propensity is None
@@ -325,7 +242,7 @@ class ThompsonSampling(_Stepwise):
         learns_at_once=True,
         randomised=True,
     )
-    kernels = _kernels(choose_thompson)
+    kernels = stepwise_kernels(choose_thompson)
 
     def __init__(self, n_arms: int, *, budget: None = None, **options: Unpack[Options]) -> None:
         super().__init__({"n_arms": n_arms}, budget=budget, **options)

@@ -166,7 +166,7 @@ class FinitePolicy:
         Example:
             >>> from functools import partial
             >>> from dpbandits import PureDP
-            >>> from dpbandits.algorithms import LDPUCB
+            >>> from dpbandits.papers.others import LDPUCB
             >>> policy = FinitePolicy.from_reports(partial(LDPUCB, 2, budget=PureDP(1.0)), 3)
             >>> policy.epsilon(0.0) <= 1.0
             True

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algorithms.bases import ContextualPolicy
+from ..algorithms.bases.contextual import ContextualPolicy
 from ..kernel import plain
 from ..policies import Kernels, Policy
 from ..session.state import named_arrays

@@ -1,9 +1,7 @@
-"""Learning from batches: an arm is played for tau rounds, and the learner is then told the batch's
-mean loss plus noise.
+"""Learning from batches: an arm is played for tau rounds, whose noisy mean loss is learned from.
 
-This is the conversion of Faster Rates for Private Adversarial Bandits (Algorithm 1) for any learner
-that stands unbounded and negative losses.  A reward r in (lo, hi) is a loss (hi - r) / (hi - lo) in
-[0, 1].
+This is Algorithm 1 of Faster Rates for Private Adversarial Bandits, for any learner that stands
+unbounded and negative losses.  A reward r in (lo, hi) is a loss (hi - r) / (hi - lo) in [0, 1].
 
 What crosses the wall: when a batch ends, the *sum* of its tau rewards.  One person contributes one
 reward to one batch, so a record moves one sum by at most ``hi - lo``, and batches are disjoint sets
@@ -26,11 +24,10 @@ it herself.  These policies see the reward before the noise, so what they promis
 **Experts** (Algorithm 5).  An expert is followed for a batch, each round of which plays an arm
 drawn from that expert's advice.  What crosses the wall is the same sum: the choice of the expert
 and the draws of arms use earlier releases, public advice and exploration only, so that each sum may
-spend the whole budget (Theorem 4).  The paper says that this protects the advice as well.  It does
-not: the arm that is played is drawn from the advice of that very round, and everybody who sees the
-arm learns about it.  What holds for advice is that *later* rounds tell no more of it than the
-budget allows: another arm means another reward in the batch's sum, which moves by at most ``hi -
-lo``.
+spend the whole budget (Theorem 4).  The paper says that advice is protected, too.  It is not: the
+arm that is played is drawn from the advice of that very round, and everybody who sees the arm
+learns about it.  What holds for advice is that *later* rounds tell no more of it than the budget
+allows: another arm means another reward in the batch's sum, which moves by at most ``hi - lo``.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ from ...calls import is_open
 from ...kernel import Generator, Matrix, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels
 from ...protocol import Contexts, Row, one_round
-from ..bases.sums import accumulate, sensitivity, summarise
+from ..bases.sums import Sums, accumulate, sensitivity, summarise
 from ..maths.simplex import draw
 
 _LEAST = 1e-200  # a probability above 0: arms that are left over may all have had none
@@ -67,10 +64,6 @@ class BatchedParams(NamedTuple):
     memory: int  # numbers that the learner keeps besides
 
 
-class BatchedRaw(NamedTuple):
-    total: np.ndarray  # (1,) sum of the rewards of the running batch
-
-
 class BatchedPublic(NamedTuple):
     losses: np.ndarray  # (K,) estimates of the arms' cumulative losses, less the smallest of them
     probability: np.ndarray  # (K,) of the next choice, for learners that know it
@@ -79,20 +72,15 @@ class BatchedPublic(NamedTuple):
     clock: np.ndarray  # (4,)
 
 
-class Clock(NamedTuple):
-    """Slots of ``BatchedPublic.clock``."""
-
+class Clock(NamedTuple):  # slots of ``BatchedPublic.clock``
     done: int = 0  # rounds booked in the running batch
     batches: int = 1  # learned from
     arm: int = 2  # of the last batch; of experts, who is followed
     fresh: int = 3  # whether it was drawn anew for the coming round
 
 
+# Slots of what is noted of a batch when its arm is drawn: others may be released before it.
 class Memo(NamedTuple):
-    """Slots of what is noted of a batch: as things stood when its arm was drawn, because other
-    batches may be released before it is over, or is released itself.
-    """
-
     arm: int = 0
     probability: int = 1  # of that arm, for learners that know it
     memory: int = 2  # the first number of the learner's memory
@@ -100,9 +88,7 @@ class Memo(NamedTuple):
     closed: int = 4  # and on, for each arm, then: 1 if it was closed
 
 
-class Drawn(NamedTuple):
-    """Slots of ``BatchedPublic.drawn``: of the running batch those of ``Memo``, and of the next."""
-
+class Drawn(NamedTuple):  # slots of ``BatchedPublic.drawn``: first ``Memo`` of the running batch
     arm: int = 0
     probability: int = 1
     memory: int = 2
@@ -119,7 +105,7 @@ CLOCK, MEMO, DRAWN = Clock(), Memo(), Drawn()
 begin = learn = prepare = pick = unbound
 
 
-def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
+def init(params: BatchedParams) -> tuple[Sums, BatchedPublic]:
     k = params.n_arms
     public = BatchedPublic(
         losses=np.zeros(k),
@@ -130,7 +116,7 @@ def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
     )
     public.clock[CLOCK.fresh] = 1
     public.drawn[DRAWN.share] = 1.0
-    return BatchedRaw(np.zeros(1)), public
+    return Sums(np.zeros(1)), public
 
 
 @kernel
@@ -178,9 +164,7 @@ def note_masked(public: BatchedPublic, arm: int) -> None:
 
 @kernel
 def note_draw(public: BatchedPublic, arm: int) -> None:
-    """Keep what the loss of the coming batch will be weighed by: once, because a round may be taken
-    back, and other batches released, while the choice stands.
-    """
+    """Keep what the coming loss is weighed by, once: a round may be taken back, others released."""
     if public.clock[CLOCK.fresh] == 1:
         public.clock[CLOCK.fresh] = 0
         public.drawn[DRAWN.arm], public.drawn[DRAWN.memory] = arm, public.memory[0]
@@ -230,9 +214,7 @@ def publish(params: BatchedParams, public: BatchedPublic, memo: Vector, release:
 
 @cache
 def conversion(learner: Any) -> Kernels:
-    """The kernels of a policy that plays in batches and learns from their noisy losses (Algorithm
-    1), of a class of ``Learner``.
-    """
+    """The kernels of playing in batches with a class of ``Learner`` (Algorithm 1)."""
     return Kernels(
         init=init,
         prepare=bind(prepare_mask, begin=learner.prepare),

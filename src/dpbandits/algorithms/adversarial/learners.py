@@ -1,6 +1,4 @@
-"""Learners from the losses of single batches that stand any finite loss, negative ones too; see
-``Learner``.
-"""
+"""Learners from noisy losses of single batches; see ``Learner``."""
 
 from __future__ import annotations
 
@@ -28,8 +26,7 @@ def _planned(params: BatchedParams, public: BatchedPublic) -> float:
     """For how many batches to tune: those of the horizon, or the next power of two.
 
     With an unknown horizon the tuning doubles its horizon and the estimates stay.  The bound's
-    penalty is then that of the last, smallest rate alone, so that regret is at most what starting
-    anew at every power of two is proved to have.
+    penalty is the last rate's: regret is at most what is proved of starting anew at powers of two.
     """
     if params.batches > 0:
         return float(params.batches)
@@ -131,9 +128,7 @@ def follow_tsallis(params: BatchedParams, public: BatchedPublic) -> None:
 
 @kernel
 def learn_htinf(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
-    """The importance-weighted loss, or nothing where |loss| > Theta x^(1/alpha) / eta (Huang, Dai &
-    Huang 2022, Algorithm 1).
-    """
+    """The weighted loss, or nothing where |loss| > Theta x^(1/alpha) / eta (Algorithm 1)."""
     x, alpha = memo[MEMO.probability], params.alpha
     most = _threshold(alpha) * params.sigma * _root(alpha, public.clock[CLOCK.batches] * x)
     if abs(loss) <= most:
@@ -177,8 +172,7 @@ def prepare_leader(
 ) -> None:
     """The arg min of loss + Laplace noise of scale 1 / eta, and geometric resampling of it.
 
-    That is how many fresh perturbations it takes until the same arm leads again, at most M; a try
-    ends at the first arm that beats it.
+    How many perturbations until the arm leads again, at most M; a try ends where one beats it.
     """
     rate, tries = ftpl_tuning(params, public)
     best, arm = np.inf, 0
@@ -212,9 +206,7 @@ def choose_leader(
 
 @kernel
 def learn_ftpl(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
-    """The loss times the number of tries, which is one over the arm's probability p on average, up
-    to a factor 1 - (1 - p)^M.
-    """
+    """The loss times the tries: on average 1 / p of the arm, times 1 - (1 - p)^M."""
     public.losses[int(memo[MEMO.arm])] += loss * memo[MEMO.memory]
     recentre(public.losses)
 
@@ -239,15 +231,13 @@ def _as_tuned(
 class EXP3(Learner):
     """EXP3 with mixing (Corollary 1; Auer, Cesa-Bianchi, Freund & Schapire 2002).
 
-    Draws from ``(1 - gamma) softmax(-eta L) + gamma / K`` with ``L`` the importance-weighted
-    cumulative losses.
+    Draws from ``(1 - gamma) softmax(-eta L) + gamma / K``, ``L`` the importance-weighted losses.
 
     Args:
         rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
         mixing: gamma in [0, 1]; by default what ``rate`` and the noise need.
 
-    When to choose: propensities of at least gamma / K, in closed form, for later evaluation.
-    ``HTINF`` has lower regret.
+    When to choose: propensities of at least gamma / K, in closed form.  ``HTINF`` has less regret.
 
     >>> EXP3(rate=0.1)
     EXP3(rate=0.1)
@@ -275,13 +265,11 @@ class HTINF(Learner):
 
     Args:
         sigma: a bound on E[|noisy loss|^alpha]^(1/alpha); by default the root mean square, sqrt(1 +
-            2 / (epsilon tau)^2), sqrt(1 + its variance) for Gaussian noise, and sqrt(6) with
-            ``calibration="paper"``.
+            2 / (epsilon tau)^2), sqrt(1 + its variance) for Gaussian noise; published: sqrt(6).
         alpha: the moment that is bounded, in [1.01, 2]; 2 by default.
 
     When to choose: the default.  Regret at most ``30 sigma tau sqrt(K (T / tau + 1)) + tau``.  An
-    alpha below 2 is for losses whose squares have no mean; here they have one, and 2 is best for
-    many rounds.
+    alpha below 2 is for losses whose squares have no mean; here 2 is best for many rounds.
 
     >>> HTINF()
     HTINF()
@@ -306,8 +294,7 @@ class FTPL(Learner):
     """Follow the perturbed leader with geometric resampling (Corollary 3; Neu & Bartók 2016).
 
     Plays the arm of least ``L + Z`` with Laplace perturbations ``Z`` of scale ``1 / eta``.  A loss
-    enters ``L`` times the number of fresh perturbations, at most M, that it took to have the same
-    arm lead again.
+    enters ``L`` times the number of fresh perturbations, at most M, until the same arm led again.
 
     Args:
         rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
@@ -379,12 +366,9 @@ class Registered(Learner):
     def __post_init__(self) -> None:
         self._set(_kind=_LEARNERS[choice("learner", self.learner, tuple(_LEARNERS))])
         for constant, value in self.constants.items():
-            takers = [
-                repr(name)
-                for name, one in _LEARNERS.items()
-                if constant in one.__dataclass_fields__
-            ]
             if constant not in self.kind.__dataclass_fields__:
+                known = _LEARNERS.items()
+                takers = [repr(name) for name, one in known if constant in one.__dataclass_fields__]
                 raise ArgumentError(
                     f"{constant} must be None unless learner is {' or '.join(takers)}, got"
                     f" {value!r} for learner={self.learner!r}",

@@ -33,9 +33,7 @@ def checked(constants: Mapping[str, Any]) -> dict[str, float]:
 
 
 class LearningPolicy(Policy):
-    """The base of policies that have a learner, which is a value.  It says what is released, with
-    which numbers it learns, and what it loses at most.
-    """
+    """The base of policies that have a learner, which is a value and computes for them."""
 
     _no_estimates = LOSSES_ALONE
 
@@ -60,8 +58,7 @@ class LearningPolicy(Policy):
         expert, in hindsight, in units of the reward range.
 
         Of ``FrozenEXP4``, against experts who keep to their advice for a batch.  Infinite without a
-        horizon, and where constants are outside what the proof assumes; above the horizon it says
-        nothing.
+        horizon, and where constants are outside what the proof assumes; no bound above the horizon.
         """
         return float(self._learner.regret_bound(self))
 
@@ -81,8 +78,7 @@ class LearningPolicy(Policy):
 
 @dataclass(frozen=True, repr=False)
 class Learner(Part, base=True):
-    """A learner from the losses of single batches; every loss may be any finite number, negative
-    ones too.
+    """A learner from the losses of single batches, any finite numbers, negative ones too.
 
     A subclass is a value: a frozen dataclass, whose fields are tuning constants, of "rate",
     "mixing", "tries", "sigma" and "alpha"; None for one that is found.
@@ -113,8 +109,7 @@ class Learner(Part, base=True):
     @staticmethod
     def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
         """What it loses at most over so many batches, in expectation, against its best choice in
-        hindsight, if losses have at most the second moment ``moment``; infinite where nothing is
-        proved for noisy losses.
+        hindsight, for losses of that second ``moment`` at most; infinite where nothing is proved.
         """
         return math.inf
 
@@ -139,8 +134,7 @@ class Learner(Part, base=True):
     def params(self, policy: LearningPolicy) -> BatchedParams:
         """The numbers it learns with."""
         (lo, hi), horizon = policy.reward_range, policy.tuned_for
-        # The multiplier of Laplace noise is 1 / epsilon.  The slack keeps 1 / (1 / 49) from
-        # becoming 50.
+        # Laplace noise has 1 / epsilon.  The slack keeps 1 / (1 / 49) from becoming 50.
         batch = policy.config["batch"] or int(
             min(max(math.ceil(policy.channel.multiplier * (1.0 - 1e-12)), 1), _LONGEST)
         )
@@ -165,9 +159,7 @@ class Learner(Part, base=True):
         )
 
     def regret_bound(self, policy: LearningPolicy) -> float:
-        """The learner's bound over as many batches, times their length, and a batch more (Theorem
-        1).
-        """
+        """The learner's bound over all batches, times their length, and a batch (Theorem 1)."""
         if _choices(policy) == 1:
             return 0.0
         if policy.tuned_for is None:

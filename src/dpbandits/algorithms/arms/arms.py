@@ -128,8 +128,7 @@ class Arms(_HeldArms):
         n_arms: number of arms.
         budget: of any notion; None for the non-private counterpart.
         index: which arm to play: ``IMED()``, ``KLUCB()``, ``UCB()`` or ``Thompson()``.
-        memory: what old sums count for: ``Merge()``, ``Forget()`` or, where arms change,
-            ``Discount(rounds_per_change)``.
+        memory: of old sums: ``Merge()``, ``Forget()`` or, if arms change, ``Discount(rounds)``.
         batches: for how many rounds an arm is played: ``Growing()`` or ``Fixed(rounds)``.
         **options: see ``Options``.
 
@@ -150,11 +149,7 @@ class Arms(_HeldArms):
 
     @classmethod
     def composition(cls, index: Index, memory: Memory, batches: Batches) -> Composition:
-        """Kernels and card of parts.
-
-        Raises:
-            ArgumentError: two do not go together.
-        """
+        """Kernels and card of parts; ArgumentError where two do not go together."""
         card = composed_card(cls.card, index, memory)
         if isinstance(index, Thompson) and type(index) is not Thompson:
             raise ArgumentError(
@@ -192,8 +187,7 @@ class Arms(_HeldArms):
 
 @composed(n_arms=3)
 class ArmsShuffled(_HeldArms, ShuffledPolicy):
-    """A few arms, where people add the noise and a shuffler adds up: with the Laplace noise of the
-    central model (shares of noise as in Chowdhury & Zhou 2023).
+    """A few arms, whose sums leave a shuffler with central noise (shares: Chowdhury & Zhou 2023).
 
     With ``messages=True`` this is the server: all people of a batch play ``device().arm``, their
     devices report what came of it, and what left the ``shuffler()`` goes to ``receive``.  The
@@ -203,8 +197,7 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
     Args:
         n_arms: number of arms.
         budget: ``PureDP``; None for the non-private counterpart.
-        index, memory, batches: as in ``Arms``; the index may neither draw nor learn the variance of
-            rewards, which one sum does not tell.
+        index, memory, batches: as in ``Arms``; the index may neither draw nor learn variances.
         messages: whether this is the server of a shuffler.
         dropout: of each batch this share of the people, at most, may leave out their noise, or
             tell the server what it was.  If nobody does, there is more noise than the index knows
@@ -224,11 +217,7 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
 
     @classmethod
     def composition(cls, index: Index, memory: Memory, batches: Batches) -> Composition:
-        """Kernels and card of parts.
-
-        Raises:
-            ArgumentError: one does not go with a shuffler.
-        """
+        """Kernels and card of parts; ArgumentError where one does not go with a shuffler."""
         if index.randomised or index.learns_variance:
             raise ArgumentError(
                 "index must neither draw nor learn the variance of rewards where a shuffler adds up"
@@ -299,9 +288,7 @@ def _merged(index: type[Index], doc: str) -> Any:
 
 MergedIMED = _merged(IMED, "IMED on all noisy sums that were released of an arm: the default.")
 MergedKLUCB = _merged(KLUCB, "KL-UCB on all noisy sums that were released of an arm.")
-MergedThompson = _merged(
-    Thompson, "Thompson sampling on all noisy sums that were released of an arm."
-)
+MergedThompson = _merged(Thompson, "Thompson sampling on all noisy sums that were released.")
 DiscountedIMED = preset(
     "DiscountedIMED",
     Arms,

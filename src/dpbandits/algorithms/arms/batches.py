@@ -3,11 +3,11 @@
 Lengths are public: they depend on parameters, and on how often an arm was played.
 
 **Growth.**  Where rewards scatter more than noise, the sums of an arm are worth as many rounds as
-it had, however many batches these are.  Where noise scatters more, a batch of n rounds is worth n^2
-over the variance of its noise, and few long batches are worth more than many short ones.  Hence a
-batch has 1/3 of the arm's rounds before it in the first case, and 3/2 in the second.  Between them,
-it goes by the proportion of the two variances.  That of a reward is taken for 1/10; so lengths are
-known beforehand.
+it had, whatever their number.  Where noise scatters more, a batch of n rounds is worth n^2 over the
+variance of its noise, and few long batches are worth more than many short ones.  Hence a batch has
+1/3 of the arm's rounds before it in the first case, and 3/2 in the second; between them it goes by
+the ratio of the two variances.  That of a reward is taken for 1/10; so lengths are known
+beforehand.
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ def weight_of(params: Any, n: float) -> float:
     return (0.25 + noise) / (0.25 / n + noise / (n * n))
 
 
-class Plan(NamedTuple):
-    """What kernels know of a schedule."""
-
+class Plan(NamedTuple):  # what kernels know of a schedule
     first: int  # rounds of the shortest batch
     longest: int | None  # None: as the memory has it
     growth: float  # in proportion to an arm's rounds before, where rewards scatter more than noise

@@ -48,10 +48,7 @@ def _from_discounted(found: dict[str, np.ndarray]) -> None:
 
 def _from_doubling(policy: Any, found: dict[str, np.ndarray]) -> None:
     """Of an arm there was an estimate, one over its variance, and the length of the last episode,
-    both of what was released and of all that is over.
-
-    Of several episodes a single batch of that variance stands for all: indices of doubling episodes
-    know no more of them.
+    of what was released and of all that is over.  A single batch of that variance stands for all.
     """
     lo, width = policy.params.low, policy.params.width
     last = found.pop("public.length").astype(float)

@@ -24,7 +24,7 @@ from ...policies import Kernels
 from ...protocol import Row
 from ..bases.episodes import CLOCK, record_pull_of, release_due
 from ..bases.linear import on_grid, sensitivity
-from ..bases.sums import accumulate, summarise
+from ..bases.sums import Sums, accumulate, summarise
 from .batches import batch_rounds
 from .memories import ROWS
 
@@ -48,10 +48,6 @@ class ArmsParams(NamedTuple):
     grid: float  # to which r (1 - r) is rounded; 0 for none
 
 
-class HeldRaw(NamedTuple):
-    total: np.ndarray  # of the running batch: the sum of rewards, and where released of r (1 - r)
-
-
 class HeldPublic(NamedTuple):
     estimate: np.ndarray  # (K,) merged values, as rewards are measured
     merged: np.ndarray  # (10, K) see ``law.Merged`` and ``memories.Aged``: of released batches
@@ -61,7 +57,7 @@ class HeldPublic(NamedTuple):
     clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
 
 
-def init(params: ArmsParams) -> tuple[HeldRaw, HeldPublic]:
+def init(params: ArmsParams) -> tuple[Sums, HeldPublic]:
     k = params.n_arms
     public = HeldPublic(
         estimate=np.zeros(k),
@@ -71,7 +67,8 @@ def init(params: ArmsParams) -> tuple[HeldRaw, HeldPublic]:
         pulls=np.zeros(k, np.int64),
         clock=np.zeros(len(CLOCK), np.int64),
     )
-    return HeldRaw(np.zeros(2 if params.curved else 1)), public
+    # Of the running batch: the sum of rewards, and where released of r (1 - r).
+    return Sums(np.zeros(2 if params.curved else 1)), public
 
 
 rounds_of = unbound  # of the memory

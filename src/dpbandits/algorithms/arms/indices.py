@@ -32,9 +32,7 @@ def seen(public: Any, a: int) -> tuple[int, float, float]:
 
 @kernel
 def choose_least(params: Any, public: Any, contexts: Contexts, rng: Generator) -> tuple[int, float]:
-    """The arm of least index, where the best may be as good as the highest value, cut to [0,
-    ``params.highest``]; arms that were never played come first.
-    """
+    """The arm of least index, against the highest value; arms never played come first."""
     target = 0.0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
@@ -173,9 +171,8 @@ class IMED(_Exponent):
 
     Args:
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
-        variance: of rewards: "bound", that of a coin; "released" learns it from a second sum, of
-            ``(r - lo) (hi - r)``, which costs no privacy and no noise: for rewards that are seldom
-            at the ends of their range.
+        variance: of rewards: "bound", that of a coin; "released" learns it from the sum of ``(r -
+            lo) (hi - r)``, at no price: for rewards that are seldom at the ends of their range.
 
     When to choose: it is the default, with the least regret where rewards are random.
 
@@ -215,8 +212,7 @@ class KLUCB(_Exponent):
 
 @dataclass(frozen=True, repr=False)
 class Thompson(_Exponent):
-    """Thompson sampling (Thompson 1933): a mean is drawn for every arm, of which exp(-D) are the
-    tails, and the arm of the largest is played (``interleaved``).
+    """Thompson sampling (Thompson 1933): the largest draw of means with tails exp(-D).
 
     Args:
         alpha: the lower, the nearer are draws to the merged values.
@@ -237,8 +233,7 @@ class Thompson(_Exponent):
 
 @dataclass(frozen=True, repr=False)
 class UCB(Index):
-    """UCB (Auer, Cesa-Bianchi & Fischer 2002) with the variance of a noisy mean: the arm of the
-    largest ``m + sqrt(2 alpha ln t Var(m))``.
+    """UCB (Auer, Cesa-Bianchi & Fischer 2002) of noisy means: ``m + sqrt(2 alpha ln t Var(m))``.
 
     Args:
         alpha: optimism.

@@ -6,8 +6,7 @@ batch of the arm with most rounds fills up beside those of others; ``batches`` h
 lengths.
 What crosses the wall: when a batch is full, its sum, or its two sums.  A release covers the records
 of one arm (its part) since that arm's last release: one person contributes to one batch, and each
-release may spend the whole budget.  Which arm a person meets depends on earlier releases and on the
-drawing only.
+release may spend the whole budget.  Which arm a person meets depends on earlier releases and draws.
 
 **Draws.**  exp(-D) of ``law`` bounds the tails of a merged value given its mean; a draw takes half
 of that for the tails of the mean given the value.  With a fair coin and E from the exponential law

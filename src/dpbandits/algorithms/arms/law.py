@@ -79,9 +79,7 @@ _WIDEST = 1.0 / 64.0  # the largest variance of r (1 - r)
 _ROUNDS_OF_SEARCH = 30
 
 
-class Merged(NamedTuple):
-    """Slots of what is kept of an arm, of sums over its batches."""
-
+class Merged(NamedTuple):  # slots of what is kept of an arm, of sums over its batches
     value: int = 0  # m
     weight: int = 1  # W, relative to a batch of one round
     squares: int = 2  # of w^2 / n
@@ -92,9 +90,7 @@ class Merged(NamedTuple):
     curve: int = 7  # the merged mean of r (1 - r), where that is released
 
 
-class Law(NamedTuple):
-    """What the exponent of an arm knows of its batches."""
-
+class Law(NamedTuple):  # what the exponent of an arm knows of its batches
     rounds: float  # N
     noise: float  # normal: s^2 V N, Laplace: twice that
     pole: float  # s A N, where Laplace noise has no exponential moments any more; 0: normal
@@ -247,9 +243,7 @@ def closest_exponent(law: Law, x: float, q: float) -> float:
 
 @kernel
 def convex_exponent(law: Law, x: float, q: float) -> tuple[float, float]:
-    """D(x, q) with ``bent`` in the cost of every q, which makes it convex in q, and its slope; for
-    q in (0, 1).
-    """
+    """D(x, q) with ``bent`` in the cost of every q in (0, 1): convex; and its slope."""
     if x >= q:
         return 0.0, 0.0
     if law.noise < _SILENT:
@@ -285,8 +279,7 @@ def _largest_mean(law: Law, x: float, level: float, bent: float) -> float:
     """The largest q for which N (-u x - psi(u) - cost(u)) <= level for all u: the least of h(u) =
     (1 - exp(-g(u))) / (1 - exp(-u)), g(u) = level / N + u x + cost(u).
 
-    For q in [0, 1] h(u) <= q where a concave function of u is at least level / N, an interval: so h
-    falls, and then rises.
+    For q in [0, 1] h <= q where a concave function is at least level / N: so h falls, then rises.
     """
     offset = level / law.rounds
     low, high = 0.0, _turning_point(law, x, bent)
@@ -309,9 +302,7 @@ def _largest_mean(law: Law, x: float, level: float, bent: float) -> float:
 
 @kernel
 def upper_bound(law: Law, x: float, level: float) -> float:
-    """The supremum of the q in [0, 1] with D(x, q) <= level: D falls at 1/2 and jumps at 1, where
-    ``bent`` begins and ends.
-    """
+    """The highest q in [0, 1] with D(x, q) <= level: D falls at 1/2, and jumps at 1."""
     if x >= 1.0:
         return 1.0
     if law.noise < _SILENT:
@@ -344,9 +335,7 @@ def _stretched(law: Law, b: float) -> Law:
 
 @kernel
 def divergence_of(params: Any, merged: Vector, awaited: Vector, x: float, q: float) -> float:
-    """The exponent of an arm, by all that is known of its rewards and noise; ``awaited`` has the
-    batches besides that are over, and whose sum is still to come, as if they repeated the value.
-    """
+    """The exponent of an arm; ``awaited`` has batches to come, too, as if they repeated it."""
     law, b = law_of(params, awaited), _reach(params, merged, q)
     if b >= 1.0:
         return closest_exponent(law, x, q)
@@ -355,9 +344,7 @@ def divergence_of(params: Any, merged: Vector, awaited: Vector, x: float, q: flo
 
 @kernel
 def upper_bound_of(params: Any, merged: Vector, awaited: Vector, x: float, level: float) -> float:
-    """The largest q with D(x, q) <= level of an arm, by all that is known of its rewards and noise:
-    from above, b of the last bound.
-    """
+    """The largest q with D(x, q) <= level of an arm: from above, b of the last bound."""
     law = law_of(params, awaited)
     q = upper_bound(law, x, level)
     for _ in range(_ROUNDS_OF_SEARCH):

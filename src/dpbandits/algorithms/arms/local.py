@@ -1,8 +1,7 @@
 """Arms where nobody is trusted: rewards that were randomised one by one.
 
-What crosses the wall: each reward by itself.  The wall stands around the person: noise is added to
-the reward before anyone sees it, a record is one reward and moves it by at most ``hi - lo``, and
-every reward may spend the whole budget.
+What crosses the wall, which stands around the person: each reward by itself, noisy before anyone
+sees it.  A record is a reward, moves it by at most ``hi - lo``, and may spend the whole budget.
 
 The value m of an arm is the mean of its n reports, and its law that of n batches of one round: N =
 n, V = 1 / n, A = 1 / n.  ``IMED`` plays the arm of least D(m_a, q) / alpha + ln n_a, q being max m
@@ -36,9 +35,9 @@ from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...session.estimates import standard_error
-from ...validation import real
-from ..bases.every_round import EVERY_ROUND
+from ...validation import flag, real
 from ..bases.local import LocalPolicy
+from ..bases.sums import EVERY_ROUND, Sums
 from .arms import composed_card
 from .indices import IMED, KLUCB, UCB, Index
 from .law import Law, exponent, noise_variance, upper_bound
@@ -55,19 +54,13 @@ class ReportsParams(NamedTuple):
     width: float  # hi - lo
 
 
-class ReportsRaw(NamedTuple):
-    total: np.ndarray  # (1,) the reward of the last round
-
-
 class ReportsPublic(NamedTuple):
     mean: np.ndarray  # (K,) of the reports, for rewards in [0, 1]
     plays: np.ndarray  # (K,) how many there were
     clock: np.ndarray  # (5,)
 
 
-class ReportsClock(NamedTuple):
-    """Slots of ``ReportsPublic.clock``; it begins with those of ``bases.every_round``."""
-
+class ReportsClock(NamedTuple):  # slots of ``ReportsPublic.clock``, the first as in ``bases.sums``
     rounds: int = 0
     arm: int = 1  # of the last round
     fresh: int = 2  # whether its reward is to be released
@@ -78,10 +71,10 @@ class ReportsClock(NamedTuple):
 CLOCK = ReportsClock()
 
 
-def init(params: ReportsParams) -> tuple[ReportsRaw, ReportsPublic]:
+def init(params: ReportsParams) -> tuple[Sums, ReportsPublic]:
     k = params.n_arms
     clock = np.zeros(len(CLOCK), np.int64)
-    return ReportsRaw(np.zeros(1)), ReportsPublic(np.zeros(k), np.zeros(k, np.int64), clock)
+    return Sums(np.zeros(1)), ReportsPublic(np.zeros(k), np.zeros(k, np.int64), clock)
 
 
 @kernel
@@ -174,8 +167,7 @@ class ArmsLocal(LocalPolicy):
         reports: whether ``update`` is given reports instead of rewards.
         **options: see ``Options``.
 
-    When to choose: nobody may be trusted with raw rewards.  Regret grows like 1 / epsilon^2, far
-    above the central model's.
+    When to choose: nobody is trusted.  Regret grows like 1 / epsilon^2, far above the central one.
 
     Example:
         >>> from dpbandits import PureDP
@@ -199,11 +191,7 @@ class ArmsLocal(LocalPolicy):
 
     @classmethod
     def composition(cls, index: Index) -> Composition:
-        """Kernels and card of an index.
-
-        Raises:
-            ArgumentError: reports have no such index.
-        """
+        """Kernels and card of an index; ArgumentError where reports have no such index."""
         kind: Any = type(index)
         if kind not in _NEXT or index.learns_variance:
             raise ArgumentError(
@@ -224,13 +212,13 @@ class ArmsLocal(LocalPolicy):
         **options: Unpack[Options],
     ) -> None:
         chosen = part("index", index, (Index,))
-        own = {"n_arms": n_arms, "index": chosen, "growth": real("growth", growth, 0.01, 100.0)}
-        super().__init__(
-            own | self._reported(reports),
-            budget=budget,
-            composition=self.composition(chosen),
-            **options,
-        )
+        own = {
+            "n_arms": n_arms,
+            "index": chosen,
+            "growth": real("growth", growth, 0.01, 100.0),
+            "reports": flag("reports", reports),
+        }
+        super().__init__(own, budget=budget, composition=self.composition(chosen), **options)
 
     @staticmethod
     def _arm_estimates(params: ReportsParams, public: ReportsPublic) -> ArmEstimates:

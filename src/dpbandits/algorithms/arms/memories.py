@@ -48,17 +48,13 @@ from .law import MERGED, await_batch, merge
 _HIGHEST = 1.0 - 1e-6
 
 
-class HeldMemo(NamedTuple):
-    """Slots of what is noted of a batch: those of an episode, and the round in which it ended."""
-
+class HeldMemo(NamedTuple):  # slots of what is noted of a batch, first those of an episode
     arm: int = 0
     size: int = 1
-    ended: int = 2  # under a discount only
+    ended: int = 2  # in which round, under a discount only
 
 
-class Aged(NamedTuple):
-    """Slots of a column beside those of ``law.Merged``."""
-
+class Aged(NamedTuple):  # slots of a column beside those of ``law.Merged``
     fresh: int = len(MERGED)  # F, under a discount
     rounds: int = len(MERGED) + 1  # in the batches that count
 
@@ -71,9 +67,7 @@ ROWS = len(MERGED) + len(AGED)
 
 @kernel
 def all_finished(merged: Matrix, awaited: Matrix) -> Matrix:
-    """The columns of which an index knows the law: those of all finished batches, as if those to
-    come repeated the values of their arms.
-    """
+    """The columns of all finished batches, as if those to come repeated their arm's value."""
     return awaited
 
 
@@ -145,9 +139,7 @@ def _absorb(params: Any, public: Any, memo: Vector, release: Vector) -> None:
 
 
 def adding(weigh: Kernel) -> tuple[Kernel, Kernel, Kernel]:
-    """``close``, ``publish`` and ``absorb`` of a memory in which a batch of n rounds weighs
-    ``weigh(params, n)``.
-    """
+    """``close``, ``publish``, ``absorb``: a batch of n rounds weighs ``weigh(params, n)``."""
     waits, publish = bind(_await, weigh=weigh), bind(_publish, weigh=weigh)
     absorb = bind(_absorb, _await_batch=waits, _publish_batch=publish)
     return bind(_close, _await_batch=waits), publish, absorb
@@ -166,9 +158,7 @@ def all_released(merged: Matrix, awaited: Matrix) -> Matrix:
 
 @kernel
 def faded(params: Any, public: Any, a: int) -> tuple[float, float]:
-    """What an arm weighs by now, and the share that is left of its exponent.  Batches whose sum is
-    still to come count in the weight alone.
-    """
+    """What an arm weighs by now, with batches to come, and the share left of its exponent."""
     merged, weight, share = public.merged[:, a], 0.0, 0.0
     if merged[MERGED.weight] > 0.0:
         left = np.exp(-params.decay * (public.clock[CLOCK.rounds] - public.ended[a]))
@@ -196,9 +186,7 @@ def close_and_count(params: Any, public: Any, memo: Vector) -> None:
 
 @kernel
 def fade(params: Any, public: Any, arm: int, ended: int) -> float:
-    """Count what is known of an arm as of round ``ended``, if that is later than its last; what a
-    batch that ended then weighs as of the later of the two.
-    """
+    """Count an arm as of round ``ended``, if it is later; what a batch that ended then weighs."""
     elapsed = ended - public.ended[arm]
     left = np.exp(-params.decay * abs(elapsed))
     if elapsed <= 0:  # releases may come in another order than batches ended
@@ -277,8 +265,7 @@ class Merge(Memory):
 class Forget(Memory):
     """The noisy sum of an arm's last batch alone.
 
-    When to choose: to compare with algorithms that estimate so (Azize & Basu 2022, 2024); ``Merge``
-    has less noise at the same budget.
+    When to choose: to compare with others (Azize & Basu 2022, 2024); ``Merge`` has less noise.
     """
 
     title: ClassVar[str] = "the last noisy sum"
@@ -297,13 +284,11 @@ _FEWEST = 16.0  # batches in a half-life
 class Discount(Memory):
     """Noisy sums that count less the older they are, hence every arm is tried again now and then.
 
-    After n rounds a sum weighs 2^(-n / half_life) times what it did (discount after Garivier &
-    Moulines 2011).
+    After n rounds a sum weighs 2^(-n / half_life) times what it did (Garivier & Moulines 2011).
 
     Args:
         rounds_per_change: how many rounds pass from one change of a mean to the next, more or less.
-        half_life: after how many rounds a sum counts half.  Default: from ``rounds_per_change``,
-            arms and budget.
+        half_life: rounds until a sum counts half.  Default: by ``rounds_per_change``, arms, budget.
 
     When to choose: the best arm may change several times.  Where it never does, ``Merge`` has less
     regret; where it changes as if against you, ``Adversarial`` has a bound.

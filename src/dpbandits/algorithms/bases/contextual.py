@@ -5,8 +5,7 @@ Feature vectors longer than ``context_bound`` are scaled to it before anything e
 because a record moves sums of ``x * reward`` in proportion to the length of ``x``.
 
 An expert advises with a probability for every arm.  Advice is public: only rewards are behind the
-wall.  Users give it as experts do, shape (N, K), a row for each expert; kernels and environments
-see its transpose, a row for each arm.
+wall.  Users give it in shape (N, K), a row for each expert; kernels see its transpose.
 """
 
 from __future__ import annotations
@@ -37,10 +36,7 @@ _TOLERANCE = 1e-6  # by which the probabilities of an expert may miss one
 
 @kernel
 def within_bound(params: Any, contexts: Matrix, seen: Matrix, rng: Generator) -> None:
-    """``preprocess_contexts``: vectors longer than ``params.context_bound`` are scaled to it.
-
-    An infinite bound leaves all as they are.
-    """
+    """``preprocess_contexts``: vectors longer than ``params.context_bound`` are scaled to it."""
     for a in range(contexts.shape[0]):
         squared = 0.0
         for i in range(contexts.shape[1]):
@@ -55,11 +51,8 @@ def within_bound(params: Any, contexts: Matrix, seen: Matrix, rng: Generator) ->
 
 @entry
 def look_over(entries: Matrix, longest: float) -> int:
-    """Put 0 where an entry is not finite, or too large to be squared.
-
-    Returns:
-        How many rows are longer than ``longest``, but for rounding; -1 minus that, where an entry
-        was replaced.
+    """How many rows are longer than ``longest``, but for rounding; -1 minus that where an entry,
+    not finite or too large to be squared, was replaced by 0.
     """
     found, scaled = False, 0
     for row in entries:
@@ -82,16 +75,8 @@ def shown_matrix(
     fewer: bool = False,
     longest: float = math.inf,
 ) -> np.ndarray:
-    """What a user shows, as a matrix of finite numbers of its own.
-
-    Args:
-        policy: to which it is shown.
-        given: the user's argument.
-        name: of that argument.
-        shape: that it has to have.
-        one_row: whether it may be one row, which holds for every arm.
-        fewer: whether there may be fewer rows.
-        longest: rows that are longer are counted.
+    """What a user shows, as a matrix of finite numbers of its own, of that shape: or of one row,
+    which holds for every arm, or of fewer.  Rows that are longer than ``longest`` are counted.
 
     Raises:
         ArgumentError: it has another shape, or holds numbers that are not finite; where contexts
@@ -150,8 +135,7 @@ else:
 class ContextualPolicy(Shown):
     """The base of policies whose ``pull`` takes contexts.
 
-    A subclass passes ``dimension`` and ``context_bound`` in its ``config``, and its ``params``
-    carry ``context_bound``.
+    ``config`` has ``dimension`` and ``context_bound``, and ``params`` have the second.
     """
 
     sees = "contexts"
@@ -251,9 +235,7 @@ def _as_probabilities(given: Matrix, seen: Matrix) -> bool:
 
 
 class AdvicePolicy(Shown):
-    """The base of policies whose ``pull`` takes advice, shape (N, K).  A subclass passes
-    ``n_experts`` in its ``config``.
-    """
+    """The base of policies whose ``pull`` takes advice; ``config`` has ``n_experts``."""
 
     sees = "advice"
 

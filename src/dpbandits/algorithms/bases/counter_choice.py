@@ -1,6 +1,4 @@
-"""How a policy's running sum is released: which counter, for how many releases, and how large its
-noise is.
-"""
+"""How a running sum is released: which counter, how many releases, how much noise."""
 
 from __future__ import annotations
 
@@ -45,9 +43,6 @@ def counter_for(
     By default the one with the least noise: square-root Toeplitz noise, or its approximation in
     constant memory for many releases, where noise is Gaussian (a tree under secure noise); the
     better of a tree and independent noise where it is Laplace.
-
-    Raises:
-        ArgumentError: the counter needs a horizon, or has no noise of the channel's family.
     """
     if isinstance(channel, Open):
         return Independent(None)
@@ -99,15 +94,10 @@ def running_sum(horizon: int | None, counter: str | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a running sum is released.
+    """How a running sum is released."""
 
-    Attributes:
-        counter: which makes its noise.
-        releases: how many are planned for; None for any number.
-    """
-
-    counter: Counter
-    releases: int | None
+    counter: Counter  # which makes its noise
+    releases: int | None  # that are planned for; None for any number
 
     def noise_std(self, channel: Channel, sensitivity: float) -> float:
         """The largest standard deviation of the noise on a coordinate of the running sum."""

@@ -8,18 +8,14 @@ from ...kernel import Kernel, Vector, bind, kernel, unbound
 from ...protocol import Row
 
 
-class Clock(NamedTuple):
-    """Slots of ``public.clock``."""
-
+class Clock(NamedTuple):  # slots of ``public.clock``
     rounds: int = 0  # booked
     arm: int = 1  # of the running episode
     size: int = 2  # its length; 0 before it begins
     done: int = 3  # its booked rounds
 
 
-class Memo(NamedTuple):
-    """Slots of what is noted of an episode."""
-
+class Memo(NamedTuple):  # slots of what is noted of an episode
     arm: int = 0
     size: int = 1
 

@@ -1,6 +1,4 @@
-"""What is wrong in publications, as cards tell it: sentences of ``docs/errata.md``, in whose
-sections the whole story stands.  A test holds the two together.
-"""
+"""What is wrong in publications: sentences of ``docs/errata.md``, which a test compares."""
 
 from __future__ import annotations
 
@@ -77,10 +75,7 @@ JOINT = Erratum(
 )
 REPORTS = Erratum(
     "LinUCB on randomised reports",
-    (
-        "Far more noise than the budget asks for.",
-        "guarantee.holds says so for every budget.",
-    ),
+    ("Far more noise than the budget asks for.", "guarantee.holds says so for every budget."),
 )
 GLM_REPORTS = Erratum(
     "Generalised linear bandits on randomised reports",

@@ -1,6 +1,4 @@
-"""Policies whose arms have fixed features: they take the table of them where others take a number
-of arms.
-"""
+"""Policies whose arms have fixed features, which take their table and no number of arms."""
 
 from __future__ import annotations
 
@@ -14,10 +12,7 @@ from ...privacy.budgets import Budget
 
 
 class FixedFeaturesPolicy(Policy):
-    """The base of policies with fixed features.
-
-    ``repr`` holds the whole table, by which the policy can be made again; ``arguments`` a digest.
-    """
+    """``repr`` holds the whole table, by which it can be made again; ``arguments`` a digest."""
 
     _arms: np.ndarray
 

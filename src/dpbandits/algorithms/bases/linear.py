@@ -1,5 +1,4 @@
-"""What the policies with a linear model share: their arguments, their statistic, and the size of
-the noise on it.
+"""What policies with a linear model share: arguments, statistic, and the size of its noise.
 
 The statistic is the sum of x * reward, the only thing behind the wall: V = lambda I + sum of x x^T
 is public.  A record moves it by at most (hi - lo) |x|, which is (hi - lo) * context_bound for
@@ -41,14 +40,11 @@ _LEAST_RIDGE = 1e-13
 
 
 class ModelOptions(Options, total=False):
-    """Constructor arguments of policies with a linear model, beside their own and those of
-    ``Options``.
+    """Arguments of policies with a linear model, beside their own and those of ``Options``.
 
     ridge: lambda, the regulariser.  Default 1.
-    subgaussian: s, how far rewards scatter around their mean.  Default: half the width of the
-        reward range.
-    context_bound: longer feature vectors are scaled to this length; noise is proportional to it.
-        Default 1.
+    subgaussian: s, how far rewards scatter around their mean.  Default: half the reward range.
+    context_bound: longer features are scaled to it, and noise is proportional to it.  Default 1.
     """
 
     ridge: float
@@ -57,14 +53,11 @@ class ModelOptions(Options, total=False):
 
 
 class LinearOptions(ModelOptions, total=False):
-    """Constructor arguments of policies with a linear model and a confidence radius, beside their
-    own and those of ``ModelOptions``.
+    """Arguments of policies with a confidence radius, too, beside those of ``ModelOptions``.
 
     parameter_bound: on the norm of the unknown parameter.  Default 1.
-    failure_probability: with which the confidence radius may be too small at some time.  Default
-        0.001.
-    radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
-        Default 1.
+    failure_probability: with which the radius may be too small at some time.  Default 0.001.
+    radius_scale: of the radius; below 1 it claims no coverage, and mostly plays better.  Default 1.
     """
 
     parameter_bound: float
@@ -79,27 +72,16 @@ def _conditioning(link: Link, reach: float) -> Conditioning:
 
 @dataclass(frozen=True)
 class Linked:
-    """A link, for all <x, theta> that the bounds on features and parameter allow.
+    """A link, for all <x, theta> that the bounds on features and parameter allow."""
 
-    Attributes:
-        link: nu.
-        context_bound: on the length of features.
-        parameter_bound: on the length of theta.
-        reward_range: of outcomes.
-    """
-
-    link: Link
+    link: Link  # nu
     context_bound: float
     parameter_bound: float
     reward_range: tuple[float, float]
 
     @cached_property
     def conditioning(self) -> Conditioning:
-        """Its slopes.
-
-        Raises:
-            ArgumentError: it is flat, or not defined, for some <x, theta>.
-        """
+        """Its slopes; ArgumentError where it is flat, or not defined, for some <x, theta>."""
         reach = self.context_bound * self.parameter_bound
         if not reach > 0.0:
             raise ArgumentError(
@@ -128,8 +110,7 @@ class Linked:
     def residual(self) -> float:
         """A bound on |nu(t) - r|: how far an outcome may be from its mean, anywhere.
 
-        Means outside of the range of outcomes are not cut to it: beyond, nothing would draw
-        estimates back.
+        Means outside of their range are not cut to it: nothing would draw estimates back.
 
         >>> round(Linked(link_of("logistic"), 1.0, 1.0, (0.0, 1.0)).residual, 4)
         0.7311
@@ -350,9 +331,7 @@ class LinearPolicy(ContextualPolicy):
 
     @property
     def _each_failure(self) -> float:
-        """The probability with which something may go wrong in one model, so that together they
-        stay within what was asked for.
-        """
+        """The probability with which one model may fail, for all to keep what was asked for."""
         return self._failure / self.n_models
 
     def _model(self) -> dict[str, Any]:

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...errors import ArgumentError
 from ...policies import Policy
 from ...privacy.randomiser import Randomiser
-from ...validation import flag
 
 
 class LocalPolicy(Policy):
-    """The base of policies that learn from single rewards, each of which was randomised before
-    anyone saw it.
-    """
-
-    @staticmethod
-    def _reported(reports: bool) -> dict[str, Any]:
-        """The argument that says whether ``update`` is given reports, checked."""
-        return {"reports": flag("reports", reports)}
+    """The base of policies that learn from rewards which were randomised one by one."""
 
     def randomiser(self) -> Randomiser:
-        """What a person's device runs on its reward, with this policy's channel, range and kind of
-        noise.
+        """What a person's device runs on its reward, with this policy's channel, range and noise.
 
         Raises:
             ArgumentError: the policy has no budget.

@@ -1,9 +1,7 @@
-"""Rounds laid out beforehand: in every phase each arm has a quota, they are played in turn, and
-what they brought is released together.
+"""Rounds laid out beforehand: a quota for each arm in every phase, whose sums are released at once.
 
 The public side has ``goal``, ``played`` (K,) and a ``clock`` with the slots of ``PhaseClock``, or
-that begins with them; the raw side ``total`` (K,).  How long a phase is thus never depends on its
-rewards.
+that begins with them; the raw side ``total`` (K,).  A phase's length never depends on its rewards.
 """
 
 from __future__ import annotations
@@ -16,9 +14,7 @@ from ...protocol import Contexts, Row
 FOREVER = 1 << 60
 
 
-class PhaseClock(NamedTuple):
-    """Slots of a public clock."""
-
+class PhaseClock(NamedTuple):  # slots of a public clock
     phase: int = 0  # from 1
     left: int = 1  # rounds of the phase
 

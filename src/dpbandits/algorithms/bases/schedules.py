@@ -15,24 +15,16 @@ _MOST_KEPT = 10**8  # features of a batch
 
 @kernel
 def next_release(rounds: int, batch: int, growth: float, longest: float) -> int:
-    """The number of rounds at the release after the one that was made at ``rounds``: later by a
-    share of them, within these bounds.
-    """
+    """When the release after that at ``rounds`` is: later by a share, within the bounds."""
     return max(rounds + batch, int(min(np.ceil(rounds * (1.0 + growth)), rounds + longest)))
 
 
 class Schedule(NamedTuple):
-    """When releases are made.
+    """When releases are made."""
 
-    Attributes:
-        batch: rounds of the first batch, and of the shortest.
-        growth: a batch is this share of the rounds before it.
-        longest: rounds of the longest batch.
-    """
-
-    batch: int
-    growth: float = 0.0
-    longest: float = math.inf
+    batch: int  # rounds of the first batch, and of the shortest
+    growth: float = 0.0  # a batch is this share of the rounds before it
+    longest: float = math.inf  # rounds of the longest batch
 
     def releases(self, horizon: int) -> int:
         """How many there are up to a horizon; at least 1.
@@ -52,10 +44,7 @@ class Schedule(NamedTuple):
 
     def memory(self, horizon: int, dimension: int) -> dict[str, int]:
         """Where records are kept until their batch is over: how many the longest batch has
-        (``capacity``), and after how many rounds none is kept (``last``).
-
-        Raises:
-            ArgumentError: they are too many.
+        (``capacity``), if not too many, and after how many rounds none is kept (``last``).
 
         >>> Schedule(1, 1.0).memory(30, dimension=2)
         {'capacity': 8, 'last': 16}

@@ -31,34 +31,24 @@ _MOST = 2**40  # people of a batch
 class RewardDevice:
     """What runs on the device of a person in a batch: makes messages of her reward.
 
-    ``ShuffledPolicy.device()`` makes it, the same for everybody in the batch; it can be pickled,
-    and forgets every reward.  A device always sends, ``report()`` where no reward came: silence
-    would tell.
-
-    Attributes:
-        arm: that the people of the batch play.
-        randomizer: whose messages it sends.
-        reward_range: rewards outside are clipped to it.
-        default_reward: what is sent where no reward came, or one that is not a number.
+    ``ShuffledPolicy.device()`` makes it, the same for a batch; it can be pickled, and forgets every
+    reward.  A device always sends, ``report()`` where no reward came: silence would tell.
     """
 
-    arm: int
-    randomizer: Randomizer
-    reward_range: tuple[float, float]
-    default_reward: float
+    arm: int  # that the people of the batch play
+    randomizer: Randomizer  # whose messages it sends
+    reward_range: tuple[float, float]  # rewards outside are clipped to it
+    default_reward: float  # what is sent where no reward came, or one that is not a number
 
     def __repr__(self) -> str:
         return f"<RewardDevice for a batch of arm {self.arm}>"
 
     def report(self, reward: float | None = None) -> Messages:
-        """The messages of one person; what is no number counts as no reward, since an error would
-        tell of it.
-        """
+        """One person's messages; no number counts as no reward, since an error would tell of it."""
         return self._sent(np.array([number_or_nan(reward)]))
 
     def report_many(self, rewards: Any) -> Messages:
-        """The messages of several people, for experiments; ``rewards`` of shape (n,), of which one
-        that is no number counts as ``default_reward``.
+        """Messages of several people, for experiments; what is no number is ``default_reward``.
 
         Raises:
             ArgumentError: the shape is another one, or there is no number at all.
@@ -72,10 +62,7 @@ class RewardDevice:
 
 
 class ShuffledPolicy(Policy):
-    """The base of policies that learn sums of rewards of an arm, and choose without drawing.
-
-    With ``messages=True`` this is the server: it has no ``pull`` and no ``update``.
-    """
+    """The base of policies that learn sums of an arm's rewards; with ``messages`` only servers."""
 
     _parties = 0
 
@@ -158,15 +145,13 @@ class ShuffledPolicy(Policy):
         return Shuffler(protocol, version=version, short=short, **self._source())
 
     def receive(self, messages: Messages | None) -> bool:
-        """Take in what left the shuffler of the coming batch; None, of a batch that was discarded,
-        teaches nothing.
+        """Take in what left the shuffler of the coming batch; None if it was discarded.
 
         Returns:
             Whether the policy learns from it.
 
         Raises:
-            ArgumentError: this policy takes no messages, these are of another batch, or they did
-                not leave a shuffler.
+            ArgumentError: the policy takes none, or these are of another batch or from no shuffler.
             ClaimError: as in ``update`` of other policies.
         """
         if not self.takes_reports:

@@ -5,8 +5,7 @@ advice; its loss, divided by Q, estimates what every expert would have lost.  A 
 is a loss (hi - r) / (hi - lo) in [0, 1].  Advice is public, and so are the arms and Q, which come
 from earlier releases, advice and exploration.  What crosses the wall differs:
 
-* ``ExpertsLocal``: every reward by itself, before it is weighed.  A record moves it by at most ``hi
-  - lo``.
+* ``ExpertsLocal``: every reward by itself, unweighed.  A record moves it by at most ``hi - lo``.
 * ``EXP4``: when a batch of tau rounds ends, the sum of x loss / Q(a) over the batch, one number per
   expert, with x the probabilities that the experts gave the arm a that was played.  A record
   contributes to one batch; it moves that sum by at most (hi - lo) |x|_2 / Q(a), which is public,
@@ -16,16 +15,18 @@ from earlier releases, advice and exploration.  What crosses the wall differs:
   the sums of loss / Q(a) over the rounds of each arm say as much, and there are only K: a record
   moves one of them, by at most (hi - lo) / Q(a) <= (hi - lo) K / gamma.
 
-Batches are disjoint sets of records, cut by counting rounds, so that each release may spend the
-whole budget (parallel composition). A batch that the horizon cuts short is played and never
-released.
+Batches are disjoint sets of records, cut by counting rounds: each release may spend the whole
+budget (parallel composition). A batch that the horizon cuts short is played and never released.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from ...policies import Card, Part, Statistic
 from ...privacy.channels import Gaussian
@@ -33,15 +34,60 @@ from ...rooms import papers
 from ..adversarial.adversarial import PAPER
 from ..adversarial.learning import checked
 from ..bases.errata import EXPERTS
-from .tuning import Noise, Tuning, tune
 from .weighing import PER_ARM, PER_EXPERT, ROUNDED_UP, EXP4Params
+
+LARGEST_MIXING = 0.5  # of which the proofs of Theorems 6 and 8 speak
+_GRID = 400  # values of eta, and of tau, among which the best ones are found
+
+
+class Tuning(NamedTuple):  # how EXP4 is run
+    batch: int  # tau
+    rate: float  # eta
+    mixing: float  # gamma
+    bound: float = math.nan  # on regret, where it is not that of ``Mixture.regret``
+
+
+class Noise(NamedTuple):
+    """The noise on an expert's mean loss at gamma = 1 and tau = 1; it falls with both."""
+
+    scale: float
+    variance: float  # in units of scale^2
+    tail: float  # how many scales none of the draws exceeds, but with probability 1 / T
+
+
+@lru_cache(maxsize=256)  # a simulation makes a policy for each run
+def tune(
+    n_arms: int, n_experts: int, horizon: int, noise: Noise, batch: int | None = None
+) -> Tuning:
+    """The tau, eta and gamma <= 1/2 of least ``exp4_regret``.
+
+    For given tau and eta the best gamma is (2 eta v)^(1/3) with v the variance at gamma = 1, or the
+    least one that keeps losses above -1 / eta; the others are searched for on a grid.
+
+    >>> tune(10, 100, 10**6, Noise(0.0, 1.0, 1.0)).batch
+    1
+    """
+    grid = np.unique(np.geomspace(1, horizon, _GRID).astype(np.int64))
+    lengths = grid if batch is None else np.array([batch])
+    rates = np.geomspace(1e-9, 1.0, _GRID)
+    tau, eta = lengths[:, None].astype(float), rates[None, :]
+    scale = noise.scale / tau
+    gamma = np.maximum(np.cbrt(2.0 * eta * noise.variance * scale**2), eta * noise.tail * scale)
+    possible = eta * noise.tail * scale <= LARGEST_MIXING
+    gamma = np.minimum(gamma, LARGEST_MIXING)
+    spread = np.divide(scale, gamma, out=np.zeros_like(gamma), where=gamma > 0.0)
+    moment = 1.0 + n_arms / ((1.0 - gamma) * tau) + noise.variance * spread**2
+    log = math.log(max(n_experts, 2))
+    bound = np.where(
+        possible, tau * log / eta + gamma * horizon + eta * horizon * moment + tau + 1.0, np.inf
+    )
+    i, j = np.unravel_index(np.argmin(bound), bound.shape)
+    return Tuning(int(lengths[i]), float(rates[j]), float(gamma[i, j]))
 
 
 @dataclass(frozen=True, repr=False)
 class Mixture(Part, base=True):
-    """The base of EXP4's variants, as values.  Constants that are None are tuned to horizon and
-    noise.
-    """
+    """The base of EXP4's variants; constants that are None are tuned to horizon and noise."""
 
     card: ClassVar[Card]
     kernels: ClassVar[Any] = PER_EXPERT
@@ -119,9 +165,7 @@ class Mixture(Part, base=True):
         return tune(*sizes, self._noise(policy), policy.config["batch"])
 
     def _noise(self, policy: Any) -> Any:
-        """The noise on an expert's mean loss, at gamma = 1 and tau = 1, where records move the
-        statistic farthest.
-        """
+        """On an expert's mean loss at gamma = tau = 1, where records move sums farthest."""
         scale, horizon = policy.channel.multiplier * self._reach(policy), policy.tuned_for
         if isinstance(policy.channel, Gaussian):
             draws = policy.n_experts * horizon * horizon
@@ -137,9 +181,7 @@ class Mixture(Part, base=True):
         return math.sqrt(policy.n_experts) * policy.n_arms
 
     def _slack(self, policy: Any) -> float:
-        """By how much rounding to the grid moves the statistic further: half a step for either of
-        two neighbours, in every coordinate.
-        """
+        """How far rounding moves two neighbours apart: half a step each, per coordinate."""
         return policy.grid * math.sqrt(self._size(policy))
 
     def _rounding(self, policy: Any) -> float:
@@ -150,8 +192,7 @@ class Mixture(Part, base=True):
 
 @dataclass(frozen=True, repr=False)
 class EXP4(Mixture):
-    """EXP4 on noisy sums of batches, one Gaussian release with the public sensitivity of the batch
-    that was played.
+    """EXP4 on noisy sums of batches, with the public sensitivity of the batch that was played.
 
     Draws from ``(1 - gamma) sum_j P_j advice_j + gamma / K`` with ``P = softmax(-eta L)``.
 
@@ -177,12 +218,10 @@ class EXP4(Mixture):
 
 @dataclass(frozen=True, repr=False)
 class FrozenEXP4(Mixture):
-    """EXP4 that hears its experts once per batch, on one noisy sum per arm: no price for the number
-    of experts in the noise.
+    """EXP4 that hears its experts once per batch, on one noisy sum per arm, whatever their number.
 
-    The advice of the first round of a batch stands for the whole batch, and later advice in it is
-    not looked at.  Regret is bounded against experts who would do the same; where advice hardly
-    changes within a batch, or not at all, that is no loss.
+    The advice of the first round of a batch stands for all of it.  Regret is bounded against
+    experts who would do the same; where advice hardly changes within a batch, that is no loss.
 
     Args:
         rate, mixing: as of ``EXP4``.
@@ -229,9 +268,7 @@ class LocalEXP4(Mixture, base=True):
         return {name: one for name, one in given.items() if name != "batch"}
 
     def _found(self, policy: Any) -> Tuning:
-        """eta and gamma as for EXP3 with as many arms, with ln N in the place of ln K; or those of
-        Theorem 5.
-        """
+        """As of EXP3 with as many arms, with ln N in the place of ln K; or of Theorem 5."""
         n, horizon = policy.n_experts, policy.tuned_for
         k, t, s = float(policy.n_arms), float(horizon), self._noise(policy)
         if policy.calibration == "paper":

@@ -1,9 +1,11 @@
 """Exponential weights on experts, from noisy losses: the compiled part of the EXP4 family.
 
-The public side keeps what every expert is estimated to have lost, and P, which stands while a batch
-runs.  What is summed behind the wall is one number per expert, one per arm (of advice that stands
-for the batch), or the single reward of a round: a section for each.  What a loss counts is fixed
-when its arm is pulled, by ``weigh``.
+With P over experts and gamma for uniform play arm a is drawn with probability Q(a) = (1 - gamma)
+<P, x> + gamma / K, x its probabilities by expert: while P stands, x tells Q.
+
+The public side keeps estimated losses of experts, and P, which stands while a batch runs.  What is
+summed behind the wall is one number per expert, one per arm (of frozen advice), or the reward of a
+round: a section for each.  What a loss counts is fixed when its arm is pulled, by ``weigh``.
 """
 
 from __future__ import annotations
@@ -13,11 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernel import Generator, Matrix, Vector, kernel
+from ...kernel import Generator, Matrix, Vector, inlined, kernel
 from ...policies import Kernels
 from ..bases.sums import accumulate, summarise
 from ..maths.simplex import draw, exponential_weights, recentre
-from .tuning import mixed
 
 _LIGHTEST = 1e-100
 ROUNDED_UP = 1.0 + 2.0**-34  # more than rounding takes from a length of 10^5 numbers
@@ -68,6 +69,26 @@ def init(params: EXP4Params) -> tuple[EXP4Raw, EXP4Public]:
     return EXP4Raw(np.zeros(params.size)), public
 
 
+@inlined
+def mixed(probability: Vector, mixing: float, n_arms: int, x: Vector) -> float:
+    """Q of the arm with the probabilities x, by eight sums: one would wait for each term."""
+    rest = x.size % 8
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    for j in range(rest):
+        s0 += probability[j] * x[j]
+    for j in range(rest, x.size, 8):
+        s0 += probability[j] * x[j]
+        s1 += probability[j + 1] * x[j + 1]
+        s2 += probability[j + 2] * x[j + 2]
+        s3 += probability[j + 3] * x[j + 3]
+        s4 += probability[j + 4] * x[j + 4]
+        s5 += probability[j + 5] * x[j + 5]
+        s6 += probability[j + 6] * x[j + 6]
+        s7 += probability[j + 7] * x[j + 7]
+    total = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+    return (1.0 - mixing) * total + mixing / n_arms
+
+
 @kernel
 def choose_mixed(
     params: EXP4Params, public: EXP4Public, contexts: Matrix, rng: Generator
@@ -86,15 +107,12 @@ def release_due(params: EXP4Params, public: EXP4Public) -> bool:
 
 @kernel
 def record_reach(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n: int) -> None:
-    """Count the round, and see how far a record of it moves the statistic; a round that is taken
-    back leaves a bound behind.
-    """
+    """Count the round, and bound what a record of it moves, even if it is taken back."""
     public.clock[0] += n
     probability = mixed(public.probability, params.mixing, params.n_arms, x)
     squared = 0.0
     for j in range(x.size):
-        # No smaller, so that its square and its product with the width are no less than they should
-        # be, let alone zero.
+        # No smaller, for its square and its product with the width to be no less, or zero.
         weight = max(x[j] / probability, _LIGHTEST) if x[j] > 0.0 else 0.0
         squared += weight * weight
         public.reach[j] = max(public.reach[j], weight)
@@ -193,9 +211,7 @@ def prepare_frozen(
 def choose_frozen(
     params: EXP4Params, public: EXP4Public, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """A draw from Q of the advice that stands; of new advice in rounds that are not recorded, since
-    a batch is over.
-    """
+    """A draw from Q of the advice that stands; of new advice once a batch is over."""
     if release_due(params, public):
         return choose_mixed(params, public, contexts, rng)
     arm = draw(public.mixture, rng.random())

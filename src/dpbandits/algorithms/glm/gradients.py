@@ -8,8 +8,7 @@ package (``glm.replacement``).  To cut vectors to a ball is to project them on i
 two farther apart: they differ by at most min(2, D / C).  Where secure noise needs multiples of a
 grid, it is sqrt(d) grid steps more.
 
-The point moves against the mean of a batch of noisy gradients, and back into the ball |p| <= S in
-which theta lies.
+The point moves against the mean of a batch of noisy gradients, and back into |p| <= S.
 """
 
 from __future__ import annotations
@@ -61,9 +60,7 @@ class DescentPublic(NamedTuple):
     clock: np.ndarray  # (3,)
 
 
-class Clock(NamedTuple):
-    """Slots of ``DescentPublic.clock``."""
-
+class Clock(NamedTuple):  # slots of ``DescentPublic.clock``
     rounds: int = 0  # booked
     releases: int = 1
     updates: int = 2

@@ -44,8 +44,7 @@ DEFINITION = (
 
 
 class HiddenGLMOptions(LinkOptions, total=False):
-    """Constructor arguments of generalised linear policies with private features, beside their own
-    and those of ``LinkOptions``.
+    """Arguments of ``HiddenGLM`` and its kin, beside their own and those of ``LinkOptions``.
 
     repair: as in ``HiddenOptions``.
     """
@@ -95,20 +94,17 @@ def _composition(explore: type, link: Link) -> Composition:
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
 class HiddenGLM(EpochPolicy, HiddenPolicy):
-    """A generalised linear bandit with private features and rewards, under joint differential
-    privacy: one noisy Newton step on each of ever longer epochs.
+    """A generalised linear bandit with private features and rewards, joint DP, by Newton steps.
 
     Mean rewards are ``nu(<x, theta>)``.  Estimate, information matrix V and width change at the end
-    of an epoch.  ``Optimism`` plays arg max of ``<x, estimate> + width``; ``Sampling`` the best arm
-    for one draw of theta as in ``GLM``, which is made before the features are seen, with ``v`` the
-    standard deviation of the noise on V theta.
+    of an epoch.  ``Optimism`` plays arg max of ``<x, estimate> + width``; ``Sampling`` the best for
+    a draw of theta as in ``GLM``, made before features are seen, ``v`` the noise on V theta.
 
     Args:
         n_arms, dimension, counter, models: as in ``Linear``.
         budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds.  After it nothing more is learned.  Memory
-            and saved files have room for the records of the longest epoch, horizon * growth / (1 +
-            growth) at most.
+        horizon: an upper bound on rounds.  After it nothing is learned.  Memory and saved files
+            have room for the records of the longest epoch, horizon * growth / (1 + growth) at most.
         explore: ``Sampling()`` (default) or ``Optimism()``.
         link, batch, growth: as in ``GLM``.
         reward_weight: how much more of the precision falls on scores than on information.
@@ -121,14 +117,10 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
         ArgumentError: as for ``GLM``.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = HiddenGLM(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
         True
-        >>> round(policy.condition_number, 3)
-        1.272
     """
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": 1.0, "repair": "shift"}
@@ -210,9 +202,7 @@ GLMUCBJDP = preset(
     "GLMUCBJDP",
     HiddenGLM,
     f"{_ORDER} failure_probability radius_scale repair",
-    """Optimism in a generalised linear model with private features and rewards, under joint
-    differential privacy: ``HiddenGLM`` with ``Optimism``.
-    """,
+    """Optimism in a generalised linear model with private features, joint DP.""",
     about={
         "source": f"{DEFINITION}; Li, Lu & Zhou (2017), Provably Optimal Algorithms for Generalized"
         " Linear Contextual Bandits; continual sums: dpbandits.privacy.continual"
@@ -224,9 +214,7 @@ GLMThompsonJDP = preset(
     "GLMThompsonJDP",
     HiddenGLM,
     f"n_arms dimension inflation {_ORDER.removeprefix('n_arms dimension ')} repair",
-    """Thompson sampling in a generalised linear model with private features and rewards, under
-    joint differential privacy: ``HiddenGLM`` with ``Sampling``.
-    """,
+    """Thompson sampling in a generalised linear model with private features, joint DP.""",
     about={
         "source": f"{DEFINITION}; Chapelle & Li (2011), An Empirical Evaluation of Thompson"
         " Sampling"

@@ -1,5 +1,4 @@
-"""Generalised linear bandits under local differential privacy: features, arm and reward stay on a
-person's device.
+"""Generalised linear bandits under local differential privacy: a record stays on its device.
 
 A report is a function of her record and of what was public when it was made, randomised once: the
 server picks link, bounds and noise in advance, and point and chooser from earlier reports alone.
@@ -43,17 +42,11 @@ class ScoringDevice(Device):
     _look_with = staticmethod(look_with)
 
     def to_json(self) -> str:
-        """There is none.
-
-        Raises:
-            ArgumentError: always.
-        """
+        """There is none: raises ArgumentError."""
         raise ArgumentError("a device in JavaScript has no generalised linear models")
 
     def _point(self) -> np.ndarray:
-        """From which the record is looked at: of the present chooser, which may be anybody's, as
-        numbers of which no product is infinite, or none.
-        """
+        """From where a record is looked at: the chooser's, whoever made it, as finite numbers."""
         point = np.array(self.chooser.public[self._looks_from], dtype=np.float64).reshape(-1)
         point[~(np.abs(point) < 1e100)] = 0.0
         return self._within(point)
@@ -107,20 +100,17 @@ class HiddenGLMLocal(LocalPolicy):
     ``p`` the estimate; under ``PureDP`` by the l2-ball randomiser of Duchi, Jordan & Wainwright, of
     which a report is a direction alone.  The server moves ``p`` against the mean of a batch.
 
-    With ``reports=True`` this is the server of devices, as ``HiddenLinearLocal`` is; reports have
-    shape (d,).
+    With ``reports=True`` it is a server as ``HiddenLinearLocal`` is; reports have shape (d,).
 
     Against the published mechanism: gradients are cut to a bound, on which its privacy rests; the
     estimate stays within ``parameter_bound``; and steps fit the noise.
 
     Args:
         n_arms, dimension: as in ``Linear``.
-        budget: ``PureDP`` (as published) or another notion (Gaussian noise), for each report; None
-            for the non-private counterpart.
+        budget: ``PureDP`` (as published) or another (Gaussian noise), for each report; or None.
         link: as in ``GLM``.
         step: a; the t-th update moves by a / t times the gradient.  Published: 5.  Default None: by
-            S / (2 G sqrt(t)), with S the parameter bound and G the root of the mean square that a
-            report may have.
+            S / (2 G sqrt(t)), with S the parameter bound and G the root mean square of a report.
         weight_decay: lambda, by which lambda * p is added to the gradient.  Published: 0.05.
         gradient_bound: C; longer gradients are cut to this length.  Default: the longest that there
             are.  Noise is proportional to it, and cutting makes estimates biased.
@@ -246,7 +236,5 @@ LDPSGD = preset(
     HiddenGLMLocal,
     "n_arms dimension link step weight_decay gradient_bound batch context_bound parameter_bound"
     " reports",
-    """Stochastic gradient descent on randomised gradients (Han, Liang, Wang & Zhang 2021):
-    ``HiddenGLMLocal``.
-    """,
+    """Stochastic gradient descent on randomised gradients (Han, Liang, Wang & Zhang 2021).""",
 )

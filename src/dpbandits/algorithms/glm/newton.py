@@ -109,9 +109,7 @@ class NewtonPublic(NamedTuple):
     travel: np.ndarray  # (5, M)
 
 
-class Travel(NamedTuple):
-    """Slots of ``NewtonPublic.travel``."""
-
+class Travel(NamedTuple):  # slots of ``NewtonPublic.travel``
     miss: int = 0  # bound on |point - theta|
     step: int = 1  # how far the point has moved the last time
     path: int = 2  # how far it has moved, all together
@@ -123,8 +121,7 @@ TRAVEL = Travel()
 
 
 def score_sensitivity(residual: float, steepest: float, length: float) -> float:
-    """By how much a record moves [r x ; svec(h x x^T)] at most, whatever the link is, for bounds on
-    |r|, on h and on |x|; see above.
+    """What a record moves [r x ; svec(h x x^T)] at most, for any link and bounds on |r|, h, |x|.
 
     >>> round(score_sensitivity(1.0, 0.25, 1.0) ** 2, 12)
     4.0625
@@ -191,9 +188,7 @@ def summarise(
 
 @kernel
 def add_products(matrix: Vector, point: Vector, factor: float, vector: Vector) -> None:
-    """Add a multiple of the matrix, of which d numbers ahead of it are something else, times the
-    point.
-    """
+    """Add a multiple of the matrix, which d other numbers are ahead of, times the point."""
     d = point.size
     k = 2 * d
     for i in range(d):
@@ -221,9 +216,7 @@ def _absorb(params: NewtonParams, public: NewtonPublic, m: int, release: Vector)
 
 @kernel
 def _widen(params: NewtonParams, public: NewtonPublic, m: int, rounds: int, noises: float) -> None:
-    """Put what a link and its points cost, after so many rounds, into the width of a linear
-    model.
-    """
+    """Add what a link and its points cost, after so many rounds, to a linear model's width."""
     facts, travel = public.linear.facts[:, m], public.travel[:, m]
     scale = params.linear.radius_scale
     off = 0.5 * params.curvature * (params.length * travel[TRAVEL.miss]) ** 2

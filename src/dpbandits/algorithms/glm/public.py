@@ -38,6 +38,7 @@ from ...validation import choice, flag, integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.linear import MODEL, LinearPolicy, ModelOptions, accumulate, block_of, model_of
 from ..bases.schedules import Schedule, next_release
+from ..bases.sums import Sums
 from ..exploration import Optimism, Sampling, resolved
 from ..hidden.model import CLOCK, FACTS, OPTIMISTIC, SAMPLED
 from ..maths.dense import factorise, invert
@@ -72,10 +73,6 @@ class GLMParams(NamedTuple):
     curvature: float  # M
 
 
-class GLMRaw(NamedTuple):
-    total: np.ndarray  # (M d,) sums of x * reward since the last release
-
-
 class GLMPublic(NamedTuple):
     precision: np.ndarray  # (M, d, d) V as of the last release
     factor: np.ndarray  # (M, d, d) of it
@@ -90,9 +87,7 @@ class GLMPublic(NamedTuple):
     errors: np.ndarray  # (3, M)
 
 
-class Errors(NamedTuple):
-    """Slots of ``GLMPublic.errors``."""
-
+class Errors(NamedTuple):  # slots of ``GLMPublic.errors``
     miss: int = 0  # bound on |p - theta|
     cut: int = 1  # whether p is not the estimate, which was too long
     remainder: int = 2  # bound on |sum of rho x|^2 in the norm of V^-1
@@ -101,7 +96,7 @@ class Errors(NamedTuple):
 ERRORS = Errors()
 
 
-def init(params: GLMParams) -> tuple[GLMRaw, GLMPublic]:
+def init(params: GLMParams) -> tuple[Sums, GLMPublic]:
     models, d = params.n_models, params.dimension
     identities = np.tile(np.eye(d), (models, 1, 1))
     public = GLMPublic(
@@ -120,7 +115,7 @@ def init(params: GLMParams) -> tuple[GLMRaw, GLMPublic]:
     public.errors[ERRORS.miss] = params.parameter_bound
     for m in range(models):
         _measure(params, public, m)
-    return GLMRaw(np.zeros(models * d)), public
+    return Sums(np.zeros(models * d)), public
 
 
 @kernel
@@ -294,16 +289,13 @@ class GLM(EpochPolicy):
     the release (0 without a budget).
 
     Args:
-        n_arms, dimension, counter: as in ``Linear``.
+        n_arms, dimension, counter, models: as in ``Linear``.
         budget: of any notion; None without privacy.
-        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
-            learned.
+        horizon: at least the number of rounds; generous is fine.  After it nothing more is learned.
         explore: what is played: ``Optimism()`` or ``Sampling()``.
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
         batch: rounds of the first epoch, and of the shortest.
         growth: by which the number of rounds grows between two estimates; 1 doubles it.
-        models: "shared", one parameter for all arms, or "disjoint", one for each: then ``pull`` may
-            take one vector of features, shape (d,), for all of them.
         **options: see ``LinkOptions``.
 
     Raises:
@@ -314,11 +306,9 @@ class GLM(EpochPolicy):
     regret, without a theorem; the width of ``Optimism`` is proved to hold.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = GLM(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
         True
     """
 
@@ -387,9 +377,7 @@ GLMUCB = preset(
     "GLMUCB",
     GLM,
     f"n_arms dimension {_EPOCHS} {_MODEL} failure_probability radius_scale",
-    """Optimism in a generalised linear model with public features: GLM-UCB, without privacy or with
-    private rewards.  ``GLM`` with ``Optimism()``.
-    """,
+    """GLM-UCB: optimism in a generalised linear model with public features, private or not.""",
     explore=like(Optimism, "failure_probability", "radius_scale"),
     models=_MODELS,
 )
@@ -398,9 +386,7 @@ GLMThompson = preset(
     "GLMThompson",
     GLM,
     f"n_arms dimension inflation {_EPOCHS} {_MODEL}",
-    """Thompson sampling in a generalised linear model with public features: logistic Thompson
-    sampling, without privacy or with private rewards.  ``GLM`` with ``Sampling()``.
-    """,
+    """Thompson sampling in a generalised linear model with public features, private or not.""",
     explore=like(Sampling, "inflation"),
     models=_MODELS,
 )

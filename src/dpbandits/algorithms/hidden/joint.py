@@ -1,10 +1,8 @@
-"""Linear bandits under joint differential privacy: features and rewards are behind the wall
-together, and whoever runs the policy is trusted with both.
+"""Linear bandits under joint differential privacy: whoever runs the policy is trusted.
 
 What crosses the wall: at rounds that are fixed in advance, the running sum of [x r ; svec(x x^T)]
 of all that was played, with a block for each model, as a continual sum.  One person contributes one
-record to one increment; ``model`` says how far it moves that.  Estimate, radius and V are
-post-processing.
+record to one increment; ``model`` says how far it moves that.  All else is post-processing.
 
 **Why this is joint privacy.**  A person's arm is a function of her own features, of what was
 released before her, and of random numbers that are independent of everything (the billboard lemma:
@@ -50,8 +48,7 @@ def _as_published(budget: ApproxDP) -> float:
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
 class HiddenLinear(HiddenPolicy):
-    """A linear bandit with private features and rewards under joint differential privacy, on noisy
-    sums that are released at rounds fixed in advance.
+    """A linear bandit with private features and rewards, joint DP, and releases fixed in advance.
 
     Whatever it explores by, it does so with ``estimate = V^-1 (sum x r + noise)`` and ``V = sum x
     x^T + noise + shift I``; see ``model``.
@@ -60,16 +57,13 @@ class HiddenLinear(HiddenPolicy):
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        explore: ``Divergence()`` (default), ``Optimism()`` or ``Sampling()``: how arms are chosen
-            with what was released.
-        horizon: an upper bound on the number of rounds.  After it nothing more is learned.
-            ``Divergence`` explores longer with a longer one; for others generous is fine.  None
-            with the hybrid counter.
+        explore: ``Divergence()`` (default), ``Optimism()`` or ``Sampling()``.
+        horizon: an upper bound on rounds, after which nothing is learned; generous is fine, but
+            ``Divergence`` explores longer with a longer one.  None with the hybrid counter.
         batch: the most rounds between two releases, up to 10^12.  Batches of up to sqrt(horizon)
             do not change the order of regret bounds (Chowdhury & Zhou 2022, Remark F.4), and there
             is less noise.
-        growth: a batch is this share of the rounds before it, until batches are ``batch`` long; 0:
-            all are.
+        growth: a batch is this share of rounds before it, at most ``batch``; 0: all are so long.
         reward_weight: how much more of the precision falls on sums of x r than on those of x x^T.
         counter: as in ``Linear``; by default the one with the least noise.
         models: as in ``Linear``.
@@ -78,22 +72,18 @@ class HiddenLinear(HiddenPolicy):
             Without they are exact.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget,
             ``Optimism`` and ``growth=0`` noise, shift and radius are those of Shariff & Sheffet
-            (2018), for a binary tree of Gaussian matrices.
+            (2018).
 
     When to choose: features are as private as rewards, and whoever runs the policy is trusted with
-    both.  ``Divergence`` has the least regret, without a theorem; ``Optimism`` has a radius that is
-    proved to hold.
+    both.  ``Divergence`` has the least regret, without a theorem; ``Optimism`` has a proved radius.
 
-    Against the published mechanism: one noise for the vector and the matrix, at the exact joint
-    sensitivity; correlated noise of a continual sum instead of a tree; and a shift that bounds this
-    noise.
+    Against the published mechanism: one noise for vector and matrix, at the exact sensitivity;
+    correlated noise of a continual sum instead of a tree; and a shift that bounds this noise.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = HiddenLinear(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
         True
     """
 
@@ -177,9 +167,7 @@ class HiddenLinear(HiddenPolicy):
         return math.sqrt(2.0) * (length * length + 0.5 * reward * reward)
 
     def _with_published_bounds(self, params: Params) -> Params:
-        """With the constants of Shariff & Sheffet (2018), Section 4.2, for symmetric Gaussian
-        noise (Z' + Z'^T) / sqrt(2) in m levels of a tree.
-        """
+        """Shariff & Sheffet (2018), 4.2, for (Z' + Z'^T) / sqrt(2) in m levels of a tree."""
         d, releases = self.dimension, self._releases or MOST_ROUNDS
         log = math.log(2.0 * releases / self._each_failure)
         std, levels = self.noise_scale / math.sqrt(2.0), self._counter.column_norm() ** 2

@@ -1,11 +1,10 @@
-"""Linear bandits under local differential privacy: features, arm and reward stay on a person's
-device.
+"""Linear bandits under local differential privacy: a record stays on its device.
 
 What crosses the wall, which stands around each person: one report, [x r ; svec(x x^T)] in the block
 of its model, all with normal noise of its own; two records of hers differ by at most as ``model``
 says.  The server adds reports up, and looks at the sum once in a batch.  The device chooses with
-what the server has published, so that the arm does not leave it either: a server that delivered the
-arm would learn it.
+what the server has published, and the arm does not leave it: a server that delivered it would learn
+it.
 """
 
 from __future__ import annotations
@@ -108,8 +107,7 @@ class Device:
         """All that a device in JavaScript is made of, the chooser included; nothing of a person.
 
         Raises:
-            ArgumentError: the noise is simulated, an arm is retired, or arms are not those of
-                highest upper confidence bound (Thompson sampling, IMED).
+            ArgumentError: noise is simulated, an arm retired, or ``explore`` not ``Optimism``.
         """
         if self.chooser.retired:
             raise ArgumentError("a device in JavaScript chooses among all arms")
@@ -140,9 +138,8 @@ class Device:
         return arm
 
     def report(self, reward: float | None = None) -> Any:
-        """The report of what was chosen and came of it, as long as ``HiddenLinearLocal.receive``
-        says; of nobody if nothing was chosen since the last report, or all reports of its person
-        have been sent, so that there always is something to send.
+        """The report of what was chosen and came of it; of nobody if nothing was chosen since the
+        last one, or all reports of its person have been sent: there always is something to send.
 
         What is no number counts as no reward: an error would tell of it.
         """
@@ -175,9 +172,7 @@ class Device:
 
 
 class LocalPolicy(HiddenPolicy):
-    """The base of servers of people's devices, which choose, and send reports that they have
-    randomised.
-    """
+    """The base of servers of devices, which choose, and randomise what they report."""
 
     _device: ClassVar[type[Device]] = Device
     _devices = 0
@@ -267,9 +262,7 @@ class LocalPolicy(HiddenPolicy):
 
 @PublishedGaussian
 def _as_published(budget: ApproxDP) -> float:
-    """6 sqrt(2 ln(2.5 / delta)) / epsilon on x r and on the upper triangle of x x^T, together moved
-    by sqrt(4.5).
-    """
+    """6 sqrt(2 ln(2.5 / delta)) / epsilon on x r and the upper x x^T, which move by sqrt(4.5)."""
     std = 6.0 * math.sqrt(2.0 * math.log(2.5 / budget.delta)) / budget.epsilon
     return std / joint_sensitivity(1.0, 1.0)
 
@@ -286,27 +279,22 @@ class HiddenLinearLocal(LocalPolicy):
         n_arms, dimension, horizon, explore, models: as in ``HiddenLinear``.
         budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
-        batch: reports between two estimates.  Batches of up to horizon^(3/4) do not change the
-            order of regret bounds (Chowdhury & Zhou 2022, Remark F.2).
+        batch: reports between two estimates; up to horizon^(3/4) is fine (Chowdhury & Zhou 2022).
         reports: whether this is the server of devices.
         bounds: as in ``HiddenLinear``, for ``Optimism``.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget and
             ``Optimism`` noise, shift and radius are those of Zheng et al. (2020).  They are for
-            features and rewards of length 1; noise is proportional to how far a record moves a
-            report.
+            features and rewards of length 1; noise is proportional to what a record moves.
 
-    When to choose: nobody may be trusted with features.  Regret is far above that of the central
-    model.
+    When to choose: nobody may be trusted with features.  Regret is far above the central model's.
 
-    Against the published mechanism: one noise for the vector and the matrix, at the exact joint
-    sensitivity and budget.
+    Against the published mechanism: one noise for vector and matrix, at its exact sensitivity.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> server = HiddenLinearLocal(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()
-        >>> device.choose(np.eye(3)[:2]) in (0, 1)
+        >>> device.choose([[1, 0, 0], [0, 1, 0]]) in (0, 1)
         True
         >>> server.receive(device.report(1.0))
         True

@@ -1,5 +1,4 @@
-"""Ridge regression where features are private, too: sums of x * reward and of x x^T, released
-together.
+"""Ridge regression where features are private, too: sums of x r and of x x^T, released together.
 
 What crosses the wall is one vector, [w sum of x r ; svec(sum of x x^T)], of d + d (d + 1) / 2
 numbers, where ``svec`` keeps lengths (``privacy.continual.symmetric``), and the weight w says how
@@ -18,8 +17,7 @@ R^2 L^2 (1 - c) + 2 L^4 (1 - c^2) for rewards of one sign (and with -c for two),
 -R^2 / (2 L^2): 2 R^2 L^2 + 2 L^4 + R^4 / 2; or, where that cosine does not exist, at c = -1: (2 R
 L)^2.  Shorter vectors move it less: for |x| = L and |x'| = a < L the best cosine gives R^2 (a^2 +
 L^2) + a^4 + L^4 + R^4 / 2, which grows with a, and at c = -1 (a + L)^2 (R^2 + (L - a)^2) is below
-the same bounds.  That her features may lead to another arm changes nothing: only one arm's features
-enter.
+the same bounds.  That her features may lead to another arm changes nothing: only one arm's enter.
 
 With one model per arm (``models="disjoint"``) the vector has a block for each, in which the records
 of its rounds add up.  Her arm is private, and all blocks cross the wall in one release.  Where
@@ -171,9 +169,7 @@ class Public(NamedTuple):
     sample: np.ndarray  # (M + 1, d) draws of theta, and working memory; for sampling
 
 
-class Facts(NamedTuple):
-    """Slots of ``Public.facts``."""
-
+class Facts(NamedTuple):  # slots of ``Public.facts``
     radius: int = 0  # of the error that rewards make
     gap: int = 1  # h; of IMED the variance of noise and shift, over s^2
     bias: int = 2  # bound on |z| + (lambda + |C|) |theta|
@@ -182,9 +178,7 @@ class Facts(NamedTuple):
     added: int = 5  # bound on lambda + |C|
 
 
-class Clock(NamedTuple):
-    """Slots of ``Public.clock``."""
-
+class Clock(NamedTuple):  # slots of ``Public.clock``
     rounds: int = 0  # booked
     next: int = 1  # rounds at the next release
     releases: int = 2
@@ -194,11 +188,7 @@ FACTS, CLOCK = Facts(), Clock()
 
 
 def joint_sensitivity(reward: float, length: float) -> float:
-    """By how much a record moves [x r ; svec(x x^T)] at most, in the L2 norm; see above.
-
-    Args:
-        reward: bound on |r|.
-        length: bound on |x|.
+    """By how much a record moves [x r ; svec(x x^T)] at most in the L2 norm, for |r| and |x|.
 
     >>> round(joint_sensitivity(1.0, 1.0) ** 2, 12)
     4.5
@@ -307,9 +297,7 @@ def _has_grown(params: Params, public: Public, m: int, release: Vector) -> bool:
 
 @kernel
 def _published_radius(params: Params, public: Public, noises: float) -> float:
-    """Shariff & Sheffet (2018), Proposition 4 with the constants of their Section 4.2; or, where
-    noise adds up, Zheng et al. (2020).
-    """
+    """Shariff & Sheffet (2018), Section 4.2; if noise adds up, Zheng et al. (2020)."""
     d, floor = params.dimension, np.sqrt(noises) * params.matrix_norm
     bias = (
         params.parameter_bound * np.sqrt(params.largest * floor) + noises**0.25 * params.vector_norm
@@ -518,9 +506,8 @@ def choose_divergent(
 ) -> tuple[int, float]:
     """The arm of least index, see *IMED*.  Nothing of the contexts is written anywhere.
 
-    All who come before anything is known would be sent to one arm, for a whole batch, or as long as
-    answers are late.  Theirs is the best one for a theta of their own instead, by coins that owe
-    nothing to anybody's record: directions are tried alike.
+    Before anything is known all would be sent to one arm, for a batch or longer.  Theirs is best
+    for a theta of their own, by coins that owe nothing to any record: all directions are tried.
     """
     if nothing_known(public):
         return choose_sampled(params, public, contexts, rng)

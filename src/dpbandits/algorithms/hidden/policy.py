@@ -1,6 +1,4 @@
-"""What the policies with private contexts share: how they explore, and sensitivity, noise and
-schedule of ``model``.
-"""
+"""What policies with private contexts share: exploration, and what ``model`` is run with."""
 
 from __future__ import annotations
 
@@ -31,12 +29,10 @@ REPAIR: dict[str, Any] = {"repair": "shift", "switch": 0.0}
 
 
 class HiddenOptions(ModelOptions, total=False):
-    """Constructor arguments of policies with private features, beside their own and those of
-    ``ModelOptions``.
+    """Arguments of policies with private features, beside their own and those of ``ModelOptions``.
 
-    repair: how V, whose noise may take away more than was seen, is made positive definite: "shift"
-        (default) adds a multiple of the identity, "clip" lifts those eigenvalues alone that are too
-        small.  See ``model``.
+    repair: how V is made positive definite, in spite of its noise: "shift" (default) adds a
+        multiple of the identity, "clip" lifts too small eigenvalues alone.  See ``model``.
     switch: s; estimates are kept until the information in some direction has grown by a factor of
         more than 1 + s, so that devices rarely need a new chooser.  Default 0: never kept.
     """

@@ -42,9 +42,7 @@ LinUCBJDP = preset(
     HiddenLinear,
     f"n_arms dimension batch reward_weight bounds horizon counter models {_MODEL} {_RADIUS}"
     f" {_REPAIR}",
-    """LinUCB with private features and rewards under joint differential privacy (Shariff & Sheffet
-    2018; here with exact noise): ``HiddenLinear`` with ``Optimism``, in batches of one length.
-    """,
+    """LinUCB with private features, joint DP (Shariff & Sheffet 2018; here with exact noise).""",
     about={
         "source": "Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits;"
         " continual sums: dpbandits.privacy.continual",
@@ -59,9 +57,8 @@ AdaCOFULJDP = preset(
     "AdaCOFULJDP",
     HiddenLinear,
     f"n_arms dimension growth horizon counter models {_MODEL} {_RADIUS} {_REPAIR}",
-    """Rarely switching OFUL with private features and rewards under joint differential privacy:
-    ``HiddenLinear`` with ``Optimism``, whose batches grow.  Their schedule is fixed in advance,
-    because the determinant of V, which ``AdaCOFUL`` waits for, would tell of features.
+    """Rarely switching OFUL with private features, joint DP, on a schedule fixed in advance:
+    the determinant of V, which ``AdaCOFUL`` waits for, would tell of features.
     """,
     about={
         "title": "Rarely switching OFUL with private features, joint DP",
@@ -79,9 +76,7 @@ LinearThompsonJDP = preset(
     "LinearThompsonJDP",
     HiddenLinear,
     f"n_arms dimension batch inflation horizon counter models {_MODEL} {_REPAIR}",
-    """Linear Thompson sampling with private features and rewards under joint differential privacy,
-    with the law of the noise in the posterior: ``HiddenLinear`` with ``Sampling``.
-    """,
+    """Linear Thompson sampling with private features, joint DP, with noise in the posterior.""",
     about=_source(Sampling),
     explore=_SAMPLING,
     growth=0.0,
@@ -93,11 +88,8 @@ LinearIMEDJDP = preset(
     HiddenLinear,
     f"n_arms dimension batch growth alpha margin horizon counter models {_MODEL} {_REPAIR}"
     " parameter_bound",
-    """Indexed minimum empirical divergence for a linear model with private features and rewards
-    under joint differential privacy: ``HiddenLinear`` with ``Divergence``, the default with private
-    contexts.  Before anything is known, choices are random, and their propensities have no closed
-    form.
-    """,
+    """Linear IMED with private features, joint DP: the default with private contexts.  Before
+    anything is known, choices are random, and have no propensities in closed form.  """,
     about=_source(Divergence),
     explore=_divergence(1.3),
     reward_weight=1.0,
@@ -110,9 +102,7 @@ LinUCBLDP = preset(
     "LinUCBLDP",
     HiddenLinearLocal,
     f"n_arms dimension bounds models horizon batch reports {_MODEL} {_RADIUS} {_REPAIR}",
-    """LinUCB on reports that every person's device has randomised (Zheng, Cai, Huang, Li & Wang
-    2020; here with exact noise): ``HiddenLinearLocal`` with ``Optimism``.
-    """,
+    """LinUCB on randomised reports (Zheng et al. 2020; here with exact noise).""",
     about={
         "source": "Zheng, Cai, Huang, Li & Wang (2020), Locally Differentially Private (Contextual)"
         " Bandits Learning",
@@ -126,9 +116,7 @@ LinearThompsonLDP = preset(
     "LinearThompsonLDP",
     HiddenLinearLocal,
     f"n_arms dimension inflation models horizon batch reports {_MODEL} {_REPAIR}",
-    """Linear Thompson sampling on reports that every person's device has randomised, with the law
-    of their noise in the posterior: ``HiddenLinearLocal`` with ``Sampling``.
-    """,
+    """Linear Thompson sampling on randomised reports, with their noise in the posterior.""",
     about=_source(Sampling),
     explore=_SAMPLING,
     **_USUAL,
@@ -138,9 +126,7 @@ LinearIMEDLDP = preset(
     HiddenLinearLocal,
     f"n_arms dimension alpha margin models horizon batch reports {_MODEL} {_REPAIR}"
     " parameter_bound",
-    """Linear IMED on reports that every person's device has randomised: ``HiddenLinearLocal`` with
-    ``Divergence``.
-    """,
+    """Linear IMED on randomised reports: ``HiddenLinearLocal`` with ``Divergence``.  """,
     about=_source(Divergence),
     explore=_divergence(1.3),
     **_USUAL,
@@ -155,10 +141,7 @@ LinUCBSDP = preset(
     "LinUCBSDP",
     HiddenLinearShuffled,
     f"n_arms dimension bounds {_BATCHES} {_RADIUS} {_REPAIR}",
-    """LinUCB on sums of batches of people, which leave a shuffler with the noise of all of them
-    (Chowdhury & Zhou 2022, Algorithm 1; here with exact noise): ``HiddenLinearShuffled`` with
-    ``Optimism``.
-    """,
+    """LinUCB on sums from a shuffler (Chowdhury & Zhou 2022; here with exact noise).""",
     about={
         "source": "Chowdhury & Zhou (2022), Shuffle Private Linear Contextual Bandits, Algorithm 1",
         "errata": (errata.SHUFFLED_MESSAGES, errata.SHUFFLED_BITS, errata.SHUFFLED_THEOREMS),
@@ -170,9 +153,7 @@ LinearThompsonSDP = preset(
     "LinearThompsonSDP",
     HiddenLinearShuffled,
     f"n_arms dimension inflation {_BATCHES} {_REPAIR}",
-    """Linear Thompson sampling on sums of batches of people, which leave a shuffler, with the law
-    of their noise in the posterior: ``HiddenLinearShuffled`` with ``Sampling``.
-    """,
+    """Linear Thompson sampling on sums from a shuffler, with their noise in the posterior.""",
     about=_source(Sampling, _SHUFFLED),
     explore=_SAMPLING,
     bounds="exact",
@@ -182,9 +163,7 @@ LinearIMEDSDP = preset(
     "LinearIMEDSDP",
     HiddenLinearShuffled,
     f"n_arms dimension alpha margin {_BATCHES} {_REPAIR} parameter_bound",
-    """Linear IMED on sums of batches of people, which leave a shuffler: ``HiddenLinearShuffled``
-    with ``Divergence``.
-    """,
+    """Linear IMED on sums from a shuffler: ``HiddenLinearShuffled`` with ``Divergence``.  """,
     about=_source(Divergence, _SHUFFLED),
     explore=_divergence(1.5),
     bounds="exact",

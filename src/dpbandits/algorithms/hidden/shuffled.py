@@ -76,11 +76,7 @@ def _certifiable(protocol: CertifiedProtocol, level: str, widest: float) -> Cert
 
 
 class ShuffledDevice(Device):
-    """The same in the shuffle model: a report are messages for the shuffler, labelled by the
-    chooser that was used.
-
-    ``HiddenLinearShuffled.device()`` makes it.
-    """
+    """Of ``HiddenLinearShuffled``: it reports messages, labelled by the chooser that was used."""
 
     def __init__(
         self,
@@ -112,8 +108,7 @@ class ShuffledDevice(Device):
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
 class HiddenLinearShuffled(HiddenPolicy):
-    """A linear bandit on sums of batches of people, which leave a shuffler with the noise of all of
-    them.
+    """A linear bandit on sums of batches of people, which leave a shuffler with their noise.
 
     With ``messages=True`` this is the server: ``device()`` gives what a person's device runs, which
     chooses, and makes the messages that go to the ``shuffler()``; ``receive`` takes in what the
@@ -122,16 +117,12 @@ class HiddenLinearShuffled(HiddenPolicy):
 
     Args:
         n_arms, dimension, models: as in ``HiddenLinear``.
-        budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
-            the non-private counterpart.
-        horizon: an upper bound on the number of people; generous costs little.  ``Divergence``
-            explores longer with a longer one.
-        explore: as in ``HiddenLinear``; alpha and share of ``Divergence`` are higher by default, as
-            noise changes slowly.
+        budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; or None.
+        horizon: an upper bound on people; generous is cheap, but ``Divergence`` explores longer.
+        explore: as in ``HiddenLinear``; alpha and share of ``Divergence`` are higher by default.
         batch: people in a batch, or "published" for the rule of the paper
             (``dpbandits.shuffle.published_batch``), without a budget that which knows of none.
-        protocol: "modular" (secure aggregation), "bits" (P_Vec) or "reports" (P_Amp), see
-            ``dpbandits.shuffle``.
+        protocol: "modular" (secure aggregation), "bits" (P_Vec) or "reports" (P_Amp): ``shuffle``.
         level: what keeps the budget: "shuffle" what leaves the shuffler, "local" a person's
             messages by themselves; then what leaves the shuffler keeps more.
         levels: steps of the protocol's grid; by default many enough to lose little.
@@ -140,15 +131,14 @@ class HiddenLinearShuffled(HiddenPolicy):
         bounds: "exact" shift and radius (see ``model``), or for ``Optimism`` "published":
             those of Lemmas 3.9 and A.4, which leave constants open; here they are the norms of the
             law of the noise.
-        **options: see ``HiddenOptions``.  ``calibration="paper"`` takes the noise of Theorems 3.2
+        **options: see ``HiddenOptions``; ``calibration="paper"`` takes the noise of Theorems 3.2
             ("reports") and C.1 ("bits"), and with ``max_rounds`` that of their proofs for returning
             users (E.3, E.5), at the local level that of Corollaries B.3 and C.3, on the upper
             triangle of x x^T; the guarantee says what really holds.  Shift and radius, which they
             leave open up to constants, are those of this package.
 
     When to choose: nobody may be trusted with features, and there is a party that can be trusted to
-    mix, or a protocol by which devices add up.  Regret is between that of the central and of the
-    local model.
+    mix, or a protocol by which devices add up.  Regret is between central and local.
 
     Example:
         >>> import numpy as np
@@ -375,15 +365,13 @@ class HiddenLinearShuffled(HiddenPolicy):
         return Shuffler(protocol, version=self.ledger.releases, short=short, **source)
 
     def receive(self, messages: Messages | None) -> bool:
-        """Take in what left the shuffler: the sum of a batch, whose people chose with the present
-        chooser; None, of a batch that was discarded, teaches nothing.
+        """Take in what left the shuffler, of people with the present chooser; None if discarded.
 
         Returns:
             Whether the policy learned from it.
 
         Raises:
-            ArgumentError: this policy takes no messages, or they did not leave a shuffler of its
-                protocol, or are of another version.
+            ArgumentError: it takes none, or these are of another shuffler or version.
             BudgetExhausted: the planned number of batches has been taken.
             ClaimError: as in ``update`` of other policies.
         """
@@ -447,9 +435,7 @@ class HiddenLinearShuffled(HiddenPolicy):
         return f"({shown}, {delta:g})-DP"
 
     def _with_published_bounds(self, params: Params) -> Params:
-        """Lemma A.4: the shift 2 S and radius of Shariff & Sheffet (2018), with a bound S on the
-        noise that all batches add up to, in all of them at once.
-        """
+        """Lemma A.4: shift 2 S and radius of Shariff & Sheffet (2018), S for all batches."""
         d, std, releases = self.dimension, self._noise_std, self._releases or 1
         matrix_norm = symmetric_norm(d, std, releases, 0.5 * self._each_failure)
         alone = std / self._weight

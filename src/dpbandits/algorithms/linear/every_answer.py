@@ -1,5 +1,4 @@
-"""A regression on the running sum of x * reward, which is released after every answer (Neel & Roth
-2018; here with better noise).
+"""The running sum of x * reward, after every answer (Neel & Roth 2018; here with better noise).
 
 Contexts are public, and so is V = lambda I + sum of x x^T of what was played: it needs no noise.
 
@@ -14,9 +13,8 @@ With ``models="disjoint"`` every arm has a parameter of its own (Li, Chu, Langfo
 Algorithm 1), hence a V and a block of the running sum: those of the rounds in which it was played.
 Which arm that is, is public, and a record moves one block, by as much as it moves the one sum of a
 shared model.  All blocks cross together, in one release with noise on each.  The radius of an arm
-is that of its own model: which rounds are its own, follows from the past, as the proof of the
-radius wants it.  The failure probability is shared out equally among models, for rewards and for
-noise.
+is that of its own model: which rounds are its own, follows from the past, as its proof wants it.
+The failure probability is shared out equally among models, for rewards and for noise.
 
 **Divergence.**  Noise needs no exploration of its own here.  It changes with every release: an arm
 which it has hidden comes back, as in Thompson sampling, and what it hides is tried too often rather
@@ -35,7 +33,7 @@ from ...kernel import Generator, Kernel, Matrix, Vector, kernel, unbound
 from ...policies import Kernels
 from ..bases.contextual import within_bound
 from ..bases.linear import accumulate, block_of, estimate, model_of, sensitivity
-from ..bases.sums import summarise
+from ..bases.sums import Sums, summarise
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.dense import factorise, invert
 from ..maths.ridge import (
@@ -81,10 +79,6 @@ class LinearParams(NamedTuple):
     horizon: float = math.inf  # rounds in which learning may pay
 
 
-class LinearRaw(NamedTuple):
-    total: np.ndarray  # (M d,) sums of x * reward since the last release
-
-
 class LinUCBPublic(NamedTuple):
     precision: np.ndarray  # (M, d, d) V
     inverse: np.ndarray  # (M, d, d)
@@ -95,9 +89,7 @@ class LinUCBPublic(NamedTuple):
     scratch: np.ndarray  # (3, max(d, K))
 
 
-class Facts(NamedTuple):
-    """Slots of ``LinUCBPublic.facts``."""
-
+class Facts(NamedTuple):  # slots of ``LinUCBPublic.facts``
     log_det: int = 0  # ln(det V / lambda^d)
     eigenvalue: int = 1  # a lower bound on V's smallest
     radius: int = 2
@@ -106,9 +98,7 @@ class Facts(NamedTuple):
     gap: int = 5  # 0: V is exact
 
 
-class Clock(NamedTuple):
-    """Slots of ``LinUCBPublic.clock``."""
-
+class Clock(NamedTuple):  # slots of ``LinUCBPublic.clock``
     rounds: int = 0  # booked
     fresh: int = 1  # since the last release
     refresh: int = 2  # round of the next recomputation
@@ -134,7 +124,7 @@ def set_radius(params: LinearParams, public: LinUCBPublic, m: int) -> None:
     facts[FACTS.spread, m] = params.radius_scale * params.spread
 
 
-def init(params: LinearParams) -> tuple[LinearRaw, LinUCBPublic]:
+def init(params: LinearParams) -> tuple[Sums, LinUCBPublic]:
     models, d, ridge = params.n_models, params.dimension, params.ridge
     identities = np.tile(np.eye(d), (models, 1, 1))
     public = LinUCBPublic(
@@ -150,16 +140,14 @@ def init(params: LinearParams) -> tuple[LinearRaw, LinUCBPublic]:
     for m in range(models):
         public.facts[FACTS.longest, m] = inverse_norm_bound(public.precision[m], ridge)
         set_radius(params, public, m)
-    return LinearRaw(np.zeros(models * d)), public
+    return Sums(np.zeros(models * d)), public
 
 
 @kernel
 def choose_optimistic(
     params: LinearParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of highest <x, estimate> + radius |x|_{V^-1}, plus ``spread`` |V^-1 x| where that
-    stands for the noise.
-    """
+    """Arg max of <x, estimate> + radius |x|_{V^-1}, and spread |V^-1 x| for the noise."""
     believed, inverse, work = public.estimate, public.inverse[0], public.scratch
     longest, radius = public.facts[FACTS.longest, 0], public.facts[FACTS.radius, 0]
     spread = params.radius_scale * params.spread
@@ -181,9 +169,7 @@ def choose_optimistic_of_models(
 def choose_sampled(
     params: LinearParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2) of each model, the
-    noise of the release included.
-    """
+    """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2) a model."""
     facts = public.facts
     sample, noise = public.scratch[0, : params.dimension], public.scratch[1, : params.dimension]
     best, arm = -np.inf, 0
@@ -225,8 +211,7 @@ def record_pull(params: LinearParams, public: LinUCBPublic, arm: int, x: Vector,
     if n < 0:  # bounds on V from below fall with it
         facts[FACTS.eigenvalue, m], clock[CLOCK.refresh, m] = params.ridge, rounds
     if rounds >= clock[CLOCK.refresh, m]:
-        # The inverse loses digits with every update, and the smallest eigenvalue grows: an old one
-        # is a valid, wider bound.
+        # The inverse loses digits; old smallest eigenvalues are valid, wider bounds.
         factor, known = public.factor[m], facts[FACTS.eigenvalue, m]
         facts[FACTS.eigenvalue, m] = smallest_eigenvalue(precision, known, factor)
         facts[FACTS.longest, m] = inverse_norm_bound(precision, facts[FACTS.eigenvalue, m])

@@ -19,8 +19,7 @@ V = (lambda / R^2) I + sum of p_j x_j x_j^T the estimate of theta is V^-1 sum of
 w_a^2 = |x_a|^2_{V^-1} the variance of its error along x_a, if theta is N(0, R^2 / lambda I).  R is
 half the width of the range: how little rewards scatter says nothing of how far means are apart.
 
-**Length.**  A batch of arm a multiplies det V by 1 + p w_a^2.  It is as long as it takes to make
-that 1 + g:
+**Length.**  A batch of arm a multiplies det V by 1 + p w_a^2.  It is so long that this is 1 + g:
 
     n  =  g / (2 w_a^2)  (s^2 + sqrt(s^4 + 4 v^2 w_a^2 / g)) .
 
@@ -63,7 +62,7 @@ from ...tables import features
 from ...validation import real
 from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
 from ..bases.fixed_features import FixedFeaturesPolicy
-from ..bases.sums import accumulate, sensitivity, summarise
+from ..bases.sums import Sums, accumulate, sensitivity, summarise
 from ..exploration import Divergence
 from ..maths.dense import factorise, invert
 from ..maths.ridge import add_outer, combine, dot, largest_variance, multiply
@@ -87,10 +86,6 @@ class MergedLinearParams(NamedTuple):
     width: float  # hi - lo
 
 
-class MergedLinearRaw(NamedTuple):
-    total: np.ndarray  # (1,) sum of the rewards of the running batch
-
-
 class MergedLinearPublic(NamedTuple):
     means: np.ndarray  # (K,) <x_a, estimate>
     variances: np.ndarray  # (K,) w_a^2
@@ -107,9 +102,7 @@ class MergedLinearPublic(NamedTuple):
 
 @kernel
 def regress(params: MergedLinearParams, public: MergedLinearPublic) -> None:
-    """Estimate and means for V as it is; in the improbable case that rounding makes V singular,
-    those before stay.
-    """
+    """Estimate and means for V as it is; where rounding makes V singular, those before stay."""
     d = params.arms.shape[1]
     if not factorise(public.precision, 0.0, public.factor, d):
         return
@@ -120,9 +113,7 @@ def regress(params: MergedLinearParams, public: MergedLinearPublic) -> None:
 
 @kernel
 def foresee(params: MergedLinearParams, public: MergedLinearPublic) -> None:
-    """Variances with all batches that are over: an arm whose batch is on its way is not tried again
-    for want of it.
-    """
+    """Variances with all batches that are over, so that what is on its way is not tried anew."""
     d = params.arms.shape[1]
     if not factorise(public.awaited, 0.0, public.factor, d):
         return
@@ -132,7 +123,7 @@ def foresee(params: MergedLinearParams, public: MergedLinearPublic) -> None:
         public.variances[a] = max(dot(params.arms[a], public.scratch), _SMALLEST)
 
 
-def init(params: MergedLinearParams) -> tuple[MergedLinearRaw, MergedLinearPublic]:
+def init(params: MergedLinearParams) -> tuple[Sums, MergedLinearPublic]:
     k, d = params.arms.shape
     public = MergedLinearPublic(
         means=np.zeros(k),
@@ -149,7 +140,7 @@ def init(params: MergedLinearParams) -> tuple[MergedLinearRaw, MergedLinearPubli
     )
     regress(params, public)
     foresee(params, public)
-    return MergedLinearRaw(np.zeros(1)), public
+    return Sums(np.zeros(1)), public
 
 
 @kernel
@@ -248,37 +239,32 @@ _COMPOSITION = Composition(
 
 @composed(arms=((1.0, 0.0), (0.0, 1.0), (0.9, 0.8)))
 class FixedLinear(FixedFeaturesPolicy):
-    """Arms with fixed features: indexed minimum empirical divergence on all noisy sums that were
-    released.
+    """Arms with fixed features: indexed minimum empirical divergence on all released sums.
 
     Plays arg min of ``D^2 / (2 alpha w^2) + ln(s^2 / w^2)``, with ``D`` what an arm lacks to the
     best, ``w`` the standard deviation of its estimated mean and ``s`` how far rewards with such a
     mean may scatter, in batches that are as long as it takes to learn something through the noise.
 
     Args:
-        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
-            They need not span R^d.
+        arms: features, shape (K, d), of any span; arm a has the mean reward <theta, arms[a]>.
         budget: of any notion; None for the non-private counterpart.
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
             probably is the best one lost for good.  1 is the law of normal means.
         growth: a batch makes the determinant of what is known grow by one plus this.
         ridge: lambda, the regulariser.
-        subgaussian: how far rewards scatter around their mean, at most; half the width of the
-            reward range unless given.
+        subgaussian: how far rewards scatter at most; half the reward range unless given.
         **options: see ``Options``.
 
     Raises:
         ArgumentError: ``arms`` is no table of finite numbers, or an argument is outside its range.
 
-    When to choose: fixed arms that are more than their features, under any notion; a few dozen
-    releases, and no horizon.
+    When to choose: more arms than features, under any notion; few releases, and no horizon.
 
     Example:
         >>> from dpbandits import ZCDP
         >>> arms = [[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]
         >>> policy = FixedLinear(arms, budget=ZCDP(0.5), seed=1)
-        >>> decision = policy.pull()
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull())
         True
     """
 
@@ -340,7 +326,5 @@ MergedLinearIMED = preset(
     "MergedLinearIMED",
     FixedLinear,
     "arms alpha growth ridge subgaussian",
-    """Indexed minimum empirical divergence for arms with fixed features, on all noisy sums that
-    were released: ``FixedLinear`` by its older name.
-    """,
+    """IMED for arms with fixed features, on all released sums: ``FixedLinear`` by name.""",
 )

@@ -1,5 +1,4 @@
-"""Linear bandits with public contexts: when what is believed changes, and how it is explored, are
-values.
+"""Linear bandits with public contexts: when beliefs change, and how they are explored, are values.
 
 What crosses the wall, and why that is private, depends on the updates alone: ``every_answer`` and
 ``switching`` have it.  What is done with it is post-processing.
@@ -124,11 +123,9 @@ class Linear(LinearPolicy):
     theorem; with ``Optimism`` the radius is one that is proved to hold.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = Linear(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
         True
     """
 
@@ -140,11 +137,7 @@ class Linear(LinearPolicy):
     def composition(
         cls, *, explore: Any, updates: Any, models: str = "shared", **_: Any
     ) -> Composition:
-        """Kernels and card of a combination.
-
-        Raises:
-            ArgumentError: the parts mean nothing together.
-        """
+        """Kernels and card of parts; ArgumentError where they mean nothing together."""
         if models == "disjoint" and isinstance(updates, Switching):
             raise ArgumentError(
                 "models must be 'shared' with Switching(), which waits for one V to grow, got"
@@ -199,11 +192,9 @@ class Linear(LinearPolicy):
 
     @property
     def most_changes(self) -> int:
-        """How often the determinant can grow by 1 + C within the horizon (determinant-trace
-        inequality).
+        """How often det V can grow by 1 + C within the horizon (determinant-trace inequality).
 
-        With ``clip=False`` features may be longer than their bound, and four times its length are
-        planned for.
+        With ``clip=False`` four times the bound on features is planned for.
         """
         length = self.context_bound * (1.0 if self.clip else 4.0)
         rounds, growth = self._horizon or 1, self._growth
@@ -242,8 +233,7 @@ class Linear(LinearPolicy):
 
     def _optimistic(self, explore: Optimism) -> dict[str, Any]:
         published = self._radius == "published"
-        # The failure probability is split over sampling and noise; the published theorem fails with
-        # three times what it is given.
+        # Split over sampling and noise; the published theorem fails with three times this.
         each = self._each_failure / (1 if published or self.budget is None else 2)
         eigenvalue = explore.smallest_eigenvalue
         heuristic = self._radius == "heuristic"
@@ -271,8 +261,7 @@ class Linear(LinearPolicy):
     def _noise_norm(self, probability: float) -> float:
         if self._radius != "published" or self.budget is None or self._horizon is None:
             return super()._noise_norm(probability)
-        # f(d, delta / T) of Appendix F, with ln(1 / .); the printed radius mixes ln(1 / delta) and
-        # ln(T / delta).
+        # f(d, delta / T) of Appendix F; the printed radius mixes ln(1 / delta) and ln(T / delta).
         log = math.log(self._horizon / probability)
         return self.noise_scale * math.sqrt(
             self.dimension + 2.0 * math.sqrt(self.dimension * log) + 2.0 * log
@@ -337,10 +326,7 @@ LinUCB = preset(
     "LinUCB",
     Linear,
     f"n_arms dimension models {_OF_MODEL} {_OF_RADIUS} budget",
-    """LinUCB, also called OFUL, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011).
-
-    ``Linear`` with ``Optimism()`` and ``EveryAnswer()``; the private relative is ``PrivateLinUCB``.
-    """,
+    """LinUCB, or OFUL, not private (Abbasi-Yadkori et al. 2011); see ``PrivateLinUCB``.""",
     about=_known(f"{Optimism.source}, Theorem 2", title="LinUCB, not private", **_NOT_PRIVATE),
     example={"n_arms": 3, "dimension": 2},
     explore=_optimism(radius="safe"),
@@ -355,11 +341,8 @@ PrivateLinUCB = preset(
     "PrivateLinUCB",
     Linear,
     f"n_arms dimension horizon counter radius models {_OF_MODEL} {_OF_RADIUS}",
-    """LinUCB on a running sum that is released with the noise of a continual sum after every
-    answer.  Under pure DP with the binary tree this is the mechanism of LinPriv (Neel & Roth 2018),
-    which has ``models="disjoint"``.
-
-    ``Linear`` with ``Optimism()`` and ``EveryAnswer()``.
+    """LinUCB on a running sum that is released after every answer.  Under pure DP, with the binary
+    tree and ``models="disjoint"``, this is the mechanism of LinPriv (Neel & Roth 2018).
     """,
     about=_known(
         "Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via Differential Privacy"
@@ -377,14 +360,9 @@ LinearThompson = preset(
     "LinearThompson",
     Linear,
     f"n_arms dimension horizon counter inflation models {_OF_MODEL}",
-    """Linear Thompson sampling on a released running sum, with the known law of its noise in the
-    posterior.
-
-    ``Linear`` with ``Sampling()`` and ``EveryAnswer()``.
-    """,
+    """Linear Thompson sampling on a running sum, with the law of its noise in the posterior.""",
     about=_known(
-        f"{Sampling.source}{_ON_COUNTERS}",
-        title="linear Thompson sampling on a continual sum",
+        f"{Sampling.source}{_ON_COUNTERS}", title="linear Thompson sampling on a continual sum"
     ),
     explore=like(Sampling, "inflation"),
     updates=EveryAnswer(),
@@ -395,10 +373,7 @@ LinearIMED = preset(
     "LinearIMED",
     Linear,
     f"n_arms dimension horizon counter alpha margin models {_OF_MODEL}",
-    """Indexed minimum empirical divergence on a running sum that is released after every answer.
-
-    ``Linear`` with ``Divergence()`` and ``EveryAnswer()``.
-    """,
+    """Indexed minimum empirical divergence on a running sum, released after every answer.""",
     about=_known(f"{Divergence.source}{_ON_COUNTERS}"),
     explore=_divergence(1.5, 2.0),
     updates=EveryAnswer(),
@@ -409,10 +384,7 @@ RSOFUL = preset(
     "RSOFUL",
     Linear,
     f"n_arms dimension growth {_OF_MODEL} {_OF_RADIUS} budget",
-    """Rarely switching OFUL, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011, Section 5.1).
-
-    ``Linear`` with ``Optimism()`` and ``Switching()``; the private relative is ``AdaCOFUL``.
-    """,
+    """Rarely switching OFUL, not private (Abbasi-Yadkori et al. 2011, 5.1); see ``AdaCOFUL``.""",
     about=_known(
         f"{Optimism.source}, Section 5.1",
         title="Rarely switching OFUL, not private",
@@ -458,11 +430,7 @@ RSLinearIMED = preset(
     "RSLinearIMED",
     Linear,
     f"n_arms dimension horizon counter growth alpha margin share {_OF_MODEL}",
-    """Indexed minimum empirical divergence on rarely released sums, for a linear model: the default
-    with public contexts.
-
-    ``Linear`` with ``Divergence()`` and ``Switching()``.
-    """,
+    """Linear IMED on rarely released sums: the default with public contexts.""",
     about=_known(
         f"{Divergence.source}; releases: Azize & Basu (2024), Concentrated Differential Privacy for"
         " Bandits, Theorem 3; counters: dpbandits.privacy.continual"

@@ -1,9 +1,7 @@
-"""A regression on rarely released sums: AdaC-OFUL (Azize & Basu 2024, Algorithm 3), and a tighter
-form of it.
+"""A regression on rarely released sums: AdaC-OFUL (Azize & Basu 2024, Algorithm 3), or tighter.
 
-What is believed changes only when det V has grown by the factor 1 + C since the last change, with V
-= lambda I + sum of x x^T of what was played.  Contexts, and so V and the rounds of all changes, are
-public.
+Beliefs change only when det V has grown by the factor 1 + C since the last change, with V = lambda
+I + sum of x x^T of what was played.  Contexts, and so V and the rounds of all changes, are public.
 
 What crosses the wall: at every change, the running sum of x * reward, with the noise of a counter
 over the changes.  One person contributes one reward to one increment, the sum of one episode, and
@@ -11,10 +9,9 @@ moves it as far as in ``every_answer``.  When an episode ends depends on V, henc
 what was released before (Azize & Basu 2024, Theorem 3 and Appendix D).  All else is
 post-processing, whichever way it explores.
 
-As published, every increment has noise of its own, so that the noise of the sum grows with the
-number of changes.  The number of changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C),
-which is public: noise that is correlated over n releases costs a record the same and is several
-times smaller.
+As published, every increment has its own noise, and that of the sum grows with their number.  The
+number of changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C), which is public: noise
+that is correlated over n releases costs a record the same and is far smaller.
 
 **Divergence.**  A sum that is released d ln T times has a few times less noise than one that is
 released after every answer.  That noise stands for long, so that an arm which it hides does not
@@ -46,6 +43,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernel import Generator, Matrix, Vector, kernel, unbound
+from ..bases.sums import Sums
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.dense import factorise, invert
 from ..maths.ridge import (
@@ -58,7 +56,7 @@ from ..maths.ridge import (
     smallest_eigenvalue,
 )
 from . import every_answer
-from .every_answer import LinearParams, LinearRaw, radius_of
+from .every_answer import LinearParams, radius_of
 
 
 class OFULPublic(NamedTuple):
@@ -72,9 +70,7 @@ class OFULPublic(NamedTuple):
     scratch: np.ndarray  # (3, max(d, K))
 
 
-class Facts(NamedTuple):
-    """Slots of ``OFULPublic.facts``; all but ``grown`` as of the last change."""
-
+class Facts(NamedTuple):  # slots of ``OFULPublic.facts``; all but ``grown`` as of the last change
     log_det: int = 0  # ln(det V / lambda^d)
     grown: int = 1  # the factor by which det V has grown since
     radius: int = 2
@@ -84,9 +80,7 @@ class Facts(NamedTuple):
     spread: int = 6  # 0: noise is in w
 
 
-class Clock(NamedTuple):
-    """Slots of ``OFULPublic.clock``."""
-
+class Clock(NamedTuple):  # slots of ``OFULPublic.clock``
     rounds: int = 0  # booked
     releases: int = 1
 
@@ -103,15 +97,14 @@ def set_radius(params: LinearParams, public: OFULPublic, eigenvalue: float, roun
     if params.adds_up:
         noise *= np.sqrt(float(clock[CLOCK.releases]))
     if not np.isnan(params.eigenvalue):
-        # The bound of Gentile, Li & Zappella (2014) on the eigenvalues of sums, which is negative
-        # for long: then lambda alone.
+        # Gentile, Li & Zappella (2014), on sums; negative for long, then lambda alone.
         log = np.log(rounds + 3.0) + params.log_rounds
         least = 0.25 * params.eigenvalue * rounds - 8.0 * log - 2.0 * np.sqrt(rounds * log)
         eigenvalue = params.ridge + max(least, 0.0)
     facts[FACTS.radius] = radius_of(params, facts[FACTS.log_det], eigenvalue, noise)
 
 
-def init(params: LinearParams) -> tuple[LinearRaw, OFULPublic]:
+def init(params: LinearParams) -> tuple[Sums, OFULPublic]:
     d, ridge = params.dimension, params.ridge
     public = OFULPublic(
         precision=np.eye(d) * ridge,
@@ -128,16 +121,14 @@ def init(params: LinearParams) -> tuple[LinearRaw, OFULPublic]:
     facts[FACTS.scatter] = params.subgaussian * math.sqrt(params.log_odds)
     facts[FACTS.longest] = inverse_norm_bound(public.precision, ridge)
     set_radius(params, public, ridge, 0.0)
-    return LinearRaw(np.zeros(d)), public
+    return Sums(np.zeros(d)), public
 
 
 @kernel
 def choose_optimistic(
     params: LinearParams, public: OFULPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of highest <x, estimate> + radius |x|_{V^-1}, with estimate, radius and V of the last
-    change.
-    """
+    """Arg max of <x, estimate> + radius |x|_{V^-1}, all three of the last change."""
     believed, inverse, work = public.estimate, public.standing, public.scratch
     longest, radius = public.facts[FACTS.longest], public.facts[FACTS.radius]
     spread = params.radius_scale * params.spread

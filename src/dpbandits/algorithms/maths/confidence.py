@@ -41,8 +41,7 @@ def gaussian_norm(
     1 - ``probability``, to which they contribute equally: ``std`` is the largest standard deviation
     of a coordinate in any release, and ``axis`` that along one direction, where it is larger.
 
-    |z|^2 follows a chi square law of d degrees of freedom, or of d - 1 given the coordinate along
-    the axis, which is integrated out.
+    |z|^2 follows a chi square law of d degrees of freedom, or d - 1 given the axis, integrated out.
     """
     share = probability / releases
     quantile = math.sqrt(2.0 * special.gammainccinv(0.5 * dimension, share))
@@ -64,9 +63,7 @@ def gaussian_norm(
     return high
 
 
-class Walk(NamedTuple):
-    """A bound on the norms of all sums of independent normal vectors, see ``walk_norm``."""
-
+class Walk(NamedTuple):  # a bound on all sums of independent normal vectors, see ``walk_norm``
     along: float  # the variance of each along an axis
     across: float  # the same in all other directions
     start_along: float
@@ -109,7 +106,7 @@ def planned_walk(
 @lru_cache(256)
 def symmetric_norm(dimension: int, std: float, releases: int, probability: float) -> float:
     """What the operator norms of ``releases`` matrices of the Gaussian orthogonal ensemble, ``std``
-    on the diagonal and std / sqrt(2) off it, however dependent, stay below with probability 1 -
+    on the diagonal and std / sqrt(2) off it, however dependent, stay below, but for
     ``probability``.
 
     An eigenvalue exceeds x at most as probably as there are eigenvalues above x on average; the
@@ -127,9 +124,7 @@ def symmetric_norm(dimension: int, std: float, releases: int, probability: float
 
 
 def _from_the_right(x: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Integrals from each of the falling ``x`` to the first; too large where ``values`` are
-    convex.
-    """
+    """Integrals from falling ``x`` to the first; too large where ``values`` are convex."""
     steps = 0.5 * (values[1:] + values[:-1]) * (x[:-1] - x[1:])
     return np.concatenate([[0.0], np.cumsum(steps)])
 
@@ -152,12 +147,10 @@ def _eigenvalue_density(dimension: int, x: np.ndarray) -> np.ndarray:
 
 
 def laplace_sum(squares: float, scale: float, log_odds: float) -> float:
-    """What a weighted sum of Laplace variables exceeds in absolute value with probability at most 2
-    exp(-log_odds).
+    """What a weighted sum of Laplace variables exceeds, either way, but for 2 exp(-log_odds).
 
-    The weights are at most 1, and their squares add up to ``squares``.  Chernoff: -ln(1 - u) <= 2
-    ln(2) u for u <= 1/2, so that ln E exp(h X) <= 2 ln(2) squares (h scale)^2 while (h scale)^2 <=
-    1/2.
+    Weights are at most 1, their squares add up to ``squares``.  Chernoff: -ln(1 - u) <= 2 ln(2) u
+    for u <= 1/2, so that ln E exp(h X) <= 2 ln(2) squares (h scale)^2 while (h scale)^2 <= 1/2.
     """
     h = min(math.sqrt(log_odds / (2.0 * LN2 * squares)), math.sqrt(0.5))
     return scale * (log_odds + 2.0 * LN2 * squares * h * h) / h
@@ -177,7 +170,5 @@ def noise_norm(
 
 
 def coordinate_quantile(std: float, directions: int, probability: float) -> float:
-    """What ``directions`` projections of N(0, std^2 I) on fixed unit vectors stay below with
-    probability 1 - ``probability``.
-    """
+    """What projections of N(0, std^2 I) on fixed vectors stay below, but for ``probability``."""
     return std * math.sqrt(2.0 * math.log(2.0 * directions / probability))

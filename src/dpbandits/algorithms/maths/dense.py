@@ -1,5 +1,4 @@
-"""Small dense linear algebra for kernels: in place, on the leading n x n block, and without
-allocation.
+"""Small dense linear algebra for kernels: in place, on the leading n x n block, not allocating.
 
 The matrices here are a few dozen rows wide, where calls of a library cost more than the arithmetic.
 """
@@ -15,11 +14,7 @@ _SWEEPS = 12  # over all pairs; a few are enough, since errors are squared in ea
 
 @outlined
 def factorise(matrix: Matrix, shift: float, factor: Matrix, n: int) -> bool:
-    """The Cholesky factor L of matrix - shift I, with zeros above it; False where that is not
-    positive definite.
-
-    ``factor`` may be the matrix itself.
-    """
+    """The Cholesky factor of matrix - shift I, 0 above it, perhaps in place; False: none."""
     for j in range(n):
         pivot = matrix[j, j] - shift
         for k in range(j):

@@ -33,11 +33,9 @@ def dot(x: Vector, y: Vector) -> float:
 
 @outlined
 def combine(rows: Matrix, weights: Vector, out: Vector) -> None:
-    """``out`` = the sum of the rows times their weights; the part of ``out`` beyond their length
-    stays.
+    """``out`` = the sum of rows times weights; what of ``out`` is beyond their length stays.
 
-    The inner loops run along the rows, on neighbours, and over eight of them at a time, so that
-    they seldom touch ``out``.
+    The inner loops run along eight rows at a time, on neighbours, and seldom touch ``out``.
     """
     n, length = rows.shape
     rest = n % 8
@@ -90,9 +88,7 @@ def add_observation(precision: Matrix, inverse: Matrix, x: Vector, n: int, work:
 
 @outlined
 def smallest_eigenvalue(matrix: Matrix, floor: float, factor: Matrix) -> float:
-    """A lower bound on the smallest eigenvalue of a symmetric matrix, tight to one part in 1e6;
-    ``floor`` is a known one.
-    """
+    """A lower bound, tight to 1e-6, from ``floor``, a known one; of a symmetric matrix."""
     high = matrix[0, 0]
     for i in range(1, matrix.shape[0]):
         high = min(high, matrix[i, i])
@@ -123,11 +119,9 @@ def update_factor(factor: Matrix, x: Vector, n: int) -> None:
 
 @kernel
 def inverse_norm_bound(matrix: Matrix, eigenvalue: float) -> float:
-    """A bound on |x|_{V^-1} / |x| that holds for the inverse as it is held, now and after any
-    number of added observations.
+    """A bound on |x|_{V^-1} / |x| for the inverse as it is held, now and after any additions.
 
-    Adding observations shortens |x|_{V^-1}.  Of the rounding errors, those of inverting V grow with
-    its condition number; the rest stays below one part in 1e6.
+    Additions shorten |x|_{V^-1}.  Errors of inverting V grow with its condition, others are < 1e-6.
     """
     trace, d = 0.0, matrix.shape[0]
     for i in range(d):
@@ -137,10 +131,7 @@ def inverse_norm_bound(matrix: Matrix, eigenvalue: float) -> float:
 
 @inlined
 def _scan(contexts: Matrix, estimate: Vector, means: Vector, squares: Vector) -> None:
-    """<x, estimate> and |x|^2 of every arm.
-
-    The inner loops run over arms, because the sum of one arm has to wait for each of its terms.
-    """
+    """<x, estimate> and |x|^2 of every arm, over which inner loops run: one arm's terms wait."""
     n_arms, d = contexts.shape
     rest = d % 4
     for a in range(n_arms):
@@ -194,9 +185,7 @@ def most_optimistic_of_few(
     spread: float,
     work: Matrix,
 ) -> int:
-    """``most_optimistic_of_many`` in few dimensions, where every index costs less than to find out
-    which ones matter.
-    """
+    """``most_optimistic_of_many`` where an index costs less than to rule it out."""
     arm, best = 0, -np.inf
     for a in range(contexts.shape[0]):
         form, length = _forms(contexts[a], inverse)
@@ -218,13 +207,11 @@ def most_optimistic_of_many(
     spread: float,
     work: Matrix,
 ) -> int:
-    """arg max over arms of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|; the first of
-    equals.
+    """arg max of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|, of equals the first.
 
     ``radius`` multiplies the uncertainty of sampled rewards, ``spread`` that of noise of equal size
     in all directions.  An arm needs no quadratic form if |x|_{V^-1} <= longest |x| keeps its index
-    below the best one, see ``inverse_norm_bound``; most do not.  ``work`` has three rows, with room
-    for every arm and every feature.
+    below the best one (``inverse_norm_bound``); most do not.  ``work`` has three rows of max(d, K).
     """
     n_arms, row, means, ceilings = contexts.shape[0], work[0], work[1], work[2]
     _scan(contexts, estimate, means, ceilings)
@@ -257,8 +244,7 @@ def most_optimistic_at_once(
     spreads: Vector,
 ) -> int:
     """arg max over arms of <x, estimate> + radius sqrt(|x|_{V^-1}^2 + gap |V^-1 x|^2) + spread
-    |V^-1 x|, without working memory, for contexts of which nothing may be kept; by one model of all
-    arms, or one of each, whose estimates stand one after another.
+    |V^-1 x|, without working memory, as no context may be kept; by one model, or one of each arm.
     """
     n_arms, d = contexts.shape
     arm, best = 0, -np.inf
@@ -302,9 +288,8 @@ def least_divergent_at_once(
     spreads: Vector,
     rounds: float,
 ) -> int:
-    """arg min over arms of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / n), plus ``margin`` but for
-    the best mean; of equals the first.  n = min(rounds, (horizon - rounds) / 10), at least 1: see
-    ``exploration``.
+    """arg min of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / n), plus ``margin`` but for the best
+    mean, of equals the first.  n = max(1, min(rounds, (horizon - rounds) / 10)) (``exploration``).
 
     w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r^2 = q |x|^2_{V^-1} and n^2 = noise
     |V^-1 x|^2; q is the variance of rewards in units of subgaussian^2, at most 1, that
@@ -360,9 +345,7 @@ def prepare_draw(
     noise: Vector,
     rng: Generator,
 ) -> None:
-    """Fill ``sample`` with a draw from N(estimate, scatter^2 V^-1 + spread^2 V^-2); ``noise`` is
-    working memory.
-    """
+    """Fill ``sample`` from N(estimate, scatter^2 V^-1 + spread^2 V^-2), ``noise`` as memory."""
     for i in range(sample.size):
         sample[i] = scatter * rng.standard_normal()
         noise[i] = spread * rng.standard_normal()

@@ -11,9 +11,7 @@ _STEPS = 100  # Newton needs fewer than ten; the bound only ends a search that r
 
 @kernel
 def recentre(losses: Vector) -> None:
-    """Subtract the smallest loss from all: no distribution here depends on it, and numbers stay
-    small.
-    """
+    """Subtract the smallest loss from all, which changes no distribution here."""
     smallest = np.inf
     for a in range(losses.size):
         smallest = min(smallest, losses[a])
@@ -23,8 +21,7 @@ def recentre(losses: Vector) -> None:
 
 @kernel
 def exponential_weights(losses: Vector, rate: float, probability: Vector) -> None:
-    """Write p_a proportional to exp(-rate losses_a); the losses are recentred, so that no weight
-    exceeds one.
+    """Write p_a proportional to exp(-rate losses_a), with recentred losses: no weight exceeds 1.
 
     >>> p = np.zeros(2)
     >>> exponential_weights(np.array([0.0, np.log(3.0)]), 1.0, p)
@@ -46,14 +43,13 @@ def _raised(x: float, power: float) -> float:
 
 @kernel
 def tsallis(losses: Vector, rate: float, power: float, start: float, probability: Vector) -> float:
-    """Write the minimiser of <rate losses, x> - a sum x^(1/a) over the simplex, where power = a /
+    """Write the minimiser of <rate losses, x> - a sum x^(1/a)  over the simplex, where power = a /
     (a - 1) >= 2; the losses are recentred.
 
     It is x_i = (rate losses_i + nu)^-power with the one nu in [1, K^(1/power)] that makes the sum
     S(nu) = 1: at 1 the best arm alone has all the mass, at the other end no arm has more than 1/K.
-    S^(-1/power) is concave and increasing in nu, and close to a line, so Newton's method for
-    S^(-1/power) = 1 is below the root after one step and rises to it from then on.  ``start`` is a
-    guess of nu; returns nu.
+    S^(-1/power) is concave and increasing in nu, and close to a line: Newton's method for 1 is
+    below the root after one step, and then rises to it.  ``start`` is a guess of nu; returns nu.
 
     >>> x = np.zeros(4)
     >>> tsallis(np.zeros(4), 1.0, 2.0, 0.0, x), x.tolist()

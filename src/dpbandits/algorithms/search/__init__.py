@@ -1,5 +1,1 @@
 """Searches for the best arm."""
-
-from .best_arm import BestArm, MergedTopTwo, SequentialHalving
-
-__all__ = ["BestArm", "MergedTopTwo", "SequentialHalving"]

@@ -28,7 +28,7 @@ from ...privacy.channels import Laplace
 from ...validation import integer
 from ..arms.arms import PROOF
 from ..bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
-from ..bases.sums import accumulate_by_arm, sensitivity, summarise
+from ..bases.sums import Sums, accumulate_by_arm, sensitivity, summarise
 
 
 class HalvingParams(NamedTuple):
@@ -37,10 +37,6 @@ class HalvingParams(NamedTuple):
     phases: int
     width: float  # hi - lo
     variance: float  # of the noise on a sum, in units of the width
-
-
-class HalvingRaw(NamedTuple):
-    total: np.ndarray  # (K,) reward sums of the running phase
 
 
 class HalvingPublic(NamedTuple):
@@ -77,7 +73,7 @@ def _plan_phase(params: HalvingParams, public: HalvingPublic) -> None:
     clock[CLOCK.left] = alive * rounds
 
 
-def init(params: HalvingParams) -> tuple[HalvingRaw, HalvingPublic]:
+def init(params: HalvingParams) -> tuple[Sums, HalvingPublic]:
     k = params.n_arms
     public = HalvingPublic(
         alive=np.ones(k, np.bool_),
@@ -89,7 +85,7 @@ def init(params: HalvingParams) -> tuple[HalvingRaw, HalvingPublic]:
         rounds=np.full(1, params.horizon),
     )
     _plan_phase(params, public)
-    return HalvingRaw(np.zeros(k)), public
+    return Sums(np.zeros(k)), public
 
 
 @kernel
@@ -127,11 +123,9 @@ def recommend(params: HalvingParams, public: HalvingPublic) -> int:
 
 @dataclass(frozen=True, repr=False)
 class Halving(Part):
-    """Sequential halving: every arm that is left is played equally often; then the worse half is
-    dropped, again and again (Karnin, Koren & Somekh 2013).
+    """Sequential halving: the worse half of arms is dropped, again and again (Karnin et al. 2013).
 
-    When to choose: a study has so many people and no more, and has to name an arm at its end.  How
-    often it errs is not promised.
+    When to choose: a study of so many people names an arm.  How often it errs is not promised.
 
     >>> Halving()
     Halving()

@@ -15,8 +15,7 @@ The leader b, of highest m, is recommended as soon as for every other arm c
 
     Z(b, c)  >=  ln(1 / w_j) + ln(1 / w_k) + z ,
 
-j and k the numbers of batches of b and c, and z = z(failure_probability / (K - 1)) that of
-``two_exponentials``.
+j and k their numbers of batches, z = z(failure_probability / (K - 1)) of ``two_exponentials``.
 
 **The price of batches.**  An arm's j-th batch is known beforehand to have a certain length, and
 only how many batches an arm has had depends on what was released.  So with rewards of each arm
@@ -38,10 +37,9 @@ some of at most K - 1 such arms is recommended with probability at most ``failur
 Where several arms are best, the search may go on for ever.
 
 **What to play.**  The challenger is the arm of least Z(b, c) + ln n_c, n_c the rounds of c
-(Jourdan, Degenne, Baudry, de Heide & Kaufmann 2022).  The leader is played instead of it while the
-sum over c of (U_b / n_b) / (D_c / n_c), both at the q of Z(b, c), is above 1: where rounds are
-shared best, it is 1 (Garivier & Kaufmann 2016; Bandyopadhyay, Juneja & Agrawal 2024 play by its
-sign).
+(Jourdan, Degenne, Baudry, de Heide & Kaufmann 2022).  The leader is played instead while the sum
+over c of (U_b / n_b) / (D_c / n_c), both at the q of Z(b, c), is above 1: where rounds are shared
+best, it is 1 (Garivier & Kaufmann 2016; Bandyopadhyay, Juneja & Agrawal 2024 play by its sign).
 """
 
 from __future__ import annotations
@@ -61,11 +59,10 @@ from ...protocol import Contexts
 from ...validation import integer, real
 from ..arms.arms import PARALLEL, PROOF
 from ..arms.batches import batch_rounds, weight_of
-from ..arms.held import HeldRaw
 from ..arms.law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
-from ..bases.sums import accumulate, sensitivity, summarise
+from ..bases.sums import Sums, accumulate, sensitivity, summarise
 
 _EDGE = 1e-12  # as near to 0 and 1 as q comes
 _IN_SIGHT = 20.0  # c: batches grow geometrically, and a search rarely takes more per arm
@@ -93,9 +90,7 @@ class TopTwoPublic(NamedTuple):
     plan: np.ndarray  # (3,)
 
 
-class Plan(NamedTuple):
-    """Slots of ``TopTwoPublic.plan``."""
-
+class Plan(NamedTuple):  # slots of ``TopTwoPublic.plan``
     leader: int = 0
     following: int = 1  # which arm is played next
     over: int = 2  # 1 where every other arm is refuted
@@ -104,7 +99,7 @@ class Plan(NamedTuple):
 PLAN = Plan()
 
 
-def init(params: TopTwoParams) -> tuple[HeldRaw, TopTwoPublic]:
+def init(params: TopTwoParams) -> tuple[Sums, TopTwoPublic]:
     k = params.n_arms
     public = TopTwoPublic(
         estimate=np.zeros(k),
@@ -114,7 +109,7 @@ def init(params: TopTwoParams) -> tuple[HeldRaw, TopTwoPublic]:
         clock=np.zeros(len(CLOCK), np.int64),
         plan=np.zeros(len(PLAN), np.int64),
     )
-    return HeldRaw(np.zeros(1)), public
+    return Sums(np.zeros(1)), public
 
 
 @kernel
@@ -132,10 +127,9 @@ def two_exponentials(probability: float) -> float:
     """A z that the sum of two variables exceeds with at most this probability, if they are
     independent and neither exceeds any x more often than exp(-x).
 
-    The sum is no larger, in law, than that of two exponential variables, which exceeds z with
-    probability (1 + z) exp(-z).  With L = ln(1 / p) and s = sqrt(2 L) that is at most p for z = L +
-    ln(1 + L + s): ln(1 + z) <= z - L says 1 + L + ln(1 + L + s) <= 1 + L + s, and ln(1 + s + s^2 /
-    2) <= s.
+    The sum is, in law, at most that of two exponential variables, which exceeds z with probability
+    (1 + z) exp(-z).  With L = ln(1 / p) and s = sqrt(2 L) that is at most p for z = L + ln(1 + L +
+    s): ln(1 + z) <= z - L says 1 + L + ln(1 + L + s) <= 1 + L + s, and ln(1 + s + s^2 / 2) <= s.
     """
     log = math.log(1.0 / probability)
     return log + math.log(1.0 + log + math.sqrt(2.0 * log))
@@ -143,9 +137,7 @@ def two_exponentials(probability: float) -> float:
 
 @kernel
 def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, float]:
-    """U(high, q) of the leader and D(low, q) of another arm, for the q in (0, 1) of their least
-    sum: where the slopes cancel, or at an end.
-    """
+    """U(high, q) and D(low, q) for the q in (0, 1) of least sum: slopes cancel, or an end."""
     if low >= high:
         return 0.0, 0.0
     left, right = max(low, _EDGE), min(high, 1.0 - _EDGE)
@@ -165,9 +157,7 @@ def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, flo
 
 @kernel
 def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
-    """Find the leader, whether every other arm is refuted, and the arm to play next; arms of which
-    nothing was released come first, and of equals the first arm.
-    """
+    """Find the leader, whether all others are refuted, and who is next: first, the unreleased."""
     merged, pulls, plan = public.merged, public.pulls, public.plan
     leader = 0
     for a in range(params.n_arms):
@@ -197,9 +187,7 @@ def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
 def choose(
     params: TopTwoParams, public: TopTwoPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """The arm that follows, or if it is closed the open one of fewest rounds; arms that were never
-    played come first.
-    """
+    """The follower, or the open arm of fewest rounds; arms never played come first."""
     fewest, arm = np.inf, 0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
@@ -240,8 +228,7 @@ class TopTwo(Part):
     Baudry, de Heide & Kaufmann 2022; batches and exponents of ``Arms``: this package).
 
     The challenger is the arm c of least Z + ln n, n its rounds and Z what speaks against its being
-    as good as the leader.  The search stops where every Z is above ln(1 / failure_probability) and
-    a price for the number of arms and batches.
+    the best.  The search stops where every Z is above what errors, arms and batches ask.
 
     Args:
         growth: a batch is so many times all rounds of its arm before.

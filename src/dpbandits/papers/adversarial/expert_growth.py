@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...algorithms import EXP4, ExpertConversion, FrozenEXP4, LocalEXP4
-from ...algorithms.bases import AdvicePolicy
-from ...algorithms.exp4.tuning import Tuning
+from ...algorithms.bases.contextual import AdvicePolicy
+from ...algorithms.exp4.values import Tuning
 from ...environments import Advised, SwitchingBest
 from ...privacy import ApproxDP, PureDP
 from ...report.claims import Claim, Expectation

@@ -25,7 +25,7 @@ import numpy as np
 from ...algorithms import EXP3, EXP4, FTPL, HTINF, Adversarial, Experts, ExpertsLocal, FrozenEXP4
 from ...algorithms.adversarial.adversarial import PAPER
 from ...algorithms.adversarial.learning import Learner
-from ...algorithms.exp4.tuning import LARGEST_MIXING, Noise, Tuning
+from ...algorithms.exp4.values import LARGEST_MIXING, Noise, Tuning
 from ...environments import Advised, Bernoulli, Piecewise
 from ...privacy import ApproxDP, PureDP
 from ...theory.bounds import Values, bound, valid

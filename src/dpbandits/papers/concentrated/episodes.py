@@ -18,9 +18,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...algorithms.arms import UCB, Arms, ArmsShuffled, Forget, Growing, Merge
+from ...algorithms.arms.arms import Arms, ArmsShuffled
+from ...algorithms.arms.batches import Growing
+from ...algorithms.arms.indices import UCB
 from ...algorithms.arms.law import MERGED
-from ...algorithms.arms.memories import AGED, Memory
+from ...algorithms.arms.memories import AGED, Forget, Memory, Merge
 from ...algorithms.bases.shuffled import shuffled_card
 from ...algorithms.maths.divergences import kl_upper_bound
 from ...kernel import Kernel, kernel

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...algorithms import LinUCB, PrivateLinUCB
-from ...algorithms.bases import ContextualPolicy
+from ...algorithms.bases.contextual import ContextualPolicy
 from ...environments import ContextEnvironment, ContextTable, PoolContexts, lastfm
 from ...kernel import Generator, Matrix, bind, entry, unbound
 from ...privacy import ZCDP, ApproxDP, Budget, PureDP

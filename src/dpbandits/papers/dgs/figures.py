@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...algorithms.bases import ContextualPolicy
+from ...algorithms.bases.contextual import ContextualPolicy
 from ...environments import ContextTable
 from ...plotting.numbers import number
 from ...privacy import ZCDP, PureDP

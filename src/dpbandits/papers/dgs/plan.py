@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from ...algorithms.bases import ContextualPolicy
+from ...algorithms.bases.contextual import ContextualPolicy
 from ...privacy import PureDP
 from ...report.claims import Claim
 from ...studies.cells import Cell

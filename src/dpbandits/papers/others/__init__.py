@@ -6,6 +6,7 @@
 * DP-TS and Lazy-DP-TS (Hu & Hegde 2022): ``thompson``
 * DP-IMED and DP-KLUCB (Azize, Wu, Honda, Orabona, Ito & Basu 2025): ``dp_imed``
 * LDP-GLOC (Han, Liang, Wang & Zhang 2021): ``gloc``
+* LDP-UCB-L (Ren, Zhou, Liu & Shroff 2020): ``ldp_ucb``
 * LinUCB on fixed arms (Abbasi-Yadkori, Pál & Szepesvári 2011): ``fixed_linucb``
 
 Bounds on DP-SE and on searches are in ``theory``.
@@ -17,6 +18,7 @@ from .dp_imed import DPIMED, DPKLUCB
 from .elimination import DPSE, DPSEBAI, DPSESDP
 from .fixed_linucb import FixedLinUCB
 from .gloc import LDPGLOC
+from .ldp_ucb import LDPUCB
 from .thompson import DPTS, LazyDPTS
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "DPSESDP",
     "DPTS",
     "LDPGLOC",
+    "LDPUCB",
     "AdaPTT",
     "FixedLinUCB",
     "LazyDPTS",

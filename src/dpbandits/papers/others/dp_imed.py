@@ -25,10 +25,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...algorithms.arms import Arms, Growing, Index, Memory
-from ...algorithms.arms.indices import choose_largest, choose_least
+from ...algorithms.arms.arms import Arms
+from ...algorithms.arms.batches import Growing
+from ...algorithms.arms.indices import Index, choose_largest, choose_least
 from ...algorithms.arms.law import MERGED
-from ...algorithms.arms.memories import adding
+from ...algorithms.arms.memories import Memory, adding
 from ...algorithms.maths.divergences import bernoulli_kl, kl_upper_bound
 from ...kernel import Kernel, kernel
 from ...policies import Erratum, given, like, preset

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ...algorithms.bases.every_round import EVERY_ROUND
 from ...algorithms.bases.fixed_features import FixedFeaturesPolicy
 from ...algorithms.bases.linear import estimate
+from ...algorithms.bases.sums import EVERY_ROUND
 from ...algorithms.maths.dense import factorise, invert
 from ...algorithms.maths.ridge import add_outer, combine, dot, multiply
 from ...calls import is_open
@@ -74,7 +74,7 @@ class Facts(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """Slots of ``FixedLinUCBPublic.clock``: those of ``every_round``, and one more."""
+    """Slots of ``FixedLinUCBPublic.clock``: those of ``bases.sums``, and one more."""
 
     rounds: int = 0
     arm: int = 1

@@ -31,8 +31,7 @@ import numpy as np
 
 from ...algorithms.bases.counter_choice import Plan, counter_for, running_sum
 from ...algorithms.bases.episodes import MEMO
-from ...algorithms.bases.every_round import CLOCK, EVERY_ROUND
-from ...algorithms.bases.sums import accumulate_by_arm, sensitivity
+from ...algorithms.bases.sums import CLOCK, EVERY_ROUND, accumulate_by_arm, sensitivity
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register

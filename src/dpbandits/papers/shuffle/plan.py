@@ -20,7 +20,7 @@ import numpy as np
 
 from ... import algorithms
 from ...algorithms import LinUCB, LinUCBJDP, LinUCBLDP, LinUCBSDP
-from ...algorithms.bases import ContextualPolicy
+from ...algorithms.bases.contextual import ContextualPolicy
 from ...environments import AnchoredContexts
 from ...plotting.numbers import number
 from ...privacy import ApproxDP

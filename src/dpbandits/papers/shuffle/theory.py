@@ -20,10 +20,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...algorithms.glm import HiddenGLMLocal
-from ...algorithms.hidden import HiddenLinear, HiddenLinearShuffled
+from ...algorithms.glm.local import HiddenGLMLocal
+from ...algorithms.hidden.joint import HiddenLinear
 from ...algorithms.hidden.model import Params
 from ...algorithms.hidden.policy import HiddenPolicy
+from ...algorithms.hidden.shuffled import HiddenLinearShuffled
 from ...environments import Environment
 from ...privacy import ApproxDP
 from ...privacy.amplification import shuffle_amplification
