@@ -10,9 +10,7 @@ class DPBanditsError(Exception):
 class ArgumentError(DPBanditsError, ValueError):
     """An argument is outside its allowed range; the message names it, its value and the range.
 
-    Attributes:
-        argument: its name, with which the message then begins; None where the error is about no
-            single argument.
+    ``argument`` is its name, with which the message begins; None where the error is about no one.
     """
 
     def __init__(self, message: str, argument: str | None = None) -> None:
@@ -21,9 +19,7 @@ class ArgumentError(DPBanditsError, ValueError):
 
 
 class UpdateError(DPBanditsError, ValueError):
-    """A reward does not fit the pulls so far: no pull, an answered one, another policy's.  Nothing
-    has changed.
-    """
+    """A reward fits no pull: none, an answered or another policy's.  Nothing has changed."""
 
 
 class SubmissionError(DPBanditsError, ValueError):
@@ -33,9 +29,7 @@ class SubmissionError(DPBanditsError, ValueError):
 
 
 class BudgetExhausted(DPBanditsError):
-    """The next release would spend more than the budget.  It was not made; the policy serves on
-    from what is public.
-    """
+    """A release would exceed the budget: it is not made, and the policy serves what is public."""
 
 
 class StateFileError(DPBanditsError):

@@ -277,9 +277,7 @@ def _uncompiled(value: Any) -> Any:
 
 
 def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
-    """The globals that a function uses, as they are now: compiling happens later, and must find
-    what the digest describes.
-    """
+    """The globals that a function uses, as its digest describes them: it is compiled later."""
     if function.__closure__:
         raise TypeError(
             f"{function.__qualname__} closes over variables; a kernel uses globals and arguments"
@@ -363,9 +361,7 @@ def _describe(value: Any, function: Any) -> str:
 
 
 def _describe_type(kind: Any) -> str:
-    """A numba type in words; its own for a named tuple leave out the fields, by which kernels read
-    it.
-    """
+    """A numba type in words, with the fields of named tuples, which numba's own words leave out."""
     if isinstance(kind, numba.types.BaseTuple):
         return f"{kind}{getattr(kind, 'fields', '')}({', '.join(map(_describe_type, kind))})"
     return repr(kind)

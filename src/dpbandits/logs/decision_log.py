@@ -14,7 +14,6 @@ import uuid
 import weakref
 from multiprocessing import util
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -175,12 +174,7 @@ class DecisionLog:
     def __enter__(self) -> DecisionLog:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.flush()
 
 
@@ -188,7 +182,6 @@ class DecisionLog:
 
 
 def _own(policy: Policy, decision: Any) -> Decision:
-    """The decision, or that of a token, if the policy has made it."""
     if not isinstance(decision, Decision | str):
         raise ArgumentError(
             f"decision must be what pull() returned, or its token, got {type(decision).__name__}",
@@ -228,8 +221,6 @@ def _features(policy: Policy, contexts: Any, arm: int) -> list[list[float]]:
 
 
 class _Rows:
-    """Rows that are not in a file yet, one for each decision."""
-
     def __init__(self, folder: Path, most: int, schema: pa.Schema) -> None:
         # Arrow asks for pandas when it makes a table; the end of a process is too late to import.
         import pandas  # noqa: F401

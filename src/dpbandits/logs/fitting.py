@@ -157,7 +157,6 @@ def fit_logs(
 
 
 def _tell(policy: Policy, log: Log, taken: int, off: np.ndarray) -> None:
-    """Tell the operator of missing rewards, records left out, and means that may be off."""
     n, name = log.arms.size, policy.name or policy.preset
     if (missing := int(np.isnan(log.rewards).sum())) >= _SHARE * max(n, 1):
         LOGGER.warning(
@@ -248,17 +247,11 @@ def _refuse(policy: Policy) -> None:
 def choose_records(
     log: Log, given: np.ndarray, lowest: float, rng: np.random.Generator
 ) -> tuple[Log, np.ndarray]:
-    """The records whose arms are as if drawn without looking at anybody.
+    """The records of a log without contexts whose arms are as if drawn without looking at anybody.
 
-    Args:
-        log: of a policy that takes no contexts.
-        given: the propensities of its records, shape (n,).
-        lowest: that counts as the least one of an arm, where there are lower ones.
-        rng: of the draws.
-
-    Returns:
-        Their log, and by how many times the width of the reward range the mean of each arm may be
-        off, shape (K,), as estimated from the log: 0 without a lower bound.
+    Propensities are ``given``, shape (n,); ``lowest`` counts as an arm's least where others are
+    below it.  Also by how many times the width of the reward range the mean of each arm may be
+    off, shape (K,), as estimated from the log: 0 without a lower bound.
     """
     least = np.ones(int(log.arms.max(initial=0)) + 1)
     np.minimum.at(least, log.arms, given)

@@ -99,8 +99,8 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
 def read_table(argument: str, folder: Any, *, fit: bool = False, private: bool = False) -> pa.Table:
     """The log as an Arrow table; errors begin with the argument.
 
-    To fit a policy to, a log that was made without rewards is refused: that owes nothing to any of
-    them.  So is a private one whose users may be in it more than once.
+    To ``fit`` a policy, a log made without rewards is refused, which owes nothing to any of them,
+    and a ``private`` one whose users may be in it more than once.
     """
     import pyarrow as pa
 
@@ -160,11 +160,7 @@ def is_of_decisions(frame: Any) -> bool:
 
 
 def refuse_unrecorded(frame: Any) -> None:
-    """Refuse rounds that a policy did not record: a user may have had too many of them.
-
-    Raises:
-        ArgumentError: there is one.
-    """
+    """Refuse rounds that a policy did not record: a user may have had too many of them."""
     if not is_of_decisions(frame):
         return
     recorded = flat("frame", frame["recorded"], FLAGS, at="column 'recorded'")
@@ -266,9 +262,7 @@ def _decisions(argument: str, table: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _completed(table: Any, which: np.ndarray, keyed: np.ndarray) -> Any:
-    """One row for each decision, where its first stands: with the first time, and of each other
-    column the last entry.
-    """
+    """One row for each decision: the first time, and of each other column the last entry."""
     import pyarrow as pa
 
     first = np.unique(which, return_index=True)[1]
@@ -294,7 +288,6 @@ def _completed(table: Any, which: np.ndarray, keyed: np.ndarray) -> Any:
 
 
 def _is_told(column: Any) -> np.ndarray:
-    """Where something stands."""
     told = column.is_valid() if hasattr(column, "is_valid") else column.notna()
     return np.asarray(told, bool)
 

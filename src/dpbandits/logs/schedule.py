@@ -22,15 +22,10 @@ hold_rounds = unbound
 
 
 def batches(policy: Policy, arms: np.ndarray, *, whole: bool = False) -> Iterator[Batch]:
-    """Arms, and the records of their next batch.  Between two of them the caller plays the first.
+    """Arms, and the records of their next batch, in the order of their last records; between two
+    batches the caller plays the first.  What does not fill a batch is left out.
 
-    Args:
-        policy: who learns.
-        arms: of each record, shape (n,), int64.
-        whole: whether each arm has all its records in one batch.
-
-    Returns:
-        In the order of their last records.  What does not fill a batch is left out.
+    ``whole`` puts all records of each arm into one batch.
     """
     if whole:
         yield from sorted(_by_arm(arms), key=lambda batch: batch[1][-1])
@@ -63,9 +58,7 @@ def _first_complete(policy: Policy, arms: np.ndarray) -> Iterator[Batch]:
 def _find_first(
     params: Any, public: Any, records: Vector, met: Vector, ends: Vector
 ) -> tuple[int, int]:
-    """The arm whose next batch is complete first, of equals the first, and how long that batch is;
-    0 rounds where no arm has enough records left.
-    """
+    """The arm whose next batch is complete first, of equals the first, and its length, or 0."""
     arm, length, last = 0, 0, records.size
     for a in range(met.size):
         if met[a] == ends[a]:

@@ -86,7 +86,8 @@ def misfit(cls: Any, args: Sequence[Any], given: Mapping[str, Any]) -> str | Non
     anything = inspect.Parameter.VAR_KEYWORD in kinds
     unknown = [name for name in given if name not in parameters and not anything]
     if unknown:
-        return _unknown(cls, unknown, parameters)
+        hint = unknown_argument(cls, unknown[0], parameters)
+        return f"{cls.__name__} takes no argument {', '.join(unknown)}; {hint}"
     by_position = [
         name for name, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD
     ]
@@ -114,12 +115,6 @@ def unknown_argument(cls: Any, name: str, known: Iterable[str]) -> str:
         return "it belongs to a budget, and this policy has no privacy"
     holders = [repr(one) for one in taken if name in _numbers(one)]
     return f"it belongs to the budget: budget={' or '.join(holders or map(repr, taken))}"
-
-
-def _unknown(cls: Any, names: Sequence[str], known: Iterable[str]) -> str:
-    return f"{cls.__name__} takes no argument {', '.join(names)}; " + unknown_argument(
-        cls, names[0], known
-    )
 
 
 def _missing(cls: Any, names: Sequence[str], given: Mapping[str, Any]) -> str:

@@ -118,7 +118,17 @@ class Policy(Configured, metaclass=PolicyClass):
         self.channel = self._terms.shared_channel(self._counter)
         self.statistic = self._statistic()
         self.params = self._params()
-        self._gate = self._new_gate()
+        self._gate = Gate(
+            kernels=self.driven,
+            params=self.params,
+            statistic=self.statistic,
+            channel=self.channel,
+            noise=self.noise_source,
+            meter=self.meter,
+            ledger_family=self._terms.ledger_family(self.statistic),
+            private=budget is not None,
+            reports=self.takes_reports,
+        )
         self.watch = Watch(settings.name or name, settings.reward_range)
         self._lock = threading.RLock()
         self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
@@ -277,9 +287,7 @@ class Policy(Configured, metaclass=PolicyClass):
             return self._took(value, self.session.own(decision), done)
 
     def expire(self, decision: Decision | str | None = None) -> bool:
-        """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update``
-        does.
-        """
+        """No reward will come: it counts as ``default_reward``.  As ``update`` in all else."""
         with self._lock:
             return self._took(None, self.session.own(decision), None)
 
@@ -382,9 +390,7 @@ class Policy(Configured, metaclass=PolicyClass):
             return new
 
     def chooser(self) -> Chooser:
-        """What chooses with all that has been released by now; where the guarantee holds, it may be
-        handed to anyone.
-        """
+        """What chooses by all that was released; where the guarantee holds, anyone may have it."""
         with self._lock:
             name, config = self._named
             _, public = self.public_half()
@@ -392,8 +398,8 @@ class Policy(Configured, metaclass=PolicyClass):
             return Chooser(name, given, public, self.ledger.releases, self.retired)
 
     def public_half(self) -> tuple[Callable[[Any], tuple[int, Any]], dict[str, np.ndarray]]:
-        """How the policy chooses an arm for contexts, with the features of that arm as the
-        algorithm takes them; and the arrays of the public side by which it does, as they are.
+        """What chooses an arm for contexts, and tells its features as the algorithm takes them; and
+        the arrays of the public side by which it does, as they are.
         """
 
         def decide(contexts: Any) -> tuple[int, Any]:
@@ -404,17 +410,13 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def estimates(self) -> Estimates:
-        """What has been released by now of the arms, or of the model.  Where the guarantee holds,
-        it may be shown to anyone.
-        """
+        """What was released of arms, or a model; where the guarantee holds, anyone may see it."""
         with self._lock:
             return self._estimated(self.session.state.public, self.ledger.releases)
 
     @property
     def diagnostics(self) -> Diagnostics:
-        """What became of answers.  The operator's: it depends on them, and the guarantee does not
-        cover it.
-        """
+        """What became of answers, on which it depends: the operator's, and under no guarantee."""
         with self._lock:
             return Diagnostics.of(self.session.rounds)
 
@@ -425,9 +427,7 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def recommendation(self) -> int | None:
-        """The arm that a search for the best one recommends; None for policies that play for
-        reward.
-        """
+        """The arm that a search for the best one recommends; None for other policies."""
         with self._lock:
             arm = int(self.kernels.recommend(self.params, self.session.state.public))
         return None if arm == NO_ARM else arm
@@ -638,9 +638,7 @@ class Policy(Configured, metaclass=PolicyClass):
         return self.session.gate.mechanism
 
     def simulated(self, choices: np.random.Generator | None, noise: np.random.Generator) -> Policy:
-        """An empty policy of the same kind, for a simulation, that draws from these generators, in
-        the law of its own noise, and gets rewards as they are.
-        """
+        """``renewed`` for a simulation, with these generators, in the law of its own noise."""
         policy = self.renewed(self.config["noise"])
         policy._gate = replace(policy._gate, simulated=True)
         policy.session.state.choice_rng = choices
@@ -648,9 +646,7 @@ class Policy(Configured, metaclass=PolicyClass):
         return policy
 
     def renewed(self, noise: str) -> Policy:
-        """An empty policy of the same kind, with secure or simulated noise, that gets rewards as
-        they are.
-        """
+        """An empty policy of the same kind, with such noise, that gets rewards as they are."""
         config: dict[str, Any] = {**self.config, "noise": noise, "seed": None}
         config |= {name: False for name in ("reports", "messages") if name in config}
         policy: Policy = type(self)(**config)
@@ -672,9 +668,7 @@ class Policy(Configured, metaclass=PolicyClass):
         self._keep()
 
     def _keep(self) -> None:
-        """Save where the policy was saved last: what is promised has changed, or which arms are
-        open, and no crash may undo it.
-        """
+        """Save where it was saved last: no crash may undo a promise, or which arms are open."""
         store = self.session.gate.store
         if store is not None:
             self.save(store)
@@ -722,19 +716,6 @@ class Policy(Configured, metaclass=PolicyClass):
                 f"reward must be a number in [{low:g}, {high:g}], got another", "reward"
             )
         return value
-
-    def _new_gate(self) -> Gate:
-        return Gate(
-            kernels=self.driven,
-            params=self.params,
-            statistic=self.statistic,
-            channel=self.channel,
-            noise=self.noise_source,
-            meter=self.meter,
-            ledger_family=self._terms.ledger_family(self.statistic),
-            private=self.budget is not None,
-            reports=self.takes_reports,
-        )
 
     def _new_session(self) -> Session:
         gate = self._gate

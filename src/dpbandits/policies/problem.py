@@ -84,11 +84,9 @@ class Default:
         self, given: Mapping[str, Any], options: Mapping[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
         """What to call, and its arguments, where somebody may have chosen parts of their own, as
-        ``index=KLUCB()``.  Then it is the class behind the preset.
-
-        Args:
-            given: what is known of the problem; what the policy does not take is left out.
-            options: of the policy, and parts of its class.
+        ``index=KLUCB()``: then it is the class behind the preset.  Of what is ``given`` of the
+        problem, what the policy does not take is left out; ``options`` are the policy's, and parts
+        of its class.
 
         Raises:
             ArgumentError: what was said is an argument of a part that was replaced.
@@ -156,6 +154,11 @@ _LINKED = "It knows the link. Its regret was not compared with that of others."
 _DISJOINT = "Each arm has a model of its own. Its regret was not compared with that of others."
 _EXPERTS = "It weighs experts by their advice. Its regret was not compared with that of others."
 _OWN = {"models": "disjoint"}
+_CLASHES = {  # words, and others that no policy here serves with them
+    "experts": ("features", "person"),
+    "drift": ("features", "person", "experts", "goal"),
+    "goal": ("features", "person", "experts"),
+}
 
 DEFAULTS = (
     Default("finite arms", "central", "MergedIMED", f"Rewards are random. {_MEASURED}"),
@@ -328,22 +331,12 @@ class DecisionProblem:
                 f" {self.link!r}",
                 "link",
             )
-        for name, given in (
-            ("experts", self.experts is not None),
-            ("drift", self.drift is not None),
-            ("goal", self.goal != "regret"),
-        ):
-            others = [
-                other
-                for other, is_said in (
-                    ("features", self.features is not None),
-                    ("person", self.person is not None),
-                    ("experts", self.experts is not None and name != "experts"),
-                    ("goal", self.goal != "regret" and name == "drift"),
-                )
-                if is_said
-            ]
-            if given and others:
+        words = ("features", "person", "experts", "drift")
+        said = {name for name in words if getattr(self, name) is not None}
+        said |= {"goal"} if self.goal != "regret" else set()
+        for name, clashing in _CLASHES.items():
+            others = [other for other in clashing if other in said]
+            if name in said and others:
                 raise ArgumentError(
                     f"{name} must not be given with {others[0]}: no policy here serves both, got"
                     f" {getattr(self, name)!r}",

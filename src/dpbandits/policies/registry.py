@@ -125,9 +125,7 @@ def home_of(policy: Any) -> str:
 
 
 def preset_of(policy_class: Any, config: Mapping[str, Any]) -> tuple[Preset, dict[str, Any]] | None:
-    """The preset with which policies of that configuration are made, and its arguments; None where
-    there is none.
-    """
+    """The preset that makes policies of that configuration, and its arguments; None without one."""
     found = _first_match(policy_class, config)
     if found is None and policy_class in _COMPOSED.values():
         papers()  # which have names for classes of the core
@@ -148,11 +146,7 @@ def _first_match(
 
 @contextmanager
 def of_this_version(source: object) -> Iterator[None]:
-    """Where a policy is made of what a store gave.
-
-    Raises:
-        StateFileError: it was something else.
-    """
+    """Turn what goes wrong in making a policy of what a store gave into a ``StateFileError``."""
     try:
         yield
     except MissingExtra:

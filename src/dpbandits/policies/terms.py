@@ -37,9 +37,8 @@ def misfit_of_budget(policy: str, card: Card, budget: Any) -> ArgumentError:
 class Terms:
     """What a promise follows from: the card of an algorithm, and how a policy was configured.
 
-    Raises:
-        ArgumentError: on looking at ``channel``, if the algorithm has no noise for that kind of
-            budget, or the noise is too small or large for a number.
+    To ask for ``channel`` raises an ``ArgumentError`` where the algorithm has no noise for that
+    kind of budget, or the noise is too small or large for a number.
     """
 
     policy: str  # the name of its class
@@ -71,10 +70,8 @@ class Terms:
 
     def growth(self, counter: Counter | None, rounds: int | None) -> float:
         """By how much farther so many rounds of one user, each in a release of its own, move all
-        releases together than one round moves one; 1 where the unit is the round.
-
-        Raises:
-            ArgumentError: more rounds than the counter has releases.
+        releases together than one round moves one; 1 where the unit is the round.  The counter must
+        have so many.
         """
         if rounds is None:
             return 1.0
@@ -102,9 +99,7 @@ class Terms:
 
     @cached_property
     def effective_budget(self) -> Budget | None:
-        """The budget that one release, and by parallel composition the whole run, really spends;
-        None where nothing holds.
-        """
+        """The budget that a release, and in parallel the run, really spends; None if none holds."""
         budget, multiplier = self.budget, self.channel.multiplier
         if self.card.refuted_because or not self.settings.clip:
             return None
@@ -133,9 +128,7 @@ class Terms:
         return meter if exact else replace(meter, limit=self.channel.cost(meter.currency))
 
     def ledger_family(self, statistic: Statistic) -> int:
-        """The family that ledger lines name; open where no sensitivity is true, so that nothing can
-        be added up.
-        """
+        """The family in ledger lines; open where no sensitivity is true, and nothing adds up."""
         if self.card.refuted_because or not self.settings.clip:
             return OPEN
         rows = statistic.counter is not None and self.channel.family == LAPLACE

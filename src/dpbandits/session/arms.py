@@ -25,15 +25,7 @@ ASSUMED = "which arms are open owes nothing to rewards that were not released"
 
 
 class Arms:
-    """The arms of a policy, by names if they have any.
-
-    Args:
-        count: how many may ever be there, K.
-        names: one for each, or None.
-
-    Raises:
-        ArgumentError: there are more or fewer names than arms.
-    """
+    """The arms of a policy, K of them, by a name for each if they have any."""
 
     def __init__(self, count: int, names: Sequence[str] | None) -> None:
         if names is not None and len(names) != count:
@@ -46,11 +38,7 @@ class Arms:
         self._kept: Callable[..., np.ndarray | None] = lru_cache(_KEPT, typed=True)(self._mask)
 
     def number(self, argument: str, given: Any) -> int:
-        """The arm of this name or number.
-
-        Raises:
-            ArgumentError: there is none.
-        """
+        """The arm of this name or number; an ``ArgumentError`` where there is none."""
         if isinstance(given, str):
             if given in self._numbers:
                 return self._numbers[given]
@@ -66,12 +54,9 @@ class Arms:
     def open(
         self, available: Iterable[int | str] | None, retired: tuple[int, ...], shown: int
     ) -> np.ndarray | None:
-        """Which arms may be served, shape (K,); None: all.
-
-        Args:
-            available: those that may be served now; None for all.
-            retired: that never are.
-            shown: how many there are candidates for, from the first.
+        """Which arms may be served, shape (K,), None for all: of those ``available``, None for all,
+        the ones that are not ``retired``, and among the first ``shown``, for whom there are
+        candidates.
 
         Raises:
             ArgumentError: there is no such arm, or none is open.
@@ -109,9 +94,7 @@ class Arms:
 
 
 def stand_in(shown: np.ndarray, open_arms: np.ndarray) -> np.ndarray:
-    """Rows of features for all arms: for each that is closed, those of the first open one, so that
-    to choose it is to choose that.
-    """
+    """Rows for all arms, of closed ones that of the first open: to choose these is to choose it."""
     first = int(open_arms.argmax())
     seen = shown[np.where(open_arms, np.arange(len(open_arms)), first)]
     return np.ascontiguousarray(seen)

@@ -17,17 +17,11 @@ Mask = np.ndarray | None  # which arms may be served, shape (K,); None: all
 
 @dataclass(frozen=True, repr=False)
 class Choosing:
-    """Choices among open arms, by what was released.
-
-    Attributes:
-        gate: whose kernels choose.
-        state: of which they see the public side.
-        randomised: whether they draw.
-    """
+    """Choices among open arms, by what was released, as a gate's kernels make them."""
 
     gate: Gate
     state: State
-    randomised: bool
+    randomised: bool  # whether they draw
 
     def choose(self, shown: Any, open_arms: Mask = None) -> tuple[Choice, int]:
         """A fresh choice among open arms, and for how many rounds it stands."""

@@ -18,7 +18,7 @@ from ..stores.tokens import Seal
 from .arms import Arms
 from .choosing import Choosing, Mask, row
 from .decisions import Decision
-from .exchange import Exchange, Release, as_arrays
+from .exchange import Exchange, Release
 from .gate import Gate
 from .intake import Intake
 from .options import Settings
@@ -28,37 +28,22 @@ from .state import State
 
 @dataclass(repr=False)
 class Session:
-    """What happens between ``pull`` and ``update``.
-
-    Attributes:
-        card, settings, arms: of the policy.
-        gate: which its statistics cross.
-        default_reward: what an answer that never came counts as.
-        state: what it knows.
-        rounds: where it stands.
-        life: see ``stores``.
-        former: earlier lives, and how many pulls they knew.
-        last: the decision that is answered by default.
-        seal: by which tokens are known.
-        told: what has to be true of the logs and workers it has learned from.
-        exchange: with other workers.
-        older_noise: whether an earlier version has drawn secure noise of it.
-    """
+    """What happens between ``pull`` and ``update``."""
 
     card: Card
     settings: Settings
     arms: Arms
     gate: Gate
-    default_reward: float
+    default_reward: float  # what an answer that never came counts as
     state: State
     rounds: Rounds = field(default_factory=Rounds)
-    life: Life = field(default_factory=lambda: Life(uuid.uuid4().hex, 0))
-    former: dict[str, int] = field(default_factory=dict)
-    last: Decision | None = None
-    seal: Seal = field(default_factory=Seal)
-    told: tuple[str, ...] = ()
-    exchange: Exchange = field(default_factory=Exchange)
-    older_noise: bool = False
+    life: Life = field(default_factory=lambda: Life(uuid.uuid4().hex, 0))  # see ``stores``
+    former: dict[str, int] = field(default_factory=dict)  # lives, and how many pulls they knew
+    last: Decision | None = None  # that is answered by default
+    seal: Seal = field(default_factory=Seal)  # by which tokens are known
+    told: tuple[str, ...] = ()  # what has to be true of logs and workers it has learned from
+    exchange: Exchange = field(default_factory=Exchange)  # with other workers
+    older_noise: bool = False  # whether an earlier version has drawn secure noise of it
 
     @cached_property
     def intake(self) -> Intake:
@@ -169,11 +154,7 @@ class Session:
     # Arms -------------------------------------------------------------------------------------
 
     def retire(self, arm: int) -> None:
-        """Serve an arm no more.
-
-        Raises:
-            ArgumentError: no other arm is left.
-        """
+        """Serve an arm no more; an ``ArgumentError`` if no other is left."""
         retired = tuple(sorted({*self.rounds.retired, arm}))
         if len(retired) == self.arms.count:
             raise ArgumentError(f"arm must not be the last one that is open, got {arm}", "arm")
@@ -253,7 +234,8 @@ class Session:
         with _AllOrNothing(self):
             # Noted first: an interrupt may lose a release, and may not let one enter twice.
             self.exchange.note(release)
-            self.gate.kernels.absorb(self.gate.params, self.state.public, *as_arrays(release))
+            told = np.array(release.memo, float), np.array(release.values, float)
+            self.gate.kernels.absorb(self.gate.params, self.state.public, *told)
         return True
 
     def _refuse_overspending(self) -> None:
@@ -286,10 +268,8 @@ class Session:
 
     def own(self, decision: Any) -> Decision:
         """The decision, or the last one for None, or that of a token, if it was made in this life,
-        or before a save.
-
-        Raises:
-            UpdateError: it was not; or the token was not made by this policy, or has expired.
+        or before a save; an ``UpdateError`` if it was not, or the token has expired or is
+        another's.
         """
         decision = self.last if decision is None else decision
         if isinstance(decision, str):
@@ -310,8 +290,8 @@ class Session:
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 
     def _signed(self, life: str, number: int, recorded: bool) -> Decision:
-        """What a token of our own stands for.  A pull that a crash made us forget is not recorded:
-        to book a round because its answer came would show that it came.
+        """What an own token stands for.  A pull that a crash made us forget is not recorded: to
+        book a round because its answer came would show that it came.
         """
         known = life == self.life.name or number < self.former.get(life, 0)
         return Decision(NO_ARM, None, number, recorded and known, life)
@@ -360,9 +340,7 @@ class Session:
         return self.card.learns_at_once and bool(self.settings.patience)
 
     def _take_in(self, before: int) -> None:
-        """Learn from the pulls before this one, with their answers or the default, if it is done in
-        the order of pulls.
-        """
+        """Learn from pulls before this one, with answer or default, if that goes in their order."""
         rounds = self.rounds
         while self._in_turn and rounds.pending and (number := next(iter(rounds.pending))) < before:
             rounds.close(number + 1)
@@ -386,9 +364,7 @@ class Session:
         return self.choosing.choose(0, self.arms.open(None, self.rounds.retired, self.arms.count))
 
     def receive_sum(self, total: float) -> bool:
-        """Take in the noisy sum of all rounds of the coming choice, and release what is due then;
-        whether it is learned from.
-        """
+        """Take in the noisy sum of all rounds of the coming choice; whether it is learned from."""
         self.gate.refuse_fork()
         if self.rounds.exhausted:
             return False
@@ -442,9 +418,7 @@ class Session:
 
 
 class _AllOrNothing:
-    """Undo what a step that fails has done, a keyboard interrupt included; not two of them, of
-    which the second comes while the first is undone.
-    """
+    """Undo a step that fails or is interrupted; but for a second interrupt while it is undone."""
 
     def __init__(self, session: Session) -> None:
         self.session, self.shared = session, len(session.exchange.shared)

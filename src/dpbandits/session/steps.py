@@ -262,9 +262,7 @@ _bound: dict[tuple[Kernels, Kernel], Steps] = {}
 
 
 def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
-    """The steps of an algorithm whose statistics cross the wall through ``channel``, one of
-    ``privacy.continual``; compiled at their first call, once per pair.
-    """
+    """The steps around a channel of ``privacy.continual``: once per pair, compiled when called."""
     key = (kernels, channel)
     if key not in _bound:
         fill, booked = kernels.fill, ("record_pull", "weigh", "accumulate", "release_due")
@@ -288,26 +286,15 @@ def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
 
 def called_from_python(steps: Steps) -> Steps:
     """The same steps for one policy, which calls them in every round."""
-    draw = (
-        "decide",
-        "decide_among",
-        "absorb_and_release",
-        "release",
-        "cross",
-        "preprocess_contexts",
-    )
-    return Steps(
-        *(called(step, draws=name in draw) for name, step in zip(Steps._fields, steps, strict=True))
-    )
+    exact = {"partition", "advance", "answer", "absorb", "end", "answer_late"}  # draw nothing
+    return Steps(*(called(one, draws=name not in exact) for name, one in steps._asdict().items()))
 
 
 _releases: dict[tuple[Kernels, Kernel, bool], Kernel] = {}
 
 
 def release_of(kernels: Kernels, channel: Kernel, *, inside: bool = False) -> Kernel:
-    """The release of an algorithm, compiled once; ``inside``: copied into its callers, for
-    algorithms of which every round ends in one.
-    """
+    """A release, compiled once; ``inside``: copied into callers that release in every round."""
     key = (kernels, channel, inside)
     if key not in _releases:
         # All is copied into one function, because each call would hand over all arrays.
@@ -341,13 +328,8 @@ def cross_by(
     tell: Callable[..., Any],
     keep: Callable[..., Any],
 ) -> Callable[..., Any]:
-    """The same crossing around parts that compiled code cannot call.
-
-    Args:
-        kernels: of the algorithm.
-        channel: as above, in Python.
-        tell: called with the ledger line before anything is drawn.
-        keep: called with the noisy values before they are used.
+    """The same crossing in Python, around a channel; ``tell``, called with the ledger line before
+    anything is drawn; and ``keep``, called with the noisy values before they are used.
     """
     through = interpreted(_let_through, announce=tell, confirm=keep, mechanism=channel)
     return interpreted(_cross, publish=kernels.publish, let_through=through)

@@ -17,11 +17,7 @@ _NO_ROWS = (str, bytes, dict, set, np.ma.MaskedArray)
 def column(frame: Any, name: str, *, argument: str = "frame", by: str = "column") -> Any:
     """A column of a pandas or Arrow table, or of a dictionary.
 
-    Args:
-        frame: the table.
-        name: of the column.
-        argument: the table, as the caller knows it.
-        by: what names the column, as the caller knows it.
+    ``argument`` is what the caller calls the table, ``by`` what names the column there.
 
     Raises:
         ArgumentError: there is none of that name; the message lists those that there are.  Or the
@@ -115,18 +111,13 @@ def table(
 def blocks(
     argument: str, given: Any, manner: Manner, *, at: str = "", rows: int | None = None
 ) -> np.ndarray | list[np.ndarray]:
-    """A vector or a matrix of numbers in each row.
-
-    Args:
-        argument, manner, at, rows: as for ``flat``.
-        given: an array, a list of arrays, or a column of nested lists.
+    """A vector or a matrix of numbers in each row of an array, a list of arrays, or a column of
+    nested lists; arguments and errors are those of ``flat``, and no row may have lines of several
+    lengths.
 
     Returns:
         One array, shape (n, ...), where all rows have one shape; otherwise an array for each row,
         without axes where a row that is kept holds none.
-
-    Raises:
-        ArgumentError: as for ``flat``; or a row has lines of several lengths.
     """
     given = _framed(given)
     plain = _nested(given.to_pylist() if hasattr(given, "to_pylist") else given)
@@ -156,10 +147,8 @@ def blocks(
 
 
 def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
-    """Numbers with named axes, none of them empty, as in "T, K, d"; several shapes may be allowed.
-
-    Raises:
-        ArgumentError: as for ``table``.
+    """Numbers with named axes, none empty, as in "T, K, d"; several shapes may be allowed, and
+    errors are those of ``table``.
     """
     found = entries(given := _framed(given))
     allowed = [one.count(",") + 1 for one in axes]
@@ -175,11 +164,7 @@ def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
 
 
 def refuse(argument: str, given: Any, manner: Manner) -> None:
-    """Name the first entry of an array that the manner refuses, whatever the shape.
-
-    Raises:
-        ArgumentError: there is one.
-    """
+    """Name the first entry that the manner refuses, in an array of any shape, by an error."""
     given = _framed(given)
     found = entries(given) or nested(given)
     if found is not None:
@@ -188,10 +173,7 @@ def refuse(argument: str, given: Any, manner: Manner) -> None:
 
 def features(argument: str, given: Any, largest: float = LARGEST) -> np.ndarray:
     """Features of arms, which are public and stay: a read-only table of its own, shape (K, d), of
-    numbers in [-largest, largest], K and d at least 1.
-
-    Raises:
-        ArgumentError: as for ``table``.
+    numbers in [-largest, largest], K and d at least 1; errors are those of ``table``.
     """
     return frozen(table(argument, given, Manner(low=-largest, high=largest)))
 
@@ -267,7 +249,6 @@ def _refuse_type(place: str, found: Entries, argument: str) -> NoReturn:
 
 
 def _names(given: Any) -> list[str] | None:
-    """Those of the columns of a data frame."""
     return list(map(str, given.columns)) if hasattr(given, "columns") else None
 
 

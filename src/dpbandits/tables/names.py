@@ -27,17 +27,11 @@ def listed(column: Any) -> list[Any]:
 def numbered(
     argument: str, given: Any, names: Sequence[str], *, at: str = "", source: str = "names"
 ) -> np.ndarray | None:
-    """The places in ``names`` of what stands in each row, shape (n,).
+    """The places in ``names`` of what stands in each row, shape (n,); None where a column holds no
+    text: then the caller reads numbers.
 
-    Args:
-        argument: as the caller knows it; errors begin with it.
-        given: an array, a pandas or Arrow column, or a list.
-        names: that may stand there.
-        at: where the column stands, as in "column 'group'".
-        source: what the caller calls ``names``.
-
-    Returns:
-        None where the column holds no text: then the caller reads numbers.
+    Errors begin with ``argument``; ``at`` says where the column stands, as in "column 'group'", and
+    ``source`` what the caller calls ``names``.
 
     Raises:
         ArgumentError: a row of a column of text holds none of the names; or no row holds text,
