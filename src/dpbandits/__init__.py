@@ -101,32 +101,17 @@ __all__ = [
 ]
 
 # What takes long to import: pandas, pyarrow and scipy.stats would more than double the time.
-_LATER = {
-    "Setting": "planning",
-    "audit": "auditing",
-    "plan": "planning",
-    "replay": "simulation",
-    "simulate": "simulation",
-}
+_LATER = {"audit": "auditing", "replay": "simulation", "simulate": "simulation"}
+_LATER |= dict.fromkeys(("Setting", "plan"), "planning")
 _ROOMS = ("environments", "papers", "parts", "theory")
 # Where former names of the top level are now, beside those of policies.
 _MOVED = {
-    "Adversary": "auditing",
-    "Audit": "auditing",
-    "best_possible": "auditing",
-    "Chooser": "policies",
-    "Diagnostics": "policies",
-    "Estimates": "policies",
-    "Release": "policies",
-    "FinitePolicy": "finite",
-    "Inspection": "inspection",
-    "MissingExtra": "errors",
-    "StateFileError": "errors",
-    "SubmissionError": "errors",
-    "Plan": "planning",
-    "ReplayResult": "simulation",
-    "Result": "simulation",
-    "read_logs": "logs",
+    **dict.fromkeys(("Adversary", "Audit", "best_possible"), "auditing"),
+    **dict.fromkeys(("Chooser", "Diagnostics", "Estimates", "Release"), "policies"),
+    **dict.fromkeys(("MissingExtra", "StateFileError", "SubmissionError"), "errors"),
+    **dict.fromkeys(("ReplayResult", "Result"), "simulation"),
+    **{"FinitePolicy": "finite", "Inspection": "inspection"},
+    **{"Plan": "planning", "read_logs": "logs"},
 }
 
 

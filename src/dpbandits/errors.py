@@ -33,9 +33,7 @@ class BudgetExhausted(DPBanditsError):
 
 
 class StateFileError(DPBanditsError):
-    """A file is not a saved policy, is damaged, or comes from a newer version; or claims cannot be
-    noted.  Nothing was used.
-    """
+    """A saved file is none, damaged, or newer; or claims cannot be noted.  Nothing was used."""
 
 
 class ClaimError(DPBanditsError):
@@ -52,21 +50,15 @@ class MissingExtra(DPBanditsError, ImportError):
 
 
 class ClippingWarning(UserWarning):
-    """Rewards of an environment lie outside of a policy's range and are clipped to it, or public
-    features are longer than its bound and scaled to it, which biases what the policy learns.
-    """
+    """Rewards of an environment are clipped, or public features scaled, which biases learning."""
 
 
 class BudgetWarning(UserWarning):
-    """A budget is so loose that it says little: its delta is not far below 1 / people, or its
-    epsilon allows nearly everything.
-    """
+    """A loose budget: delta is not far below 1 / people, or epsilon allows nearly everything."""
 
 
 class StudyError(ArgumentError):
-    """A study file is wrong; ``problems`` lists everything that is, each with its place in the
-    file.
-    """
+    """A study file is wrong; ``problems`` lists everything that is, with its place in the file."""
 
     def __init__(self, source: str, problems: list[str]) -> None:
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"

@@ -148,17 +148,10 @@ def plain(function: Kernel) -> Any:
     return getattr(function, "py_func", function)
 
 
-def digest_of(function: Kernel) -> str:
-    """The digest of a kernel and of all that it calls."""
-    return function._digest  # type: ignore[attr-defined]
-
-
 def cache_folder() -> Path:
     """Where compiled kernels are kept: ``$DPBANDITS_CACHE_DIR``, else the user's cache folder."""
-    chosen = os.environ.get("DPBANDITS_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    return Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
+    default = Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
+    return Path(os.environ.get("DPBANDITS_CACHE_DIR") or default)
 
 
 # Kinds of kernels ------------------------------------------------------------------------------

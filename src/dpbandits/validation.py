@@ -80,8 +80,8 @@ def numeric(entry: Any) -> float | str:
     which kind of thing, in the plural.
 
     Numbers are integers, floats, booleans (as 0 and 1), decimals, fractions, and arrays, tensors
-    and Arrow scalars without axes that hold one of them.  Missing are ``None``, NaN, ``pandas.NA``,
-    ``NaT``, what is masked, and Arrow's null.
+    and Arrow scalars without axes that hold one of them; digits in text are none.  Missing are
+    ``None``, NaN, ``pandas.NA``, ``NaT``, what is masked, and Arrow's null.
     """
     if entry is None or entry is np.ma.masked:
         return math.nan

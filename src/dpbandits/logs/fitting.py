@@ -52,7 +52,7 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..policies.watch import LOGGER
 from ..session import Choice
-from ..session.choosing import row
+from ..session.arms import row
 from ..validation import flag, integer, real
 from .reading import Log, as_table, propensities, read, seen_aside
 from .schedule import batches

@@ -15,7 +15,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -25,6 +24,7 @@ from ..errors import ArgumentError, ClaimError
 from ..html import Html, glance
 from ..kernel import Kernel
 from ..privacy.budgets import Budget
+from ..privacy.channels import Certified
 from ..privacy.continual import Counter
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
@@ -47,7 +47,7 @@ from .chooser import Chooser
 from .configured import Configured
 from .making import PolicyClass, Signature
 from .presets import Composition
-from .privacy_card import PrivacyCard, Standing
+from .privacy_card import PrivacyCard
 from .registry import find, of_this_version, preset_of
 from .terms import Terms
 from .watch import Watch
@@ -470,7 +470,7 @@ class Policy(Configured, metaclass=PolicyClass):
         most recorded rounds, or among reports, may have had; of certified noise, what all rounds
         of a user cost, since its proof covers no fewer.
         """
-        at_most = self.takes_reports or self._terms.is_certified
+        at_most = self.takes_reports or isinstance(self.channel, Certified)
         most = self.max_rounds if at_most else self.session.rounds.users.most
         growth = self._terms.growth(self._counter, most)
         return Ledger(lambda: self.session.state.wall.ledger, self._terms.meter(growth))
@@ -509,19 +509,7 @@ class Policy(Configured, metaclass=PolicyClass):
                 f"audit must be what dpbandits.audit found, got {shown(audit)}", "audit"
             )
         with self._lock:
-            store = self.session.gate.store
-            now = Standing(
-                guarantee=self.guarantee,
-                ledger=self.ledger,
-                rounds=self.rounds,
-                # the folder is nobody's business
-                kept_in="" if store is None else PurePath(str(store)).name,
-                takes_contexts=bool(self.sees),
-                takes_reports=self.takes_reports,
-                skips_closed=self.takes_masks,
-                older_noise=self.session.older_noise,
-            )
-            return PrivacyCard.of(self, now, audit)
+            return PrivacyCard.of(self, audit)
 
     def save(self, where: str | os.PathLike[str] | Store) -> Any:
         """Write the whole state, pending decisions included, to a file or store that

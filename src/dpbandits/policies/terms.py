@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import ArgumentError
 from ..privacy import accounting
 from ..privacy.budgets import NOTIONS, ApproxDP, Budget
-from ..privacy.channels import LAPLACE, OPEN, PURE, Certified, Channel, Open, noise_for
+from ..privacy.channels import LAPLACE, OPEN, PURE, Channel, Open, noise_for
 from ..privacy.continual import Counter, Independent
 from ..privacy.guarantees import Guarantee, View
 from ..privacy.ledger import Meter
@@ -92,11 +92,6 @@ class Terms:
             raise self._too_extreme()
         return shared
 
-    @property
-    def is_certified(self) -> bool:
-        """Whether a proof covers all releases of a user together, and not fewer."""
-        return isinstance(self.channel, Certified)
-
     @cached_property
     def effective_budget(self) -> Budget | None:
         """The budget that a release, and in parallel the run, really spends; None if none holds."""
@@ -146,23 +141,19 @@ class Terms:
         spread = card.trust_model in ("local", "shuffle")
         local = spread and (self.reports or simulated)
         central = spread and not local
+        unshuffled: View = "joint" if card.hides_contexts else "interactive"
         return Guarantee(
             holds=self.effective_budget if private else None,
             asked=self.budget,
             trust_model="none" if not private else "central" if central else card.trust_model,
             protects=card.protects,
-            view=self._trusted_view if central and card.view == "shuffle" else card.view,
+            view=unshuffled if central and card.view == "shuffle" else card.view,
             unit="user" if by_user else "round",
             assumptions=tuple(self._assumed(assumptions, local)),
             source="; ".join([card.proof or card.source, *([_PROOF_FOR_USERS] if by_user else [])]),
             caveats=tuple(self._caveats(simulated)),
             simulated=private and (simulated or not self.noise.secure),
         )
-
-    @property
-    def _trusted_view(self) -> View:
-        """From which view a policy is private whose messages nobody shuffles."""
-        return "joint" if self.card.hides_contexts else "interactive"
 
     def _assumed(self, own: Sequence[str], local: bool) -> Iterator[str]:
         if self.budget is None or self.card.refuted_because:

@@ -1,4 +1,4 @@
-"""Arms by name or number, and which of them are open to a pull.
+"""Arms by name or number, which of them are open to a pull, and choices among these.
 
 An arm is open unless it is retired, masked for this pull, or not among the candidates of whom the
 contexts tell.  All three are public events: that an arm is closed must owe nothing to rewards that
@@ -10,6 +10,7 @@ comes with the first mask would tell of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -19,6 +20,11 @@ import numpy as np
 from ..errors import ArgumentError
 from ..validation import integer
 from ..validation import shown as brief
+from .gate import Gate
+from .rounds import Choice
+from .state import State
+
+Mask = np.ndarray | None  # which arms may be served, shape (K,); None: all
 
 _KEPT = 256  # masks
 ASSUMED = "which arms are open owes nothing to rewards that were not released"
@@ -35,7 +41,7 @@ class Arms:
         self.count, self.names = count, names
         self._numbers = {name: arm for arm, name in enumerate(names or ())}
         # 1 and True are one key, and no one arm
-        self._kept: Callable[..., np.ndarray | None] = lru_cache(_KEPT, typed=True)(self._mask)
+        self._kept: Callable[..., Mask] = lru_cache(_KEPT, typed=True)(self._mask)
 
     def number(self, argument: str, given: Any) -> int:
         """The arm of this name or number; an ``ArgumentError`` where there is none."""
@@ -53,7 +59,7 @@ class Arms:
 
     def open(
         self, available: Iterable[int | str] | None, retired: tuple[int, ...], shown: int
-    ) -> np.ndarray | None:
+    ) -> Mask:
         """Which arms may be served, shape (K,), None for all: of those ``available``, None for all,
         the ones that are not ``retired``, and among the first ``shown``, for whom there are
         candidates.
@@ -79,9 +85,7 @@ class Arms:
             f"available must be a list of arms, got {brief(available)}", "available"
         )
 
-    def _mask(
-        self, retired: tuple[int, ...], shown: int, every: bool, *available: Any
-    ) -> np.ndarray | None:
+    def _mask(self, retired: tuple[int, ...], shown: int, every: bool, *available: Any) -> Mask:
         mask = np.full(self.count, every)
         for arm in available:
             mask[self.number("available", arm)] = True
@@ -98,3 +102,38 @@ def stand_in(shown: np.ndarray, open_arms: np.ndarray) -> np.ndarray:
     first = int(open_arms.argmax())
     seen = shown[np.where(open_arms, np.arange(len(open_arms)), first)]
     return np.ascontiguousarray(seen)
+
+
+@dataclass(frozen=True, repr=False)
+class Choosing:
+    """Choices among open arms, by what was released, as a gate's kernels make them."""
+
+    gate: Gate
+    state: State
+    randomised: bool  # whether they draw
+
+    def choose(self, shown: Any, open_arms: Mask = None) -> tuple[Choice, int]:
+        """A fresh choice among open arms, and for how many rounds it stands."""
+        gate, state = self.gate, self.state
+        sides, rng = (gate.params, state.public), state.choice_rng
+        if open_arms is None:
+            arm, propensity, rounds = gate.steps.decide(*sides, shown, rng)
+        elif isinstance(shown, np.ndarray):
+            arm, propensity, rounds = gate.steps.decide(*sides, stand_in(shown, open_arms), rng)
+            arm = arm if open_arms[arm] else open_arms.argmax()
+        else:
+            arm, propensity, rounds = gate.steps.decide_among(*sides, open_arms, rng)
+        # Without numba an arm may come as a NumPy integer, which is no index.
+        return Choice(int(arm), propensity), rounds
+
+    def aside(self, shown: Any, open_arms: Mask) -> Choice:
+        """A choice for which nothing is recorded, and of what it prepares nothing stays."""
+        prepared = self.state.restorable_public() if self.randomised else lambda: None
+        choice, _ = self.choose(shown, open_arms)
+        prepared()
+        return choice
+
+
+def row(shown: Any, arm: int) -> Any:
+    """The row of an arm, of its own; 0 where nothing is shown."""
+    return shown[arm].copy() if isinstance(shown, np.ndarray) else 0

@@ -15,8 +15,7 @@ from ..privacy.ledger import WHOLE
 from ..protocol import NO_ARM, Card, never, nothing_to_note, own_alone
 from ..stores import Life, User
 from ..stores.tokens import Seal
-from .arms import Arms
-from .choosing import Choosing, Mask, row
+from .arms import Arms, Choosing, Mask, row
 from .decisions import Decision
 from .exchange import Exchange, Release
 from .gate import Gate

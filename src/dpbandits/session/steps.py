@@ -5,7 +5,6 @@ The simulation loops are made of the same steps, so that what was measured is wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -322,12 +321,7 @@ def _through(channel: Kernel) -> Kernel:
     return bind(_let_through, **_SILENT, mechanism=channel)
 
 
-def cross_by(
-    kernels: Kernels,
-    channel: Callable[..., Any],
-    tell: Callable[..., Any],
-    keep: Callable[..., Any],
-) -> Callable[..., Any]:
+def cross_by(kernels: Kernels, channel: Kernel, tell: Kernel, keep: Kernel) -> Kernel:
     """The same crossing in Python, around a channel; ``tell``, called with the ledger line before
     anything is drawn; and ``keep``, called with the noisy values before they are used.
     """
@@ -335,6 +329,6 @@ def cross_by(
     return interpreted(_cross, publish=kernels.publish, let_through=through)
 
 
-def release_by(ending: Callable[..., Any], crossing: Callable[..., Any]) -> Callable[..., Any]:
+def release_by(ending: Kernel, crossing: Kernel) -> Kernel:
     """The same release around such halves."""
     return interpreted(_release, end=ending, cross=crossing)

@@ -1,16 +1,20 @@
-"""Columns and tables of numbers, in the manner of a caller."""
+"""Columns and tables of numbers, in the manner of a caller, and columns of names."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..errors import ArgumentError
-from .entries import Entries, entries, holds_floats, nested
+from ..validation import numeric
+from .entries import Entries, entries, nested
 from .manners import LARGEST, Manner
 
+_LISTED = 20  # names in a message
+_TRUTH = {"true": 1.0, "false": 0.0}  # which readers of text files take for booleans
 _NO_ROWS = (str, bytes, dict, set, np.ma.MaskedArray)
 
 
@@ -86,7 +90,8 @@ def table(
     Raises:
         ArgumentError: as for ``flat``; or the table is sparse.
     """
-    if manner.takes_all and holds_floats(given) and given.ndim == 2 and given.size:
+    floats = type(given) is np.ndarray and given.dtype == np.float64
+    if manner.takes_all and floats and given.ndim == 2 and given.size:
         return np.ascontiguousarray(given)  # in a microsecond, for predictions one at a time
     if hasattr(given, "tocsr"):
         raise ArgumentError(
@@ -185,6 +190,60 @@ def frozen(values: np.ndarray) -> np.ndarray:
     return copy
 
 
+def listed(column: Any) -> list[Any]:
+    """The entries of an array, a pandas or Arrow column, or a list; none where it has no rows."""
+    if hasattr(column, "__array__"):  # in bulk, which Arrow's own lists are not
+        array = column if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
+        return array.tolist() if array.ndim == 1 else []
+    flat = hasattr(column, "__len__") and not isinstance(column, str | bytes)
+    return list(column) if flat else []
+
+
+def numbered(
+    argument: str, given: Any, names: Sequence[str], *, at: str = "", source: str = "names"
+) -> np.ndarray | None:
+    """The places in ``names`` of what stands in each row, shape (n,); None where a column holds no
+    text: then the caller reads numbers.
+
+    Errors begin with ``argument``; ``at`` says where the column stands, as in "column 'group'", and
+    ``source`` what the caller calls ``names``.
+
+    Raises:
+        ArgumentError: a row of a column of text holds none of the names; or no row holds text,
+            and a name reads as the number of another.
+    """
+    rows = listed(given)
+    place = _place(argument, at)
+    if not any(isinstance(one, str) for one in rows):
+        if rows and (odd := _misleading(names)) is not None:
+            raise ArgumentError(
+                f"{place} must hold names as text, because {names[odd]!r} of {source} reads as"
+                f" the number of another arm, while its own is {odd}; got numbers, which may be"
+                " either",
+                argument,
+            )
+        return None
+    places = {name: place for place, name in enumerate(names)}
+    found = np.array([places.get(one, -1) if isinstance(one, str) else -1 for one in rows])
+    if (found < 0).any():
+        first = int((found < 0).argmax())
+        known = ", ".join(map(repr, names[:_LISTED])) + (", ..." if len(names) > _LISTED else "")
+        raise ArgumentError(
+            f"{place} must hold one of {source}, {known}, got {_kind(rows[first])} in row {first}"
+            f"{_more(int((found < 0).sum()))}",
+            argument,
+        )
+    return found.astype(np.int64)
+
+
+def is_missing(entry: Any) -> bool:
+    """Whether nothing stands there; lists and arrays are something."""
+    if isinstance(entry, str | list | tuple | np.ndarray):
+        return False
+    found = numeric(entry)
+    return not isinstance(found, str) and math.isnan(found)
+
+
 def _framed(given: Any) -> Any:
     """A table of Arrow as a data frame; everything else as it is."""
     is_arrow = hasattr(given, "to_pandas") and hasattr(given, "column_names")
@@ -273,3 +332,22 @@ def _row(index: Sequence[int], names: Sequence[str] | None) -> str:
 
 def _more(count: int) -> str:
     return "" if count == 1 else f", and in {count - 1:,} more"
+
+
+def _kind(entry: Any) -> str:
+    if isinstance(entry, str):
+        return "another name"
+    return "nothing" if is_missing(entry) else "no text"
+
+
+def _misleading(names: Sequence[str]) -> int | None:
+    """The place of a name that readers of text files turn into the number of another place."""
+    for place, name in enumerate(names):
+        read = _TRUTH.get(name.strip().lower())
+        try:
+            read = float(name) if read is None else read
+        except ValueError:
+            continue
+        if read != place and read in range(len(names)):
+            return place
+    return None

@@ -1,9 +1,4 @@
-"""What a number is, entry by entry.
-
-Numbers are integers, floats, booleans (as 0 and 1), decimals and fractions.  Complex numbers,
-dates, durations, text (digits too) and everything else are no numbers.  Missing are ``None``, NaN,
-``pandas.NA``, ``NaT``, masked entries and Arrow's nulls.
-"""
+"""What a number is, entry by entry: ``validation.numeric`` says it of one."""
 
 from __future__ import annotations
 
@@ -53,7 +48,7 @@ def entries(given: Any) -> Entries | None:
     Returns:
         None where rows have several lengths.
     """
-    if _is_sparse(given):
+    if hasattr(given, "tocsr") and hasattr(given, "nnz"):  # sparse
         array = np.empty((), object)
         array[()] = given
         return _of_objects(array)
@@ -100,11 +95,6 @@ def nested(given: Any, axes: int | None = None) -> Entries | None:
         axes = 1 if any(isinstance(one, float) and one == one for one in found) else 2
     cells = _cells(given, axes)
     return None if cells is None else _of_objects(cells)
-
-
-def holds_floats(given: Any) -> bool:
-    """Whether this is an array of floats that needs no look at its entries."""
-    return type(given) is np.ndarray and given.dtype == np.float64
 
 
 def as_numbers(given: Any) -> np.ndarray:
@@ -187,7 +177,3 @@ def _is_listed(given: Any) -> bool:
 
 def _is_row(entry: Any) -> bool:
     return isinstance(entry, list | tuple | np.ndarray) and getattr(entry, "ndim", 1) > 0
-
-
-def _is_sparse(given: Any) -> bool:
-    return hasattr(given, "tocsr") and hasattr(given, "nnz")
