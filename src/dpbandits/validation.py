@@ -23,11 +23,8 @@ def integer(name: str, value: Any, low: int, high: int = _LARGEST) -> int:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if whole and low <= int(value) <= high:
         return int(value)
-    reach = (
-        f"at least {low}"
-        if high == _LARGEST and not (whole and value > high)
-        else f"between {low} and {high}"
-    )
+    no_end = high == _LARGEST and not (whole and value > high)
+    reach = f"at least {low}" if no_end else f"between {low} and {high}"
     raise ArgumentError(f"{name} must be an integer {reach}, got {shown(value)}", name)
 
 

@@ -139,7 +139,12 @@ class DecisionLog:
                 raise ArgumentError(f"{name} must not be given: the log was made without", name)
         if reward is not None:
             row["reward"] = _reward(policy, reward)
-        own = _own(policy, decision)
+        if not isinstance(decision, Decision | str):
+            got = type(decision).__name__
+            raise ArgumentError(
+                f"decision must be what pull() returned, or its token, got {got}", "decision"
+            )
+        own = policy.session.own(decision)
         row |= {"life": own.life, "number": own.number}
         if own.number >= self._own_from:  # its parent's pulls have the same numbers
             row["life"] += self._fork
@@ -179,15 +184,6 @@ class DecisionLog:
 
 
 # Checks -------------------------------------------------------------------------------------------
-
-
-def _own(policy: Policy, decision: Any) -> Decision:
-    if not isinstance(decision, Decision | str):
-        raise ArgumentError(
-            f"decision must be what pull() returned, or its token, got {type(decision).__name__}",
-            "decision",
-        )
-    return policy.session.own(decision)
 
 
 def _reward(policy: Policy, reward: Any) -> float:

@@ -143,7 +143,12 @@ def fit_logs(
             f"least_propensity must be 0 without propensity, got {lowest:g}", "least_propensity"
         )
     if propensity is not None:
-        _refuse_features(features)
+        if features is not None:
+            raise ArgumentError(
+                "propensity must not be given with features: a model of rewards given features does"
+                " not mind by what an arm was chosen, if it was by these",
+                "propensity",
+            )
         given = propensities(table, propensity, whole.arms.size)
         log, off = choose_records(whole, given, lowest, rng)
     if private:
@@ -194,15 +199,6 @@ def _assumption(policy: Policy, n: int, private: bool) -> str:
     )
 
 
-def _refuse_features(features: Any) -> None:
-    if features is not None:
-        raise ArgumentError(
-            "propensity must not be given with features: a model of rewards given features does not"
-            " mind by what an arm was chosen, if it was by these",
-            "propensity",
-        )
-
-
 def _refuse_long(policy: Policy, n: int) -> None:
     """Refuse more records than a running sum was planned for: how many there are is public."""
     most = policy.config.get("horizon")
@@ -217,28 +213,24 @@ def _refuse_long(policy: Policy, n: int) -> None:
 def _refuse(policy: Policy) -> None:
     if not isinstance(policy, Policy):
         raise ArgumentError(f"policy must be a policy, got {type(policy).__name__}", "policy")
+    rounds = policy.session.rounds
     if not policy.learns_off_policy:
-        raise ArgumentError(
-            "policy must be one for finite arms on sums, or a linear model: what others make of a"
-            f" reward depends on why they chose the arm; got {policy!r}",
-            "policy",
+        wrong = (
+            "be one for finite arms on sums, or a linear model: what others make of a reward"
+            f" depends on why they chose the arm; got {policy!r}"
         )
-    if policy.takes_reports:
-        raise ArgumentError(
-            f"policy must take rewards: a log holds none that devices randomised, got {policy!r}",
-            "policy",
+    elif policy.takes_reports:
+        wrong = f"take rewards: a log holds none that devices randomised, got {policy!r}"
+    elif policy.max_rounds is not None:
+        wrong = f"not count the rounds of users, got max_rounds={policy.max_rounds}"
+    elif rounds.recorded or rounds.pulls or policy.session.told:
+        wrong = (
+            "be new: its records, or a log's, may be among the releases that it has made, got"
+            f" {policy!r}"
         )
-    if policy.max_rounds is not None:
-        raise ArgumentError(
-            f"policy must not count the rounds of users, got max_rounds={policy.max_rounds}",
-            "policy",
-        )
-    if policy.session.rounds.recorded or policy.session.rounds.pulls or policy.session.told:
-        raise ArgumentError(
-            "policy must be new: its records, or a log's, may be among the releases that it has"
-            f" made, got {policy!r}",
-            "policy",
-        )
+    else:
+        return
+    raise ArgumentError(f"policy must {wrong}", "policy")
 
 
 # Propensities -------------------------------------------------------------------------------------

@@ -72,7 +72,13 @@ def _arms(policy: Policy, frame: Any, name: str) -> np.ndarray:
     if arms is None:
         arms = flat("arm", given, known.arms(policy.n_arms), at=place).astype(np.int64)
     retired = np.isin(arms, policy.retired)
-    _refuse_rows(retired, f"arm ({place}) must hold arms that are not retired, got one that is")
+    if retired.any():
+        more = f", and in {retired.sum() - 1:,} more" if retired.sum() > 1 else ""
+        raise ArgumentError(
+            f"arm ({place}) must hold arms that are not retired, got one that is in row"
+            f" {retired.argmax()}{more}",
+            "arm",
+        )
     return arms
 
 
@@ -102,12 +108,6 @@ def _names_beside(names: list[str], frame: Any) -> list[Any] | None:
     if not named or not (is_of_decisions(frame) or named.intersection(names)):
         return None
     return beside
-
-
-def _refuse_rows(bad: np.ndarray, message: str) -> None:
-    if bad.any():
-        more = f", and in {bad.sum() - 1:,} more" if bad.sum() > 1 else ""
-        raise ArgumentError(f"{message} in row {bad.argmax()}{more}", "arm")
 
 
 def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: int) -> Any:

@@ -28,17 +28,14 @@ def batches(policy: Policy, arms: np.ndarray, *, whole: bool = False) -> Iterato
     ``whole`` puts all records of each arm into one batch.
     """
     if whole:
-        yield from sorted(_by_arm(arms), key=lambda batch: batch[1][-1])
+        records = np.argsort(arms, kind="stable")
+        present, starts = np.unique(arms[records], return_index=True)
+        by_arm = zip(present.tolist(), np.split(records, starts)[1:], strict=True)
+        yield from sorted(by_arm, key=lambda batch: batch[1][-1])
     elif policy.driven.hold_rounds is one_round or policy.card.hides_contexts:
         yield from ((arm, np.array([i])) for i, arm in enumerate(arms.tolist()))
     else:
         yield from _first_complete(policy, arms)
-
-
-def _by_arm(arms: np.ndarray) -> list[Batch]:
-    records = np.argsort(arms, kind="stable")
-    present, starts = np.unique(arms[records], return_index=True)
-    return list(zip(present.tolist(), np.split(records, starts)[1:], strict=True))
 
 
 def _first_complete(policy: Policy, arms: np.ndarray) -> Iterator[Batch]:

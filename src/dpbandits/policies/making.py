@@ -28,11 +28,6 @@ class PolicyClass(ABCMeta):
     """
 
     def __call__(cls, *args: Any, **given: Any) -> Any:
-        """An instance.
-
-        Raises:
-            TypeError: an argument is missing, or there is no such argument.
-        """
         try:
             return super().__call__(*args, **given)
         except TypeError:
@@ -68,12 +63,7 @@ def _signature(cls: Any) -> inspect.Signature:
 
 
 def misfit(cls: Any, args: Sequence[Any], given: Mapping[str, Any]) -> str | None:
-    """Why ``cls(*args, **given)`` does not fit its signature; None where it does.
-
-    >>> from dpbandits.algorithms import UCB1
-    >>> misfit(UCB1, (), {"n_arm": 3})
-    'UCB1 takes no argument n_arm; did you mean n_arms?'
-    """
+    """Why ``cls(*args, **given)`` does not fit its signature; None where it does."""
     signature = inspect.signature(cls)
     try:
         signature.bind(*args, **given)

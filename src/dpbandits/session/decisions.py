@@ -22,11 +22,11 @@ def _refused(what: str) -> Callable[..., NoReturn]:
 
 
 class _LikeAnArm:
-    """Whatever takes a decision for its arm gets the arm, or an error that says what to use.
+    """A decision is an index, and equals its arm; of all else an error says what to use.
 
-    A decision is an index, and equals its arm.  It is no key: two persons may get one arm, and
-    their pending decisions would replace each other.  It is no number and no condition: nobody
-    would notice a decision in the place of a reward, or that arm 0 is false.
+    It is no key: two persons may get one arm, and their pending decisions would replace each other.
+    It is no number and no condition: nobody would notice a decision in the place of a reward, or
+    that arm 0 is false.
     """
 
     __slots__ = ()

@@ -75,11 +75,9 @@ class Session:
                 self._end_episode()
         if rounds.exhausted or (rounds.left > 0 and not self._stands(open_arms)):
             return self._decide(self._standing(shown, open_arms), None)
-        choice, left = (
-            self.choosing.choose(shown, open_arms)
-            if rounds.left == 0
-            else (rounds.current_choice, rounds.left)
-        )
+        choice, left = rounds.current_choice, rounds.left
+        if left == 0:
+            choice, left = self.choosing.choose(shown, open_arms)
         if not self._counts(user, choice.arm):
             return self._decide(choice, None)
         if rounds.left == 0:
@@ -280,11 +278,8 @@ class Session:
         ):
             return decision
         # Not its arm, which may be private.
-        got = (
-            f"number {decision.number}"
-            if isinstance(decision, Decision)
-            else type(decision).__name__
-        )
+        kind = type(decision).__name__
+        got = f"number {decision.number}" if isinstance(decision, Decision) else kind
         hint = "; an arm is given as arm=" if isinstance(decision, int) else ""
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 

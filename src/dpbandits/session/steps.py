@@ -257,30 +257,25 @@ class Steps(NamedTuple):
     preprocess_contexts: Kernel
 
 
-_bound: dict[tuple[Kernels, Kernel], Steps] = {}
-
-
+@cache
 def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
     """The steps around a channel of ``privacy.continual``: once per pair, compiled when called."""
-    key = (kernels, channel)
-    if key not in _bound:
-        fill, booked = kernels.fill, ("record_pull", "weigh", "accumulate", "release_due")
-        crossing = release_of(kernels, channel)
-        _bound[key] = Steps(
-            decide=(decide := fill(_decide, "prepare", "choose", "hold_rounds")),
-            decide_among=decide,  # called with a mask, which is another type
-            partition=fill(_partition, "partition"),
-            advance=fill(_advance, "record_pull", "weigh", "release_due"),
-            answer=fill(_answer, "accumulate"),
-            absorb=fill(_absorb, *booked),
-            absorb_and_release=fill(_absorb_and_release, *booked, release=crossing),
-            release=bind(_release_from_python, release=crossing),
-            end=fill(entry(plain(_end)), *_ENDS),
-            cross=bind(_cross_from_python, cross=_cross_of(kernels, channel)),
-            answer_late=fill(_answer_late, "accumulate", "summarise"),
-            preprocess_contexts=fill(_preprocess, "preprocess_contexts"),
-        )
-    return _bound[key]
+    fill, booked = kernels.fill, ("record_pull", "weigh", "accumulate", "release_due")
+    crossing = release_of(kernels, channel)
+    return Steps(
+        decide=(decide := fill(_decide, "prepare", "choose", "hold_rounds")),
+        decide_among=decide,  # called with a mask, which is another type
+        partition=fill(_partition, "partition"),
+        advance=fill(_advance, "record_pull", "weigh", "release_due"),
+        answer=fill(_answer, "accumulate"),
+        absorb=fill(_absorb, *booked),
+        absorb_and_release=fill(_absorb_and_release, *booked, release=crossing),
+        release=bind(_release_from_python, release=crossing),
+        end=fill(entry(plain(_end)), *_ENDS),
+        cross=bind(_cross_from_python, cross=_cross_of(kernels, channel)),
+        answer_late=fill(_answer_late, "accumulate", "summarise"),
+        preprocess_contexts=fill(_preprocess, "preprocess_contexts"),
+    )
 
 
 def called_from_python(steps: Steps) -> Steps:

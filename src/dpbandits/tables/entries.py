@@ -132,11 +132,10 @@ def _of_array(array: np.ndarray) -> Entries:
 
 def _of_objects(array: np.ndarray) -> Entries:
     flat = [numeric(entry) for entry in array.ravel().tolist()]
-    values = np.array([np.nan if isinstance(one, str) else one for one in flat], np.float64)
-    wrong = np.array([isinstance(one, str) for one in flat], bool)
+    numbers = [np.nan if isinstance(one, str) else one for one in flat]
+    values = np.array(numbers, np.float64).reshape(array.shape)
+    wrong = np.array([isinstance(one, str) for one in flat], bool).reshape(array.shape)
     kind = next((one for one in flat if isinstance(one, str)), "")
-    shape = array.shape
-    values, wrong = values.reshape(shape), wrong.reshape(shape)
     return Entries(values, np.isnan(values) & ~wrong, wrong, kind)
 
 
@@ -170,9 +169,8 @@ def _is_listed(given: Any) -> bool:
     """Whether this holds entries in an order; a frame holds columns, and no rows."""
     if isinstance(given, str | bytes | dict | set | frozenset) or hasattr(given, "columns"):
         return False
-    return (
-        hasattr(given, "__len__") and hasattr(given, "__iter__") and getattr(given, "ndim", 1) > 0
-    )
+    in_order = hasattr(given, "__len__") and hasattr(given, "__iter__")
+    return in_order and getattr(given, "ndim", 1) > 0
 
 
 def _is_row(entry: Any) -> bool:
