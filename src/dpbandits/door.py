@@ -184,9 +184,8 @@ def _check_fit(
         raise ArgumentError(f"budget must be like {able} {where}, got {budget!r}", "budget")
     taken = inspect.signature(cls).parameters
     horizon = taken.get("horizon")
-    counts = (  # with noise in a tree of releases, which is planned ahead
-        budget is not None and "counter" in taken and options.get("counter") != "hybrid"
-    )
+    # With noise in a tree of releases, which is planned ahead.
+    counts = budget is not None and "counter" in taken and options.get("counter") != "hybrid"
     needed = horizon is not None and (counts or horizon.default is horizon.empty)
     if needed and problem.horizon is None:
         raise ArgumentError(

@@ -62,7 +62,7 @@ class Inspection:
         found = {
             "policy": self.policy,
             "guarantee": str(self.guarantee),
-            "spent": self._spent,
+            "spent": spent(self.guarantee, self.ledger),
             "releases": f"{self.ledger.releases:,}, of them {self.since:,} since the last save",
             "rounds": f"{self.rounds:,} recorded by the last save",
         }
@@ -73,12 +73,8 @@ class Inspection:
             )
         return found
 
-    @property
-    def _spent(self) -> str:
-        return spent(self.guarantee, self.ledger)
-
     def __repr__(self) -> str:
-        return f"<Inspection of {self.policy}: spent {self._spent}>"
+        return f"<Inspection of {self.policy}: spent {spent(self.guarantee, self.ledger)}>"
 
     def _repr_html_(self) -> Html:
         facts = glance("Inspection", [], [list(fact) for fact in self.facts.items()])

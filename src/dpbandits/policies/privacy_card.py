@@ -302,10 +302,8 @@ def _constants(policy: Policy) -> Iterator[list[str]]:
             "noise scale",
             f"{downward(policy.noise_scale):.6g}, the {kind} of the noise on {part}",
         ]
-    yield [
-        "releases so far",
-        f"{policy.ledger.releases:,}, made with {policy.ledger.draws:,} draws",
-    ]
+    ledger = policy.ledger
+    yield ["releases so far", f"{ledger.releases:,}, made with {ledger.draws:,} draws"]
     yield ["rounds recorded", f"{policy.rounds:,}"]
     horizon = policy.config.get("horizon") or policy.planned_rounds
     yield ["horizon", "none is needed" if horizon is None else f"at most {horizon:,} rounds"]

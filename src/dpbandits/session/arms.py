@@ -1,4 +1,4 @@
-"""Arms by name or number, which of them are open to a pull, and choices among these.
+"""Arms by name or number, and which of them are open to a pull.
 
 An arm is open unless it is retired, masked for this pull, or not among the candidates of whom the
 contexts tell.  All three are public events: that an arm is closed must owe nothing to rewards that
@@ -10,7 +10,6 @@ comes with the first mask would tell of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -20,9 +19,6 @@ import numpy as np
 from ..errors import ArgumentError
 from ..validation import integer
 from ..validation import shown as brief
-from .gate import Gate
-from .rounds import Choice
-from .state import State
 
 Mask = np.ndarray | None  # which arms may be served, shape (K,); None: all
 
@@ -102,36 +98,6 @@ def stand_in(shown: np.ndarray, open_arms: np.ndarray) -> np.ndarray:
     first = int(open_arms.argmax())
     seen = shown[np.where(open_arms, np.arange(len(open_arms)), first)]
     return np.ascontiguousarray(seen)
-
-
-@dataclass(frozen=True, repr=False)
-class Choosing:
-    """Choices among open arms, by what was released, as a gate's kernels make them."""
-
-    gate: Gate
-    state: State
-    randomised: bool  # whether they draw
-
-    def choose(self, shown: Any, open_arms: Mask = None) -> tuple[Choice, int]:
-        """A fresh choice among open arms, and for how many rounds it stands."""
-        gate, state = self.gate, self.state
-        sides, rng = (gate.params, state.public), state.choice_rng
-        if open_arms is None:
-            arm, propensity, rounds = gate.steps.decide(*sides, shown, rng)
-        elif isinstance(shown, np.ndarray):
-            arm, propensity, rounds = gate.steps.decide(*sides, stand_in(shown, open_arms), rng)
-            arm = arm if open_arms[arm] else open_arms.argmax()
-        else:
-            arm, propensity, rounds = gate.steps.decide_among(*sides, open_arms, rng)
-        # Without numba an arm may come as a NumPy integer, which is no index.
-        return Choice(int(arm), propensity), rounds
-
-    def aside(self, shown: Any, open_arms: Mask) -> Choice:
-        """A choice for which nothing is recorded, and of what it prepares nothing stays."""
-        prepared = self.state.restorable_public() if self.randomised else lambda: None
-        choice, _ = self.choose(shown, open_arms)
-        prepared()
-        return choice
 
 
 def row(shown: Any, arm: int) -> Any:

@@ -52,7 +52,19 @@ class Gate:
             self.statistic.parts == 0
             and self.meter.allows(self.meter.cost(self.ledger_family, self.channel.multiplier))
         )
-        self._refuse_wide_noise()
+        # Refused at once, and not at the first release.
+        if self.sum is not None:
+            scale = self.channel.scale(self.statistic.max_sensitivity)
+            self.sum.refuse_wide_noise(self.channel, scale)
+        elif self.secure:
+            refuse_wide_noise(self.statistic.noise_scale(self.channel), self._grid)
+        if self.secure and self.statistic.max_records > self.most_records:
+            raise ArgumentError(
+                f"grid must be coarser than {self._grid!r}, or counter 'tree': a release may cover"
+                f" {self.statistic.max_records} rounds, and sums are exact for"
+                f" {math.floor(self.most_records)} rewards of this range",
+                "grid",
+            )
 
     @cached_property
     def secure(self) -> bool:
@@ -257,18 +269,3 @@ class Gate:
     @property
     def _grid(self) -> float:
         return self.noise.grid if isinstance(self.noise, GridNoise) else 0.0
-
-    def _refuse_wide_noise(self) -> None:
-        """At once, and not at the first release."""
-        if self.sum is not None:
-            scale = self.channel.scale(self.statistic.max_sensitivity)
-            self.sum.refuse_wide_noise(self.channel, scale)
-        elif self.secure:
-            refuse_wide_noise(self.statistic.noise_scale(self.channel), self._grid)
-        if self.secure and self.statistic.max_records > self.most_records:
-            raise ArgumentError(
-                f"grid must be coarser than {self._grid!r}, or counter 'tree': a release may cover"
-                f" {self.statistic.max_records} rounds, and sums are exact for"
-                f" {math.floor(self.most_records)} rewards of this range",
-                "grid",
-            )

@@ -15,7 +15,7 @@ from ..privacy.ledger import WHOLE
 from ..protocol import NO_ARM, Card, never, nothing_to_note, own_alone
 from ..stores import Life, User
 from ..stores.tokens import Seal
-from .arms import Arms, Choosing, Mask, row
+from .arms import Arms, Mask, row, stand_in
 from .decisions import Decision
 from .exchange import Exchange, Release
 from .gate import Gate
@@ -48,10 +48,6 @@ class Session:
     def intake(self) -> Intake:
         return Intake(self.gate, self.state, self.settings, self.default_reward)
 
-    @cached_property
-    def choosing(self) -> Choosing:
-        return Choosing(self.gate, self.state, self.card.randomised)
-
     # Pulls ------------------------------------------------------------------------------------
 
     def pull(self, shown: Any, user: User | None, open_arms: Mask = None) -> Decision:
@@ -61,7 +57,7 @@ class Session:
         rounds = self.rounds
         if self.card.learns_at_once:
             self._take_in(rounds.pulls - (self.settings.patience or 0))
-            choice, _ = self.choosing.choose(shown, open_arms)
+            choice, _ = self._fresh(shown, open_arms)
             if rounds.exhausted or not self._counts(user, choice.arm):
                 return self._decide(choice, None)
             return self._decide(choice, self._wait(choice, row(shown, choice.arm), shown))
@@ -77,7 +73,7 @@ class Session:
             return self._decide(self._standing(shown, open_arms), None)
         choice, left = rounds.current_choice, rounds.left
         if left == 0:
-            choice, left = self.choosing.choose(shown, open_arms)
+            choice, left = self._fresh(shown, open_arms)
         if not self._counts(user, choice.arm):
             return self._decide(choice, None)
         if rounds.left == 0:
@@ -105,8 +101,29 @@ class Session:
         """An arm for somebody of whom nothing is kept, and its row of what is shown."""
         found = self._found()
         if found is None or (open_arms is not None and not open_arms[found.arm]):
-            found = self.choosing.aside(shown, open_arms)
+            found = self._aside(shown, open_arms)
         return found.arm, row(shown, found.arm)
+
+    def _fresh(self, shown: Any, open_arms: Mask) -> tuple[Choice, int]:
+        """A choice among open arms, by what was released, and for how many rounds it stands."""
+        steps, rng = self.gate.steps, self.state.choice_rng
+        sides = (self.gate.params, self.state.public)
+        if open_arms is None:
+            arm, propensity, rounds = steps.decide(*sides, shown, rng)
+        elif isinstance(shown, np.ndarray):
+            arm, propensity, rounds = steps.decide(*sides, stand_in(shown, open_arms), rng)
+            arm = arm if open_arms[arm] else open_arms.argmax()
+        else:
+            arm, propensity, rounds = steps.decide_among(*sides, open_arms, rng)
+        # Without numba an arm may come as a NumPy integer, which is no index.
+        return Choice(int(arm), propensity), rounds
+
+    def _aside(self, shown: Any, open_arms: Mask) -> Choice:
+        """A choice for which nothing is recorded, and of what it prepares nothing stays."""
+        restore = self.state.restorable_public() if self.card.randomised else lambda: None
+        choice, _ = self._fresh(shown, open_arms)
+        restore()
+        return choice
 
     def _counts(self, user: User | None, arm: int) -> bool:
         """Whether a round of the arm is recorded, which then counts against its user."""
@@ -124,10 +141,10 @@ class Session:
     def _standing(self, shown: Any, open_arms: Mask) -> Choice:
         """What to answer while nothing is recorded; under new contexts a choice of their own."""
         if isinstance(shown, np.ndarray):
-            return self.choosing.choose(shown, open_arms)[0]
+            return self._fresh(shown, open_arms)[0]
         if self._stands(open_arms):
             return self.rounds.current_choice
-        return self.choosing.aside(shown, open_arms)
+        return self._aside(shown, open_arms)
 
     def _wait(self, choice: Choice, weights: Any, shown: Any) -> Pending:
         # Of the other arms nothing is asked later, unless a person may openly take one.
@@ -355,7 +372,7 @@ class Session:
 
     def coming(self) -> tuple[Choice, int]:
         """The coming choice, of which nothing is seen, and for how many rounds it stands."""
-        return self.choosing.choose(0, self.arms.open(None, self.rounds.retired, self.arms.count))
+        return self._fresh(0, self.arms.open(None, self.rounds.retired, self.arms.count))
 
     def receive_sum(self, total: float) -> bool:
         """Take in the noisy sum of all rounds of the coming choice; whether it is learned from."""
