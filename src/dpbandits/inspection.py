@@ -59,6 +59,7 @@ class Inspection:
 
     @property
     def facts(self) -> dict[str, str]:
+        """The same in words, but for the estimates."""
         found = {
             "policy": self.policy,
             "guarantee": str(self.guarantee),

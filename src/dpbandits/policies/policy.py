@@ -13,6 +13,7 @@ import threading
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -750,18 +751,15 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
         policy: Policy = find(header["class"])(**arguments(header["config"]))
         life = Life(*header["life"])
         restore(policy.session, header, policy._of_today(arrays), life)
-    if simulation:
-        if policy.noise_source.secure:
-            raise ClaimError(
-                f"{store} holds a policy with secure noise, which is never copied for a simulation:"
-                f" {WHY}"
-            )
+    if simulation and policy.noise_source.secure:
+        raise ClaimError(
+            f"{store} holds a policy with secure noise, which is never copied for a simulation:"
+            f" {WHY}"
+        )
+    with nullcontext() if simulation else store.claim(life):
         replay(policy.session, store.announced(life))
         charge_older_noise(policy.session, header)
-        return policy
-    with store.claim(life):
-        replay(policy.session, store.announced(life))
-        charge_older_noise(policy.session, header)
-        policy.save(store)
-        policy._let_go = weakref.finalize(policy, store.hold())
+        if not simulation:
+            policy.save(store)
+            policy._let_go = weakref.finalize(policy, store.hold())
     return policy

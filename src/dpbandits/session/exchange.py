@@ -26,7 +26,6 @@ ASSUMED = (
     " workers made them"
 )
 
-
 _LONGEST = 2**53  # rounds of an episode: floats tell no more apart
 
 

@@ -21,7 +21,6 @@ _FARTHEST = 1e6  # that a reward range may lie from zero, in units of its width
 _LONGEST_NAME = 60
 _MOST_ROUNDS = 10**6  # of one user
 
-
 Noise = Literal["simulation", "secure"]
 
 

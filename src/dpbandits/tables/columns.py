@@ -195,8 +195,8 @@ def listed(column: Any) -> list[Any]:
     if hasattr(column, "__array__"):  # in bulk, which Arrow's own lists are not
         array = column if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
         return array.tolist() if array.ndim == 1 else []
-    flat = hasattr(column, "__len__") and not isinstance(column, str | bytes)
-    return list(column) if flat else []
+    has_rows = hasattr(column, "__len__") and not isinstance(column, str | bytes)
+    return list(column) if has_rows else []
 
 
 def numbered(
