@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..html import Html, glance, items, page, tag
 from ..privacy.budgets import ApproxDP, Budget
@@ -22,8 +22,7 @@ from ..validation import downward, upward
 from .parts import Part
 from .problem import DEFAULTS
 
-if TYPE_CHECKING:
-    from .policy import Policy
+Policy = Any  # whose module imports this one
 
 DELTA = 1e-6  # at which notions without a delta are translated
 NOT_AUDITED = "not audited"
