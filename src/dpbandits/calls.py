@@ -85,10 +85,8 @@ def _addresses(rng: np.random.Generator) -> np.ndarray:
 
 
 def is_open(contexts: Any, arm: int) -> bool:
-    """Whether an arm may be chosen, by what ``choose`` is given for contexts: a mask, shape (K,),
-    or anything else, under which all arms may.
-
-    Where there is no mask, no code is made of it.
+    """Whether an arm may be chosen: ``contexts`` is what ``choose`` is given, a mask, shape (K,),
+    or anything else, under which all arms may, and of which no code is made.
     """
     masked = isinstance(contexts, np.ndarray) and contexts.dtype == bool
     return bool(contexts[arm]) if masked else True
@@ -140,9 +138,7 @@ class _Called:
 
 
 def _kept(argument: Any) -> Any:
-    """What decides the type that numba sees: a named tuple itself, whose arrays stay what they are;
-    of others no more than the class, because they may be what somebody answered.
-    """
+    """A named tuple, whose types stay; of all else, which may be somebody's answer, the class."""
     if isinstance(argument, tuple):
         return argument
     kind = type(argument)

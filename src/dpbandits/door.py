@@ -14,51 +14,36 @@ from .privacy.budgets import NOTIONS, Budget, examples, read_budget
 from .validation import shown
 
 if TYPE_CHECKING:
-    from .algorithms import (
-        ArmsShuffled,
-        BestArm,
-        HiddenGLMLocal,
-        HiddenLinearLocal,
-        HiddenLinearShuffled,
-    )
+    from . import algorithms
     from .algorithms.bases.local import LocalPolicy
 
 _ASK: Any = object()
-_BOTH = Literal["contexts and rewards"]
+_Arms = int | Sequence[str]
+_Shuffle = Literal["shuffle"]
+_Local = Literal["local"]
+_Both = Literal["contexts and rewards"]
 
 
 @overload
 def bandit(
-    arms: int | Sequence[str] = ..., budget: Any = ..., *, goal: Literal["best arm"], **words: Any
-) -> BestArm: ...
+    arms: _Arms = ..., budget: Any = ..., *, goal: Literal["best arm"], **words: Any
+) -> algorithms.BestArm: ...
 @overload
 def bandit(
-    arms: int | Sequence[str] = ...,
-    budget: Any = ...,
-    *,
-    trust: Literal["shuffle"],
-    protects: _BOTH,
-    **words: Any,
-) -> HiddenLinearShuffled: ...
+    arms: _Arms = ..., budget: Any = ..., *, trust: _Shuffle, protects: _Both, **words: Any
+) -> algorithms.HiddenLinearShuffled: ...
 @overload
 def bandit(
-    arms: int | Sequence[str] = ..., budget: Any = ..., *, trust: Literal["shuffle"], **words: Any
-) -> ArmsShuffled: ...
+    arms: _Arms = ..., budget: Any = ..., *, trust: _Shuffle, **words: Any
+) -> algorithms.ArmsShuffled: ...
 @overload
 def bandit(
-    arms: int | Sequence[str] = ...,
-    budget: Any = ...,
-    *,
-    trust: Literal["local"],
-    protects: _BOTH,
-    **words: Any,
-) -> HiddenLinearLocal | HiddenGLMLocal: ...
+    arms: _Arms = ..., budget: Any = ..., *, trust: _Local, protects: _Both, **words: Any
+) -> algorithms.HiddenLinearLocal | algorithms.HiddenGLMLocal: ...
 @overload
-def bandit(
-    arms: int | Sequence[str] = ..., budget: Any = ..., *, trust: Literal["local"], **words: Any
-) -> LocalPolicy: ...
+def bandit(arms: _Arms = ..., budget: Any = ..., *, trust: _Local, **words: Any) -> LocalPolicy: ...
 @overload
-def bandit(arms: int | Sequence[str] = ..., budget: Any = ..., **words: Any) -> Policy: ...
+def bandit(arms: _Arms = ..., budget: Any = ..., **words: Any) -> Policy: ...
 
 
 def bandit(
@@ -148,11 +133,7 @@ def bandit(
 
 
 def _budget(given: Any, options: Mapping[str, Any]) -> Budget | None:
-    """A budget, or what files have for one.
-
-    Raises:
-        ArgumentError: it is missing, or something else.
-    """
+    """A budget, or what files have for one."""
     written = ", ".join(map(repr, examples()))
     if given is _ASK:
         for word in ("epsilon", "delta", "rho", "alpha", "mu"):
@@ -178,11 +159,7 @@ def _budget(given: Any, options: Mapping[str, Any]) -> Budget | None:
 
 
 def _check_words(cls: Any, options: Mapping[str, Any]) -> None:
-    """Options are those of the preset, or of the class behind it, as ``index=KLUCB()``.
-
-    Raises:
-        TypeError: there is no such option.
-    """
+    """Options are those of the preset, or of the class behind it, as ``index=KLUCB()``."""
     words = inspect.signature(bandit).parameters
     of_policies = {
         **inspect.signature(cls).parameters,
@@ -207,9 +184,8 @@ def _check_fit(
         raise ArgumentError(f"budget must be like {able} {where}, got {budget!r}", "budget")
     taken = inspect.signature(cls).parameters
     horizon = taken.get("horizon")
-    counts = (  # with noise in a tree of releases, which is planned ahead
-        budget is not None and "counter" in taken and options.get("counter") != "hybrid"
-    )
+    # With noise in a tree of releases, which is planned ahead.
+    counts = budget is not None and "counter" in taken and options.get("counter") != "hybrid"
     needed = horizon is not None and (counts or horizon.default is horizon.empty)
     if needed and problem.horizon is None:
         raise ArgumentError(

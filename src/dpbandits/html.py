@@ -109,9 +109,7 @@ def table(
     groups: Iterable[tuple[str, Sequence[Sequence[str]]]],
     words: Iterable[int] = (),
 ) -> Html:
-    """A table whose rows come in groups under a common first cell; all columns but the first two,
-    and ``words``, are numbers.
-    """
+    """Rows in groups under a common first cell; of numbers but for two columns, and ``words``."""
     kinds = ["", "budget"] + ["n"] * (len(heads) - 2)
     for column in words:
         kinds[0], kinds[column] = "budget", "words"

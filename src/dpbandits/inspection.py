@@ -1,9 +1,7 @@
 """What can be told of a saved policy by those who may not go on with it.
 
-Nothing is claimed, nothing is written, and nothing that is private is taken out of the file: what
-comes out is made of the public arrays, the ledger, and the counts of users, of which the largest
-alone shows.  So a file may be inspected while the policy lives in another process, with simulated
-or secure noise, and as often as one likes.
+What comes out is made of the public arrays, the ledger, and the counts of users, of which the
+largest alone shows; nothing that is private is taken out of the file.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ class Inspection:
         found = {
             "policy": self.policy,
             "guarantee": str(self.guarantee),
-            "spent": self._spent,
+            "spent": spent(self.guarantee, self.ledger),
             "releases": f"{self.ledger.releases:,}, of them {self.since:,} since the last save",
             "rounds": f"{self.rounds:,} recorded by the last save",
         }
@@ -76,12 +74,8 @@ class Inspection:
             )
         return found
 
-    @property
-    def _spent(self) -> str:
-        return spent(self.guarantee, self.ledger)
-
     def __repr__(self) -> str:
-        return f"<Inspection of {self.policy}: spent {self._spent}>"
+        return f"<Inspection of {self.policy}: spent {spent(self.guarantee, self.ledger)}>"
 
     def _repr_html_(self) -> Html:
         facts = glance("Inspection", [], [list(fact) for fact in self.facts.items()])
@@ -89,10 +83,10 @@ class Inspection:
 
 
 def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
-    """Look at a saved policy, without loading it.
+    """Look at a saved policy, without loading it, and as often as one likes.
 
-    It may be alive in another process, or have secure noise: nothing is claimed, and nothing that
-    could release is made.
+    It may be alive in another process, or have secure noise: nothing is claimed or written, and
+    nothing that could release is made.
 
     Args:
         where: what ``Policy.save`` wrote; a file has its journal beside it.

@@ -74,12 +74,6 @@ def inlined(function: Kernel) -> Kernel:
 
     For what a loop calls in every round: to hand over the arrays of a state takes longer than a
     small kernel runs.
-
-    >>> @inlined
-    ... def half(x):
-    ...     return x / 2
-    >>> half(3)
-    1.5
     """
     return _build(plain(function), {}, _Inlined)
 
@@ -89,12 +83,6 @@ def outlined(function: Kernel) -> Kernel:
 
     For what is large and not called in every round: other kernels are optimised and translated
     again within each of their callers.
-
-    >>> @outlined
-    ... def root(x):
-    ...     return math.sqrt(x)
-    >>> root(9)
-    3.0
     """
     return _build(plain(function), {}, _Outlined)
 
@@ -148,17 +136,10 @@ def plain(function: Kernel) -> Any:
     return getattr(function, "py_func", function)
 
 
-def digest_of(function: Kernel) -> str:
-    """The digest of a kernel and of all that it calls."""
-    return function._digest  # type: ignore[attr-defined]
-
-
 def cache_folder() -> Path:
     """Where compiled kernels are kept: ``$DPBANDITS_CACHE_DIR``, else the user's cache folder."""
-    chosen = os.environ.get("DPBANDITS_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    return Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
+    default = Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
+    return Path(os.environ.get("DPBANDITS_CACHE_DIR") or default)
 
 
 # Kinds of kernels ------------------------------------------------------------------------------
@@ -277,9 +258,7 @@ def _uncompiled(value: Any) -> Any:
 
 
 def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
-    """The globals that a function uses, as they are now: compiling happens later, and must find
-    what the digest describes.
-    """
+    """The globals that a function uses, as its digest describes them: it is compiled later."""
     if function.__closure__:
         raise TypeError(
             f"{function.__qualname__} closes over variables; a kernel uses globals and arguments"
@@ -363,9 +342,7 @@ def _describe(value: Any, function: Any) -> str:
 
 
 def _describe_type(kind: Any) -> str:
-    """A numba type in words; its own for a named tuple leave out the fields, by which kernels read
-    it.
-    """
+    """A numba type in words, with the fields of named tuples, which numba's own words leave out."""
     if isinstance(kind, numba.types.BaseTuple):
         return f"{kind}{getattr(kind, 'fields', '')}({', '.join(map(_describe_type, kind))})"
     return repr(kind)

@@ -16,12 +16,8 @@ def papers(part: str = "") -> Any:
 
 
 def moved(package: str, homes: Mapping[str, str], away: int = 2) -> Callable[[str], Any]:
-    """A package's ``__getattr__`` for what it once had, and a paper's room has now.
-
-    Args:
-        package: its full name.
-        homes: former names, and where each is now, as "dgs.theory".
-        away: how many calls up who asked is, to whom the warning is shown.
+    """A package's ``__getattr__`` for what it once had, and a paper's room has now: by ``homes``,
+    where each is, as "dgs.theory".  The warning is shown to who asked, so many calls ``away``.
     """
 
     def get(name: str) -> Any:
@@ -38,12 +34,8 @@ def moved(package: str, homes: Mapping[str, str], away: int = 2) -> Callable[[st
 def lazily(
     package: str, homes: Mapping[str, str], within: str | None = None
 ) -> Callable[[str], Any]:
-    """A package's ``__getattr__`` for what takes long to import.
-
-    Args:
-        package: its full name.
-        homes: names, and the module that has each; a module has its own name.
-        within: the package in which these modules are, as ``PAPERS``; by default itself.
+    """A package's ``__getattr__`` for what takes long to import: names, and the module that has
+    each, ``within`` a package as ``PAPERS`` or itself.  A module has its own name.
     """
 
     def get(name: str) -> Any:

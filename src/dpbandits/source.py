@@ -15,16 +15,10 @@ _LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn")  # which decide numbers
 
 @functools.cache
 def code_digest() -> str:
-    """A digest of all files of this package, and of the versions of the libraries below it: results
-    of other code are no results.
+    """A digest of all files of this package, and of the versions of the libraries below it, in 64
+    hexadecimal digits: results of other code are no results.
 
     Read once in a process, from a folder or a zip file.
-
-    Returns:
-        64 hexadecimal digits.
-
-    >>> len(code_digest())
-    64
     """
     digest = digest_of_files(files("dpbandits"))
     return sha256(repr((digest, *map(_version, _LIBRARIES))).encode()).hexdigest()

@@ -23,11 +23,8 @@ def integer(name: str, value: Any, low: int, high: int = _LARGEST) -> int:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if whole and low <= int(value) <= high:
         return int(value)
-    reach = (
-        f"at least {low}"
-        if high == _LARGEST and not (whole and value > high)
-        else f"between {low} and {high}"
-    )
+    no_end = high == _LARGEST and not (whole and value > high)
+    reach = f"at least {low}" if no_end else f"between {low} and {high}"
     raise ArgumentError(f"{name} must be an integer {reach}, got {shown(value)}", name)
 
 
@@ -35,12 +32,9 @@ def real(
     name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, strict: bool = False
 ) -> float:
     """``value`` as a finite float in [low, high], or in (low, high) when ``strict``."""
+    counts = isinstance(value, numbers.Real) and not isinstance(value, bool)
     try:
-        number = (
-            float(value)
-            if isinstance(value, numbers.Real) and not isinstance(value, bool)
-            else math.nan
-        )
+        number = float(value) if counts else math.nan
     except OverflowError:
         number = math.inf
     if math.isfinite(number) and (low < number < high if strict else low <= number <= high):
@@ -83,8 +77,8 @@ def numeric(entry: Any) -> float | str:
     which kind of thing, in the plural.
 
     Numbers are integers, floats, booleans (as 0 and 1), decimals, fractions, and arrays, tensors
-    and Arrow scalars without axes that hold one of them.  Missing are ``None``, NaN, ``pandas.NA``,
-    ``NaT``, what is masked, and Arrow's null.
+    and Arrow scalars without axes that hold one of them; digits in text are none.  Missing are
+    ``None``, NaN, ``pandas.NA``, ``NaT``, what is masked, and Arrow's null.
     """
     if entry is None or entry is np.ma.masked:
         return math.nan
@@ -127,15 +121,12 @@ def interval(name: str, value: Any) -> tuple[float, float]:
     try:
         lo, hi = value
     except (TypeError, ValueError):
-        raise ArgumentError(
-            f"{name} must be a pair (lo, hi) with lo < hi, got {shown(value)}", name
-        ) from None
-    lo, hi = real(f"{name}[0]", lo), real(f"{name}[1]", hi)
-    if not lo < hi or not math.isfinite(hi - lo):
-        raise ArgumentError(
-            f"{name} must be a pair (lo, hi) with lo < hi, got {shown(value)}", name
-        )
-    return lo, hi
+        pass
+    else:
+        lo, hi = real(f"{name}[0]", lo), real(f"{name}[1]", hi)
+        if lo < hi and math.isfinite(hi - lo):
+            return lo, hi
+    raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {shown(value)}", name)
 
 
 def choice(name: str, value: Any, allowed: Collection[str]) -> str:
@@ -149,14 +140,13 @@ def choice(name: str, value: Any, allowed: Collection[str]) -> str:
 
 def printable(name: str, value: Any, longest: int) -> str:
     """``value``, which must be a text of 1 to ``longest`` printable characters, not only spaces."""
-    if not (
-        isinstance(value, str) and value.strip() and value.isprintable() and len(value) <= longest
-    ):
+    text = value if isinstance(value, str) else ""
+    if not (text.strip() and text.isprintable() and len(text) <= longest):
         raise ArgumentError(
             f"{name} must be a text of 1 to {longest} printable characters, got {shown(value)}",
             name,
         )
-    return value
+    return text
 
 
 def flag(name: str, value: Any) -> bool:
@@ -175,12 +165,9 @@ def close_name(word: str, known: Iterable[str]) -> str:
     import difflib  # only for mistakes
 
     folded = {name.lower(): name for name in known}
-    match = difflib.get_close_matches(word.lower(), folded, n=1)
-    return (
-        f"did you mean {_told_apart(folded[match[0]], word)}?"
-        if match
-        else f"known: {', '.join(folded.values()) or 'none'}"
-    )
+    if match := difflib.get_close_matches(word.lower(), folded, n=1):
+        return f"did you mean {_told_apart(folded[match[0]], word)}?"
+    return f"known: {', '.join(folded.values()) or 'none'}"
 
 
 def _told_apart(name: str, other: str) -> str:
@@ -209,9 +196,7 @@ def shown(value: Any) -> str:
 
 
 def shortest(number: float) -> str:
-    """A number as text that reads back as the same number: six digits where they do, all of them
-    where not.
-    """
+    """A number as text that reads back as it: of six digits where they do, of all where not."""
     text = f"{number:.6g}"
     return text if float(text) == number else repr(float(number))
 
@@ -245,8 +230,6 @@ def _to_digits(number: float, digits: int, rounding: str) -> float:
 
 
 def _interval(low: float, high: float, strict: bool) -> str:
-    left, right = (
-        ("(" if strict or low == -math.inf else "["),
-        (")" if strict or high == math.inf else "]"),
-    )
+    left = "(" if strict or low == -math.inf else "["
+    right = ")" if strict or high == math.inf else "]"
     return f"{left}{low:g}, {high:g}{right}"

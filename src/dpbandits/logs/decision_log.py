@@ -140,10 +140,9 @@ class DecisionLog:
         if reward is not None:
             row["reward"] = _reward(policy, reward)
         if not isinstance(decision, Decision | str):
+            got = type(decision).__name__
             raise ArgumentError(
-                "decision must be what pull() returned, or its token, got"
-                f" {type(decision).__name__}",
-                "decision",
+                f"decision must be what pull() returned, or its token, got {got}", "decision"
             )
         own = policy.session.own(decision)
         row |= {"life": own.life, "number": own.number}
@@ -179,7 +178,7 @@ class DecisionLog:
     def __enter__(self) -> DecisionLog:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self.flush()
 
 
@@ -217,8 +216,6 @@ def _features(policy: Policy, contexts: Any, arm: int) -> list[list[float]]:
 
 
 class _Rows:
-    """Rows that are not in a file yet, one for each decision."""
-
     def __init__(self, folder: Path, most: int, schema: pa.Schema) -> None:
         # Arrow asks for pandas when it makes a table; the end of a process is too late to import.
         import pandas  # noqa: F401

@@ -52,7 +52,7 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..policies.watch import LOGGER
 from ..session import Choice
-from ..session.choosing import row
+from ..session.arms import row
 from ..validation import flag, integer, real
 from .reading import Log, as_table, propensities, read, seen_aside
 from .schedule import batches
@@ -162,7 +162,6 @@ def fit_logs(
 
 
 def _tell(policy: Policy, log: Log, taken: int, off: np.ndarray) -> None:
-    """Tell the operator of missing rewards, records left out, and means that may be off."""
     n, name = log.arms.size, policy.name or policy.preset
 
     def tell(count: int, words: str, *more: object) -> None:
@@ -216,28 +215,24 @@ def _refuse_long(policy: Policy, n: int) -> None:
 def _refuse(policy: Policy) -> None:
     if not isinstance(policy, Policy):
         raise ArgumentError(f"policy must be a policy, got {type(policy).__name__}", "policy")
+    rounds = policy.session.rounds
     if not policy.learns_off_policy:
-        raise ArgumentError(
-            "policy must be one for finite arms on sums, or a linear model: what others make of a"
-            f" reward depends on why they chose the arm; got {policy!r}",
-            "policy",
+        wrong = (
+            "be one for finite arms on sums, or a linear model: what others make of a reward"
+            f" depends on why they chose the arm; got {policy!r}"
         )
-    if policy.takes_reports:
-        raise ArgumentError(
-            f"policy must take rewards: a log holds none that devices randomised, got {policy!r}",
-            "policy",
+    elif policy.takes_reports:
+        wrong = f"take rewards: a log holds none that devices randomised, got {policy!r}"
+    elif policy.max_rounds is not None:
+        wrong = f"not count the rounds of users, got max_rounds={policy.max_rounds}"
+    elif rounds.recorded or rounds.pulls or policy.session.told:
+        wrong = (
+            "be new: its records, or a log's, may be among the releases that it has made, got"
+            f" {policy!r}"
         )
-    if policy.max_rounds is not None:
-        raise ArgumentError(
-            f"policy must not count the rounds of users, got max_rounds={policy.max_rounds}",
-            "policy",
-        )
-    if policy.session.rounds.recorded or policy.session.rounds.pulls or policy.session.told:
-        raise ArgumentError(
-            "policy must be new: its records, or a log's, may be among the releases that it has"
-            f" made, got {policy!r}",
-            "policy",
-        )
+    else:
+        return
+    raise ArgumentError(f"policy must {wrong}", "policy")
 
 
 # Propensities -------------------------------------------------------------------------------------
@@ -246,9 +241,11 @@ def _refuse(policy: Policy) -> None:
 def choose_records(
     log: Log, given: np.ndarray, lowest: float, rng: np.random.Generator
 ) -> tuple[Log, np.ndarray]:
-    """The records of a log without contexts whose arms are as if drawn without looking at anybody,
-    by the ``given`` propensities of all, shape (n,), the least of which counts as ``lowest``; and
-    by how many times the width of the reward range the mean of each arm may be off, shape (K,).
+    """The records of a log without contexts whose arms are as if drawn without looking at anybody.
+
+    Propensities are ``given``, shape (n,); ``lowest`` counts as an arm's least where others are
+    below it.  Also by how many times the width of the reward range the mean of each arm may be
+    off, shape (K,), as estimated from the log: 0 without a lower bound.
     """
     least = np.ones(int(log.arms.max(initial=0)) + 1)
     np.minimum.at(least, log.arms, given)

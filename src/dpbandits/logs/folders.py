@@ -97,8 +97,10 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def read_table(argument: str, folder: Any, *, fit: bool = False, private: bool = False) -> pa.Table:
-    """The log as an Arrow table; errors begin with the argument.  To ``fit`` a policy to, one that
-    was made without rewards is refused, and a private one that may have users more than once.
+    """The log as an Arrow table; errors begin with the argument.
+
+    To ``fit`` a policy, a log made without rewards is refused, which owes nothing to any of them,
+    and a ``private`` one whose users may be in it more than once.
     """
     import pyarrow as pa
 
@@ -259,7 +261,7 @@ def _decisions(argument: str, table: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _completed(table: Any, which: np.ndarray, keyed: np.ndarray) -> Any:
-    """One row for each decision, where its first stands: with the first time, else last entries."""
+    """One row for each decision: the first time, and of each other column the last entry."""
     import pyarrow as pa
 
     first = np.unique(which, return_index=True)[1]
@@ -285,7 +287,6 @@ def _completed(table: Any, which: np.ndarray, keyed: np.ndarray) -> Any:
 
 
 def _is_told(column: Any) -> np.ndarray:
-    """Where something stands."""
     told = column.is_valid() if hasattr(column, "is_valid") else column.notna()
     return np.asarray(told, bool)
 

@@ -21,10 +21,10 @@ from .folders import is_of_decisions, one_row_each, read_table, refuse_unrecorde
 class Log(NamedTuple):
     """The records that a policy is to learn from."""
 
-    arms: np.ndarray  # that were played, (n,) int64
-    rewards: np.ndarray  # (n,); NaN where there is none
+    arms: np.ndarray  # that were played, shape (n,), int64
+    rewards: np.ndarray  # shape (n,); NaN where there is none
     contexts: Any  # what ``pull`` takes, for each record; None for policies that take none
-    replaced: int = 0  # how many private contexts were none that the policy takes
+    replaced: int = 0  # how many private ones were none that the policy takes
 
     def shown(self, i: int) -> Any:
         """What ``pull`` is given for a record."""
@@ -67,12 +67,12 @@ def propensities(frame: Any, name: str, rows: int) -> np.ndarray:
 
 
 def _arms(policy: Policy, frame: Any, name: str) -> np.ndarray:
-    """By number, or by name where arms have names."""
     given, place = column(frame, name, by="arm"), f"column {name!r}"
     arms = _by_name(policy, frame, name, given) if policy.arm_names is not None else None
     if arms is None:
         arms = flat("arm", given, known.arms(policy.n_arms), at=place).astype(np.int64)
-    if (retired := np.isin(arms, policy.retired)).any():
+    retired = np.isin(arms, policy.retired)
+    if retired.any():
         more = f", and in {retired.sum() - 1:,} more" if retired.sum() > 1 else ""
         raise ArgumentError(
             f"arm ({place}) must hold arms that are not retired, got one that is in row"
@@ -83,7 +83,7 @@ def _arms(policy: Policy, frame: Any, name: str) -> np.ndarray:
 
 
 def _by_name(policy: Policy, frame: Any, name: str, given: Any) -> np.ndarray | None:
-    """The arms where their names stand in the column, or beside it; None where they do not."""
+    """The arms by names in the column, or in the one beside it; None where there are none."""
     names, place = list(policy.arm_names or ()), f"column {name!r}"
     beside = None if name != "arm" else _names_beside(names, frame)
     if beside is None or any(isinstance(one, str) for one in listed(given)):
@@ -98,9 +98,7 @@ def _by_name(policy: Policy, frame: Any, name: str, given: Any) -> np.ndarray | 
 
 
 def _names_beside(names: list[str], frame: Any) -> list[Any] | None:
-    """Names of arms beside their numbers, as ``DecisionLog`` writes them; None where there are
-    none.  Another table may have a column ``name`` of something else, that holds no arm's.
-    """
+    """The column ``name``; None without one, or where another table has something else in it."""
     if "name" not in (column_names(frame) or ()):
         return None
     beside = listed(frame["name"])
@@ -149,7 +147,6 @@ def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: i
 
 
 def _are_names(features: Any) -> bool:
-    """Whether it is a list of names, or the columns of a data frame."""
     if hasattr(features, "columns") or not np.iterable(features):
         return False
     entries = list(features)
@@ -157,9 +154,9 @@ def _are_names(features: Any) -> bool:
 
 
 def _fitting(policy: Policy, contexts: Any, arms: np.ndarray, *, hidden: bool) -> tuple[Any, int]:
-    """The contexts, if the policy takes them and they tell of the arms that were played, and how
-    many were replaced.  An error would tell of one person's private ones: they count as zeros,
-    unless nobody's fit.  Then the column is another one, which is public.
+    """The contexts, if the policy takes them, and they tell of the arms that were played; and how
+    many were replaced by zeros: private ones that do not fit, of which an error would tell.  Where
+    nobody's fit, the column is another one, which is public.
     """
     errors = {}
     for i, (one, arm) in enumerate(zip(contexts, arms.tolist(), strict=True)):

@@ -22,22 +22,20 @@ hold_rounds = unbound
 
 
 def batches(policy: Policy, arms: np.ndarray, *, whole: bool = False) -> Iterator[Batch]:
-    """Arms, and the records of their next batch, in the order of their last records; one batch for
-    each arm if ``whole``.  Between two of them the caller plays the first.  What does not fill a
-    batch is left out.
+    """Arms, and the records of their next batch, in the order of their last records; between two
+    batches the caller plays the first.  What does not fill a batch is left out.
+
+    ``whole`` puts all records of each arm into one batch.
     """
     if whole:
-        yield from sorted(_by_arm(arms), key=lambda batch: batch[1][-1])
+        records = np.argsort(arms, kind="stable")
+        present, starts = np.unique(arms[records], return_index=True)
+        by_arm = zip(present.tolist(), np.split(records, starts)[1:], strict=True)
+        yield from sorted(by_arm, key=lambda batch: batch[1][-1])
     elif policy.driven.hold_rounds is one_round or policy.card.hides_contexts:
         yield from ((arm, np.array([i])) for i, arm in enumerate(arms.tolist()))
     else:
         yield from _first_complete(policy, arms)
-
-
-def _by_arm(arms: np.ndarray) -> list[Batch]:
-    records = np.argsort(arms, kind="stable")
-    present, starts = np.unique(arms[records], return_index=True)
-    return list(zip(present.tolist(), np.split(records, starts)[1:], strict=True))
 
 
 def _first_complete(policy: Policy, arms: np.ndarray) -> Iterator[Batch]:
@@ -57,7 +55,7 @@ def _first_complete(policy: Policy, arms: np.ndarray) -> Iterator[Batch]:
 def _find_first(
     params: Any, public: Any, records: Vector, met: Vector, ends: Vector
 ) -> tuple[int, int]:
-    """The first arm whose next batch is complete first, and its length; 0 where none has one."""
+    """The arm whose next batch is complete first, of equals the first, and its length, or 0."""
     arm, length, last = 0, 0, records.size
     for a in range(met.size):
         if met[a] == ends[a]:

@@ -57,9 +57,7 @@ class Configured:
 
     @property
     def meter(self) -> Meter | None:
-        """How costs are counted, with ``max_rounds`` to a user who has had them all; None without a
-        budget.
-        """
+        """How costs are counted, of a user who has had ``max_rounds``; None without a budget."""
         return self._terms.meter(self._terms.growth(self._counter, self.max_rounds))
 
     @property
@@ -100,14 +98,7 @@ class Configured:
 
     def _refuse_rounding(self, added: float, moved: float) -> None:
         """Refuse a default grid that is made for rewards and too coarse for what is released with
-        them.
-
-        Args:
-            added: by how much rounding to the grid raises the sensitivity.
-            moved: the sensitivity without it.
-
-        Raises:
-            ArgumentError: rounding adds more than a twentieth, and nobody asked for this grid.
+        them: that adds more than a twentieth to the sensitivity, which is ``moved`` without it.
         """
         if added > 0.05 * moved and self.grid == self._default_grid:
             raise ArgumentError(
@@ -133,23 +124,19 @@ class Configured:
 
     @property
     def preset(self) -> str:
-        """The name under which studies, saved states and results know the policy, which is that of
-        its class where no preset has its parts.
-        """
+        """The name in studies, saved states and results: that of the class where no preset fits."""
         return self._named[0]
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What was configured, apart from budget, seed and names: the arguments of ``preset``, and
-        those options that are not at their default.
+        """The arguments of ``preset``, and options that are not at their default; without budget,
+        seed and names.
         """
         return self._given("budget", "seed", *NAMES)
 
     @property
     def label(self) -> str:
-        """What results call the policy, whatever its budget: its name, or ``preset`` and
-        ``arguments``.
-        """
+        """What results call it, whatever its budget: its name, or ``preset`` and ``arguments``."""
         return self.name or self._call(self.arguments)
 
     @property

@@ -28,11 +28,6 @@ class PolicyClass(ABCMeta):
     """
 
     def __call__(cls, *args: Any, **given: Any) -> Any:
-        """An instance.
-
-        Raises:
-            TypeError: an argument is missing, or there is no such argument.
-        """
         try:
             return super().__call__(*args, **given)
         except TypeError:
@@ -68,12 +63,7 @@ def _signature(cls: Any) -> inspect.Signature:
 
 
 def misfit(cls: Any, args: Sequence[Any], given: Mapping[str, Any]) -> str | None:
-    """Why ``cls(*args, **given)`` does not fit its signature; None where it does.
-
-    >>> from dpbandits.algorithms import UCB1
-    >>> misfit(UCB1, (), {"n_arm": 3})
-    'UCB1 takes no argument n_arm; did you mean n_arms?'
-    """
+    """Why ``cls(*args, **given)`` does not fit its signature; None where it does."""
     signature = inspect.signature(cls)
     try:
         signature.bind(*args, **given)
@@ -86,7 +76,8 @@ def misfit(cls: Any, args: Sequence[Any], given: Mapping[str, Any]) -> str | Non
     anything = inspect.Parameter.VAR_KEYWORD in kinds
     unknown = [name for name in given if name not in parameters and not anything]
     if unknown:
-        return _unknown(cls, unknown, parameters)
+        hint = unknown_argument(cls, unknown[0], parameters)
+        return f"{cls.__name__} takes no argument {', '.join(unknown)}; {hint}"
     by_position = [
         name for name, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD
     ]
@@ -114,12 +105,6 @@ def unknown_argument(cls: Any, name: str, known: Iterable[str]) -> str:
         return "it belongs to a budget, and this policy has no privacy"
     holders = [repr(one) for one in taken if name in _numbers(one)]
     return f"it belongs to the budget: budget={' or '.join(holders or map(repr, taken))}"
-
-
-def _unknown(cls: Any, names: Sequence[str], known: Iterable[str]) -> str:
-    return f"{cls.__name__} takes no argument {', '.join(names)}; " + unknown_argument(
-        cls, names[0], known
-    )
 
 
 def _missing(cls: Any, names: Sequence[str], given: Mapping[str, Any]) -> str:

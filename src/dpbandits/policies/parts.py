@@ -32,7 +32,7 @@ class Part:
         if base:  # not a part by itself: only its subclasses are
             return
         known = _KINDS.get(cls.__name__)
-        if known and known.__module__.startswith("dpbandits.") and not _is_same(known, cls):
+        if known and known.__module__.startswith("dpbandits.") and _place(known) != _place(cls):
             raise TypeError(f"{cls.__name__} is the name of a part of this package: take another")
         _KINDS[cls.__name__] = cls
 
@@ -82,9 +82,8 @@ class Part:
         return f"{type(self).__name__}({own})"
 
 
-def _is_same(known: type, cls: type) -> bool:
-    """Whether a class is the one that is known, made again, as in a notebook."""
-    return (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
+def _place(cls: type) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__  # which a class keeps that a notebook makes again
 
 
 def part(name: str, value: Any, kinds: tuple[type[Part], ...], *, exactly: bool = False) -> Any:

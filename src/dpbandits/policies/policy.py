@@ -13,9 +13,9 @@ import threading
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
-from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -25,6 +25,7 @@ from ..errors import ArgumentError, ClaimError
 from ..html import Html, glance
 from ..kernel import Kernel
 from ..privacy.budgets import Budget
+from ..privacy.channels import Certified
 from ..privacy.continual import Counter
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
@@ -47,7 +48,7 @@ from .chooser import Chooser
 from .configured import Configured
 from .making import PolicyClass, Signature
 from .presets import Composition
-from .privacy_card import PrivacyCard, Standing
+from .privacy_card import PrivacyCard
 from .registry import find, of_this_version, preset_of
 from .terms import Terms
 from .watch import Watch
@@ -118,7 +119,17 @@ class Policy(Configured, metaclass=PolicyClass):
         self.channel = self._terms.shared_channel(self._counter)
         self.statistic = self._statistic()
         self.params = self._params()
-        self._gate = self._new_gate()
+        self._gate = Gate(
+            kernels=self.driven,
+            params=self.params,
+            statistic=self.statistic,
+            channel=self.channel,
+            noise=self.noise_source,
+            meter=self.meter,
+            ledger_family=self._terms.ledger_family(self.statistic),
+            private=budget is not None,
+            reports=self.takes_reports,
+        )
         self.watch = Watch(settings.name or name, settings.reward_range)
         self._lock = threading.RLock()
         self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
@@ -382,7 +393,7 @@ class Policy(Configured, metaclass=PolicyClass):
             return new
 
     def chooser(self) -> Chooser:
-        """What chooses with all that has been released by now; where the guarantee holds, it may be
+        """What chooses with all that has been released by now.  Where the guarantee holds, it may be
         handed to anyone.
         """
         with self._lock:
@@ -392,8 +403,8 @@ class Policy(Configured, metaclass=PolicyClass):
             return Chooser(name, given, public, self.ledger.releases, self.retired)
 
     def public_half(self) -> tuple[Callable[[Any], tuple[int, Any]], dict[str, np.ndarray]]:
-        """How the policy chooses an arm for contexts, with the features of that arm as the
-        algorithm takes them; and the arrays of the public side by which it does, as they are.
+        """What chooses an arm for contexts, and tells its features as the algorithm takes them; and
+        the arrays of the public side by which it does, as they are.
         """
 
         def decide(contexts: Any) -> tuple[int, Any]:
@@ -412,8 +423,8 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def diagnostics(self) -> Diagnostics:
-        """What became of answers.  The operator's: it depends on them, and the guarantee does not
-        cover it.
+        """What became of answers.  It depends on them, and the guarantee does not cover it: it is the
+        operator's.
         """
         with self._lock:
             return Diagnostics.of(self.session.rounds)
@@ -425,9 +436,7 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def recommendation(self) -> int | None:
-        """The arm that a search for the best one recommends; None for policies that play for
-        reward.
-        """
+        """The arm that a search for the best one recommends; None for other policies."""
         with self._lock:
             arm = int(self.kernels.recommend(self.params, self.session.state.public))
         return None if arm == NO_ARM else arm
@@ -470,7 +479,7 @@ class Policy(Configured, metaclass=PolicyClass):
         most recorded rounds, or among reports, may have had; of certified noise, what all rounds
         of a user cost, since its proof covers no fewer.
         """
-        at_most = self.takes_reports or self._terms.is_certified
+        at_most = self.takes_reports or isinstance(self.channel, Certified)
         most = self.max_rounds if at_most else self.session.rounds.users.most
         growth = self._terms.growth(self._counter, most)
         return Ledger(lambda: self.session.state.wall.ledger, self._terms.meter(growth))
@@ -509,19 +518,7 @@ class Policy(Configured, metaclass=PolicyClass):
                 f"audit must be what dpbandits.audit found, got {shown(audit)}", "audit"
             )
         with self._lock:
-            store = self.session.gate.store
-            now = Standing(
-                guarantee=self.guarantee,
-                ledger=self.ledger,
-                rounds=self.rounds,
-                # the folder is nobody's business
-                kept_in="" if store is None else PurePath(str(store)).name,
-                takes_contexts=bool(self.sees),
-                takes_reports=self.takes_reports,
-                skips_closed=self.takes_masks,
-                older_noise=self.session.older_noise,
-            )
-            return PrivacyCard.of(self, now, audit)
+            return PrivacyCard.of(self, audit)
 
     def save(self, where: str | os.PathLike[str] | Store) -> Any:
         """Write the whole state, pending decisions included, to a file or store that
@@ -638,9 +635,7 @@ class Policy(Configured, metaclass=PolicyClass):
         return self.session.gate.mechanism
 
     def simulated(self, choices: np.random.Generator | None, noise: np.random.Generator) -> Policy:
-        """An empty policy of the same kind, for a simulation, that draws from these generators, in
-        the law of its own noise, and gets rewards as they are.
-        """
+        """``renewed`` for a simulation, with these generators, in the law of its own noise."""
         policy = self.renewed(self.config["noise"])
         policy._gate = replace(policy._gate, simulated=True)
         policy.session.state.choice_rng = choices
@@ -648,9 +643,7 @@ class Policy(Configured, metaclass=PolicyClass):
         return policy
 
     def renewed(self, noise: str) -> Policy:
-        """An empty policy of the same kind, with secure or simulated noise, that gets rewards as
-        they are.
-        """
+        """An empty policy of the same kind, with such noise, that gets rewards as they are."""
         config: dict[str, Any] = {**self.config, "noise": noise, "seed": None}
         config |= {name: False for name in ("reports", "messages") if name in config}
         policy: Policy = type(self)(**config)
@@ -672,9 +665,7 @@ class Policy(Configured, metaclass=PolicyClass):
         self._keep()
 
     def _keep(self) -> None:
-        """Save where the policy was saved last: what is promised has changed, or which arms are
-        open, and no crash may undo it.
-        """
+        """Save where it was saved last, so no crash undoes a promise, or which arms are open."""
         store = self.session.gate.store
         if store is not None:
             self.save(store)
@@ -723,19 +714,6 @@ class Policy(Configured, metaclass=PolicyClass):
             )
         return value
 
-    def _new_gate(self) -> Gate:
-        return Gate(
-            kernels=self.driven,
-            params=self.params,
-            statistic=self.statistic,
-            channel=self.channel,
-            noise=self.noise_source,
-            meter=self.meter,
-            ledger_family=self._terms.ledger_family(self.statistic),
-            private=self.budget is not None,
-            reports=self.takes_reports,
-        )
-
     def _new_session(self) -> Session:
         gate = self._gate
         state = gate.new_state(simulated=gate.simulated).in_blocks()
@@ -781,18 +759,15 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
         policy: Policy = find(header["class"])(**arguments(header["config"]))
         life = Life(*header["life"])
         restore(policy.session, header, policy._of_today(arrays), life)
-    if simulation:
-        if policy.noise_source.secure:
-            raise ClaimError(
-                f"{store} holds a policy with secure noise, which is never copied for a simulation:"
-                f" {WHY}"
-            )
+    if simulation and policy.noise_source.secure:
+        raise ClaimError(
+            f"{store} holds a policy with secure noise, which is never copied for a simulation:"
+            f" {WHY}"
+        )
+    with nullcontext() if simulation else store.claim(life):
         replay(policy.session, store.announced(life))
         charge_older_noise(policy.session, header)
-        return policy
-    with store.claim(life):
-        replay(policy.session, store.announced(life))
-        charge_older_noise(policy.session, header)
-        policy.save(store)
-        policy._let_go = weakref.finalize(policy, store.hold())
+        if not simulation:
+            policy.save(store)
+            policy._let_go = weakref.finalize(policy, store.hold())
     return policy

@@ -26,19 +26,12 @@ _NEEDED = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class Given:
-    """A place that an argument of a preset fills.
+    """A place that an argument of a preset fills."""
 
-    Attributes:
-        name: of the argument.
-        default: its value where nobody gives one.
-        values: what stands in the place for each value of the argument; by default itself.
-        quiet: whether the argument is left out of names while it is at its default.
-    """
-
-    name: str
+    name: str  # of the argument
     default: Any = _NEEDED
-    values: Mapping[Any, Any] | None = None
-    quiet: bool = False
+    values: Mapping[Any, Any] | None = None  # what stands there for each; by default itself
+    quiet: bool = False  # left out of names while it is at its default
 
 
 @dataclass(frozen=True)
@@ -123,11 +116,7 @@ class Preset:
 
     def places_of(self, name: str) -> set[str]:
         """The own arguments that stand in an argument of the class."""
-        return (
-            {one.name for one in _places_in(self.template[name])}
-            if name in self.template
-            else set()
-        )
+        return {one.name for one in _places_in(self.template.get(name))}
 
     def arguments_of_class(self, own: Mapping[str, Any]) -> dict[str, Any]:
         """What the class is given for arguments of the preset."""
@@ -139,15 +128,11 @@ class Preset:
     def with_parts(
         self, parts: Mapping[str, Any], said: Mapping[str, Any], default: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """What the class is given, where somebody has chosen parts of their own.
+        """What the class is given, where somebody has chosen ``parts`` that the preset does not
+        have.
 
-        Parts that hold something that was said stay those of the preset; all others are the
-        class's own.
-
-        Args:
-            parts: arguments of the class that the preset does not have.
-            said: arguments of the preset that somebody gave.
-            default: others, which yield to parts.
+        Parts that hold something that was ``said`` stay those of the preset; all others are the
+        class's own.  A ``default`` yields to parts.
 
         Raises:
             ArgumentError: what was said is an argument of a part that was replaced.

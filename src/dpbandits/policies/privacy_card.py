@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from ..html import Html, glance, items, page, tag
@@ -18,9 +19,10 @@ from ..privacy.channels import CERTIFIED, GAUSSIAN, HEMISPHERE, OPEN
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
 from ..validation import downward, upward
-from .configured import Configured
 from .parts import Part
 from .problem import DEFAULTS
+
+Policy = Any  # whose module imports this one
 
 DELTA = 1e-6  # at which notions without a delta are translated
 NOT_AUDITED = "not audited"
@@ -33,19 +35,6 @@ class Section(NamedTuple):
     points: Sequence[str] = ()
     heads: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
-
-
-class Standing(NamedTuple):
-    """Of a policy, what its configuration does not say."""
-
-    guarantee: Guarantee
-    ledger: Ledger
-    rounds: int  # recorded
-    kept_in: str  # where it is saved; empty for a policy that lives in memory
-    takes_contexts: bool
-    takes_reports: bool
-    skips_closed: bool
-    older_noise: bool  # whether an earlier version has drawn secure noise of it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,19 +60,19 @@ class PrivacyCard:
     sections: tuple[Section, ...]
 
     @classmethod
-    def of(cls, policy: Configured, now: Standing, audit: Any = None) -> PrivacyCard:
+    def of(cls, policy: Policy, audit: Any = None) -> PrivacyCard:
         """The card of a policy as it stands; ``audit`` has a ``sentence``."""
         measured = NOT_AUDITED if audit is None else str(audit.sentence)
-        promise, ledger = now.guarantee, now.ledger
+        promise, ledger = policy.guarantee, policy.ledger
         heads = ["claimed", "derived from its ledger", "measured by attack"]
         row = [_claimed(promise), f"{spent(promise, ledger)}, in {_releases(ledger)}", measured]
         sections = (
             Section("Three numbers", (), heads, [row]),
-            Section("What is promised", rows=list(_promised(policy, now))),
+            Section("What is promised", rows=list(_promised(policy))),
             Section("What is assumed", points=promise.assumptions),
-            Section("What is enforced, and how", rows=list(_enforced(policy, now))),
-            Section("What is not protected", points=list(_unprotected(policy, now))),
-            Section("Constants", rows=list(_constants(policy, now))),
+            Section("What is enforced, and how", rows=list(_enforced(policy))),
+            Section("What is not protected", points=list(_unprotected(policy))),
+            Section("Constants", rows=list(_constants(policy))),
             Section("Ledger", *_ledger(ledger)),
             Section("Source", rows=_sources(policy)),
             Section("Known errata of the publication", points=list(_errata(policy))),
@@ -143,9 +132,7 @@ def spent(promise: Guarantee, ledger: Ledger) -> str:
     return f"{ledger.spent() or 'nothing'} of {promise.holds.shown()}"
 
 
-def as_approx(
-    policy: Configured, delta: float = DELTA, *, older_noise: bool = False
-) -> ApproxDP | None:
+def as_approx(policy: Policy) -> ApproxDP | None:
     """What holds as (epsilon, delta)-DP, with the exact curve of Gaussian noise, which secure noise
     keeps, too (``privacy.discrete``), but for that of earlier versions; None where nothing holds,
     or the budget has an epsilon of DP itself.
@@ -158,8 +145,8 @@ def as_approx(
     holds = policy.effective_budget
     if holds is None or holds.is_epsilon:
         return None
-    exact = policy.channel.family == GAUSSIAN and not older_noise
-    return holds.to_approx(delta, gaussian=exact)
+    exact = policy.channel.family == GAUSSIAN and not policy.session.older_noise
+    return holds.to_approx(DELTA, gaussian=exact)
 
 
 # What the sections say ------------------------------------------------------------------------
@@ -175,8 +162,8 @@ def _claimed(promise: Guarantee) -> str:
     return f"{promise.asked}{really}{nobody}"
 
 
-def _promised(policy: Configured, now: Standing) -> Iterator[list[str]]:
-    promise = now.guarantee
+def _promised(policy: Policy) -> Iterator[list[str]]:
+    promise = policy.guarantee
     yield ["in a sentence", promise.promise(promise.holds.shown() if promise.holds else "")]
     yield ["who is trusted", promise.trust]
     if promise.holds is None:
@@ -187,40 +174,41 @@ def _promised(policy: Configured, now: Standing) -> Iterator[list[str]]:
         "privacy notion",
         f"{promise.holds.shown()}, {promise.view} view, {promise.trust_model} trust",
     ]
-    found = as_approx(policy, older_noise=now.older_noise)
+    found = as_approx(policy)
     if found is not None:
         yield ["as (epsilon, delta)", f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"]
     yield ["in other words", promise.means]
 
 
-def _enforced(policy: Configured, now: Standing) -> Iterator[list[str]]:
+def _enforced(policy: Policy) -> Iterator[list[str]]:
     settings, private = policy.settings, policy.budget is not None
     lo, hi = settings.reward_range
-    where = "people's devices" if now.takes_reports else "the private side"
-    before = "noise is added and anything sent" if now.takes_reports else "anything is added up"
+    where = "people's devices" if policy.takes_reports else "the private side"
+    before = "noise is added and anything sent" if policy.takes_reports else "anything is added up"
     clipped = f"clipped to [{lo:g}, {hi:g}] on {where}, before {before}"
     yield ["rewards", clipped if settings.clip else "not clipped, so that nothing holds"]
     if settings.clip and "context_bound" in policy.config:
-        on = f" on {where}" if now.takes_reports else ""
+        on = f" on {where}" if policy.takes_reports else ""
         bound = policy.config["context_bound"]
         yield ["features", f"scaled{on} to a length of at most {bound:g}"]
-    yield ["when releases are made", _schedule(policy, now)]
+    yield ["when releases are made", _schedule(policy)]
     if not private:  # releases are the true sums
         return
     yield ["decisions", "what decides has no argument through which a raw reward could come"]
-    if now.guarantee.holds is not None:
+    if policy.guarantee.holds is not None:
         yield [
             "the budget",
             "a release that would cost any person more than it is refused, and the policy goes on"
             " with what is public",
         ]
-    yield ["noise", _noise(policy, now)]
-    drawn = "anything is learned from it" if now.takes_reports else "its noise is drawn"
+    yield ["noise", _noise(policy)]
+    drawn = "anything is learned from it" if policy.takes_reports else "its noise is drawn"
+    store = policy.session.gate.store
     yield [
         "crashes",
-        f"each release is announced in {now.kept_in} before {drawn}, and charged whether it was"
-        " made or not"
-        if now.kept_in
+        f"each release is announced in {PurePath(str(store)).name} before {drawn}, and charged"
+        " whether it was made or not"
+        if store is not None  # whose folder is nobody's business
         else f"once the policy is saved, each release is announced in its store before {drawn}, and"
         " charged whether it was made or not; now it lives in memory, and dies with it",
     ]
@@ -235,14 +223,14 @@ def _enforced(policy: Configured, now: Standing) -> Iterator[list[str]]:
     yield [
         "closed arms",
         "skipped: which arms are open is public, and has to owe nothing to rewards"
-        if now.skips_closed
+        if policy.takes_masks
         else "none: the policy refuses to choose among some of its arms",
     ]
 
 
-def _schedule(policy: Configured, now: Standing) -> str:
+def _schedule(policy: Policy) -> str:
     settings, default = policy.settings, f"{policy.default_reward:g}"
-    if now.takes_reports and policy.budget is not None:
+    if policy.takes_reports and policy.budget is not None:
         default += ", with noise like that of any report"
     if settings.patience is None:
         return "when all answers of an episode have come, which shows when they came"
@@ -255,8 +243,8 @@ def _schedule(policy: Configured, now: Standing) -> str:
     )
 
 
-def _noise(policy: Configured, now: Standing) -> str:
-    if now.takes_reports:
+def _noise(policy: Policy) -> str:
+    if policy.takes_reports:
         return "drawn on people's devices, before anything is sent"
     once = "drawn once for each release, and stored with it"
     if not policy.noise_source.secure:
@@ -264,8 +252,8 @@ def _noise(policy: Configured, now: Standing) -> str:
     return f"secure: drawn in integers, on a grid of {policy.grid:.4g}, without a seed; {once}"
 
 
-def _unprotected(policy: Configured, now: Standing) -> Iterator[str]:
-    promise, settings = now.guarantee, policy.settings
+def _unprotected(policy: Policy) -> Iterator[str]:
+    promise, settings = policy.guarantee, policy.settings
     yield from (caveat.rstrip(".") for caveat in promise.caveats)
     if promise.holds is None:
         yield "Nothing is protected"
@@ -281,20 +269,20 @@ def _unprotected(policy: Configured, now: Standing) -> Iterator[str]:
         )
     if policy.card.hides_contexts:
         yield f"The decisions of that one {promise.unit}, from whoever sees them"
-    elif now.takes_contexts:
+    elif policy.sees:
         yield "Contexts and advice, which are public, and choices as far as they follow from them"
     if promise.trust_model == "central":
         yield f"Anything from the party that runs the policy, which sees the {promise.protects}"
     if settings.patience is None or (policy.card.learns_at_once and not settings.patience):
         yield "When an answer comes, or that none does: releases come with answers"
-    elif not now.takes_reports:
+    elif not policy.takes_reports:
         yield (
             "What the operator alone sees: the log and policy.diagnostics, which count late and"
             " clipped answers"
         )
 
 
-def _constants(policy: Configured, now: Standing) -> Iterator[list[str]]:
+def _constants(policy: Policy) -> Iterator[list[str]]:
     channel, statistic, settings = policy.channel, policy.statistic, policy.settings
     lo, hi = settings.reward_range
     yield ["reward range", f"[{lo:g}, {hi:g}]"]
@@ -313,8 +301,9 @@ def _constants(policy: Configured, now: Standing) -> Iterator[list[str]]:
             "noise scale",
             f"{downward(policy.noise_scale):.6g}, the {kind} of the noise on {part}",
         ]
-    yield ["releases so far", f"{now.ledger.releases:,}, made with {now.ledger.draws:,} draws"]
-    yield ["rounds recorded", f"{now.rounds:,}"]
+    ledger = policy.ledger
+    yield ["releases so far", f"{ledger.releases:,}, made with {ledger.draws:,} draws"]
+    yield ["rounds recorded", f"{policy.rounds:,}"]
     horizon = policy.config.get("horizon") or policy.planned_rounds
     yield ["horizon", "none is needed" if horizon is None else f"at most {horizon:,} rounds"]
     if settings.max_rounds is not None:
@@ -329,7 +318,7 @@ def _ledger(ledger: Ledger) -> tuple[list[str], Sequence[str], Sequence[Sequence
     return [f"{_releases(ledger)}. {last}Costs are in the budget's own currency."], heads, rows
 
 
-def _sources(policy: Configured) -> list[list[str]]:
+def _sources(policy: Policy) -> list[list[str]]:
     card = policy.card
     proof = [["proof", card.proof or "in the source"]] if policy.effective_budget else []
     parts = [f"{name}={one!r}" for name, one in policy.config.items() if isinstance(one, Part)]
@@ -342,7 +331,7 @@ def _sources(policy: Configured) -> list[list[str]]:
     return [["algorithm", card.source], *proof, *made, *usual]
 
 
-def _errata(policy: Configured) -> Iterator[str]:
+def _errata(policy: Policy) -> Iterator[str]:
     for erratum in policy.card.errata:
         yield " ".join(f"{point.rstrip('.')}." for point in erratum.points) + f" ({erratum.where})"
     if not policy.card.errata:

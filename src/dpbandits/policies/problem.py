@@ -84,11 +84,9 @@ class Default:
         self, given: Mapping[str, Any], options: Mapping[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
         """What to call, and its arguments, where somebody may have chosen parts of their own, as
-        ``index=KLUCB()``.  Then it is the class behind the preset.
-
-        Args:
-            given: what is known of the problem; what the policy does not take is left out.
-            options: of the policy, and parts of its class.
+        ``index=KLUCB()``: then it is the class behind the preset.  Of what is ``given`` of the
+        problem, what the policy does not take is left out; ``options`` are the policy's, and parts
+        of its class.
 
         Raises:
             ArgumentError: what was said is an argument of a part that was replaced.
@@ -115,16 +113,8 @@ class Default:
         n_experts: int | None = None,
         **options: Any,
     ) -> Any:
-        """The policy itself.
-
-        Args:
-            n_arms: number of arms; not needed with features.
-            budget: of the policy; None for no privacy.
-            horizon: number of rounds, for policies that take one.
-            dimension: of contexts.
-            features: of the arms, shape (K, d), where they are fixed.
-            n_experts: how many give advice.
-            **options: other arguments of the policy; see ``Options``.
+        """The policy itself, given what it takes of this: ``features`` are fixed ones of the arms,
+        shape (K, d), ``options`` other arguments of the policy; see ``Options``.
 
         Raises:
             ArgumentError: the policy does not take such a budget, or needs what was not given.
@@ -156,6 +146,11 @@ _LINKED = "It knows the link. Its regret was not compared with that of others."
 _DISJOINT = "Each arm has a model of its own. Its regret was not compared with that of others."
 _EXPERTS = "It weighs experts by their advice. Its regret was not compared with that of others."
 _OWN = {"models": "disjoint"}
+_CLASHES = {  # words, and others that no policy here serves with them
+    "experts": ("features", "person"),
+    "drift": ("features", "person", "experts", "goal"),
+    "goal": ("features", "person", "experts"),
+}
 
 DEFAULTS = (
     Default("finite arms", "central", "MergedIMED", f"Rewards are random. {_MEASURED}"),
@@ -328,22 +323,12 @@ class DecisionProblem:
                 f" {self.link!r}",
                 "link",
             )
-        for name, given in (
-            ("experts", self.experts is not None),
-            ("drift", self.drift is not None),
-            ("goal", self.goal != "regret"),
-        ):
-            others = [
-                other
-                for other, is_said in (
-                    ("features", self.features is not None),
-                    ("person", self.person is not None),
-                    ("experts", self.experts is not None and name != "experts"),
-                    ("goal", self.goal != "regret" and name == "drift"),
-                )
-                if is_said
-            ]
-            if given and others:
+        words = ("features", "person", "experts", "drift")
+        said = {name for name in words if getattr(self, name) is not None}
+        said |= {"goal"} if self.goal != "regret" else set()
+        for name, clashing in _CLASHES.items():
+            others = [other for other in clashing if other in said]
+            if name in said and others:
                 raise ArgumentError(
                     f"{name} must not be given with {others[0]}: no policy here serves both, got"
                     f" {getattr(self, name)!r}",

@@ -68,14 +68,9 @@ def preset(
 ) -> Preset:
     """Make a preset, and make it known.
 
-    Args:
-        name: of the preset.
-        policy_class: that takes the parts.
-        order: the preset's own arguments, in the order in which names list them.
-        doc: its docstring.
-        about: see ``Preset``.
-        example: constructor arguments as of ``register``; by default those of the class.
-        **template: see ``Preset``.
+    ``order`` lists the preset's own arguments as names do, ``doc`` is its docstring, ``example`` is
+    that of ``register``, by default that of the class; for ``about`` and ``template`` see
+    ``Preset``.
     """
     made = Preset(
         name=name,
@@ -125,9 +120,7 @@ def home_of(policy: Any) -> str:
 
 
 def preset_of(policy_class: Any, config: Mapping[str, Any]) -> tuple[Preset, dict[str, Any]] | None:
-    """The preset with which policies of that configuration are made, and its arguments; None where
-    there is none.
-    """
+    """The preset that makes policies of that configuration, and its arguments; None without one."""
     found = _first_match(policy_class, config)
     if found is None and policy_class in _COMPOSED.values():
         papers()  # which have names for classes of the core
@@ -148,11 +141,7 @@ def _first_match(
 
 @contextmanager
 def of_this_version(source: object) -> Iterator[None]:
-    """Where a policy is made of what a store gave.
-
-    Raises:
-        StateFileError: it was something else.
-    """
+    """Turn what goes wrong in making a policy of what a store gave into a ``StateFileError``."""
     try:
         yield
     except MissingExtra:

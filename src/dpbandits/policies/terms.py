@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import ArgumentError
 from ..privacy import accounting
 from ..privacy.budgets import NOTIONS, ApproxDP, Budget
-from ..privacy.channels import LAPLACE, OPEN, PURE, Certified, Channel, Open, noise_for
+from ..privacy.channels import LAPLACE, OPEN, PURE, Channel, Open, noise_for
 from ..privacy.continual import Counter, Independent
 from ..privacy.guarantees import Guarantee, View
 from ..privacy.ledger import Meter
@@ -37,9 +37,8 @@ def misfit_of_budget(policy: str, card: Card, budget: Any) -> ArgumentError:
 class Terms:
     """What a promise follows from: the card of an algorithm, and how a policy was configured.
 
-    Raises:
-        ArgumentError: on looking at ``channel``, if the algorithm has no noise for that kind of
-            budget, or the noise is too small or large for a number.
+    To ask for ``channel`` raises an ``ArgumentError`` where the algorithm has no noise for that
+    kind of budget, or the noise is too small or large for a number.
     """
 
     policy: str  # the name of its class
@@ -71,10 +70,8 @@ class Terms:
 
     def growth(self, counter: Counter | None, rounds: int | None) -> float:
         """By how much farther so many rounds of one user, each in a release of its own, move all
-        releases together than one round moves one; 1 where the unit is the round.
-
-        Raises:
-            ArgumentError: more rounds than the counter has releases.
+        releases together than one round moves one; 1 where the unit is the round.  The counter must
+        have so many.
         """
         if rounds is None:
             return 1.0
@@ -95,16 +92,9 @@ class Terms:
             raise self._too_extreme()
         return shared
 
-    @property
-    def is_certified(self) -> bool:
-        """Whether a proof covers all releases of a user together, and not fewer."""
-        return isinstance(self.channel, Certified)
-
     @cached_property
     def effective_budget(self) -> Budget | None:
-        """The budget that one release, and by parallel composition the whole run, really spends;
-        None where nothing holds.
-        """
+        """The budget that a release, and in parallel the run, really spends; None if none holds."""
         budget, multiplier = self.budget, self.channel.multiplier
         if self.card.refuted_because or not self.settings.clip:
             return None
@@ -133,9 +123,7 @@ class Terms:
         return meter if exact else replace(meter, limit=self.channel.cost(meter.currency))
 
     def ledger_family(self, statistic: Statistic) -> int:
-        """The family that ledger lines name; open where no sensitivity is true, so that nothing can
-        be added up.
-        """
+        """The family in ledger lines; open where no sensitivity is true, and nothing adds up."""
         if self.card.refuted_because or not self.settings.clip:
             return OPEN
         rows = statistic.counter is not None and self.channel.family == LAPLACE
@@ -153,23 +141,19 @@ class Terms:
         spread = card.trust_model in ("local", "shuffle")
         local = spread and (self.reports or simulated)
         central = spread and not local
+        unshuffled: View = "joint" if card.hides_contexts else "interactive"
         return Guarantee(
             holds=self.effective_budget if private else None,
             asked=self.budget,
             trust_model="none" if not private else "central" if central else card.trust_model,
             protects=card.protects,
-            view=self._trusted_view if central and card.view == "shuffle" else card.view,
+            view=unshuffled if central and card.view == "shuffle" else card.view,
             unit="user" if by_user else "round",
             assumptions=tuple(self._assumed(assumptions, local)),
             source="; ".join([card.proof or card.source, *([_PROOF_FOR_USERS] if by_user else [])]),
             caveats=tuple(self._caveats(simulated)),
             simulated=private and (simulated or not self.noise.secure),
         )
-
-    @property
-    def _trusted_view(self) -> View:
-        """From which view a policy is private whose messages nobody shuffles."""
-        return "joint" if self.card.hides_contexts else "interactive"
 
     def _assumed(self, own: Sequence[str], local: bool) -> Iterator[str]:
         if self.budget is None or self.card.refuted_because:

@@ -29,9 +29,7 @@ _SCALED = (
 
 
 class Watch:
-    """Warns once of each: answers outside of the reward range, missing ones, late ones, and feature
-    vectors beyond their bound.
-    """
+    """Warns once each of clipped, missing and late answers, and of features beyond their bound."""
 
     def __init__(self, policy: str, reward_range: tuple[float, float]) -> None:
         self._policy, self._range = policy, reward_range
@@ -53,9 +51,7 @@ class Watch:
             self._say(_LATE, rounds.late, rounds.pulls)
 
     def look_at_features(self, scaled: int, bound: float, hidden: bool) -> None:
-        """After so many feature vectors have been scaled: a Python warning where they are public,
-        the operator's log where they are hidden.
-        """
+        """Warn of scaled features: in Python where they are public, in the log where hidden."""
         if hidden:
             if scaled >= _MANY:
                 self._say(_SCALED, bound, scaled)

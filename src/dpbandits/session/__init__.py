@@ -3,8 +3,8 @@
 ``session`` pulls, takes answers and releases; ``rounds`` knows who has answered and when, and
 nothing of noise; ``state`` is what the algorithm knows on both sides of the wall; ``gate`` is where
 a statistic crosses it, by the compiled ``steps`` of which simulations are made, too.  ``options``
-are what every living policy is told, ``arms`` which may be served, ``choosing`` and ``intake`` the
-ways of decisions and answers, ``estimates`` a look inside, ``exchange`` what workers share.
+are what every living policy is told, ``arms`` which may be served, ``intake`` the way of answers,
+``estimates`` a look inside, ``exchange`` what workers share.
 """
 
 from .decisions import Decision

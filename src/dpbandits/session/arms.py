@@ -20,20 +20,14 @@ from ..errors import ArgumentError
 from ..validation import integer
 from ..validation import shown as brief
 
+Mask = np.ndarray | None  # which arms may be served, shape (K,); None: all
+
 _KEPT = 256  # masks
 ASSUMED = "which arms are open owes nothing to rewards that were not released"
 
 
 class Arms:
-    """The arms of a policy, by names if they have any.
-
-    Args:
-        count: how many may ever be there, K.
-        names: one for each, or None.
-
-    Raises:
-        ArgumentError: there are more or fewer names than arms.
-    """
+    """The arms of a policy, K of them, by a name for each if they have any."""
 
     def __init__(self, count: int, names: Sequence[str] | None) -> None:
         if names is not None and len(names) != count:
@@ -43,14 +37,10 @@ class Arms:
         self.count, self.names = count, names
         self._numbers = {name: arm for arm, name in enumerate(names or ())}
         # 1 and True are one key, and no one arm
-        self._kept: Callable[..., np.ndarray | None] = lru_cache(_KEPT, typed=True)(self._mask)
+        self._kept: Callable[..., Mask] = lru_cache(_KEPT, typed=True)(self._mask)
 
     def number(self, argument: str, given: Any) -> int:
-        """The arm of this name or number.
-
-        Raises:
-            ArgumentError: there is none.
-        """
+        """The arm of this name or number; an ``ArgumentError`` where there is none."""
         if isinstance(given, str):
             if given in self._numbers:
                 return self._numbers[given]
@@ -65,13 +55,10 @@ class Arms:
 
     def open(
         self, available: Iterable[int | str] | None, retired: tuple[int, ...], shown: int
-    ) -> np.ndarray | None:
-        """Which arms may be served, shape (K,); None: all.
-
-        Args:
-            available: those that may be served now; None for all.
-            retired: that never are.
-            shown: how many there are candidates for, from the first.
+    ) -> Mask:
+        """Which arms may be served, shape (K,), None for all: of those ``available``, None for all,
+        the ones that are not ``retired``, and among the first ``shown``, for whom there are
+        candidates.
 
         Raises:
             ArgumentError: there is no such arm, or none is open.
@@ -94,9 +81,7 @@ class Arms:
             f"available must be a list of arms, got {brief(available)}", "available"
         )
 
-    def _mask(
-        self, retired: tuple[int, ...], shown: int, every: bool, *available: Any
-    ) -> np.ndarray | None:
+    def _mask(self, retired: tuple[int, ...], shown: int, every: bool, *available: Any) -> Mask:
         mask = np.full(self.count, every)
         for arm in available:
             mask[self.number("available", arm)] = True
@@ -109,9 +94,12 @@ class Arms:
 
 
 def stand_in(shown: np.ndarray, open_arms: np.ndarray) -> np.ndarray:
-    """Rows of features for all arms: for each that is closed, those of the first open one, so that
-    to choose it is to choose that.
-    """
+    """Rows for all arms, of closed ones that of the first open: to choose these is to choose it."""
     first = int(open_arms.argmax())
     seen = shown[np.where(open_arms, np.arange(len(open_arms)), first)]
     return np.ascontiguousarray(seen)
+
+
+def row(shown: Any, arm: int) -> Any:
+    """The row of an arm, of its own; 0 where nothing is shown."""
+    return shown[arm].copy() if isinstance(shown, np.ndarray) else 0

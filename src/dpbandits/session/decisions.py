@@ -22,17 +22,22 @@ def _refused(what: str) -> Callable[..., NoReturn]:
 
 
 class _LikeAnArm:
-    """Whatever takes a decision for its arm gets the arm, or an error that says what to use.
+    """A decision is an index, and equals its arm; of all else an error says what to use.
 
-    A decision is an index, and equals its arm.  It is no key: two persons may get one arm, and
-    their pending decisions would replace each other.  It is no number and no condition: nobody
-    would notice a decision in the place of a reward, or that arm 0 is false.
+    It is no key: two persons may get one arm, and their pending decisions would replace each other.
+    It is no number and no condition: nobody would notice a decision in the place of a reward, or
+    that arm 0 is false.
     """
 
-    __slots__ = ()
+    __slots__ = ("_seal",)  # the key of tokens is no field: it must not leave with the fields
+    _seal: Seal
     arm: int
     number: int
     life: str
+
+    def _keep(self, seal: Seal) -> Self:
+        self._seal = seal
+        return self
 
     def __index__(self) -> int:
         return self.arm
@@ -68,19 +73,8 @@ class _LikeAnArm:
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _refused("is no number")
 
 
-class _Sealed(_LikeAnArm):
-    """The key of tokens, in a slot that is no field: it must not leave with the fields."""
-
-    __slots__ = ("_seal",)
-    _seal: Seal
-
-    def _keep(self, seal: Seal) -> Self:
-        self._seal = seal
-        return self
-
-
 @dataclass(slots=True, eq=False)
-class Decision(_Sealed):
+class Decision(_LikeAnArm):
     """One pull: the arm, and what is needed to answer it.
 
     It works as an index of sequences and arrays, ``outcomes[decision]``, and equals its arm,

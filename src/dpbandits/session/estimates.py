@@ -119,12 +119,8 @@ class Estimates:
         if self.means is None:
             rows = np.atleast_2d([] if self.coefficients is None else self.coefficients)
             return pd.DataFrame(rows, self._index(len(rows)))
-        columns = {
-            "mean": self.means,
-            "error": self.errors,
-            "rounds": self.rounds,
-            "alive": self.alive,
-        }
+        names = {"means": "mean", "errors": "error", "rounds": "rounds", "alive": "alive"}
+        columns = {name: getattr(self, own) for own, name in names.items()}
         known = {name: column for name, column in columns.items() if column is not None}
         return pd.DataFrame(known, self._index(len(self.means))).rename_axis("arm")
 

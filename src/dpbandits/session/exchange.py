@@ -26,7 +26,6 @@ ASSUMED = (
     " workers made them"
 )
 
-
 _LONGEST = 2**53  # rounds of an episode: floats tell no more apart
 
 
@@ -51,15 +50,11 @@ class Release(NamedTuple):
 
 @dataclass(repr=False)
 class Exchange:
-    """What a policy has released for others, and what it has learned of them.
+    """What a policy has released for others, and what it has learned of them."""
 
-    Attributes:
-        shared: life, memo and values of each release.
-        learned: the numbers of releases of others, by worker.
-    """
-
+    # Life, memo and values of each release.
     shared: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = field(default_factory=list)
-    learned: dict[str, set[int]] = field(default_factory=dict)
+    learned: dict[str, set[int]] = field(default_factory=dict)  # numbers of releases, by worker
 
     def share(self, life: str, memo: np.ndarray, values: np.ndarray) -> None:
         self.shared.append((life, tuple(memo.tolist()), tuple(values.tolist())))
@@ -88,9 +83,6 @@ def checked_release(
 ) -> Release:
     """A release that a policy of these terms can take in; ``most`` is what no number of it exceeds
     in size for each of its rounds.
-
-    Raises:
-        ArgumentError: it is none, or of a policy of another kind, budget or arguments.
     """
     try:
         release = Release(*given)
@@ -114,8 +106,3 @@ def checked_release(
             "release must come from a policy of the same class, arguments and budget", "release"
         )
     return release
-
-
-def as_arrays(release: Release) -> tuple[np.ndarray, np.ndarray]:
-    """Memo and values, as kernels take them."""
-    return np.array(release.memo, float), np.array(release.values, float)

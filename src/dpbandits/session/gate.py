@@ -30,32 +30,19 @@ _NO_BOUND = "the algorithm declared a sensitivity that is no bound: this is a bu
 
 @dataclass
 class Gate:
-    """Where the statistics of one policy cross the wall.
+    """Where the statistics of one policy cross the wall."""
 
-    Attributes:
-        kernels, params: the algorithm, as drivers run it.
-        statistic: what it releases.
-        channel: calibrated so that one release spends the budget.
-        noise: where noise comes from.
-        meter: how costs are counted; None without a limit.
-        ledger_family: that ledger lines name.
-        private: whether there is a budget.
-        reports: whether rewards arrive with their noise, so that this wall adds none.
-        store: where releases are announced; None for a policy that lives in memory only.
-        simulated: whether noise is simulated although its source is secure: in the law of that.
-    """
-
-    kernels: Kernels
+    kernels: Kernels  # of the algorithm, as drivers run it
     params: Any
     statistic: Statistic
-    channel: Channel
+    channel: Channel  # calibrated for one release to spend the budget
     noise: NoiseSource
-    meter: Meter | None
-    ledger_family: int
-    private: bool
-    reports: bool
-    store: Store | None = None
-    simulated: bool = False
+    meter: Meter | None  # None without a limit
+    ledger_family: int  # that ledger lines name
+    private: bool  # whether there is a budget
+    reports: bool  # whether rewards arrive with their noise, and this wall adds none
+    store: Store | None = None  # where releases are announced; None: in memory only
+    simulated: bool = False  # in the law of the noise source, even if that is secure
     _process: int = field(default_factory=os.getpid)
 
     def __post_init__(self) -> None:
@@ -65,7 +52,19 @@ class Gate:
             self.statistic.parts == 0
             and self.meter.allows(self.meter.cost(self.ledger_family, self.channel.multiplier))
         )
-        self._refuse_wide_noise()
+        # Refused at once, and not at the first release.
+        if self.sum is not None:
+            scale = self.channel.scale(self.statistic.max_sensitivity)
+            self.sum.refuse_wide_noise(self.channel, scale)
+        elif self.secure:
+            refuse_wide_noise(self.statistic.noise_scale(self.channel), self._grid)
+        if self.secure and self.statistic.max_records > self.most_records:
+            raise ArgumentError(
+                f"grid must be coarser than {self._grid!r}, or counter 'tree': a release may cover"
+                f" {self.statistic.max_records} rounds, and sums are exact for"
+                f" {math.floor(self.most_records)} rewards of this range",
+                "grid",
+            )
 
     @cached_property
     def secure(self) -> bool:
@@ -93,8 +92,8 @@ class Gate:
         return called_from_python(steps_of(self.kernels, mechanism))
 
     def new_state(self, *, simulated: bool = True) -> State:
-        """Both sides empty, and a wall with an empty ledger; with ``simulated`` noise at the wall,
-        whatever the source: in the law of secure noise where the policy has that.
+        """An empty state, with the wall's ledger empty, too; ``simulated``: with simulated noise,
+        whatever the source, in the law of secure noise where the policy has that.
         """
         raw, public = self.kernels.init(self.params)
         exact = None if simulated or self.sum is None else self.sum.start()
@@ -174,9 +173,7 @@ class Gate:
         crossing(*sides, *ended.span, ended.sensitivity, state.noise_rng or _UNUSED)
 
     def absorb_and_release(self, state: State, answer: tuple[int, Any, float], rounds: int) -> None:
-        """Take in the arm, weights and reward of one round, and release where that is due; for a
-        state that needs no care.
-        """
+        """Take in arm, weights and reward of a round, and release; if the state needs no care."""
         state.make_room()
         sides = (self.params, state.raw, state.public, state.memo, state.wall)
         rng = state.noise_rng or _UNUSED
@@ -227,12 +224,9 @@ class Gate:
         return os.getpid() != self._process
 
     def refuse_overspending(self, state: State, rounds: int, waiting: int = 0) -> None:
-        """Refuse a release after so many rounds that the budget, or secure noise, does not allow,
-        while others are ``waiting`` for their deadline, over other rounds.
-
-        Raises:
-            BudgetExhausted: it would exceed the budget, or the planned number of releases.
-            ArgumentError: its sum could be too large for exact secure noise.
+        """Refuse a release after so many rounds, while others are ``waiting`` for their deadline,
+        that exceeds the budget or the planned number of releases (``BudgetExhausted``), or whose
+        sum could be too large for exact secure noise (``ArgumentError``).
         """
         if self._is_spent(state, waiting):
             raise BudgetExhausted(
@@ -275,18 +269,3 @@ class Gate:
     @property
     def _grid(self) -> float:
         return self.noise.grid if isinstance(self.noise, GridNoise) else 0.0
-
-    def _refuse_wide_noise(self) -> None:
-        """At once, and not at the first release."""
-        if self.sum is not None:
-            scale = self.channel.scale(self.statistic.max_sensitivity)
-            self.sum.refuse_wide_noise(self.channel, scale)
-        elif self.secure:
-            refuse_wide_noise(self.statistic.noise_scale(self.channel), self._grid)
-        if self.secure and self.statistic.max_records > self.most_records:
-            raise ArgumentError(
-                f"grid must be coarser than {self._grid!r}, or counter 'tree': a release may cover"
-                f" {self.statistic.max_records} rounds, and sums are exact for"
-                f" {math.floor(self.most_records)} rewards of this range",
-                "grid",
-            )

@@ -17,19 +17,12 @@ from .state import State
 
 @dataclass(frozen=True, repr=False)
 class Intake:
-    """The way in.
-
-    Attributes:
-        gate: whose kernels take answers in.
-        state: whose private side they enter.
-        settings: of the policy.
-        default_reward: what an answer that never came counts as.
-    """
+    """The way in: how the gate's kernels take answers into the private side."""
 
     gate: Gate
     state: State
     settings: Settings
-    default_reward: float
+    default_reward: float  # what an answer that never came counts as
 
     def entering(self, value: float | None, rounds: Rounds) -> float:
         """An answer as it enters the private side; the operator may know what was done to it."""

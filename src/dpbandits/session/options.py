@@ -20,7 +20,6 @@ _FARTHEST = 1e6  # that a reward range may lie from zero, in units of its width
 _LONGEST_NAME = 60
 _MOST_ROUNDS = 10**6  # of one user
 
-
 Noise = Literal["simulation", "secure"]
 
 
@@ -71,11 +70,7 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Settings:
-    """The same, checked, with their defaults.
-
-    Raises:
-        ArgumentError: an argument is outside of its range, or two do not fit together.
-    """
+    """The same, checked, with their defaults."""
 
     reward_range: tuple[float, float] = (0.0, 1.0)
     calibration: Calibration = "exact"
@@ -153,11 +148,7 @@ DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Settin
 
 
 def checked(policy: str, options: dict[str, Any]) -> Settings:
-    """The settings that a policy of that class was given.
-
-    Raises:
-        TypeError: it takes no such argument.
-    """
+    """The settings that a policy of that class was given, if it takes such arguments."""
     unknown = set(options) - set(DEFAULTS)
     if unknown:
         raise TypeError(f"{policy} takes no argument {', '.join(sorted(unknown))}")

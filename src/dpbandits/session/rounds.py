@@ -29,11 +29,7 @@ from .state import Ended, Span
 
 
 def checked_user(user: Any, max_rounds: int | None) -> User | None:
-    """A name that can be stored; None where a person contributes one round.
-
-    Raises:
-        ArgumentError: it is missing, not asked for, or no name.
-    """
+    """A name that can be stored; None where a person contributes one round."""
     if max_rounds is None:
         if user is not None:
             raise ArgumentError(
@@ -61,17 +57,11 @@ class Choice(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """A pull whose answer may still come.
+    """A pull whose answer may still come."""
 
-    Attributes:
-        arm: that was recommended.
-        weights: what its reward will be multiplied by, shape (d,); 0 for plain sums.
-        contexts: of all arms, shape (K, d), where a person may openly take another; else 0.
-    """
-
-    arm: int
-    weights: Any = 0
-    contexts: Any = 0
+    arm: int  # that was recommended
+    weights: Any = 0  # what its reward will be multiplied by, shape (d,); 0 for plain sums
+    contexts: Any = 0  # of all arms, (K, d), where a person may openly take another; else 0
 
 
 class Booked(NamedTuple):
@@ -88,20 +78,18 @@ class Users:
     A round counts when it is pulled.  Its record enters a release only after the user's number was
     announced with it (see ``stores``), so that what a crash makes a policy forget was not released.
     Nothing lowers a number.
-
-    Attributes:
-        recorded: how many rounds of a user were recorded; never copied, as no step is undone in it.
-        unreleased: users with a record in a running episode, and the part of that record.
-        unannounced: users whose number has grown since the last release.
     """
 
+    # How many rounds were recorded; never copied, as no step is undone in it.
     recorded: dict[User, int] = field(default_factory=dict)
+    # Users with a record in a running episode, after the part of that record.
     unreleased: set[tuple[int, User]] = field(default_factory=set)
+    # Whose number has grown since the last release.
     unannounced: set[User] = field(default_factory=set)
 
     def count(self, user: User, most: int, part: int | None) -> bool:
-        """Count a round of a user, if it may be recorded: if she has had fewer than ``most``, and
-        no other record in the coming release of the part; None for a release of its own.
+        """Count a round, if it may be recorded: if she has had fewer than ``most``, and no other
+        record in the coming release of the part; None for a release of its own.
         """
         number = self.recorded.get(user, 0)
         if number >= most or (part, user) in self.unreleased:
@@ -141,21 +129,13 @@ class Users:
 
 @dataclass(repr=False)
 class Flight:
-    """An episode that is over, and open for answers until its deadline.
+    """An episode that is over, and open for answers until its deadline."""
 
-    Attributes:
-        ended: what will be released.
-        deadline: the number of the pull that releases it.
-        before: it covers pulls before this one.
-        pending: those of them that are not answered.
-        booked: its rounds, by arm.
-    """
-
-    ended: Ended
-    deadline: int
-    before: int
-    pending: dict[int, Pending]
-    booked: dict[int, Booked]
+    ended: Ended  # what will be released
+    deadline: int  # the number of the pull that releases it
+    before: int  # it covers pulls before this one
+    pending: dict[int, Pending]  # those of them that are not answered
+    booked: dict[int, Booked]  # its rounds, by arm
 
     def copied(self) -> Flight:
         return replace(self, ended=self.ended.copied(), pending=dict(self.pending))
@@ -163,8 +143,8 @@ class Flight:
 
 @dataclass(repr=False)  # in which features wait for their answers
 class Rounds:
-    """Who has answered and when (``pending``, ``dropped``) is not public: good answers may come
-    sooner than bad ones.
+    """Where a policy stands.  Who has answered and when (``pending``, ``dropped``) is not public:
+    good answers may come sooner than bad ones.
     """
 
     recorded: int = 0
@@ -247,11 +227,7 @@ class Rounds:
             self.left = 0 if anew else min(self.left + 1, self.held)
 
     def find(self, decision: Decision) -> Pending | None:
-        """What was pulled; None if the answer is to be dropped.
-
-        Raises:
-            UpdateError: it has been answered.
-        """
+        """What was pulled; None if the answer is to be dropped, an ``UpdateError`` if one came."""
         number = decision.number
         if decision.recorded and number in self.pending and number not in self.answers:
             return self.pending[number]

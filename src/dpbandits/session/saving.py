@@ -44,10 +44,8 @@ def saved(session: Session) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def restore(
     session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray], life: Life
 ) -> None:
-    """Go on, in a life of its own, where another life was saved.
-
-    Raises:
-        ValueError, KeyError, TypeError: this was saved of another policy.
+    """Go on, in a life of its own, where another life was saved; a ``ValueError``, ``KeyError`` or
+    ``TypeError`` for another policy's.
     """
     session.rounds = Rounds.restored(header["rounds"], arrays)
     session.state.fill(arrays)
@@ -66,10 +64,7 @@ def restore(
 
 def show(session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Take in what is public of another life, to be looked at: its releases, its ledger, and how
-    many rounds were recorded.
-
-    Raises:
-        ValueError, KeyError: this was saved of another policy.
+    many rounds were recorded; a ``ValueError`` or ``KeyError`` for another policy's.
     """
     for name, array in session.state.published.items():
         if array.shape != arrays[name].shape:

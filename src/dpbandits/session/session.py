@@ -15,10 +15,9 @@ from ..privacy.ledger import WHOLE
 from ..protocol import NO_ARM, Card, never, nothing_to_note, own_alone
 from ..stores import Life, User
 from ..stores.tokens import Seal
-from .arms import Arms
-from .choosing import Choosing, Mask, row
+from .arms import Arms, Mask, row, stand_in
 from .decisions import Decision
-from .exchange import Exchange, Release, as_arrays
+from .exchange import Exchange, Release
 from .gate import Gate
 from .intake import Intake
 from .options import Settings
@@ -28,45 +27,26 @@ from .state import State
 
 @dataclass(repr=False)
 class Session:
-    """What happens between ``pull`` and ``update``.
-
-    Attributes:
-        card, settings, arms: of the policy.
-        gate: which its statistics cross.
-        default_reward: what an answer that never came counts as.
-        state: what it knows.
-        rounds: where it stands.
-        life: see ``stores``.
-        former: earlier lives, and how many pulls they knew.
-        last: the decision that is answered by default.
-        seal: by which tokens are known.
-        told: what has to be true of the logs and workers it has learned from.
-        exchange: with other workers.
-        older_noise: whether an earlier version has drawn secure noise of it.
-    """
+    """What happens between ``pull`` and ``update``."""
 
     card: Card
     settings: Settings
     arms: Arms
     gate: Gate
-    default_reward: float
+    default_reward: float  # what an answer that never came counts as
     state: State
     rounds: Rounds = field(default_factory=Rounds)
-    life: Life = field(default_factory=lambda: Life(uuid.uuid4().hex, 0))
-    former: dict[str, int] = field(default_factory=dict)
-    last: Decision | None = None
-    seal: Seal = field(default_factory=Seal)
-    told: tuple[str, ...] = ()
-    exchange: Exchange = field(default_factory=Exchange)
-    older_noise: bool = False
+    life: Life = field(default_factory=lambda: Life(uuid.uuid4().hex, 0))  # see ``stores``
+    former: dict[str, int] = field(default_factory=dict)  # lives, and how many pulls they knew
+    last: Decision | None = None  # that is answered by default
+    seal: Seal = field(default_factory=Seal)  # by which tokens are known
+    told: tuple[str, ...] = ()  # what has to be true of logs and workers it has learned from
+    exchange: Exchange = field(default_factory=Exchange)  # with other workers
+    older_noise: bool = False  # whether an earlier version has drawn secure noise of it
 
     @cached_property
     def intake(self) -> Intake:
         return Intake(self.gate, self.state, self.settings, self.default_reward)
-
-    @cached_property
-    def choosing(self) -> Choosing:
-        return Choosing(self.gate, self.state, self.card.randomised)
 
     # Pulls ------------------------------------------------------------------------------------
 
@@ -77,7 +57,7 @@ class Session:
         rounds = self.rounds
         if self.card.learns_at_once:
             self._take_in(rounds.pulls - (self.settings.patience or 0))
-            choice, _ = self.choosing.choose(shown, open_arms)
+            choice, _ = self._fresh(shown, open_arms)
             if rounds.exhausted or not self._counts(user, choice.arm):
                 return self._decide(choice, None)
             return self._decide(choice, self._wait(choice, row(shown, choice.arm), shown))
@@ -91,11 +71,9 @@ class Session:
                 self._end_episode()
         if rounds.exhausted or (rounds.left > 0 and not self._stands(open_arms)):
             return self._decide(self._standing(shown, open_arms), None)
-        choice, left = (
-            self.choosing.choose(shown, open_arms)
-            if rounds.left == 0
-            else (rounds.current_choice, rounds.left)
-        )
+        choice, left = rounds.current_choice, rounds.left
+        if left == 0:
+            choice, left = self._fresh(shown, open_arms)
         if not self._counts(user, choice.arm):
             return self._decide(choice, None)
         if rounds.left == 0:
@@ -123,8 +101,29 @@ class Session:
         """An arm for somebody of whom nothing is kept, and its row of what is shown."""
         found = self._found()
         if found is None or (open_arms is not None and not open_arms[found.arm]):
-            found = self.choosing.aside(shown, open_arms)
+            found = self._aside(shown, open_arms)
         return found.arm, row(shown, found.arm)
+
+    def _fresh(self, shown: Any, open_arms: Mask) -> tuple[Choice, int]:
+        """A choice among open arms, by what was released, and for how many rounds it stands."""
+        steps, rng = self.gate.steps, self.state.choice_rng
+        sides = (self.gate.params, self.state.public)
+        if open_arms is None:
+            arm, propensity, rounds = steps.decide(*sides, shown, rng)
+        elif isinstance(shown, np.ndarray):
+            arm, propensity, rounds = steps.decide(*sides, stand_in(shown, open_arms), rng)
+            arm = arm if open_arms[arm] else open_arms.argmax()
+        else:
+            arm, propensity, rounds = steps.decide_among(*sides, open_arms, rng)
+        # Without numba an arm may come as a NumPy integer, which is no index.
+        return Choice(int(arm), propensity), rounds
+
+    def _aside(self, shown: Any, open_arms: Mask) -> Choice:
+        """A choice for which nothing is recorded, and of what it prepares nothing stays."""
+        restore = self.state.restorable_public() if self.card.randomised else lambda: None
+        choice, _ = self._fresh(shown, open_arms)
+        restore()
+        return choice
 
     def _counts(self, user: User | None, arm: int) -> bool:
         """Whether a round of the arm is recorded, which then counts against its user."""
@@ -142,10 +141,10 @@ class Session:
     def _standing(self, shown: Any, open_arms: Mask) -> Choice:
         """What to answer while nothing is recorded; under new contexts a choice of their own."""
         if isinstance(shown, np.ndarray):
-            return self.choosing.choose(shown, open_arms)[0]
+            return self._fresh(shown, open_arms)[0]
         if self._stands(open_arms):
             return self.rounds.current_choice
-        return self.choosing.aside(shown, open_arms)
+        return self._aside(shown, open_arms)
 
     def _wait(self, choice: Choice, weights: Any, shown: Any) -> Pending:
         # Of the other arms nothing is asked later, unless a person may openly take one.
@@ -169,11 +168,7 @@ class Session:
     # Arms -------------------------------------------------------------------------------------
 
     def retire(self, arm: int) -> None:
-        """Serve an arm no more.
-
-        Raises:
-            ArgumentError: no other arm is left.
-        """
+        """Serve an arm no more; an ``ArgumentError`` if no other is left."""
         retired = tuple(sorted({*self.rounds.retired, arm}))
         if len(retired) == self.arms.count:
             raise ArgumentError(f"arm must not be the last one that is open, got {arm}", "arm")
@@ -253,7 +248,8 @@ class Session:
         with _AllOrNothing(self):
             # Noted first: an interrupt may lose a release, and may not let one enter twice.
             self.exchange.note(release)
-            self.gate.kernels.absorb(self.gate.params, self.state.public, *as_arrays(release))
+            told = np.array(release.memo, float), np.array(release.values, float)
+            self.gate.kernels.absorb(self.gate.params, self.state.public, *told)
         return True
 
     def _refuse_overspending(self) -> None:
@@ -286,10 +282,8 @@ class Session:
 
     def own(self, decision: Any) -> Decision:
         """The decision, or the last one for None, or that of a token, if it was made in this life,
-        or before a save.
-
-        Raises:
-            UpdateError: it was not; or the token was not made by this policy, or has expired.
+        or before a save; an ``UpdateError`` if it was not, or the token has expired or is
+        another's.
         """
         decision = self.last if decision is None else decision
         if isinstance(decision, str):
@@ -301,17 +295,14 @@ class Session:
         ):
             return decision
         # Not its arm, which may be private.
-        got = (
-            f"number {decision.number}"
-            if isinstance(decision, Decision)
-            else type(decision).__name__
-        )
+        kind = type(decision).__name__
+        got = f"number {decision.number}" if isinstance(decision, Decision) else kind
         hint = "; an arm is given as arm=" if isinstance(decision, int) else ""
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 
     def _signed(self, life: str, number: int, recorded: bool) -> Decision:
-        """What a token of our own stands for.  A pull that a crash made us forget is not recorded:
-        to book a round because its answer came would show that it came.
+        """What an own token stands for.  A pull that a crash made us forget is not recorded: to
+        book a round because its answer came would show that it came.
         """
         known = life == self.life.name or number < self.former.get(life, 0)
         return Decision(NO_ARM, None, number, recorded and known, life)
@@ -360,9 +351,7 @@ class Session:
         return self.card.learns_at_once and bool(self.settings.patience)
 
     def _take_in(self, before: int) -> None:
-        """Learn from the pulls before this one, with their answers or the default, if it is done in
-        the order of pulls.
-        """
+        """Learn from pulls before this one, with answer or default, if that goes in their order."""
         rounds = self.rounds
         while self._in_turn and rounds.pending and (number := next(iter(rounds.pending))) < before:
             rounds.close(number + 1)
@@ -383,12 +372,10 @@ class Session:
 
     def coming(self) -> tuple[Choice, int]:
         """The coming choice, of which nothing is seen, and for how many rounds it stands."""
-        return self.choosing.choose(0, self.arms.open(None, self.rounds.retired, self.arms.count))
+        return self._fresh(0, self.arms.open(None, self.rounds.retired, self.arms.count))
 
     def receive_sum(self, total: float) -> bool:
-        """Take in the noisy sum of all rounds of the coming choice, and release what is due then;
-        whether it is learned from.
-        """
+        """Take in the noisy sum of all rounds of the coming choice; whether it is learned from."""
         self.gate.refuse_fork()
         if self.rounds.exhausted:
             return False
@@ -442,9 +429,7 @@ class Session:
 
 
 class _AllOrNothing:
-    """Undo what a step that fails has done, a keyboard interrupt included; not two of them, of
-    which the second comes while the first is undone.
-    """
+    """Undo a step that fails or is interrupted; but for a second interrupt while it is undone."""
 
     def __init__(self, session: Session) -> None:
         self.session, self.shared = session, len(session.exchange.shared)

@@ -29,46 +29,28 @@ class Span(NamedTuple):
 
 @dataclass(repr=False)  # sums end up in logs by way of tracebacks
 class Ended:
-    """An episode that is over, and not released.
-
-    Attributes:
-        span: which records it covers.
-        sensitivity: how far one of them moves the statistic.
-        memo: shape (m,), what it noted of itself.
-        statistic: shape (n,): exact, private; zero after the release.
-    """
+    """An episode that is over, and not released."""
 
     span: Span
-    sensitivity: float
-    memo: np.ndarray
-    statistic: np.ndarray
+    sensitivity: float  # how far one of its records moves the statistic
+    memo: np.ndarray  # shape (m,), what it noted of itself
+    statistic: np.ndarray  # shape (n,): exact, private; zero after the release
 
     def copied(self) -> Ended:
-        """The same, with a statistic of its own."""
         return Ended(self.span, self.sensitivity, self.memo, self.statistic.copy())
 
 
 @dataclass(repr=False)
 class State:
-    """The state of one policy, or of one run.
+    """The state of one policy, or of one run."""
 
-    Attributes:
-        raw: the private side.
-        public: the public side.
-        memo: shape (m,), what the episode that was closed last noted of itself.
-        wall: with the ledger and the running sum.
-        exact: the running sum in integers, under secure noise; None elsewhere.
-        choice_rng: for exploration; None for algorithms that draw nothing.
-        noise_rng: for simulated noise; None where there is none.
-    """
-
-    raw: Any
+    raw: Any  # the private side
     public: Any
-    memo: np.ndarray
-    wall: Wall
-    exact: SecureState | None = None
-    choice_rng: np.random.Generator | None = None
-    noise_rng: np.random.Generator | None = None
+    memo: np.ndarray  # shape (m,), what the episode that was closed last noted of itself
+    wall: Wall  # with the ledger and the running sum
+    exact: SecureState | None = None  # the running sum in integers, under secure noise
+    choice_rng: np.random.Generator | None = None  # None for algorithms that draw nothing
+    noise_rng: np.random.Generator | None = None  # for simulated noise
     _blocks: tuple[np.ndarray, ...] = ()  # the private one and the public one
 
     def in_blocks(self) -> Self:
@@ -123,11 +105,8 @@ class State:
         self.wall = self.wall._replace(ledger=copy_of(ledger))
 
     def fill(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take in saved arrays, and take them out of the dictionary.
-
-        Raises:
-            ValueError: an array has another shape or type than it should.
-            KeyError: one is missing.
+        """Take in saved arrays, and take them out of the dictionary; a ``ValueError`` where one has
+        another shape or type, a ``KeyError`` where it is missing.
         """
         while len(self.wall.ledger.span) < len(arrays["wall.ledger.span"]):
             self.make_room(grow=True)
@@ -176,12 +155,10 @@ def wall_of(
     channel: Any,
     ledger_family: int,
     *,
-    in_integers: bool = False,
-    grid: float = 0.0,
+    in_integers: bool = False,  # whether the running sum is kept elsewhere
+    grid: float = 0.0,  # of which simulated noise has multiples
 ) -> Wall:
-    """A wall with an empty ledger; ``in_integers`` if the running sum is kept elsewhere; ``grid``:
-    of which simulated noise has multiples.
-    """
+    """A wall with an empty ledger."""
     counter, n = statistic.counter, statistic.size
     running = no_running_sum()
     if counter is not None:

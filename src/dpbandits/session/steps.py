@@ -5,7 +5,6 @@ The simulation loops are made of the same steps, so that what was measured is wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -258,56 +257,38 @@ class Steps(NamedTuple):
     preprocess_contexts: Kernel
 
 
-_bound: dict[tuple[Kernels, Kernel], Steps] = {}
-
-
+@cache
 def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
-    """The steps of an algorithm whose statistics cross the wall through ``channel``, one of
-    ``privacy.continual``; compiled at their first call, once per pair.
-    """
-    key = (kernels, channel)
-    if key not in _bound:
-        fill, booked = kernels.fill, ("record_pull", "weigh", "accumulate", "release_due")
-        crossing = release_of(kernels, channel)
-        _bound[key] = Steps(
-            decide=(decide := fill(_decide, "prepare", "choose", "hold_rounds")),
-            decide_among=decide,  # called with a mask, which is another type
-            partition=fill(_partition, "partition"),
-            advance=fill(_advance, "record_pull", "weigh", "release_due"),
-            answer=fill(_answer, "accumulate"),
-            absorb=fill(_absorb, *booked),
-            absorb_and_release=fill(_absorb_and_release, *booked, release=crossing),
-            release=bind(_release_from_python, release=crossing),
-            end=fill(entry(plain(_end)), *_ENDS),
-            cross=bind(_cross_from_python, cross=_cross_of(kernels, channel)),
-            answer_late=fill(_answer_late, "accumulate", "summarise"),
-            preprocess_contexts=fill(_preprocess, "preprocess_contexts"),
-        )
-    return _bound[key]
+    """The steps around a channel of ``privacy.continual``: once per pair, compiled when called."""
+    fill, booked = kernels.fill, ("record_pull", "weigh", "accumulate", "release_due")
+    crossing = release_of(kernels, channel)
+    return Steps(
+        decide=(decide := fill(_decide, "prepare", "choose", "hold_rounds")),
+        decide_among=decide,  # called with a mask, which is another type
+        partition=fill(_partition, "partition"),
+        advance=fill(_advance, "record_pull", "weigh", "release_due"),
+        answer=fill(_answer, "accumulate"),
+        absorb=fill(_absorb, *booked),
+        absorb_and_release=fill(_absorb_and_release, *booked, release=crossing),
+        release=bind(_release_from_python, release=crossing),
+        end=fill(entry(plain(_end)), *_ENDS),
+        cross=bind(_cross_from_python, cross=_cross_of(kernels, channel)),
+        answer_late=fill(_answer_late, "accumulate", "summarise"),
+        preprocess_contexts=fill(_preprocess, "preprocess_contexts"),
+    )
 
 
 def called_from_python(steps: Steps) -> Steps:
     """The same steps for one policy, which calls them in every round."""
-    draw = (
-        "decide",
-        "decide_among",
-        "absorb_and_release",
-        "release",
-        "cross",
-        "preprocess_contexts",
-    )
-    return Steps(
-        *(called(step, draws=name in draw) for name, step in zip(Steps._fields, steps, strict=True))
-    )
+    exact = {"partition", "advance", "answer", "absorb", "end", "answer_late"}  # draw nothing
+    return Steps(*(called(one, draws=name not in exact) for name, one in steps._asdict().items()))
 
 
 _releases: dict[tuple[Kernels, Kernel, bool], Kernel] = {}
 
 
 def release_of(kernels: Kernels, channel: Kernel, *, inside: bool = False) -> Kernel:
-    """The release of an algorithm, compiled once; ``inside``: copied into its callers, for
-    algorithms of which every round ends in one.
-    """
+    """A release, compiled once; ``inside``: copied into callers that release in every round."""
     key = (kernels, channel, inside)
     if key not in _releases:
         # All is copied into one function, because each call would hand over all arrays.
@@ -335,24 +316,14 @@ def _through(channel: Kernel) -> Kernel:
     return bind(_let_through, **_SILENT, mechanism=channel)
 
 
-def cross_by(
-    kernels: Kernels,
-    channel: Callable[..., Any],
-    tell: Callable[..., Any],
-    keep: Callable[..., Any],
-) -> Callable[..., Any]:
-    """The same crossing around parts that compiled code cannot call.
-
-    Args:
-        kernels: of the algorithm.
-        channel: as above, in Python.
-        tell: called with the ledger line before anything is drawn.
-        keep: called with the noisy values before they are used.
+def cross_by(kernels: Kernels, channel: Kernel, tell: Kernel, keep: Kernel) -> Kernel:
+    """The same crossing in Python, around a channel; ``tell``, called with the ledger line before
+    anything is drawn; and ``keep``, called with the noisy values before they are used.
     """
     through = interpreted(_let_through, announce=tell, confirm=keep, mechanism=channel)
     return interpreted(_cross, publish=kernels.publish, let_through=through)
 
 
-def release_by(ending: Callable[..., Any], crossing: Callable[..., Any]) -> Callable[..., Any]:
+def release_by(ending: Kernel, crossing: Kernel) -> Kernel:
     """The same release around such halves."""
     return interpreted(_release, end=ending, cross=crossing)

@@ -193,7 +193,6 @@ class _Claims:
             os.close(handle)  # which unlocks
 
     def note(self, life: Life, *, announced: bool) -> None:
-        """Remember the last save, and whether anything was announced since."""
         _replace(self.saved, json.dumps([life.saves, announced]).encode())
         _sync_folder(self.folder)
 
@@ -228,7 +227,6 @@ class _Claims:
             )
 
     def take(self, path: Path) -> None:
-        """Create the claim."""
         try:
             handle = os.open(self.claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except FileExistsError:
@@ -276,11 +274,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def store_at(where: Any) -> Store:
-    """``where``, or the file of that name.
-
-    Raises:
-        ArgumentError: it is neither a store nor the path of a file.
-    """
+    """``where``, or the file of that name."""
     if isinstance(where, Store):
         return where
     if not isinstance(where, str | os.PathLike) or isinstance(os.fspath(where), bytes):

@@ -14,7 +14,6 @@ import secrets
 import struct
 import time
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ..errors import UpdateError
 
@@ -23,14 +22,6 @@ LIFETIME = 30 * DAYS
 
 _FIELDS = struct.Struct(">16sQQ")  # life, number and whether it is recorded, expiry
 _SIGNATURE = 16  # bytes: forging one takes 2**128 tries
-
-
-class Claimed(NamedTuple):
-    """What a token says, and was signed by the policy."""
-
-    life: str
-    number: int
-    recorded: bool
 
 
 @dataclass(frozen=True)
@@ -45,11 +36,9 @@ class Seal:
         body = _FIELDS.pack(bytes.fromhex(life), 2 * number + recorded, expiry)
         return _written(body + self._sign(body))
 
-    def read(self, token: str) -> Claimed:
-        """What the token says.
-
-        Raises:
-            UpdateError: it was not made with this key, or has expired.
+    def read(self, token: str) -> tuple[str, int, bool]:
+        """Life, number and whether it is recorded, of a token that was made with this key, and has
+        not expired; an ``UpdateError`` for others.
         """
         try:
             whole = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
@@ -63,7 +52,7 @@ class Seal:
             raise _foreign()
         if time.time() > expiry:
             raise UpdateError("decision must be a token that has not expired")
-        return Claimed(life.hex(), number // 2, bool(number % 2))
+        return life.hex(), number // 2, bool(number % 2)
 
     def _sign(self, body: bytes) -> bytes:
         return hmac.digest(self.key, body, "sha256")[:_SIGNATURE]

@@ -5,11 +5,23 @@ files that commands read.  Arrays, pandas, Arrow, lists and text files follow on
 no message holds a value of the data.
 """
 
-from .columns import array, blocks, column, column_names, features, flat, frozen, refuse, table
+from .columns import (
+    array,
+    blocks,
+    column,
+    column_names,
+    features,
+    flat,
+    frozen,
+    is_missing,
+    listed,
+    numbered,
+    refuse,
+    table,
+)
 from .entries import Entries, as_numbers, entries, nested
 from .files import TextTable, read_numbers, read_text_table
 from .manners import Manner
-from .names import is_missing, listed, numbered
 
 __all__ = [
     "Entries",

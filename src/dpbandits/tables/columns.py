@@ -1,26 +1,27 @@
-"""Columns and tables of numbers, in the manner of a caller."""
+"""Columns and tables of numbers, in the manner of a caller, and columns of names."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..errors import ArgumentError
+from ..validation import numeric
 from .entries import Entries, entries, nested
 from .manners import LARGEST, Manner
 
+_LISTED = 20  # names in a message
+_TRUTH = {"true": 1.0, "false": 0.0}  # which readers of text files take for booleans
 _NO_ROWS = (str, bytes, dict, set, np.ma.MaskedArray)
 
 
 def column(frame: Any, name: str, *, argument: str = "frame", by: str = "column") -> Any:
     """A column of a pandas or Arrow table, or of a dictionary.
 
-    Args:
-        frame: the table.
-        name: of the column.
-        argument, by: the table, and what names the column, as the caller knows them.
+    ``argument`` is what the caller calls the table, ``by`` what names the column there.
 
     Raises:
         ArgumentError: there is none of that name; the message lists those that there are.  Or the
@@ -114,18 +115,13 @@ def table(
 def blocks(
     argument: str, given: Any, manner: Manner, *, at: str = "", rows: int | None = None
 ) -> np.ndarray | list[np.ndarray]:
-    """A vector or a matrix of numbers in each row.
-
-    Args:
-        argument, manner, at, rows: as for ``flat``.
-        given: an array, a list of arrays, or a column of nested lists.
+    """A vector or a matrix of numbers in each row of an array, a list of arrays, or a column of
+    nested lists; arguments and errors are those of ``flat``, and no row may have lines of several
+    lengths.
 
     Returns:
         One array, shape (n, ...), where all rows have one shape; otherwise an array for each row,
         without axes where a row that is kept holds none.
-
-    Raises:
-        ArgumentError: as for ``flat``; or a row has lines of several lengths.
     """
     given = _framed(given)
     plain = _nested(given.to_pylist() if hasattr(given, "to_pylist") else given)
@@ -155,10 +151,8 @@ def blocks(
 
 
 def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
-    """Numbers with named axes, none of them empty, as in "T, K, d"; several shapes may be allowed.
-
-    Raises:
-        ArgumentError: as for ``table``.
+    """Numbers with named axes, none empty, as in "T, K, d"; several shapes may be allowed, and
+    errors are those of ``table``.
     """
     found = entries(given := _framed(given))
     allowed = [one.count(",") + 1 for one in axes]
@@ -174,11 +168,7 @@ def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
 
 
 def refuse(argument: str, given: Any, manner: Manner) -> None:
-    """Name the first entry of an array that the manner refuses, whatever the shape.
-
-    Raises:
-        ArgumentError: there is one.
-    """
+    """Name the first entry that the manner refuses, in an array of any shape, by an error."""
     given = _framed(given)
     found = entries(given) or nested(given)
     if found is not None:
@@ -187,10 +177,7 @@ def refuse(argument: str, given: Any, manner: Manner) -> None:
 
 def features(argument: str, given: Any, largest: float = LARGEST) -> np.ndarray:
     """Features of arms, which are public and stay: a read-only table of its own, shape (K, d), of
-    numbers in [-largest, largest], K and d at least 1.
-
-    Raises:
-        ArgumentError: as for ``table``.
+    numbers in [-largest, largest], K and d at least 1; errors are those of ``table``.
     """
     return frozen(table(argument, given, Manner(low=-largest, high=largest)))
 
@@ -200,6 +187,60 @@ def frozen(values: np.ndarray) -> np.ndarray:
     copy = np.array(values, order="C")
     copy.flags.writeable = False
     return copy
+
+
+def listed(column: Any) -> list[Any]:
+    """The entries of an array, a pandas or Arrow column, or a list; none where it has no rows."""
+    if hasattr(column, "__array__"):  # in bulk, which Arrow's own lists are not
+        array = column if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
+        return array.tolist() if array.ndim == 1 else []
+    has_rows = hasattr(column, "__len__") and not isinstance(column, str | bytes)
+    return list(column) if has_rows else []
+
+
+def numbered(
+    argument: str, given: Any, names: Sequence[str], *, at: str = "", source: str = "names"
+) -> np.ndarray | None:
+    """The places in ``names`` of what stands in each row, shape (n,); None where a column holds no
+    text: then the caller reads numbers.
+
+    Errors begin with ``argument``; ``at`` says where the column stands, as in "column 'group'", and
+    ``source`` what the caller calls ``names``.
+
+    Raises:
+        ArgumentError: a row of a column of text holds none of the names; or no row holds text,
+            and a name reads as the number of another.
+    """
+    rows = listed(given)
+    place = _place(argument, at)
+    if not any(isinstance(one, str) for one in rows):
+        if rows and (odd := _misleading(names)) is not None:
+            raise ArgumentError(
+                f"{place} must hold names as text, because {names[odd]!r} of {source} reads as"
+                f" the number of another arm, while its own is {odd}; got numbers, which may be"
+                " either",
+                argument,
+            )
+        return None
+    places = {name: place for place, name in enumerate(names)}
+    found = np.array([places.get(one, -1) if isinstance(one, str) else -1 for one in rows])
+    if (found < 0).any():
+        first = int((found < 0).argmax())
+        known = ", ".join(map(repr, names[:_LISTED])) + (", ..." if len(names) > _LISTED else "")
+        raise ArgumentError(
+            f"{place} must hold one of {source}, {known}, got {_kind(rows[first])} in row {first}"
+            f"{_more(int((found < 0).sum()))}",
+            argument,
+        )
+    return found.astype(np.int64)
+
+
+def is_missing(entry: Any) -> bool:
+    """Whether nothing stands there; lists and arrays are something."""
+    if isinstance(entry, str | list | tuple | np.ndarray):
+        return False
+    found = numeric(entry)
+    return not isinstance(found, str) and math.isnan(found)
 
 
 def _framed(given: Any) -> Any:
@@ -266,7 +307,6 @@ def _refuse_type(place: str, found: Entries, argument: str) -> NoReturn:
 
 
 def _names(given: Any) -> list[str] | None:
-    """Those of the columns of a data frame."""
     return list(map(str, given.columns)) if hasattr(given, "columns") else None
 
 
@@ -291,3 +331,22 @@ def _row(index: Sequence[int], names: Sequence[str] | None) -> str:
 
 def _more(count: int) -> str:
     return "" if count == 1 else f", and in {count - 1:,} more"
+
+
+def _kind(entry: Any) -> str:
+    if isinstance(entry, str):
+        return "another name"
+    return "nothing" if is_missing(entry) else "no text"
+
+
+def _misleading(names: Sequence[str]) -> int | None:
+    """The place of a name that readers of text files turn into the number of another place."""
+    for place, name in enumerate(names):
+        read = _TRUTH.get(name.strip().lower())
+        try:
+            read = float(name) if read is None else read
+        except ValueError:
+            continue
+        if read != place and read in range(len(names)):
+            return place
+    return None

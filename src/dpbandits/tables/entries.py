@@ -1,9 +1,4 @@
-"""What a number is, entry by entry.
-
-Numbers are integers, floats, booleans (as 0 and 1), decimals and fractions.  Complex numbers,
-dates, durations, text (digits too) and everything else are no numbers.  Missing are ``None``, NaN,
-``pandas.NA``, ``NaT``, masked entries and Arrow's nulls.
-"""
+"""What a number is, entry by entry: ``validation.numeric`` says it of one."""
 
 from __future__ import annotations
 
@@ -53,7 +48,7 @@ def entries(given: Any) -> Entries | None:
     Returns:
         None where rows have several lengths.
     """
-    if _is_sparse(given):
+    if hasattr(given, "tocsr") and hasattr(given, "nnz"):  # sparse
         array = np.empty((), object)
         array[()] = given
         return _of_objects(array)
@@ -85,11 +80,9 @@ def entries(given: Any) -> Entries | None:
 def nested(given: Any, axes: int | None = None) -> Entries | None:
     """Entries where a cell or a row may hold anything, for a caller who may not refuse it.
 
-    A cell that holds a list is no number, and a row that is none holds missing entries only.
-
-    Args:
-        given: lists, arrays or columns of cells (one axis) or of rows (two).
-        axes: how many there are; by default one where a number stands beside the rest.
+    A cell that holds a list is no number, and a row that is none holds missing entries only.  Of
+    lists, arrays or columns of cells there is one of the ``axes``, of rows two; by default one
+    where a number stands beside the rest.
 
     Returns:
         None where rows have several lengths, or none of them is a row.
@@ -137,11 +130,11 @@ def _of_array(array: np.ndarray) -> Entries:
 
 def _of_objects(array: np.ndarray) -> Entries:
     flat = [numeric(entry) for entry in array.ravel().tolist()]
-    kinds = [one for one in flat if isinstance(one, str)]
-    values = np.array([np.nan if isinstance(one, str) else one for one in flat], np.float64)
+    numbers = [np.nan if isinstance(one, str) else one for one in flat]
+    values = np.array(numbers, np.float64).reshape(array.shape)
     wrong = np.array([isinstance(one, str) for one in flat], bool).reshape(array.shape)
-    values = values.reshape(array.shape)
-    return Entries(values, np.isnan(values) & ~wrong, wrong, kinds[0] if kinds else "")
+    kind = next((one for one in flat if isinstance(one, str)), "")
+    return Entries(values, np.isnan(values) & ~wrong, wrong, kind)
 
 
 def _plain(given: Any) -> Any:
@@ -174,13 +167,9 @@ def _is_listed(given: Any) -> bool:
     """Whether this holds entries in an order; a frame holds columns, and no rows."""
     if isinstance(given, str | bytes | dict | set | frozenset) or hasattr(given, "columns"):
         return False
-    sized = hasattr(given, "__len__") and hasattr(given, "__iter__")
-    return sized and getattr(given, "ndim", 1) > 0
+    in_order = hasattr(given, "__len__") and hasattr(given, "__iter__")
+    return in_order and getattr(given, "ndim", 1) > 0
 
 
 def _is_row(entry: Any) -> bool:
     return isinstance(entry, list | tuple | np.ndarray) and getattr(entry, "ndim", 1) > 0
-
-
-def _is_sparse(given: Any) -> bool:
-    return hasattr(given, "tocsr") and hasattr(given, "nnz")

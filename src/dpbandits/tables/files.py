@@ -138,15 +138,9 @@ def read_text_table(
 
 
 def read_numbers(argument: str, path: str | os.PathLike[str], **marks: Any) -> np.ndarray:
-    """A file of public numbers as a table; its first line is a header where it holds text and
-    no number.  Of columns without a name, which are left out, Python warns.
-
-    Args:
-        argument, path, marks: as for ``read_text_table``.
-
-    Raises:
-        ArgumentError: as for ``read_text_table``; or a cell is no finite number, whose line and
-            column the message names.
+    """A file of public numbers as a table; its first line is a header where it holds text and no
+    number.  Of columns without a name, which are left out, Python warns.  Arguments and errors are
+    those of ``read_text_table``, and every cell has to be a finite number.
     """
     text = read_text_table(argument, path, header=False, **marks)
     parts = [text.entries(name) for name in text.names]
@@ -217,7 +211,7 @@ def _rows(
 def _without_empty_lines(
     rows: list[list[str]], lines: list[int]
 ) -> tuple[list[list[str]], list[int]]:
-    """Rows, and where they begin: without empty lines, but those within a single column."""
+    """Rows but for empty lines; among rows of one column such a line is a missing cell."""
     full = [i for i, row in enumerate(rows) if any(row) or len(row) > 1]
     if not full or len(rows[full[0]]) > 1:
         return [rows[i] for i in full], [lines[i] for i in full]
