@@ -49,14 +49,17 @@ class Optimism(Part):
     Args:
         radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
         failure_probability: with which the radius may be too small at some time.
-        parameter_bound: on the norm of the unknown parameter.  None: 1, or the model's own.
-        radius: for public contexts.  "safe" holds for all releases at once; "heuristic" takes noise
-            as independent of features, which is tighter and claims no coverage; "published", with
-            ``Switching``, is that of Azize & Basu (2024), Appendix F.  None: "safe".
+        parameter_bound: on the norm of the unknown parameter.  None: 1; a generalised linear model
+            has it as an argument of its own.
+        radius: for public contexts.  "safe" holds for all releases at once; "heuristic" takes the
+            noise as independent of the features, which is tighter and claims no coverage;
+            "published", with ``Switching``, is that of Azize & Basu (2024), Appendix F.  None:
+            "safe".
         smallest_eigenvalue: with ``Switching``: lambda_0, the least eigenvalue of E[x x^T], from
             which the radius takes a bound on that of V; None takes V itself.
 
-    When to choose: regret is to have a proved bound.  ``Divergence`` mostly loses a fraction of it.
+    When to choose: regret is to have a bound that is proved.  ``Divergence`` mostly loses a
+    fraction of it.
 
     >>> Optimism(radius_scale=0.5)
     Optimism(radius_scale=0.5)
@@ -91,7 +94,8 @@ class Sampling(Part):
     N(estimate, s^2 V^-1 + v^2 V^-2), the noise v of the release included.
 
     Args:
-        inflation: of the draw's spread; regret theorems want it to grow like sqrt(d ln t).
+        inflation: multiplies the spread of the draw; regret theorems want it to grow like sqrt(d ln
+            t).
 
     When to choose: randomised choices are wanted.  There is no regret theorem of it here.
 
@@ -120,11 +124,14 @@ class Divergence(Part):
     is what the arm lacks to the best, s^2 how far rewards scatter, w^2 = alpha s^2 |x|^2_{V^-1}.
 
     Args:
-        alpha: optimism; with less, arms that look worse are tried less, and best ones lost more.
+        alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
+            probably is the best one lost for good.
         margin: how many times the variance of the best an arm has to have, to be tried although it
             looks worse; 1 is plain IMED.
-        share: what of standing noise's variance explores; lower: less regret, more lost runs.
-        parameter_bound: with hidden contexts: on the norm of the unknown parameter.
+        share: of the noise's variance which explores, where noise stands for long.  The lower, the
+            less regret, and the more runs are lost.
+        parameter_bound: with hidden contexts: on the norm of the unknown parameter, towards which
+            what is not known yet may lie.
 
     When to choose: little regret, without a theorem.
 

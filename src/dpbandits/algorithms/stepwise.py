@@ -147,7 +147,8 @@ class Stepwise(Policy):
 
 @register(n_arms=3)
 class UCB1(Stepwise):
-    """UCB1, without privacy (Auer, Cesa-Bianchi & Fischer 2002): mean + w sqrt(alpha ln t / N).
+    """UCB1, without privacy (Auer, Cesa-Bianchi & Fischer 2002): arg max of mean + w sqrt(alpha ln
+    t / N).
 
     Args:
         n_arms: number of arms.
@@ -182,7 +183,8 @@ class UCB1(Stepwise):
 
 @register(n_arms=3)
 class KLUCB(Stepwise):
-    """KL-UCB, not private (Garivier & Cappé 2011): the q with N kl(mean, q) = ln t + c ln ln t.
+    """KL-UCB, without privacy (Garivier & Cappé 2011): arg max of the largest q with N kl(mean, q)
+    <= ln t + c ln ln t.
 
     Args:
         n_arms: number of arms.
@@ -190,7 +192,8 @@ class KLUCB(Stepwise):
         budget: None; the private relative is ``AdaPKLUCB``.
         **options: see ``Options``.
 
-    When to choose: no privacy, and rewards that are mostly 0 or 1; a reference for ``AdaPKLUCB``.
+    When to choose: no privacy, and rewards that are mostly 0 or 1; to measure the price of it in
+    ``AdaPKLUCB``.
 
     Example:
         >>> KLUCB(3).pull().arm
@@ -216,7 +219,8 @@ class KLUCB(Stepwise):
 
 @register(n_arms=3)
 class ThompsonSampling(Stepwise):
-    """Thompson sampling, Beta posteriors of a uniform prior, not private (Agrawal & Goyal 2012).
+    """Thompson sampling with Beta posteriors and a uniform prior, without privacy (Agrawal & Goyal
+    2012).
 
     A reward between the ends of the range counts as a fraction of a success.
 
@@ -225,7 +229,8 @@ class ThompsonSampling(Stepwise):
         budget: None; the private relative is ``LazyDPTS``.
         **options: see ``Options``.
 
-    When to choose: no privacy, and late answers, which it spreads over arms; beside ``LazyDPTS``.
+    When to choose: no privacy, and batches of late answers, which it spreads over arms; to measure
+    the price of it in ``LazyDPTS``.
 
     Example:
         >>> ThompsonSampling(3, seed=1).pull().propensity is None

@@ -32,7 +32,8 @@ class PrivateGLM(Estimator):
     Features and outcomes of every person are private, how many people there are is public:
     neighbours differ in one row.  All steps use all people, and their costs add up exactly.
     Features are scaled down to ``context_bound``; entries that are no finite number count as 0, and
-    a person without an outcome adds nothing.  For an intercept let a column of ``X`` be constant.
+    a person without an outcome adds nothing.  There is no intercept: let a column of ``X`` be
+    constant.
 
     Args:
         link: "logistic", "identity", "probit", or one of ``register_link``.
@@ -198,11 +199,12 @@ class PrivateGLM(Estimator):
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
         """Intervals for each coefficient, of asymptotic coverage at least ``level``, with all noise
-        taken into account; shape (d, 2).  See ``dpbandits.glm.steps``.
+        taken into account; shape (d, 2).  See ``dpbandits.glm.intervals``.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).
-            DPBanditsError: there is no estimate yet, or ``method`` is one that has no curvature.
+            DPBanditsError: there is no estimate yet, or the method is not "newton": others release
+                no curvature.
         """
         level = real("level", level, 0.0, 1.0, strict=True)
         self._learnt()

@@ -176,8 +176,9 @@ def register_link(
         The link.
 
     Raises:
-        ArgumentError: the name is no identifier, or a built-in link's; on 2,001 points of [-1, 1] a
-            mean is outside of [-1, 1], a slope outside of [mu, L] or not the derivative.
+        ArgumentError: the name is no identifier or that of a built-in link; on 2,001 points of
+            [-1, 1] a mean is outside of [-1, 1], or a slope outside of [mu, L], or not the
+            derivative.
 
     Example:
         >>> import math

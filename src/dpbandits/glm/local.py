@@ -56,7 +56,8 @@ class Report:
 
 @dataclass(frozen=True)
 class LocalChannel:
-    """What every device of a batch runs: public, made by ``Curator.channel()``, picklable.
+    """What every device of a batch runs: public, and made by ``Curator.channel()``; it can be
+    pickled and sent.
 
     Attributes:
         batch: its number, from 0.
@@ -124,7 +125,8 @@ class LocalDevice:
 
         Raises:
             ArgumentError: the features have another length.
-            DPBanditsError: this device has reported: once more would cost as much again.
+            DPBanditsError: this device has reported: another report would cost its person as much
+                again.
         """
         d, vector = self._channel.theta.size, nested([x], 2)
         features = np.zeros((1, d)) if vector is None else vector.values

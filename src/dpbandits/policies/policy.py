@@ -393,7 +393,7 @@ class Policy(Configured, metaclass=PolicyClass):
             return new
 
     def chooser(self) -> Chooser:
-        """What chooses with all that has been released by now.  Where the guarantee holds, it may be
+        """What chooses with all that has been released by now; where the guarantee holds, it may be
         handed to anyone.
         """
         with self._lock:
@@ -423,8 +423,8 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def diagnostics(self) -> Diagnostics:
-        """What became of answers.  It depends on them, and the guarantee does not cover it: it is the
-        operator's.
+        """What became of answers, for the operator: it depends on them, and the guarantee does not
+        cover it.
         """
         with self._lock:
             return Diagnostics.of(self.session.rounds)
@@ -436,7 +436,9 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def recommendation(self) -> int | None:
-        """The arm that a search for the best one recommends; None for other policies."""
+        """The arm that a search for the best one recommends; None for policies that play for
+        reward.
+        """
         with self._lock:
             arm = int(self.kernels.recommend(self.params, self.session.state.public))
         return None if arm == NO_ARM else arm
@@ -635,7 +637,9 @@ class Policy(Configured, metaclass=PolicyClass):
         return self.session.gate.mechanism
 
     def simulated(self, choices: np.random.Generator | None, noise: np.random.Generator) -> Policy:
-        """``renewed`` for a simulation, with these generators, in the law of its own noise."""
+        """An empty policy of the same kind, for a simulation, that draws from these generators, in
+        the law of its own noise, and gets rewards as they are.
+        """
         policy = self.renewed(self.config["noise"])
         policy._gate = replace(policy._gate, simulated=True)
         policy.session.state.choice_rng = choices
@@ -643,7 +647,9 @@ class Policy(Configured, metaclass=PolicyClass):
         return policy
 
     def renewed(self, noise: str) -> Policy:
-        """An empty policy of the same kind, with such noise, that gets rewards as they are."""
+        """An empty policy of the same kind, with secure or simulated noise, that gets rewards as
+        they are.
+        """
         config: dict[str, Any] = {**self.config, "noise": noise, "seed": None}
         config |= {name: False for name in ("reports", "messages") if name in config}
         policy: Policy = type(self)(**config)

@@ -113,8 +113,16 @@ class Default:
         n_experts: int | None = None,
         **options: Any,
     ) -> Any:
-        """The policy itself, given what it takes of this: ``features`` are fixed ones of the arms,
-        shape (K, d), ``options`` other arguments of the policy; see ``Options``.
+        """The policy itself.
+
+        Args:
+            n_arms: number of arms; not needed with features.
+            budget: of the policy; None for no privacy.
+            horizon: number of rounds, for policies that take one.
+            dimension: of contexts.
+            features: of the arms, shape (K, d), where they are fixed.
+            n_experts: how many give advice.
+            **options: other arguments of the policy; see ``Options``.
 
         Raises:
             ArgumentError: the policy does not take such a budget, or needs what was not given.

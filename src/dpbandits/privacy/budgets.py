@@ -74,12 +74,16 @@ class Budget(ABC):
 
     @abstractmethod
     def kept_in(self, *, gaussian: bool = True) -> Limit:
-        """The limit of its ledger; ``gaussian``: noise keeps Gaussian DP, or counts as if so."""
+        """The currency of its ledger, and the limit; ``gaussian`` says whether the noise keeps
+        Gaussian DP, or counts as if it did.
+        """
 
     @abstractmethod
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
-        """(epsilon, delta)-DP that follows at the given delta; with ``gaussian`` it may use that
-        the noise of every release is Gaussian, continuous or discrete as in ``discrete``.
+        """(epsilon, delta)-DP that follows at the given delta.
+
+        With ``gaussian`` it may use that the noise of every release is Gaussian, be it continuous
+        or the discrete noise of this package (``discrete``).
         """
 
     # What follows, and may be improved on ---------------------------------------------------------
@@ -305,7 +309,8 @@ class ZCDP(Budget):
 class ApproxDP(Budget):
     """(epsilon, delta)-differential privacy.
 
-    Keep delta, with whose probability a record may be revealed outright, far below 1 / people.
+    Keep delta far below one over the number of people: delta is the probability with which a record
+    may be revealed outright.
     """
 
     epsilon: float
@@ -437,8 +442,8 @@ class GDP(Budget):
         return accounting.gaussian_delta(real("epsilon", epsilon, 0.0), self.mu)
 
     def to_zcdp(self) -> ZCDP:
-        """(mu^2 / 2)-zCDP, which is less: mu-GDP mechanisms post-process one that tells N(0, 1)
-        from N(mu, 1) (their Theorem 2), whose divergences are alpha mu^2 / 2.
+        """(mu^2 / 2)-zCDP, which is less: every mechanism that keeps mu-GDP post-processes one that
+        tells N(0, 1) from N(mu, 1) (their Theorem 2), whose divergences are alpha mu^2 / 2.
         """
         return ZCDP(self.mu * self.mu / 2)
 

@@ -231,11 +231,12 @@ class Laplace(Channel):
 
 @dataclass(frozen=True)
 class LaplaceVector(Channel):
-    """Independent Laplace noise, of scale ``multiplier`` times the L2 sensitivity of a vector.
+    """Laplace noise of scale ``multiplier`` times the L2 sensitivity, independent in every
+    coordinate, for vectors that move as a whole.
 
     In the L1 norm n coordinates would cost up to sqrt(n) times as much; but what holds is zCDP, not
-    pure DP.  Its variance is twice that of Gaussian noise of the same cost: it is here for
-    algorithms that were published with it.
+    pure DP.  Its variance is twice that of the Gaussian noise that costs as much, so that it is
+    here for algorithms that were published with it.
 
     ``calibration="paper"`` uses 3 sqrt(ln(1 / delta)) / epsilon, which is advanced composition over
     the coordinates (Faster Rates for Private Adversarial Bandits, Algorithm 2).
@@ -254,7 +255,8 @@ class LaplaceVector(Channel):
 
 @dataclass(frozen=True)
 class Certified(Channel):
-    """Noise that a protocol or counter draws itself, proved to keep an (epsilon, delta) budget.
+    """Noise of another law, which a protocol or a counter of its own draws, and which is proved to
+    keep an (epsilon, delta) budget.
 
     ``multiplier`` is that of the Gaussian noise that costs as much at that budget.  The proof
     answers for all releases of a user together, and a ledger charges her for all at the first.
@@ -275,15 +277,17 @@ class Hemisphere(Channel):
     the density 2 q where <u, v> > 0 and 2 (1 - q) elsewhere (for v = 0: 1 everywhere).  Both are
     between 2 / (1 + e^epsilon) and e^epsilon times that, because tanh(epsilon / 2) = (e^epsilon -
     1) / (e^epsilon + 1).  So the densities for any two vectors have a quotient of at most
-    e^epsilon, for any q in that interval: longer vectors, whose q is cut to it, void unbiasedness.
+    e^epsilon.  That is so for whatever q is in that interval: longer vectors, whose q is cut to
+    it, void unbiasedness alone.
 
-    **Unbiased.**  E <u, e> over the half sphere around a unit vector e is k = E |u_1| = Gamma(d /
-    2) / (sqrt(pi) Gamma((d + 1) / 2)) in d dimensions, and the orthogonal rest cancels.  So E u =
-    (2 q - 1) k v / |v| = tanh(epsilon / 2) k v, and r = 1 / (tanh(epsilon / 2) k) makes E z = v.
+    **Unbiased.**  E <u, e> over the half sphere around a unit vector e is k = E |u_1| =
+    Gamma(d / 2) / (sqrt(pi) Gamma((d + 1) / 2)) in d dimensions, and what is orthogonal to e
+    cancels.  So E u = (2 q - 1) k v / |v| = tanh(epsilon / 2) k v, and r = 1 / (tanh(epsilon / 2)
+    k) makes E z = v.
 
     No noise is added to anything, and z is no longer than that: its square is at most pi d /
     (2 tanh(epsilon / 2)^2), d / epsilon^2 times 2 pi for small epsilon.  The multiplier is
-    1 / epsilon, the scale for the unit ball 2 / epsilon.
+    1 / epsilon, and the scale for vectors of the unit ball 2 / epsilon.
     """
 
     family, norm, name = HEMISPHERE, 2, "hemisphere"

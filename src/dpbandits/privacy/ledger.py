@@ -250,10 +250,9 @@ class Meter:
 
 
 class Ledger:
-    """A view of a ledger under a budget; lines are added by policies and loops only.
+    """A view of a ledger under a budget; ``None`` is the open channel, where nothing is counted.
 
-    Attributes:
-        meter: how costs are counted; None for the open channel, where nothing is.
+    Lines are added by policies and loops only.
     """
 
     def __init__(self, arrays: LedgerArrays | Callable[[], LedgerArrays], meter: Meter | None):

@@ -205,7 +205,10 @@ class VectorChannel:
         budget: ``ApproxDP(alpha, beta)``, or of another notion but ``PureDP``, of one person.
         bound: D; longer vectors are scaled to it.
         calibration: "exact", or "paper" for the published constants with an ``ApproxDP`` budget.
-        noise, grid, seed: as in ``Randomiser``, with ``bound`` for the width.
+        noise: "secure", or "simulation", which protects nobody.
+        grid: of secure noise, a power of two; by default 2**-20 for a ``bound`` of 1, and in
+            proportion to others.
+        seed: of simulated noise.
 
     Raises:
         ArgumentError: an argument is outside its range.

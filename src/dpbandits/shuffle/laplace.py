@@ -41,7 +41,8 @@ _LARGEST = 40.0
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceShares(Shares):
-    """Shares of discrete Laplace noise under secure aggregation; see this module and ``Protocol``.
+    """Shares of discrete Laplace noise under secure aggregation; see this module, ``Shares`` and
+    ``Protocol``.
 
     When to choose: for pure DP.  Of vectors every coordinate pays for itself: for many of them
     ``ModularSum`` needs less noise.

@@ -107,10 +107,11 @@ class Protocol(ABC):
         level: str = "shuffle",
         **shape: Any,
     ) -> Self:
-        """The least noise that is proved to keep the budget.
+        """The least noise that is proved to keep the budget: ``PureDP`` for ``LaplaceShares``, and
+        ``ApproxDP`` for all others.
 
         Args:
-            budget: of all a person's batches; ``PureDP`` for ``LaplaceShares``, else ``ApproxDP``.
+            budget: of all batches that one person is in.
             batches: how many these are at most.
             level: "shuffle" if the budget is to be kept by what leaves the shuffler, "local" if by
                 a person's messages alone, whatever others do.
@@ -170,7 +171,9 @@ class Protocol(ABC):
         return self.step * (sums + self._noise_of_sums(sums.shape, rng))
 
     def table(self, vectors: Any) -> np.ndarray:
-        """Vectors of shape (..., n, D), NaN where there is no number; others are refused."""
+        """Vectors as an array of shape (..., n, D), NaN where there is no number; ``ArgumentError``
+        where it has another shape.
+        """
         table = as_numbers(vectors)
         if table.ndim > 1 and table.shape[-1] == self.dimension and table.shape[-2] <= self.batch:
             return table.astype(np.float64, copy=False)
@@ -196,7 +199,9 @@ class Protocol(ABC):
 
     @abstractmethod
     def delta_at(self, epsilon: float, batches: int = 1) -> float:
-        """A proved delta of what leaves the shuffler at epsilon, for one in so many batches."""
+        """A proved delta for which what leaves the shuffler is (epsilon, delta)-DP for a person in
+        so many batches.
+        """
 
     @abstractmethod
     def _least_noise(self, budget: Budget, batches: int, level: str) -> int: ...
@@ -456,8 +461,9 @@ class BitSum(_Coins):
         x x', of joint sensitivity sqrt(4.5).
 
         g is rounded up to an integer.  The paper sends g + b bits, but shifts coordinates to
-        [0, 2], which needs 2 g + b.  For several ``batches`` it divides the budget by advanced
-        composition (Theorem E.5); the local level (Corollary C.3) has the noise of batches of one.
+        [0, 2], for which 2 g + b are needed.  For people in several ``batches`` it divides the
+        budget by advanced composition (Theorem E.5).  At the local level (Corollary C.3) it takes
+        the noise of batches of one.
         """
         made = papers("shuffle.published").for_bits(budget, batch, features, batches, level)
         return cls(**made)
@@ -485,7 +491,8 @@ class BitSum(_Coins):
 
 @dataclass(frozen=True, kw_only=True)
 class ModularSum(Shares, _Coins):
-    """Shares of noise under secure aggregation; see ``protocols``, ``Shares`` and ``Protocol``.
+    """Shares of noise under secure aggregation; see ``protocols``, ``Shares`` and
+    ``Protocol``.
 
     When to choose: where the shuffler can add up; messages are short, so that the grid may be fine.
 

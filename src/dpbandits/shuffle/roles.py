@@ -110,7 +110,8 @@ class Randomizer:
 
 
 class Shuffler:
-    """Takes in a batch's messages, and lets out what the protocol says, without order or identity.
+    """Takes in the messages of a batch, and lets out what the protocol says, without order or
+    identity.
 
     It is trusted to take these away, and not to talk to the server; who trusts it need not trust
     the server.  What it lets out has the same shape however many people came.
@@ -118,8 +119,9 @@ class Shuffler:
     Args:
         protocol, noise, seed: as of ``Randomizer``.
         version: of the messages of the first batch; other ones are refused.
-        short: of a batch of fewer people than the noise was calibrated for: "pad" adds people with
-            nothing to tell, "discard" lets nothing out, which says that there were fewer.
+        short: what becomes of a batch of fewer people than the noise was calibrated for: "pad" adds
+            records of people with nothing to tell, "discard" lets nothing out, which says that
+            there were fewer.
 
     Attributes:
         caveats: what has to be said of its randomness.

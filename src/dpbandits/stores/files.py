@@ -274,7 +274,11 @@ def _sync_folder(folder: Path) -> None:
 
 
 def store_at(where: Any) -> Store:
-    """``where``, or the file of that name."""
+    """``where``, or the file of that name.
+
+    Raises:
+        ArgumentError: it is neither a store nor the path of a file.
+    """
     if isinstance(where, Store):
         return where
     if not isinstance(where, str | os.PathLike) or isinstance(os.fspath(where), bytes):

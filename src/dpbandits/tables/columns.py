@@ -115,13 +115,18 @@ def table(
 def blocks(
     argument: str, given: Any, manner: Manner, *, at: str = "", rows: int | None = None
 ) -> np.ndarray | list[np.ndarray]:
-    """A vector or a matrix of numbers in each row of an array, a list of arrays, or a column of
-    nested lists; arguments and errors are those of ``flat``, and no row may have lines of several
-    lengths.
+    """A vector or a matrix of numbers in each row.
+
+    Args:
+        argument, manner, at, rows: as for ``flat``.
+        given: an array, a list of arrays, or a column of nested lists.
 
     Returns:
         One array, shape (n, ...), where all rows have one shape; otherwise an array for each row,
         without axes where a row that is kept holds none.
+
+    Raises:
+        ArgumentError: as for ``flat``; or a row has lines of several lengths.
     """
     given = _framed(given)
     plain = _nested(given.to_pylist() if hasattr(given, "to_pylist") else given)
@@ -151,8 +156,10 @@ def blocks(
 
 
 def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
-    """Numbers with named axes, none empty, as in "T, K, d"; several shapes may be allowed, and
-    errors are those of ``table``.
+    """Numbers with named axes, none of them empty, as in "T, K, d"; several shapes may be allowed.
+
+    Raises:
+        ArgumentError: as for ``table``.
     """
     found = entries(given := _framed(given))
     allowed = [one.count(",") + 1 for one in axes]
@@ -168,7 +175,11 @@ def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
 
 
 def refuse(argument: str, given: Any, manner: Manner) -> None:
-    """Name the first entry that the manner refuses, in an array of any shape, by an error."""
+    """Name the first entry of an array that the manner refuses, whatever the shape.
+
+    Raises:
+        ArgumentError: there is one.
+    """
     given = _framed(given)
     found = entries(given) or nested(given)
     if found is not None:
@@ -177,7 +188,10 @@ def refuse(argument: str, given: Any, manner: Manner) -> None:
 
 def features(argument: str, given: Any, largest: float = LARGEST) -> np.ndarray:
     """Features of arms, which are public and stay: a read-only table of its own, shape (K, d), of
-    numbers in [-largest, largest], K and d at least 1; errors are those of ``table``.
+    numbers in [-largest, largest], K and d at least 1.
+
+    Raises:
+        ArgumentError: as for ``table``.
     """
     return frozen(table(argument, given, Manner(low=-largest, high=largest)))
 
@@ -201,11 +215,17 @@ def listed(column: Any) -> list[Any]:
 def numbered(
     argument: str, given: Any, names: Sequence[str], *, at: str = "", source: str = "names"
 ) -> np.ndarray | None:
-    """The places in ``names`` of what stands in each row, shape (n,); None where a column holds no
-    text: then the caller reads numbers.
+    """The places in ``names`` of what stands in each row, shape (n,).
 
-    Errors begin with ``argument``; ``at`` says where the column stands, as in "column 'group'", and
-    ``source`` what the caller calls ``names``.
+    Args:
+        argument: as the caller knows it; errors begin with it.
+        given: an array, a pandas or Arrow column, or a list.
+        names: that may stand there.
+        at: where the column stands, as in "column 'group'".
+        source: what the caller calls ``names``.
+
+    Returns:
+        None where the column holds no text: then the caller reads numbers.
 
     Raises:
         ArgumentError: a row of a column of text holds none of the names; or no row holds text,

@@ -80,9 +80,11 @@ def entries(given: Any) -> Entries | None:
 def nested(given: Any, axes: int | None = None) -> Entries | None:
     """Entries where a cell or a row may hold anything, for a caller who may not refuse it.
 
-    A cell that holds a list is no number, and a row that is none holds missing entries only.  Of
-    lists, arrays or columns of cells there is one of the ``axes``, of rows two; by default one
-    where a number stands beside the rest.
+    A cell that holds a list is no number, and a row that is none holds missing entries only.
+
+    Args:
+        given: lists, arrays or columns of cells (one axis) or of rows (two).
+        axes: how many there are; by default one where a number stands beside the rest.
 
     Returns:
         None where rows have several lengths, or none of them is a row.

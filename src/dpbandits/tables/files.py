@@ -138,9 +138,15 @@ def read_text_table(
 
 
 def read_numbers(argument: str, path: str | os.PathLike[str], **marks: Any) -> np.ndarray:
-    """A file of public numbers as a table; its first line is a header where it holds text and no
-    number.  Of columns without a name, which are left out, Python warns.  Arguments and errors are
-    those of ``read_text_table``, and every cell has to be a finite number.
+    """A file of public numbers as a table; its first line is a header where it holds text and
+    no number.  Of columns without a name, which are left out, Python warns.
+
+    Args:
+        argument, path, marks: as for ``read_text_table``.
+
+    Raises:
+        ArgumentError: as for ``read_text_table``; or a cell is no finite number, whose line and
+            column the message names.
     """
     text = read_text_table(argument, path, header=False, **marks)
     parts = [text.entries(name) for name in text.names]

@@ -43,16 +43,19 @@ def times(**given: int | None) -> dict[str, int | None]:
 class Adversarial(LearningPolicy):
     """Rewards that follow no law, by any learner, on the noisy losses of batches (Algorithm 1).
 
-    An arm is played for a batch of rounds; then the learner is told its mean loss plus noise.
+    An arm is played for a batch of rounds; then the learner is told the batch's mean loss plus
+    noise.
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published) or another (Gaussian); None for no privacy.
+        budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise); None
+            for the learner without privacy.
         learner: ``HTINF()``, ``EXP3()``, ``FTPL()``, or one of your own, see ``Learner``;
             ``TsallisINF()`` and ``EXP3IX()`` without a budget.
         horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
             whenever it is reached.  ``HTINF`` needs none; its ``regret_bound`` does.
-        batch: rounds of one arm; by default the noise multiplier, ceil(1 / epsilon) for ``PureDP``.
+        batch: rounds of one arm; by default the noise multiplier rounded up, which is ceil(1 /
+            epsilon) for ``PureDP``.
         **options: see ``Options``.
 
     When to choose: rewards that follow no law, or react to the time of day more than to the arm.

@@ -231,13 +231,15 @@ def _as_tuned(
 class EXP3(Learner):
     """EXP3 with mixing (Corollary 1; Auer, Cesa-Bianchi, Freund & Schapire 2002).
 
-    Draws from ``(1 - gamma) softmax(-eta L) + gamma / K``, ``L`` the importance-weighted losses.
+    Draws from ``(1 - gamma) softmax(-eta L) + gamma / K`` with ``L`` the importance-weighted
+    cumulative losses.
 
     Args:
         rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
         mixing: gamma in [0, 1]; by default what ``rate`` and the noise need.
 
-    When to choose: propensities of at least gamma / K, in closed form.  ``HTINF`` has less regret.
+    When to choose: propensities of at least gamma / K, in closed form, for later evaluation.
+    ``HTINF`` has lower regret.
 
     >>> EXP3(rate=0.1)
     EXP3(rate=0.1)
@@ -265,11 +267,13 @@ class HTINF(Learner):
 
     Args:
         sigma: a bound on E[|noisy loss|^alpha]^(1/alpha); by default the root mean square, sqrt(1 +
-            2 / (epsilon tau)^2), sqrt(1 + its variance) for Gaussian noise; published: sqrt(6).
+            2 / (epsilon tau)^2), sqrt(1 + its variance) for Gaussian noise, and sqrt(6) with
+            ``calibration="paper"``.
         alpha: the moment that is bounded, in [1.01, 2]; 2 by default.
 
     When to choose: the default.  Regret at most ``30 sigma tau sqrt(K (T / tau + 1)) + tau``.  An
-    alpha below 2 is for losses whose squares have no mean; here 2 is best for many rounds.
+    alpha below 2 is for losses whose squares have no mean; here they have one, and 2 is best for
+    many rounds.
 
     >>> HTINF()
     HTINF()
@@ -294,7 +298,8 @@ class FTPL(Learner):
     """Follow the perturbed leader with geometric resampling (Corollary 3; Neu & Bartók 2016).
 
     Plays the arm of least ``L + Z`` with Laplace perturbations ``Z`` of scale ``1 / eta``.  A loss
-    enters ``L`` times the number of fresh perturbations, at most M, until the same arm led again.
+    enters ``L`` times the number of fresh perturbations, at most M, that it took to have the same
+    arm lead again.
 
     Args:
         rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.

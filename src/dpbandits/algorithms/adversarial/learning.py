@@ -78,7 +78,8 @@ class LearningPolicy(Policy):
 
 @dataclass(frozen=True, repr=False)
 class Learner(Part, base=True):
-    """A learner from the losses of single batches, any finite numbers, negative ones too.
+    """A learner from the losses of single batches; every loss may be any finite number, negative
+    ones too.
 
     A subclass is a value: a frozen dataclass, whose fields are tuning constants, of "rate",
     "mixing", "tries", "sigma" and "alpha"; None for one that is found.
@@ -109,7 +110,8 @@ class Learner(Part, base=True):
     @staticmethod
     def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
         """What it loses at most over so many batches, in expectation, against its best choice in
-        hindsight, for losses of that second ``moment`` at most; infinite where nothing is proved.
+        hindsight, if losses have at most the second moment ``moment``; infinite where nothing is
+        proved for noisy losses.
         """
         return math.inf
 
@@ -159,7 +161,9 @@ class Learner(Part, base=True):
         )
 
     def regret_bound(self, policy: LearningPolicy) -> float:
-        """The learner's bound over all batches, times their length, and a batch (Theorem 1)."""
+        """The learner's bound over as many batches, times their length, and a batch more (Theorem
+        1).
+        """
         if _choices(policy) == 1:
             return 0.0
         if policy.tuned_for is None:

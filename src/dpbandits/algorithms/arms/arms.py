@@ -128,7 +128,8 @@ class Arms(_HeldArms):
         n_arms: number of arms.
         budget: of any notion; None for the non-private counterpart.
         index: which arm to play: ``IMED()``, ``KLUCB()``, ``UCB()`` or ``Thompson()``.
-        memory: of old sums: ``Merge()``, ``Forget()`` or, if arms change, ``Discount(rounds)``.
+        memory: what old sums count for: ``Merge()``, ``Forget()`` or, where arms change,
+            ``Discount(rounds_per_change)``.
         batches: for how many rounds an arm is played: ``Growing()`` or ``Fixed(rounds)``.
         **options: see ``Options``.
 
@@ -187,7 +188,8 @@ class Arms(_HeldArms):
 
 @composed(n_arms=3)
 class ArmsShuffled(_HeldArms, ShuffledPolicy):
-    """A few arms, whose sums leave a shuffler with central noise (shares: Chowdhury & Zhou 2023).
+    """A few arms, where people add the noise and a shuffler adds up: with the Laplace noise of the
+    central model (shares of noise as in Chowdhury & Zhou 2023).
 
     With ``messages=True`` this is the server: all people of a batch play ``device().arm``, their
     devices report what came of it, and what left the ``shuffler()`` goes to ``receive``.  The
@@ -197,7 +199,8 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
     Args:
         n_arms: number of arms.
         budget: ``PureDP``; None for the non-private counterpart.
-        index, memory, batches: as in ``Arms``; the index may neither draw nor learn variances.
+        index, memory, batches: as in ``Arms``; the index may neither draw nor learn the variance of
+            rewards, which one sum does not tell.
         messages: whether this is the server of a shuffler.
         dropout: of each batch this share of the people, at most, may leave out their noise, or
             tell the server what it was.  If nobody does, there is more noise than the index knows

@@ -171,8 +171,9 @@ class IMED(_Exponent):
 
     Args:
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
-        variance: of rewards: "bound", that of a coin; "released" learns it from the sum of ``(r -
-            lo) (hi - r)``, at no price: for rewards that are seldom at the ends of their range.
+        variance: of rewards: "bound", that of a coin; "released" learns it from a second sum, of
+            ``(r - lo) (hi - r)``, which costs no privacy and no noise: for rewards that are seldom
+            at the ends of their range.
 
     When to choose: it is the default, with the least regret where rewards are random.
 
@@ -212,7 +213,8 @@ class KLUCB(_Exponent):
 
 @dataclass(frozen=True, repr=False)
 class Thompson(_Exponent):
-    """Thompson sampling (Thompson 1933): the largest draw of means with tails exp(-D).
+    """Thompson sampling (Thompson 1933): a mean is drawn for every arm, of which exp(-D) are the
+    tails, and the arm of the largest is played (``interleaved``).
 
     Args:
         alpha: the lower, the nearer are draws to the merged values.
@@ -233,7 +235,8 @@ class Thompson(_Exponent):
 
 @dataclass(frozen=True, repr=False)
 class UCB(Index):
-    """UCB (Auer, Cesa-Bianchi & Fischer 2002) of noisy means: ``m + sqrt(2 alpha ln t Var(m))``.
+    """UCB (Auer, Cesa-Bianchi & Fischer 2002) with the variance of a noisy mean: the arm of the
+    largest ``m + sqrt(2 alpha ln t Var(m))``.
 
     Args:
         alpha: optimism.

@@ -167,7 +167,8 @@ class ArmsLocal(LocalPolicy):
         reports: whether ``update`` is given reports instead of rewards.
         **options: see ``Options``.
 
-    When to choose: nobody is trusted.  Regret grows like 1 / epsilon^2, far above the central one.
+    When to choose: nobody may be trusted with raw rewards.  Regret grows like 1 / epsilon^2, far
+    above the central model's.
 
     Example:
         >>> from dpbandits import PureDP

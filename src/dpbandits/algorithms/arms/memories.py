@@ -265,7 +265,8 @@ class Merge(Memory):
 class Forget(Memory):
     """The noisy sum of an arm's last batch alone.
 
-    When to choose: to compare with others (Azize & Basu 2022, 2024); ``Merge`` has less noise.
+    When to choose: to compare with algorithms that estimate so (Azize & Basu 2022, 2024); ``Merge``
+    has less noise at the same budget.
     """
 
     title: ClassVar[str] = "the last noisy sum"
@@ -284,11 +285,13 @@ _FEWEST = 16.0  # batches in a half-life
 class Discount(Memory):
     """Noisy sums that count less the older they are, hence every arm is tried again now and then.
 
-    After n rounds a sum weighs 2^(-n / half_life) times what it did (Garivier & Moulines 2011).
+    After n rounds a sum weighs 2^(-n / half_life) times what it did (discount after Garivier &
+    Moulines 2011).
 
     Args:
         rounds_per_change: how many rounds pass from one change of a mean to the next, more or less.
-        half_life: rounds until a sum counts half.  Default: by ``rounds_per_change``, arms, budget.
+        half_life: after how many rounds a sum counts half.  Default: from ``rounds_per_change``,
+            arms and budget.
 
     When to choose: the best arm may change several times.  Where it never does, ``Merge`` has less
     regret; where it changes as if against you, ``Adversarial`` has a bound.

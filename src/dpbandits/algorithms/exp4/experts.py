@@ -46,8 +46,10 @@ class Experts(AdvicePolicy, LearningPolicy):
         learner: ``EXP4()``, ``FrozenEXP4()`` or ``BatchedEXP4()``, which weigh all experts.  Or
             one that ``Adversarial`` takes, such as ``HTINF()``: then one expert is followed for a
             batch, as an arm is there (Theorem 4).
-        horizon: rounds to tune for, no limit; mixtures need it, for others see ``Adversarial``.
-        batch: its rounds, tau; by default of the least regret bound, or as in ``Adversarial``.
+        horizon: rounds to tune for, which are no limit.  Whoever weighs all experts needs it; for
+            the others see ``Adversarial``.
+        batch: rounds of a batch, tau; by default of the least regret bound, or of a learner whose
+            arms are the experts as in ``Adversarial``.
         **options: see ``Options``.
 
     When to choose: the value of ``learner`` depends on how many experts there are.  With few, at
@@ -103,7 +105,8 @@ class Experts(AdvicePolicy, LearningPolicy):
 
 @composed(n_arms=3, n_experts=4, horizon=2000)
 class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
-    """Experts who advise what to do, and randomised rewards: EXP4 (Theorem 5, Algorithm 6).
+    """Experts who advise what to do, and rewards that were randomised before anyone saw them: EXP4
+    (Theorem 5, Algorithm 6).
 
     ``pull`` takes the advice of every expert, shape (N, K): a probability for each arm.
 
@@ -114,9 +117,11 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
         horizon: rounds to tune for, which are no limit.
         rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
         mixing: gamma in [0, 1]; likewise.
-        reports: whether ``update`` is given what ``randomiser()`` made of a reward, on the device.
+        reports: whether ``update`` is given reports, which ``randomiser()`` makes on the person's
+            device, instead of rewards.
 
-    When to choose: nobody may be trusted with rewards; or epsilon is near one and experts are many.
+    When to choose: nobody may be trusted with raw rewards; or epsilon is near one and experts are
+    many.
 
     Example:
         >>> from dpbandits import PureDP

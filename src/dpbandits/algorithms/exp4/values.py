@@ -192,7 +192,8 @@ class Mixture(Part, base=True):
 
 @dataclass(frozen=True, repr=False)
 class EXP4(Mixture):
-    """EXP4 on noisy sums of batches, with the public sensitivity of the batch that was played.
+    """EXP4 on noisy sums of batches, one Gaussian release with the public sensitivity of the batch
+    that was played.
 
     Draws from ``(1 - gamma) sum_j P_j advice_j + gamma / K`` with ``P = softmax(-eta L)``.
 
@@ -218,10 +219,12 @@ class EXP4(Mixture):
 
 @dataclass(frozen=True, repr=False)
 class FrozenEXP4(Mixture):
-    """EXP4 that hears its experts once per batch, on one noisy sum per arm, whatever their number.
+    """EXP4 that hears its experts once per batch, on one noisy sum per arm: no price for the number
+    of experts in the noise.
 
-    The advice of the first round of a batch stands for all of it.  Regret is bounded against
-    experts who would do the same; where advice hardly changes within a batch, that is no loss.
+    The advice of the first round of a batch stands for the whole batch, and later advice in it is
+    not looked at.  Regret is bounded against experts who would do the same; where advice hardly
+    changes within a batch, or not at all, that is no loss.
 
     Args:
         rate, mixing: as of ``EXP4``.

@@ -94,17 +94,20 @@ def _composition(explore: type, link: Link) -> Composition:
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
 class HiddenGLM(EpochPolicy, HiddenPolicy):
-    """A generalised linear bandit with private features and rewards, joint DP, by Newton steps.
+    """A generalised linear bandit with private features and rewards, under joint differential
+    privacy: one noisy Newton step on each of ever longer epochs.
 
     Mean rewards are ``nu(<x, theta>)``.  Estimate, information matrix V and width change at the end
-    of an epoch.  ``Optimism`` plays arg max of ``<x, estimate> + width``; ``Sampling`` the best for
-    a draw of theta as in ``GLM``, made before features are seen, ``v`` the noise on V theta.
+    of an epoch.  ``Optimism`` plays arg max of ``<x, estimate> + width``; ``Sampling`` the best arm
+    for one draw of theta as in ``GLM``, which is made before the features are seen, with ``v`` the
+    standard deviation of the noise on V theta.
 
     Args:
         n_arms, dimension, counter, models: as in ``Linear``.
         budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        horizon: an upper bound on rounds.  After it nothing is learned.  Memory and saved files
-            have room for the records of the longest epoch, horizon * growth / (1 + growth) at most.
+        horizon: an upper bound on the number of rounds.  After it nothing more is learned.  Memory
+            and saved files have room for the records of the longest epoch, horizon * growth / (1 +
+            growth) at most.
         explore: ``Sampling()`` (default) or ``Optimism()``.
         link, batch, growth: as in ``GLM``.
         reward_weight: how much more of the precision falls on scores than on information.
@@ -117,10 +120,14 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
         ArgumentError: as for ``GLM``.
 
     Example:
+        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = HiddenGLM(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
+        >>> decision = policy.pull(np.eye(3)[:2])
+        >>> policy.update(1.0)
         True
+        >>> round(policy.condition_number, 3)
+        1.272
     """
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": 1.0, "repair": "shift"}

@@ -100,17 +100,20 @@ class HiddenGLMLocal(LocalPolicy):
     ``p`` the estimate; under ``PureDP`` by the l2-ball randomiser of Duchi, Jordan & Wainwright, of
     which a report is a direction alone.  The server moves ``p`` against the mean of a batch.
 
-    With ``reports=True`` it is a server as ``HiddenLinearLocal`` is; reports have shape (d,).
+    With ``reports=True`` this is the server of devices, as ``HiddenLinearLocal`` is; reports have
+    shape (d,).
 
     Against the published mechanism: gradients are cut to a bound, on which its privacy rests; the
     estimate stays within ``parameter_bound``; and steps fit the noise.
 
     Args:
         n_arms, dimension: as in ``Linear``.
-        budget: ``PureDP`` (as published) or another (Gaussian noise), for each report; or None.
+        budget: ``PureDP`` (as published) or another notion (Gaussian noise), for each report; None
+            for the non-private counterpart.
         link: as in ``GLM``.
         step: a; the t-th update moves by a / t times the gradient.  Published: 5.  Default None: by
-            S / (2 G sqrt(t)), with S the parameter bound and G the root mean square of a report.
+            S / (2 G sqrt(t)), with S the parameter bound and G the root of the mean square that a
+            report may have.
         weight_decay: lambda, by which lambda * p is added to the gradient.  Published: 0.05.
         gradient_bound: C; longer gradients are cut to this length.  Default: the longest that there
             are.  Noise is proportional to it, and cutting makes estimates biased.

@@ -289,13 +289,16 @@ class GLM(EpochPolicy):
     the release (0 without a budget).
 
     Args:
-        n_arms, dimension, counter, models: as in ``Linear``.
+        n_arms, dimension, counter: as in ``Linear``.
         budget: of any notion; None without privacy.
-        horizon: at least the number of rounds; generous is fine.  After it nothing more is learned.
+        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
+            learned.
         explore: what is played: ``Optimism()`` or ``Sampling()``.
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
         batch: rounds of the first epoch, and of the shortest.
         growth: by which the number of rounds grows between two estimates; 1 doubles it.
+        models: "shared", one parameter for all arms, or "disjoint", one for each: then ``pull`` may
+            take one vector of features, shape (d,), for all of them.
         **options: see ``LinkOptions``.
 
     Raises:
@@ -306,9 +309,11 @@ class GLM(EpochPolicy):
     regret, without a theorem; the width of ``Optimism`` is proved to hold.
 
     Example:
+        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = GLM(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
+        >>> decision = policy.pull(np.eye(3)[:2])
+        >>> policy.update(1.0)
         True
     """
 

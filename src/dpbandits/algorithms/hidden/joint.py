@@ -48,7 +48,8 @@ def _as_published(budget: ApproxDP) -> float:
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
 class HiddenLinear(HiddenPolicy):
-    """A linear bandit with private features and rewards, joint DP, and releases fixed in advance.
+    """A linear bandit with private features and rewards under joint differential privacy, on noisy
+    sums that are released at rounds fixed in advance.
 
     Whatever it explores by, it does so with ``estimate = V^-1 (sum x r + noise)`` and ``V = sum x
     x^T + noise + shift I``; see ``model``.
@@ -57,13 +58,16 @@ class HiddenLinear(HiddenPolicy):
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        explore: ``Divergence()`` (default), ``Optimism()`` or ``Sampling()``.
-        horizon: an upper bound on rounds, after which nothing is learned; generous is fine, but
-            ``Divergence`` explores longer with a longer one.  None with the hybrid counter.
+        explore: ``Divergence()`` (default), ``Optimism()`` or ``Sampling()``: how arms are chosen
+            with what was released.
+        horizon: an upper bound on the number of rounds.  After it nothing more is learned.
+            ``Divergence`` explores longer with a longer one; for others generous is fine.  None
+            with the hybrid counter.
         batch: the most rounds between two releases, up to 10^12.  Batches of up to sqrt(horizon)
             do not change the order of regret bounds (Chowdhury & Zhou 2022, Remark F.4), and there
             is less noise.
-        growth: a batch is this share of rounds before it, at most ``batch``; 0: all are so long.
+        growth: a batch is this share of the rounds before it, until batches are ``batch`` long; 0:
+            all are.
         reward_weight: how much more of the precision falls on sums of x r than on those of x x^T.
         counter: as in ``Linear``; by default the one with the least noise.
         models: as in ``Linear``.
@@ -72,18 +76,22 @@ class HiddenLinear(HiddenPolicy):
             Without they are exact.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget,
             ``Optimism`` and ``growth=0`` noise, shift and radius are those of Shariff & Sheffet
-            (2018).
+            (2018), for a binary tree of Gaussian matrices.
 
     When to choose: features are as private as rewards, and whoever runs the policy is trusted with
-    both.  ``Divergence`` has the least regret, without a theorem; ``Optimism`` has a proved radius.
+    both.  ``Divergence`` has the least regret, without a theorem; ``Optimism`` has a radius that is
+    proved to hold.
 
-    Against the published mechanism: one noise for vector and matrix, at the exact sensitivity;
-    correlated noise of a continual sum instead of a tree; and a shift that bounds this noise.
+    Against the published mechanism: one noise for the vector and the matrix, at the exact joint
+    sensitivity; correlated noise of a continual sum instead of a tree; and a shift that bounds this
+    noise.
 
     Example:
+        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = HiddenLinear(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
+        >>> decision = policy.pull(np.eye(3)[:2])
+        >>> policy.update(1.0)
         True
     """
 

@@ -107,7 +107,8 @@ class Device:
         """All that a device in JavaScript is made of, the chooser included; nothing of a person.
 
         Raises:
-            ArgumentError: noise is simulated, an arm retired, or ``explore`` not ``Optimism``.
+            ArgumentError: the noise is simulated, an arm is retired, or arms are not those of
+                highest upper confidence bound (Thompson sampling, IMED).
         """
         if self.chooser.retired:
             raise ArgumentError("a device in JavaScript chooses among all arms")
@@ -138,8 +139,9 @@ class Device:
         return arm
 
     def report(self, reward: float | None = None) -> Any:
-        """The report of what was chosen and came of it; of nobody if nothing was chosen since the
-        last one, or all reports of its person have been sent: there always is something to send.
+        """The report of what was chosen and came of it, as long as ``HiddenLinearLocal.receive``
+        says; of nobody if nothing was chosen since the last report, or all reports of its person
+        have been sent, so that there always is something to send.
 
         What is no number counts as no reward: an error would tell of it.
         """
@@ -279,22 +281,27 @@ class HiddenLinearLocal(LocalPolicy):
         n_arms, dimension, horizon, explore, models: as in ``HiddenLinear``.
         budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
-        batch: reports between two estimates; up to horizon^(3/4) is fine (Chowdhury & Zhou 2022).
+        batch: reports between two estimates.  Batches of up to horizon^(3/4) do not change the
+            order of regret bounds (Chowdhury & Zhou 2022, Remark F.2).
         reports: whether this is the server of devices.
         bounds: as in ``HiddenLinear``, for ``Optimism``.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget and
             ``Optimism`` noise, shift and radius are those of Zheng et al. (2020).  They are for
-            features and rewards of length 1; noise is proportional to what a record moves.
+            features and rewards of length 1; noise is proportional to how far a record moves a
+            report.
 
-    When to choose: nobody may be trusted with features.  Regret is far above the central model's.
+    When to choose: nobody may be trusted with features.  Regret is far above that of the central
+    model.
 
-    Against the published mechanism: one noise for vector and matrix, at its exact sensitivity.
+    Against the published mechanism: one noise for the vector and the matrix, at the exact joint
+    sensitivity and budget.
 
     Example:
+        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> server = HiddenLinearLocal(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()
-        >>> device.choose([[1, 0, 0], [0, 1, 0]]) in (0, 1)
+        >>> device.choose(np.eye(3)[:2]) in (0, 1)
         True
         >>> server.receive(device.report(1.0))
         True

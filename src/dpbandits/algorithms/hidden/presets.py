@@ -89,7 +89,7 @@ LinearIMEDJDP = preset(
     f"n_arms dimension batch growth alpha margin horizon counter models {_MODEL} {_REPAIR}"
     " parameter_bound",
     """Linear IMED with private features, joint DP: the default with private contexts.  Before
-    anything is known, choices are random, and have no propensities in closed form.  """,
+    anything is known, choices are random, and have no propensities in closed form.""",
     about=_source(Divergence),
     explore=_divergence(1.3),
     reward_weight=1.0,
@@ -126,7 +126,7 @@ LinearIMEDLDP = preset(
     HiddenLinearLocal,
     f"n_arms dimension alpha margin models horizon batch reports {_MODEL} {_REPAIR}"
     " parameter_bound",
-    """Linear IMED on randomised reports: ``HiddenLinearLocal`` with ``Divergence``.  """,
+    """Linear IMED on randomised reports: ``HiddenLinearLocal`` with ``Divergence``.""",
     about=_source(Divergence),
     explore=_divergence(1.3),
     **_USUAL,
@@ -163,7 +163,7 @@ LinearIMEDSDP = preset(
     "LinearIMEDSDP",
     HiddenLinearShuffled,
     f"n_arms dimension alpha margin {_BATCHES} {_REPAIR} parameter_bound",
-    """Linear IMED on sums from a shuffler: ``HiddenLinearShuffled`` with ``Divergence``.  """,
+    """Linear IMED on sums from a shuffler: ``HiddenLinearShuffled`` with ``Divergence``.""",
     about=_source(Divergence, _SHUFFLED),
     explore=_divergence(1.5),
     bounds="exact",

@@ -108,7 +108,8 @@ class ShuffledDevice(Device):
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
 class HiddenLinearShuffled(HiddenPolicy):
-    """A linear bandit on sums of batches of people, which leave a shuffler with their noise.
+    """A linear bandit on sums of batches of people, which leave a shuffler with the noise of all of
+    them.
 
     With ``messages=True`` this is the server: ``device()`` gives what a person's device runs, which
     chooses, and makes the messages that go to the ``shuffler()``; ``receive`` takes in what the
@@ -117,12 +118,16 @@ class HiddenLinearShuffled(HiddenPolicy):
 
     Args:
         n_arms, dimension, models: as in ``HiddenLinear``.
-        budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; or None.
-        horizon: an upper bound on people; generous is cheap, but ``Divergence`` explores longer.
-        explore: as in ``HiddenLinear``; alpha and share of ``Divergence`` are higher by default.
+        budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
+            the non-private counterpart.
+        horizon: an upper bound on the number of people; generous costs little.  ``Divergence``
+            explores longer with a longer one.
+        explore: as in ``HiddenLinear``; alpha and share of ``Divergence`` are higher by default, as
+            noise changes slowly.
         batch: people in a batch, or "published" for the rule of the paper
             (``dpbandits.shuffle.published_batch``), without a budget that which knows of none.
-        protocol: "modular" (secure aggregation), "bits" (P_Vec) or "reports" (P_Amp): ``shuffle``.
+        protocol: "modular" (secure aggregation), "bits" (P_Vec) or "reports" (P_Amp), see
+            ``dpbandits.shuffle``.
         level: what keeps the budget: "shuffle" what leaves the shuffler, "local" a person's
             messages by themselves; then what leaves the shuffler keeps more.
         levels: steps of the protocol's grid; by default many enough to lose little.
@@ -131,14 +136,15 @@ class HiddenLinearShuffled(HiddenPolicy):
         bounds: "exact" shift and radius (see ``model``), or for ``Optimism`` "published":
             those of Lemmas 3.9 and A.4, which leave constants open; here they are the norms of the
             law of the noise.
-        **options: see ``HiddenOptions``; ``calibration="paper"`` takes the noise of Theorems 3.2
+        **options: see ``HiddenOptions``.  ``calibration="paper"`` takes the noise of Theorems 3.2
             ("reports") and C.1 ("bits"), and with ``max_rounds`` that of their proofs for returning
             users (E.3, E.5), at the local level that of Corollaries B.3 and C.3, on the upper
             triangle of x x^T; the guarantee says what really holds.  Shift and radius, which they
             leave open up to constants, are those of this package.
 
     When to choose: nobody may be trusted with features, and there is a party that can be trusted to
-    mix, or a protocol by which devices add up.  Regret is between central and local.
+    mix, or a protocol by which devices add up.  Regret is between that of the central and of the
+    local model.
 
     Example:
         >>> import numpy as np
@@ -365,13 +371,15 @@ class HiddenLinearShuffled(HiddenPolicy):
         return Shuffler(protocol, version=self.ledger.releases, short=short, **source)
 
     def receive(self, messages: Messages | None) -> bool:
-        """Take in what left the shuffler, of people with the present chooser; None if discarded.
+        """Take in what left the shuffler: the sum of a batch, whose people chose with the present
+        chooser; None, of a batch that was discarded, teaches nothing.
 
         Returns:
             Whether the policy learned from it.
 
         Raises:
-            ArgumentError: it takes none, or these are of another shuffler or version.
+            ArgumentError: this policy takes no messages, or they did not leave a shuffler of its
+                protocol, or are of another version.
             BudgetExhausted: the planned number of batches has been taken.
             ClaimError: as in ``update`` of other policies.
         """

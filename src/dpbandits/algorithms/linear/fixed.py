@@ -239,32 +239,37 @@ _COMPOSITION = Composition(
 
 @composed(arms=((1.0, 0.0), (0.0, 1.0), (0.9, 0.8)))
 class FixedLinear(FixedFeaturesPolicy):
-    """Arms with fixed features: indexed minimum empirical divergence on all released sums.
+    """Arms with fixed features: indexed minimum empirical divergence on all noisy sums that were
+    released.
 
     Plays arg min of ``D^2 / (2 alpha w^2) + ln(s^2 / w^2)``, with ``D`` what an arm lacks to the
     best, ``w`` the standard deviation of its estimated mean and ``s`` how far rewards with such a
     mean may scatter, in batches that are as long as it takes to learn something through the noise.
 
     Args:
-        arms: features, shape (K, d), of any span; arm a has the mean reward <theta, arms[a]>.
+        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
+            They need not span R^d.
         budget: of any notion; None for the non-private counterpart.
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
             probably is the best one lost for good.  1 is the law of normal means.
         growth: a batch makes the determinant of what is known grow by one plus this.
         ridge: lambda, the regulariser.
-        subgaussian: how far rewards scatter at most; half the reward range unless given.
+        subgaussian: how far rewards scatter around their mean, at most; half the width of the
+            reward range unless given.
         **options: see ``Options``.
 
     Raises:
         ArgumentError: ``arms`` is no table of finite numbers, or an argument is outside its range.
 
-    When to choose: more arms than features, under any notion; few releases, and no horizon.
+    When to choose: fixed arms that are more than their features, under any notion; a few dozen
+    releases, and no horizon.
 
     Example:
         >>> from dpbandits import ZCDP
         >>> arms = [[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]
         >>> policy = FixedLinear(arms, budget=ZCDP(0.5), seed=1)
-        >>> policy.update(1.0, policy.pull())
+        >>> decision = policy.pull()
+        >>> policy.update(1.0)
         True
     """
 

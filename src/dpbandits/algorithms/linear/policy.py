@@ -123,9 +123,11 @@ class Linear(LinearPolicy):
     theorem; with ``Optimism`` the radius is one that is proved to hold.
 
     Example:
+        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = Linear(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
+        >>> decision = policy.pull(np.eye(3)[:2])
+        >>> policy.update(1.0)
         True
     """
 

@@ -32,7 +32,8 @@ class BestArm(Policy):
 
     With ``failure_probability`` it stops when every other arm is refuted by what was released, and
     recommends another than the best arm in at most such a share of all searches, for independent
-    rewards of one law per arm.  With ``horizon`` it stops by then, and promises nothing of errors.
+    rewards of one law per arm.  With ``horizon`` it stops after so many rounds, and promises
+    nothing of errors.
 
     Args:
         n_arms: number of arms.
@@ -40,7 +41,8 @@ class BestArm(Policy):
         failure_probability: of recommending another than the best arm.
         horizon: rounds at hand; afterwards the arm that is left is served, and nothing is learned.
             The last phase is released at the next ``pull``, or by ``finish`` where nobody comes.
-        rule: ``TopTwo()`` for a failure probability, ``Halving()`` for a horizon; None: either.
+        rule: ``TopTwo()`` with a failure probability, ``Halving()`` with a horizon; None for
+            whichever fits.
         **options: see ``Options``.
 
     When to choose: what counts is to know the best arm, not what is earned on the way; under any

@@ -123,9 +123,11 @@ def recommend(params: HalvingParams, public: HalvingPublic) -> int:
 
 @dataclass(frozen=True, repr=False)
 class Halving(Part):
-    """Sequential halving: the worse half of arms is dropped, again and again (Karnin et al. 2013).
+    """Sequential halving: every arm that is left is played equally often; then the worse half is
+    dropped, again and again (Karnin, Koren & Somekh 2013).
 
-    When to choose: a study of so many people names an arm.  How often it errs is not promised.
+    When to choose: a study has so many people and no more, and has to name an arm at its end.  How
+    often it errs is not promised.
 
     >>> Halving()
     Halving()

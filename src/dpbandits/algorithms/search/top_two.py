@@ -228,7 +228,8 @@ class TopTwo(Part):
     Baudry, de Heide & Kaufmann 2022; batches and exponents of ``Arms``: this package).
 
     The challenger is the arm c of least Z + ln n, n its rounds and Z what speaks against its being
-    the best.  The search stops where every Z is above what errors, arms and batches ask.
+    as good as the leader.  The search stops where every Z is above ln(1 / failure_probability) and
+    a price for the number of arms and batches.
 
     Args:
         growth: a batch is so many times all rounds of its arm before.

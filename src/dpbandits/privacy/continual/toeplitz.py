@@ -86,7 +86,8 @@ class _Toeplitz(Counter):
 
 @dataclass(frozen=True)
 class SqrtToeplitz(_Toeplitz):
-    """B = C = sqrt(A), A what sums (Bennett 1977; Fichtenberger, Henzinger & Upadhyay 2023).
+    """The square root of the summing matrix (Bennett 1977; Fichtenberger, Henzinger & Upadhyay
+    2023): B = C = sqrt(A).
 
     Its first column is f_0 = 1, f_k = f_{k-1} (1 - 1/2k); no Toeplitz factors have a smaller
     maximal variance.  It keeps all noise: a release costs time, and the whole memory, in proportion
@@ -214,7 +215,8 @@ def columns_square(both: Exponentials, horizon: int, n: int = 1) -> float:
 
 @dataclass(frozen=True)
 class BufferedToeplitz(_Toeplitz):
-    """Four exponentials for sqrt(A) (BLT, Dvijotham, McMahan, Pillutla, Steinke & Thakurta 2024).
+    """Four exponentials in place of the square root (BLT: Dvijotham, McMahan, Pillutla, Steinke &
+    Thakurta 2024).
 
     A release costs the same however many came before, in time and memory.  The maximal variance
     exceeds that of ``SqrtToeplitz`` by 0.5 % at 20,000 releases and 3 % at a million.

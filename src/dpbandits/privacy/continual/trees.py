@@ -55,8 +55,9 @@ class BinaryTree(_Planned):
 
     Args:
         horizon: the number of releases planned.
-        levels: in how many nodes a published recipe counts a record; if too few, a record costs
-            more than one release of the channel: see ``exact_column_norm``.
+        levels: overrides the number of nodes that a record is counted in, to reproduce a published
+            recipe; if that is too few, a record costs more than one release of the channel: see
+            ``exact_column_norm``.
 
     Prefer it where noise must be Laplace or integer; under Gaussian noise ``SqrtToeplitz`` and
     ``BufferedToeplitz`` have a tenth of its variance.
