@@ -75,6 +75,5 @@ __all__ = [
     "warfarin",
 ]
 __getattr__ = moved(
-    __name__,
-    {name: f"adversarial.{name}" for name in ("ClassifierAdvice", "classifier_advice")},
+    __name__, {name: f"adversarial.{name}" for name in ("ClassifierAdvice", "classifier_advice")}
 )

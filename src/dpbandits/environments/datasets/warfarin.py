@@ -37,10 +37,7 @@ _INSTRUCTIONS = (
 _TYPICAL = {"decade": (6.0, 1.5), "height": (168.0, 11.0), "weight": (78.0, 22.0)}
 # What genotypes take off the root of the dose, beside G/G and *1/*1 (IWPC 2009, supplement S1).
 _CYP2C9 = {"*1/*2": 0.5211, "*1/*3": 0.9357, "*2/*2": 1.0616, "*2/*3": 1.9206, "*3/*3": 2.3312}
-_LESS = {
-    "vkorc1": {"A/G": 0.8677, "A/A": 1.6974, "": 0.4854},
-    "cyp2c9": {**_CYP2C9, "": 0.2188},
-}
+_LESS = {"vkorc1": {"A/G": 0.8677, "A/A": 1.6974, "": 0.4854}, "cyp2c9": {**_CYP2C9, "": 0.2188}}
 
 # The roots of the doses of the consortium's algorithms: constants, and weights of predictors.
 _PREDICTORS = [*_TYPICAL, "less", "asian", "black", "race_unknown", "enzyme_inducer", "amiodarone"]
