@@ -127,9 +127,4 @@ def _paired(
 
 def paired_lead(losses: np.ndarray, lower: np.ndarray, confidence: float = CONFIDENCE) -> Estimate:
     """By how much the second loses less than the first, run by run."""
-    return _paired([losses, lower], _lead, confidence)
-
-
-def _lead(means: np.ndarray) -> np.ndarray:
-    """By how much the first loses more than the second."""
-    return means[..., 0] - means[..., 1]
+    return _paired([losses, lower], lambda means: means[..., 0] - means[..., 1], confidence)

@@ -19,7 +19,6 @@ from ..report.claims import VERDICT_CONFIDENCE
 from ..report.estimates import Estimate, estimate
 from ..simulation import simulate
 from ..simulation.parallel import ProgressCallback
-from ..simulation.uniform import regret_at_random
 from ..theory import Promise, promises
 from ..theory.curves import label_of
 from ..validation import integer, real
@@ -28,7 +27,7 @@ from .measuring import Measured, paired_lead
 from .plans import Plan
 from .setting import Setting
 from .targets import Outcome, Paying, where_it_pays
-from .yardsticks import in_reverse, yardsticks
+from .yardsticks import in_reverse, regret_at_random, yardsticks
 
 _LONGEST, _LONGEST_WITH_CONTEXTS, _LONGEST_LATE = 100_000, 20_000, 2_000
 _LONGEST_SEARCH = 1_000_000  # for how many rounds a policy begins to pay

@@ -24,7 +24,7 @@ from ..theory.regimes import Budget as Minimax
 from ..validation import real
 from .candidates import Candidate
 from .measuring import Measured, paired_lead
-from .setting import Setting
+from .setting import Setting, gaps_of
 from .targets import Affordable, Paying, cheapest
 from .yardsticks import Yardsticks, in_reverse
 
@@ -49,11 +49,6 @@ def _price_in_words(price: Estimate) -> str:
     mean, low, high = (percent(one).replace("-", "−") for one in price)
     said = "no difference seen" if not (price.low > 0.0 or price.high < 0.0) else mean
     return said if math.isnan(price.low) else f"{said} ({low} to {high})"
-
-
-def _stays(world: Any) -> bool:
-    """Whether each arm of an environment has one law."""
-    return getattr(getattr(world, "state", None), "gaps", None) is not None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -273,7 +268,7 @@ class Plan:
         if self.setting.best_arm:
             what = "rounds until a search is over, or all where it is not"
         yield f"Measured: {what}, in {self.runs} runs of {self.rounds:,} rounds."
-        if self.setting.rewards != "law" and _stays(self.setting.environment):
+        if self.setting.rewards != "law" and gaps_of(self.setting.environment) is not None:
             yield "The arms that were simulated never change: nothing is said of others."
         if self.rounds < self.horizon:
             yield f"Nothing is said of later rounds, up to {self.horizon:,}."

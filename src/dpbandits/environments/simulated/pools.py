@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, kernel
 from ...validation import choice, integer, real
-from ..arrays import content, finite_array, longest, whole_numbers
+from ..arrays import content, finite_array, longest, require_equally_long, whole_numbers
 from ..base import ContextEnvironment, ContextKernels
 from .linear_rewards import REWARDS, answer_linear, linear_means, spread, support_of
 
@@ -210,10 +210,7 @@ class Recommendations(ContextEnvironment):
         size, self.dimension = self.features.shape
         self.n_arms = integer("per_round", per_round, 1, size)
         users, items = whole_numbers("users", users), whole_numbers("items", items)
-        if users.size != items.size:
-            raise ArgumentError(
-                f"users and items must be equally long, got {users.size} and {items.size}"
-            )
+        require_equally_long("users and items", users, items)
         if items.max() >= size:
             raise ArgumentError(
                 f"items must be rows of the features, at most {size - 1}, got another number in row"
