@@ -91,8 +91,6 @@ _BLOCK = 1024  # rows between two prefix sums that are kept in memory
 
 
 class FileState(NamedTuple):
-    """A table on disk, and sums of its blocks."""
-
     rows: np.ndarray  # (T, K), mapped into memory
     blocks: np.ndarray  # (B + 1, K): sums of all the rows before a block
     best: np.ndarray  # (1,) int64: the arm of the largest column sum
@@ -199,8 +197,6 @@ def _check_shape(name: str, table: np.ndarray, shown: np.ndarray, owner: str) ->
 
 
 class ContextTableState(NamedTuple):
-    """Fixed contexts, rewards and mean rewards."""
-
     contexts: np.ndarray  # (T, K, d)
     rewards: np.ndarray  # (T, K)
     means: np.ndarray  # (T, K)
@@ -259,8 +255,6 @@ class ContextTable(ContextEnvironment):
 
 
 class AdviceTableState(NamedTuple):
-    """Advice and rewards of every round."""
-
     contexts: np.ndarray  # (T, K, N): the advice
     rewards: np.ndarray  # (T, K)
     best: np.ndarray  # (1,) int64

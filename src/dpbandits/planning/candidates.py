@@ -34,12 +34,7 @@ class Candidate:
 
     @property
     def title(self) -> str:
-        """How it is written in tables.
-
-        >>> from dpbandits.algorithms import EXP3
-        >>> Candidate(EXP3, {"batch": 5}).title
-        'EXP3(batch=5)'
-        """
+        """Its name in tables, such as "EXP3(batch=5)"."""
         return written(self.cls.__name__, self.arguments)
 
     def build(

@@ -21,8 +21,6 @@ DATA_SETS = ("breast_cancer", "digits")
 
 
 class ClassificationState(NamedTuple):
-    """Persons and their classes."""
-
     rows: np.ndarray  # (N, p)
     labels: np.ndarray  # (N,)
     order: np.ndarray  # (N,): who comes in which round; empty where anyone may come in any

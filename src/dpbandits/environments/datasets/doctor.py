@@ -124,8 +124,6 @@ def _newton(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 class PatientsState(NamedTuple):
-    """Who may come, and what treatments do for them."""
-
     features: np.ndarray  # (N, d)
     theta: np.ndarray  # (K, d)
     low: float  # the other reward than 1: 0

@@ -110,8 +110,6 @@ def _parameters(count: int, dimension: int, seed: int) -> np.ndarray:
 
 
 class CovariateArmsState(NamedTuple):
-    """What a person's features are worth to every arm."""
-
     theta: np.ndarray  # (K, d)
     low: float  # the other reward than 1: 0, or -1
 

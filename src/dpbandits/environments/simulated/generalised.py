@@ -20,14 +20,10 @@ from ..base import ContextEnvironment, ContextKernels
 from .linear_rewards import unit_vectors
 from .normals import fill_normal
 
-MODELS = ("shared", "disjoint")
-
 _ROUNDING = 1e-9  # by which |theta| may exceed its bound
 
 
 class GLMContextsState(NamedTuple):
-    """How features are drawn, and what they are worth."""
-
     theta: np.ndarray  # (M, d): M is 1, or K where every arm has a parameter of its own
     low: float  # the other reward than 1: 0, or -1
     stretch: np.ndarray  # (d,): of the axes of the unit sphere
@@ -174,11 +170,8 @@ class GLMContexts(ContextEnvironment):
         self._given = eigenvalues is not None
         self._digest = content(self.parameter)
         self.kernels = glm_kernels(_show_ellipsoid, self.link)
-        self.state = GLMContextsState(
-            self.parameter.reshape(-1, self.dimension),
-            low,
-            np.minimum(np.sqrt(self.dimension * self.eigenvalues), 1.0),
-        )
+        stretch = np.minimum(np.sqrt(self.dimension * self.eigenvalues), 1.0)
+        self.state = GLMContextsState(self.parameter.reshape(-1, self.dimension), low, stretch)
 
     @classmethod
     def random(
@@ -198,7 +191,7 @@ class GLMContexts(ContextEnvironment):
         (3, 4)
         """
         n_arms, dimension = integer("n_arms", n_arms, 1), integer("dimension", dimension, 1)
-        one = choice("models", models, MODELS) == "shared"
+        one = choice("models", models, ("shared", "disjoint")) == "shared"
         radius = real("norm", norm, 0.0, 1e12)
         rng = np.random.default_rng(integer("seed", seed, 0))
         theta = radius * unit_vectors(1 if one else n_arms, dimension, rng)

@@ -110,13 +110,10 @@ class Piecewise(KnownMeans):
         bounds = np.append(first, self.horizon)
         sums = np.cumsum(rows * np.diff(bounds)[:, None], axis=0)
         self._means = sums[-1, : self.n_arms] / self.horizon
-        self.state = PiecewiseState(
-            bounds,
-            rows,
-            np.vstack([np.zeros(rows.shape[1]), sums[:-1]]),
-            np.array([self.n_arms if self.regret_is_dynamic else int(sums[-1].argmax())]),
-            np.array([flag("random", random)]),
-        )
+        prefix = np.vstack([np.zeros(rows.shape[1]), sums[:-1]])
+        best = np.array([self.n_arms if self.regret_is_dynamic else int(sums[-1].argmax())])
+        drawn = np.array([flag("random", random)])
+        self.state = PiecewiseState(bounds, rows, prefix, best, drawn)
 
     def _arguments(self) -> str:
         pieces = zip(self.state.starts[:-1], self.state.means[:, : self.n_arms], strict=True)
@@ -289,15 +286,9 @@ class SineDrift(KnownMeans):
         if self.regret_is_dynamic:
             angles = 2.0 * np.pi * (np.arange(period)[:, None] / period + phases)
             crests[1:] = np.cumsum((inside + amplitude * np.sin(angles)).max(axis=1))
-        self.state = SineState(
-            inside,
-            np.array([amplitude]),
-            phases,
-            np.array([period], dtype=np.int64),
-            np.zeros(1, np.int64),
-            np.array([flag("random", random)]),
-            crests,
-        )
+        swing, length = np.array([amplitude]), np.array([period], dtype=np.int64)
+        best, drawn = np.zeros(1, np.int64), np.array([flag("random", random)])
+        self.state = SineState(inside, swing, phases, length, best, drawn, crests)
         sums = np.array([_sine_sum(self.state, a, 0, self.horizon) for a in range(self.n_arms)])
         self.state.best[0] = sums.argmax()
         self._means = sums / self.horizon

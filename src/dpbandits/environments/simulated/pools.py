@@ -46,8 +46,6 @@ def fill_in(contexts: Matrix, features: Matrix) -> None:
 
 
 class PoolContextsState(NamedTuple):
-    """A pool of items with linear rewards."""
-
     features: np.ndarray  # (N, d)
     theta: np.ndarray  # (d,)
     std: float
@@ -100,9 +98,8 @@ class PoolContexts(ContextEnvironment):
         self.support = support_of(self.rewards)
         self.context_bound = longest(self.features)
         self._digest = content(self.features, self.parameter)
-        self.state = PoolContextsState(
-            self.features, self.parameter, self.std, self.rewards == "bounded"
-        )
+        bounded = self.rewards == "bounded"
+        self.state = PoolContextsState(self.features, self.parameter, self.std, bounded)
 
     @classmethod
     def uniform(
@@ -134,8 +131,6 @@ class PoolContexts(ContextEnvironment):
 
 
 class RecommendationsState(NamedTuple):
-    """Items, and which of them each user liked."""
-
     features: np.ndarray  # (M, d)
     starts: np.ndarray  # (U + 1,): the likes of user u are liked[starts[u] : starts[u + 1]]
     liked: np.ndarray  # (N,): item numbers, rising within each user
