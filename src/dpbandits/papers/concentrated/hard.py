@@ -12,13 +12,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...environments.arrays import vector
+from ...environments.base import ContextEnvironment, ContextKernels
+from ...environments.simulated.linear_rewards import (
+    LinearArms,
+    LinearRewards,
+    answer_linear,
+    spread,
+    support_of,
+)
+from ...environments.simulated.stochastic import Bernoulli
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, kernel
 from ...validation import integer, real, shortest, shown
-from ..arrays import vector
-from ..base import ContextEnvironment, ContextKernels
-from .linear_rewards import LinearArms, LinearRewards, answer_linear, spread, support_of
-from .stochastic import Bernoulli
 
 _LARGEST = 0.2  # gap of coins: the raised one is at 0.9
 _MOST_DIMENSIONS = 10  # of a hypercube, whose corners are arms
