@@ -22,7 +22,7 @@ from .simulated.advised import Advised
 from .simulated.anchored import AnchoredContexts, CovariateArms
 from .simulated.generalised import GLMContexts
 from .simulated.linear_rewards import GaussianContexts, LinearArms
-from .simulated.nonstationary import LateTurn, Piecewise, SineDrift, SwitchingBest
+from .simulated.nonstationary import Piecewise, SineDrift, SwitchingBest
 from .simulated.pools import PoolContexts, Recommendations
 from .simulated.returning import ReturningUsers
 from .simulated.stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian, best_arm_instances
@@ -75,7 +75,10 @@ __all__ = [
     "movielens",
     "warfarin",
 ]
-_OF_PAPERS = dict.fromkeys(("HardArms", "HardContexts", "HardLinear"), "concentrated.hard")
+_OF_PAPERS = {
+    **dict.fromkeys(("HardArms", "HardContexts", "HardLinear"), "concentrated.hard"),
+    "LateTurn": "adversarial.late_turn",
+}
 _of_papers = lazily(__name__, _OF_PAPERS, within=PAPERS)
 _moved = moved(
     __name__,

@@ -12,15 +12,8 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..kernel import Generator, Matrix, kernel
+from . import base
 from .arrays import content, distributions, finite_array
-from .base import (
-    AdviceEnvironment,
-    ArmsEnvironment,
-    ArmsKernels,
-    ContextEnvironment,
-    ContextKernels,
-    KnownMeans,
-)
 
 # Rewards -------------------------------------------------------------------------------------
 
@@ -45,7 +38,7 @@ def _table_regret(state: TableState, arm: int, start: int, n: int) -> float:
     )
 
 
-class RewardTable(KnownMeans):
+class RewardTable(base.KnownMeans):
     """A fixed table of potential rewards; regret is against the best column.
 
     Args:
@@ -62,7 +55,7 @@ class RewardTable(KnownMeans):
     """
 
     holds_data = True
-    kernels = ArmsKernels(_draw_table, _table_regret)
+    kernels = base.ArmsKernels(_draw_table, _table_regret)
 
     def __init__(
         self, rewards: Any, *, arm_names: Sequence[str] | None = None, name: str | None = None
@@ -120,7 +113,7 @@ def _file_regret(state: FileState, arm: int, start: int, n: int) -> float:
     return _sum_rows(state, state.best[0], start, n) - _sum_rows(state, arm, start, n)
 
 
-class RewardFile(ArmsEnvironment):
+class RewardFile(base.ArmsEnvironment):
     """A ``RewardTable`` in a ``.npy`` file, shape (T, K), which may be larger than memory.
 
     The file is read once when the environment is made; from then on one row of sums for every 1,024
@@ -141,7 +134,7 @@ class RewardFile(ArmsEnvironment):
     """
 
     holds_data = True
-    kernels = ArmsKernels(_draw_file, _file_regret)
+    kernels = base.ArmsKernels(_draw_file, _file_regret)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not isinstance(path, str | os.PathLike):
@@ -220,7 +213,7 @@ def _answer_table(
     return state.rewards[t, arm], best - state.means[t, arm]
 
 
-class ContextTable(ContextEnvironment):
+class ContextTable(base.ContextEnvironment):
     """Contexts and potential rewards fixed in advance: for tests, audits and adversarial sequences.
 
     Args:
@@ -233,7 +226,7 @@ class ContextTable(ContextEnvironment):
     """
 
     holds_data = True
-    kernels = ContextKernels(_show_table, _answer_table)
+    kernels = base.ContextKernels(_show_table, _answer_table)
 
     def __init__(self, contexts: Any, rewards: Any, means: Any = None) -> None:
         contexts = finite_array("contexts", contexts, "T, K, d")
@@ -270,7 +263,7 @@ def _answer_advice(
     return state.rewards[t, arm], expected - state.rewards[t, arm]
 
 
-class AdviceTable(AdviceEnvironment):
+class AdviceTable(base.AdviceEnvironment):
     """Advice and potential rewards fixed in advance: for tests, audits and adversarial sequences.
 
     Args:
@@ -282,7 +275,7 @@ class AdviceTable(AdviceEnvironment):
     """
 
     holds_data = True
-    kernels = ContextKernels(_show_table, _answer_advice)
+    kernels = base.ContextKernels(_show_table, _answer_advice)
 
     def __init__(self, advice: Any, rewards: Any) -> None:
         table = distributions("advice", advice, "T, N, K")

@@ -75,11 +75,9 @@ class Result:
             )
         settings = merged_settings(result.settings for result in results)
         infos = [result.info for result in results]
-        info = {**infos[0], "environments": {}}
-        for name in ("horizon", "runs"):
-            info[name] = max(one[name] for one in infos)
-        for one in infos:
-            info["environments"] |= one["environments"]
+        largest = {name: max(one[name] for one in infos) for name in ("horizon", "runs")}
+        worlds = {key: facts for one in infos for key, facts in one["environments"].items()}
+        info = {**infos[0], **largest, "environments": worlds}
         frame, runs = (
             pd.concat([getattr(result, name) for result in results], ignore_index=True)
             for name in ("frame", "runs")
