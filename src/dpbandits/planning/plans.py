@@ -39,11 +39,7 @@ def _with_interval(found: Estimate) -> str:
 
 
 def _price_in_words(price: Estimate) -> str:
-    """A price with its interval, as far as that carries it.
-
-    >>> _price_in_words(Estimate(1.5, 1.0, 2.0)), _price_in_words(Estimate(-0.2, -0.5, 0.3))
-    ('150 % (100 % to 200 %)', 'no difference seen (−50 % to 30 %)')
-    """
+    """A price with its interval, as far as that carries it."""
     if math.isnan(price.mean):
         return ""
     mean, low, high = (percent(one).replace("-", "−") for one in price)
@@ -264,9 +260,8 @@ class Plan:
             why = "a log is not simulated but replayed, by `replay`" if is_log else needed
             yield f"Nothing was measured: {why}."
             return
-        what = "regret"
-        if self.setting.best_arm:
-            what = "rounds until a search is over, or all where it is not"
+        rounds = "rounds until a search is over, or all where it is not"
+        what = rounds if self.setting.best_arm else "regret"
         yield f"Measured: {what}, in {self.runs} runs of {self.rounds:,} rounds."
         if self.setting.rewards != "law" and gaps_of(self.setting.environment) is not None:
             yield "The arms that were simulated never change: nothing is said of others."

@@ -166,9 +166,8 @@ class Paying:
         sought = [] if self.largest is None else [f"up to {self.largest}"]
         nothing = f"nothing was found {' or '.join([*sought, f'up to {self.longest:,} rounds'])}"
         saved = f"{percent(_GAIN)} less regret than"
-        found = f"does not begin to pay: {nothing}"
-        if any(self.random):
-            found = f"begins to pay from {self.random},"
+        starts = f"begins to pay from {self.random},"
+        found = starts if any(self.random) else f"does not begin to pay: {nothing}"
         begins = f"It {found} with {saved} choosing at random"
         if self.both is not None:
             ahead = str(self.both) or nothing

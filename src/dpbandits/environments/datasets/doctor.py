@@ -104,9 +104,7 @@ class DoctorBandit(_OfTheTrial, Bernoulli):
 
 @cache
 def _fitted() -> tuple[np.ndarray, np.ndarray]:
-    """The covariates, and one logistic model per treatment of its own patients' outcomes: the
-    coefficients of highest posterior density if a priori they are independent N(0, 1).
-    """
+    """The covariates, and the coefficients of the models that ``DoctorContexts`` describes."""
     patients = actg175()
     x, y, arms = covariates(patients), success(patients), patients["arms"].to_numpy()
     models = np.array([_newton(x[arms == a], y[arms == a]) for a in range(len(TREATMENTS))])
@@ -143,9 +141,10 @@ class DoctorContexts(_OfTheTrial, ContextEnvironment):
     got in the trial, and succeeds by a logistic model of the treatment.
 
     The models were fitted once to all patients of the trial, each to those who got the treatment,
-    with a standard normal prior; the simulated outcomes are theirs, not those of the trial.
-    Patients are shown alike to all arms, for policies with ``models="disjoint"``; no vector is
-    longer than 1.  ``docs/data.md`` says what covariates are worth here, which is little.
+    at the highest posterior density under a standard normal prior; the simulated outcomes are
+    theirs, not those of the trial.  Patients are shown alike to all arms, for policies with
+    ``models="disjoint"``; no vector is longer than 1.  ``docs/data.md`` says what covariates are
+    worth here, which is little.
 
     Attributes:
         features: of the 2,139 patients, shape (2139, 10), columns as in ``feature_names``.

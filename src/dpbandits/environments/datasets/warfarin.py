@@ -24,7 +24,6 @@ from .published import checksum
 
 DOSES = ("low", "medium", "high")
 MEDIUM = (21.0, 49.0)  # mg per week
-ENDS = ("medium", "outer")
 FIXED = 35.0  # mg per week
 
 _INSTRUCTIONS = (
@@ -128,11 +127,8 @@ class Warfarin:
     def environment(
         self, *, genotypes: bool = True, once: bool = False, seed: int = 0, blocks: bool = True
     ) -> Classification:
-        """Patients as contexts, and reward 1 for the dose that was right, else 0.
-
-        Args:
-            genotypes: as for ``features``.
-            once, seed, blocks: as for ``Classification``.
+        """Patients as contexts, and reward 1 for the dose that was right, else 0; ``genotypes`` is
+        that of ``features``, and the other arguments are those of ``Classification``.
         """
         rows = self.features(genotypes=genotypes).to_numpy()
         made = Classification.of_rows(
@@ -214,7 +210,7 @@ def warfarin(path: str | os.PathLike[str], *, ends: str = "medium") -> Warfarin:
     ...
     dpbandits.errors.ArgumentError: path must be the CSV file of the patients, got ...
     """
-    choice("ends", ends, ENDS)
+    choice("ends", ends, ("medium", "outer"))
     try:
         raw = Path(path).read_bytes()
         text = raw.decode("utf-8-sig")
