@@ -141,8 +141,7 @@ class Result:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to one Parquet file; the file appears complete or not at all."""
-        extra = {"runs": self.runs, "info": self.info}
-        return save_table(path, self.frame, self.settings, extra)
+        return save_table(path, self.frame, self.settings, {"runs": self.runs, "info": self.info})
 
     @classmethod
     def load(cls, path: str | Path) -> Result:

@@ -155,8 +155,7 @@ class GLMContexts(ContextEnvironment):
     ) -> None:
         self.n_arms, self.link = integer("n_arms", n_arms, 1), link_of(link)
         self.parameter = finite_array("theta", theta, "d", "K, d")
-        disjoint = self.parameter.ndim == 2
-        if disjoint and len(self.parameter) != self.n_arms:
+        if self.parameter.ndim == 2 and len(self.parameter) != self.n_arms:
             raise ArgumentError(
                 f"theta must have shape (d,) or ({self.n_arms}, d), one row per arm, got"
                 f" {self.parameter.shape}",
@@ -209,8 +208,7 @@ class GLMContexts(ContextEnvironment):
 
 def _eigenvalues(dimension: int, decay: float, given: Any) -> np.ndarray:
     if given is None:
-        rising = range(1, dimension + 1)
-        return frozen(np.array([float(i) ** -decay / dimension for i in rising]))
+        return frozen(np.array([float(i) ** -decay / dimension for i in range(1, dimension + 1)]))
     values = vector("eigenvalues", given, 0.0, 1.0 / dimension)
     if decay != 0.0 or values.size != dimension:
         raise ArgumentError(
