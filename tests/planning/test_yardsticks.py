@@ -23,9 +23,14 @@ from dpbandits.planning import Setting
 from dpbandits.planning import candidates as candidates_module
 from dpbandits.planning.plans import _price_in_words
 from dpbandits.planning.targets import Outcome, where_it_pays
-from dpbandits.planning.yardsticks import _channel, exploring, in_reverse, why_not_exploring
+from dpbandits.planning.yardsticks import (
+    _channel,
+    exploring,
+    in_reverse,
+    regret_at_random,
+    why_not_exploring,
+)
 from dpbandits.report.estimates import Estimate
-from dpbandits.simulation.uniform import regret_at_random
 
 MEANS = np.array([0.3, 0.7, 0.5])
 UNIT = (0.0, 1.0)

@@ -1,6 +1,8 @@
 """Environments: what answers a pull, simulated or replayed from data."""
 
-from ..rooms import moved
+from typing import Any
+
+from ..rooms import PAPERS, lazily, moved
 from .base import (
     AdviceEnvironment,
     ArmsEnvironment,
@@ -19,9 +21,8 @@ from .delays import Delay
 from .simulated.advised import Advised
 from .simulated.anchored import AnchoredContexts, CovariateArms
 from .simulated.generalised import GLMContexts
-from .simulated.hard import HardArms, HardContexts, HardLinear
 from .simulated.linear_rewards import GaussianContexts, LinearArms
-from .simulated.nonstationary import LateTurn, Piecewise, SineDrift, SwitchingBest
+from .simulated.nonstationary import Piecewise, SineDrift, SwitchingBest
 from .simulated.pools import PoolContexts, Recommendations
 from .simulated.returning import ReturningUsers
 from .simulated.stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian, best_arm_instances
@@ -74,7 +75,17 @@ __all__ = [
     "movielens",
     "warfarin",
 ]
-__getattr__ = moved(
+_OF_PAPERS = {
+    **dict.fromkeys(("HardArms", "HardContexts", "HardLinear"), "concentrated.hard"),
+    "LateTurn": "adversarial.late_turn",
+}
+_of_papers = lazily(__name__, _OF_PAPERS, within=PAPERS)
+_moved = moved(
     __name__,
     {name: f"adversarial.{name}" for name in ("ClassifierAdvice", "classifier_advice")},
+    away=3,
 )
+
+
+def __getattr__(name: str) -> Any:
+    return _of_papers(name) if name in _OF_PAPERS else _moved(name)

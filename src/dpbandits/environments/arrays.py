@@ -31,6 +31,12 @@ def whole_numbers(name: str, values: Any) -> np.ndarray:
     return frozen(array(name, values, WHOLE_NUMBERS, "n").astype(np.int64))
 
 
+def require_equally_long(names: str, one: np.ndarray, other: np.ndarray) -> None:
+    """Refuse two arrays of different lengths, whose ``names`` are given as "x and y"."""
+    if len(one) != len(other):
+        raise ArgumentError(f"{names} must be equally long, got {len(one)} and {len(other)}")
+
+
 def distributions(name: str, advice: Any, shape: str) -> np.ndarray:
     """Advice as distributions over its last axis, which changes places with that of experts."""
     given = finite_array(name, advice, shape)

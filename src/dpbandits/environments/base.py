@@ -232,13 +232,11 @@ class AdviceEnvironment(ContextEnvironment):
 
     Regret is against the best expert in hindsight, the one whose advice would have brought most
     over all of ``horizon``; a single round may have negative regret.
-
-    Attributes:
-        n_experts: number of experts, N.
     """
 
     context_bound = np.inf
 
     @property
     def n_experts(self) -> int:
+        """Number of experts, N."""
         return self.dimension

@@ -12,15 +12,8 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..kernel import Generator, Matrix, kernel
+from . import base
 from .arrays import content, distributions, finite_array
-from .base import (
-    AdviceEnvironment,
-    ArmsEnvironment,
-    ArmsKernels,
-    ContextEnvironment,
-    ContextKernels,
-    KnownMeans,
-)
 
 # Rewards -------------------------------------------------------------------------------------
 
@@ -45,7 +38,7 @@ def _table_regret(state: TableState, arm: int, start: int, n: int) -> float:
     )
 
 
-class RewardTable(KnownMeans):
+class RewardTable(base.KnownMeans):
     """A fixed table of potential rewards; regret is against the best column.
 
     Args:
@@ -62,7 +55,7 @@ class RewardTable(KnownMeans):
     """
 
     holds_data = True
-    kernels = ArmsKernels(_draw_table, _table_regret)
+    kernels = base.ArmsKernels(_draw_table, _table_regret)
 
     def __init__(
         self, rewards: Any, *, arm_names: Sequence[str] | None = None, name: str | None = None
@@ -91,8 +84,6 @@ _BLOCK = 1024  # rows between two prefix sums that are kept in memory
 
 
 class FileState(NamedTuple):
-    """A table on disk, and sums of its blocks."""
-
     rows: np.ndarray  # (T, K), mapped into memory
     blocks: np.ndarray  # (B + 1, K): sums of all the rows before a block
     best: np.ndarray  # (1,) int64: the arm of the largest column sum
@@ -122,7 +113,7 @@ def _file_regret(state: FileState, arm: int, start: int, n: int) -> float:
     return _sum_rows(state, state.best[0], start, n) - _sum_rows(state, arm, start, n)
 
 
-class RewardFile(ArmsEnvironment):
+class RewardFile(base.ArmsEnvironment):
     """A ``RewardTable`` in a ``.npy`` file, shape (T, K), which may be larger than memory.
 
     The file is read once when the environment is made; from then on one row of sums for every 1,024
@@ -143,7 +134,7 @@ class RewardFile(ArmsEnvironment):
     """
 
     holds_data = True
-    kernels = ArmsKernels(_draw_file, _file_regret)
+    kernels = base.ArmsKernels(_draw_file, _file_regret)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not isinstance(path, str | os.PathLike):
@@ -199,8 +190,6 @@ def _check_shape(name: str, table: np.ndarray, shown: np.ndarray, owner: str) ->
 
 
 class ContextTableState(NamedTuple):
-    """Fixed contexts, rewards and mean rewards."""
-
     contexts: np.ndarray  # (T, K, d)
     rewards: np.ndarray  # (T, K)
     means: np.ndarray  # (T, K)
@@ -224,7 +213,7 @@ def _answer_table(
     return state.rewards[t, arm], best - state.means[t, arm]
 
 
-class ContextTable(ContextEnvironment):
+class ContextTable(base.ContextEnvironment):
     """Contexts and potential rewards fixed in advance: for tests, audits and adversarial sequences.
 
     Args:
@@ -237,7 +226,7 @@ class ContextTable(ContextEnvironment):
     """
 
     holds_data = True
-    kernels = ContextKernels(_show_table, _answer_table)
+    kernels = base.ContextKernels(_show_table, _answer_table)
 
     def __init__(self, contexts: Any, rewards: Any, means: Any = None) -> None:
         contexts = finite_array("contexts", contexts, "T, K, d")
@@ -259,8 +248,6 @@ class ContextTable(ContextEnvironment):
 
 
 class AdviceTableState(NamedTuple):
-    """Advice and rewards of every round."""
-
     contexts: np.ndarray  # (T, K, N): the advice
     rewards: np.ndarray  # (T, K)
     best: np.ndarray  # (1,) int64
@@ -276,7 +263,7 @@ def _answer_advice(
     return state.rewards[t, arm], expected - state.rewards[t, arm]
 
 
-class AdviceTable(AdviceEnvironment):
+class AdviceTable(base.AdviceEnvironment):
     """Advice and potential rewards fixed in advance: for tests, audits and adversarial sequences.
 
     Args:
@@ -288,7 +275,7 @@ class AdviceTable(AdviceEnvironment):
     """
 
     holds_data = True
-    kernels = ContextKernels(_show_table, _answer_advice)
+    kernels = base.ContextKernels(_show_table, _answer_advice)
 
     def __init__(self, advice: Any, rewards: Any) -> None:
         table = distributions("advice", advice, "T, N, K")

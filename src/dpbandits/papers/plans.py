@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..environments import ArmsEnvironment, ContextEnvironment
+from ..planning.yardsticks import regret_at_random
 from ..plotting.numbers import abbreviated
 from ..policies import Policy
 from ..report.claims import VERDICT_CONFIDENCE, Claim
@@ -18,7 +19,6 @@ from ..report.estimates import Estimate
 from ..report.exhibits import Exhibit, Panel, Series, Table
 from ..report.intervals import Ratio, Statistic, curve, mean, ratio
 from ..simulation import Result
-from ..simulation.uniform import regret_at_random
 from ..studies.cells import Cell
 
 INSTANCES = 20  # of a setting, at most

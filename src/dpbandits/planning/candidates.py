@@ -34,12 +34,7 @@ class Candidate:
 
     @property
     def title(self) -> str:
-        """How it is written in tables.
-
-        >>> from dpbandits.algorithms import EXP3
-        >>> Candidate(EXP3, {"batch": 5}).title
-        'EXP3(batch=5)'
-        """
+        """Its name in tables, such as "EXP3(batch=5)"."""
         return written(self.cls.__name__, self.arguments)
 
     def build(
@@ -81,9 +76,7 @@ def candidates(setting: Setting, budget: Budget | None) -> tuple[list[Candidate]
 
 
 def misfit(cls: Any, setting: Setting, budget: Budget | None) -> str | None:
-    """Why policies of a class cannot be taken, or would protect more than is asked for; None where
-    nothing speaks against them but, perhaps, how rewards come about.
-    """
+    """Why policies of a class do not fit, whatever the law of rewards; None where they do."""
     card = cls.card
     if (taken := what_is_taken(cls)) != setting.shows:
         return f"takes {taken}, and the setting shows {setting.shows}"

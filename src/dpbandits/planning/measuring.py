@@ -72,9 +72,7 @@ class Measured:
         return _paired([self.loss(self.policies[title]), self.loss(rival)], ratio)
 
     def free_from(self, title: str, tolerance: float) -> int | None:
-        """From which recorded round on, to the last, mean regret so far is at most 1 + tolerance
-        times that of the best policy without privacy; None if it is not so at the last.
-        """
+        """From which recorded round on privacy is free for it, as ``Plan.free_from`` means it."""
         if self.searching:
             return None
         private = self._curve(self.policies[title])
@@ -127,9 +125,4 @@ def _paired(
 
 def paired_lead(losses: np.ndarray, lower: np.ndarray, confidence: float = CONFIDENCE) -> Estimate:
     """By how much the second loses less than the first, run by run."""
-    return _paired([losses, lower], _lead, confidence)
-
-
-def _lead(means: np.ndarray) -> np.ndarray:
-    """By how much the first loses more than the second."""
-    return means[..., 0] - means[..., 1]
+    return _paired([losses, lower], lambda means: means[..., 0] - means[..., 1], confidence)

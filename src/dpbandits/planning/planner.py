@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from ..report.claims import VERDICT_CONFIDENCE
 from ..report.estimates import Estimate, estimate
 from ..simulation import simulate
 from ..simulation.parallel import ProgressCallback
-from ..simulation.uniform import regret_at_random
 from ..theory import Promise, promises
 from ..theory.curves import label_of
 from ..validation import integer, real
@@ -28,7 +26,7 @@ from .measuring import Measured, paired_lead
 from .plans import Plan
 from .setting import Setting
 from .targets import Outcome, Paying, where_it_pays
-from .yardsticks import in_reverse, yardsticks
+from .yardsticks import in_reverse, regret_at_random, yardsticks
 
 _LONGEST, _LONGEST_WITH_CONTEXTS, _LONGEST_LATE = 100_000, 20_000, 2_000
 _LONGEST_SEARCH = 1_000_000  # for how many rounds a policy begins to pay
@@ -119,7 +117,7 @@ def plan(
     best = (measured and measured.beaten(usual, rivals)) or usual
     beside, saved, pays = None, None, None
     if measured and not setting.best_arm:
-        turned = _Turned(setting, simulated, {**play, "progress": False})
+        turned = _Turned(in_reverse(setting), simulated, {**play, "progress": False})
         if best != usual and not turned.beats(policies[best], policies[usual]):
             best = usual
         range_ = policies[best].reward_range
@@ -157,30 +155,26 @@ def plan(
 
 @dataclass(frozen=True)
 class _Turned:
-    """The setting with its arms in reverse, where a gain by order is lost; see ``in_reverse``."""
+    """The world with its arms in reverse, where a gain by order is lost; see ``in_reverse``."""
 
-    setting: Setting
+    world: ArmsEnvironment | None
     horizon: int
     play: Mapping[str, Any]
 
     def both(self, policy: Policy, losses: np.ndarray) -> np.ndarray:
         """The mean loss in both orders, of every run."""
-        return losses if self._world is None else (losses + self._loss(policy)) / 2.0
+        return losses if self.world is None else (losses + self._loss(policy)) / 2.0
 
     def beats(self, one: Policy, other: Policy) -> bool:
         """Whether the first loses less beyond doubt there, too."""
-        if self._world is None:
+        if self.world is None:
             return True
         lead = paired_lead(self._loss(other), self._loss(one), VERDICT_CONFIDENCE)
         return bool(lead.low > 0.0)
 
-    @cached_property
-    def _world(self) -> ArmsEnvironment | None:
-        return in_reverse(self.setting)
-
     def _loss(self, policy: Policy) -> np.ndarray:
-        assert self._world is not None
-        played = simulate(policy, self._world, horizon=self.horizon, record=1, **self.play)
+        assert self.world is not None
+        played = simulate(policy, self.world, horizon=self.horizon, record=1, **self.play)
         return played.runs["regret"].to_numpy()
 
 
@@ -196,7 +190,7 @@ def _paying(
     """From where on a policy pays, by simulations of it alone."""
     world = setting.simulated
     assert world is not None
-    longest = _longest(setting, _LONGEST_SEARCH)
+    longest = min(_longest(setting, _LONGEST_SEARCH), world.horizon or _LONGEST_SEARCH)
     quiet = {**play, "progress": False}
 
     def outcome(budget: Budget | None, rounds: int) -> Outcome:
@@ -205,7 +199,7 @@ def _paying(
         except ArgumentError:  # it does not take such a budget, or so many rounds
             return Outcome(_UNKNOWN, math.nan, math.nan)
         lost = simulate(policy, world, horizon=rounds, record=1, **quiet).runs["regret"].to_numpy()
-        lost = _Turned(setting, rounds, quiet).both(policy, lost)
+        lost = _Turned(in_reverse(setting), rounds, quiet).both(policy, lost)
         own, of_runs = estimate(lost), {"runs": play["runs"], "seed": play["seed"]}
         random = float(regret_at_random(world, rounds, **of_runs).mean())
         if own.mean > random:  # who loses more than that is ahead of nobody
@@ -214,7 +208,6 @@ def _paying(
         explored = math.inf if beside.exploring is None else beside.exploring.cost.mean
         return Outcome(own, random, explored)
 
-    longest = min(longest, world.horizon or longest)
     return where_it_pays(budget, horizon, longest, outcome, exploring=explores)
 
 

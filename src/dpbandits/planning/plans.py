@@ -24,7 +24,7 @@ from ..theory.regimes import Budget as Minimax
 from ..validation import real
 from .candidates import Candidate
 from .measuring import Measured, paired_lead
-from .setting import Setting
+from .setting import Setting, gaps_of
 from .targets import Affordable, Paying, cheapest
 from .yardsticks import Yardsticks, in_reverse
 
@@ -39,21 +39,12 @@ def _with_interval(found: Estimate) -> str:
 
 
 def _price_in_words(price: Estimate) -> str:
-    """A price with its interval, as far as that carries it.
-
-    >>> _price_in_words(Estimate(1.5, 1.0, 2.0)), _price_in_words(Estimate(-0.2, -0.5, 0.3))
-    ('150 % (100 % to 200 %)', 'no difference seen (−50 % to 30 %)')
-    """
+    """A price with its interval, as far as that carries it."""
     if math.isnan(price.mean):
         return ""
     mean, low, high = (percent(one).replace("-", "−") for one in price)
     said = "no difference seen" if not (price.low > 0.0 or price.high < 0.0) else mean
     return said if math.isnan(price.low) else f"{said} ({low} to {high})"
-
-
-def _stays(world: Any) -> bool:
-    """Whether each arm of an environment has one law."""
-    return getattr(getattr(world, "state", None), "gaps", None) is not None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -269,11 +260,10 @@ class Plan:
             why = "a log is not simulated but replayed, by `replay`" if is_log else needed
             yield f"Nothing was measured: {why}."
             return
-        what = "regret"
-        if self.setting.best_arm:
-            what = "rounds until a search is over, or all where it is not"
+        rounds = "rounds until a search is over, or all where it is not"
+        what = rounds if self.setting.best_arm else "regret"
         yield f"Measured: {what}, in {self.runs} runs of {self.rounds:,} rounds."
-        if self.setting.rewards != "law" and _stays(self.setting.environment):
+        if self.setting.rewards != "law" and gaps_of(self.setting.environment) is not None:
             yield "The arms that were simulated never change: nothing is said of others."
         if self.rounds < self.horizon:
             yield f"Nothing is said of later rounds, up to {self.horizon:,}."

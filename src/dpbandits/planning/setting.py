@@ -8,14 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..environments import (
-    AdviceEnvironment,
-    Bernoulli,
-    ContextEnvironment,
-    Environment,
-    LoggedTrial,
-)
-from ..environments.base import World
+from ..environments import Bernoulli, Environment, LoggedTrial
+from ..environments.base import AdviceEnvironment, ContextEnvironment, World
 from ..errors import ArgumentError
 from ..policies.problem import DecisionProblem
 from ..simulation.simulating import what_is_shown
@@ -150,6 +144,11 @@ class Setting(DecisionProblem):
         return {**self.given, "horizon": horizon, **searched}
 
 
+def gaps_of(world: Environment | None) -> np.ndarray | None:
+    """The gaps of the arms of an environment, where each arm has one law; else None."""
+    return getattr(getattr(world, "state", None), "gaps", None)
+
+
 def _seen(world: Environment) -> dict[str, Any]:
     """What an environment shows of its setting."""
     if isinstance(world, AdviceEnvironment):
@@ -160,8 +159,7 @@ def _seen(world: Environment) -> dict[str, Any]:
         return {"features": world.dimension, "link": told}
     if isinstance(world, LoggedTrial):
         return {}
-    gaps = getattr(getattr(world, "state", None), "gaps", None)
-    if gaps is None:
+    if (gaps := gaps_of(world)) is None:
         changing = getattr(world, "regret_is_dynamic", False)
         return {"changing": True} if changing else {"drift": "any"}
     shown = getattr(world, "features", None)

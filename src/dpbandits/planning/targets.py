@@ -47,9 +47,9 @@ class Affordable:
     tried: pd.DataFrame
 
     def __str__(self) -> str:
-        surely = "surely with none that is tried"
-        if self.high:
-            surely = f"and surely from {self.high} on"
+        surely = (
+            f"and surely from {self.high} on" if self.high else "surely with none that is tried"
+        )
         return (
             f"{self.policy} loses at most {reward_amount(self.target)} from {self.budget} on"
             f" (perhaps from {self.low} on, {surely})."
@@ -87,20 +87,15 @@ def cheapest(
             )
     place = first_enough(budgets, lambda budget: regret(budget).mean <= target)
     low = first_enough(budgets[:place], lambda budget: regret(budget).low <= target)
-    sure = regret(budgets[-1]).high <= target
-    high = first_enough(budgets, lambda budget: regret(budget).high <= target) if sure else None
+    high = None
+    if regret(budgets[-1]).high <= target:
+        high = budgets[first_enough(budgets, lambda budget: regret(budget).high <= target)]
     rows = [
         {"budget": str(one or "none"), "value": one.value if one else math.inf, **found._asdict()}
         for one, found in tried.items()
     ]
-    return Affordable(
-        policy,
-        target,
-        budgets[place],
-        budgets[low],
-        None if high is None else budgets[high],
-        pd.DataFrame(rows).sort_values("value", ignore_index=True),
-    )
+    table = pd.DataFrame(rows).sort_values("value", ignore_index=True)
+    return Affordable(policy, target, budgets[place], budgets[low], high, table)
 
 
 def ladder(like: Budget, per_decade: int, *, above: bool = False) -> list[Budget]:
@@ -171,9 +166,8 @@ class Paying:
         sought = [] if self.largest is None else [f"up to {self.largest}"]
         nothing = f"nothing was found {' or '.join([*sought, f'up to {self.longest:,} rounds'])}"
         saved = f"{percent(_GAIN)} less regret than"
-        found = f"does not begin to pay: {nothing}"
-        if any(self.random):
-            found = f"begins to pay from {self.random},"
+        starts = f"begins to pay from {self.random},"
+        found = starts if any(self.random) else f"does not begin to pay: {nothing}"
         begins = f"It {found} with {saved} choosing at random"
         if self.both is not None:
             ahead = str(self.both) or nothing

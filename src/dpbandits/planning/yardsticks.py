@@ -23,23 +23,62 @@ from typing import Any
 import numpy as np
 
 from ..environments import ArmsEnvironment
-from ..environments.base import ArmsKernels, StationaryState
+from ..environments.base import ArmsKernels, ContextKernels, StationaryState, World
 from ..kernel import Generator, Kernel, Matrix, Vector, bind, entry, inlined, unbound
 from ..privacy.budgets import Budget
 from ..privacy.channels import FAMILIES, Channel, Gaussian, Laplace, Open, noise_for
 from ..report.estimates import Estimate, estimate
 from ..report.intervals import curve, mean
 from ..simulation.seeding import identity, stream
-from ..simulation.uniform import regret_at_random
 from .setting import Setting
 
-draw = regret = unbound
+draw = regret = show = answer = unbound
 
+_NAME = "choosing at random"
 _DRAWS = 20_000  # of sums, at every length that is tried
 _LEAST, _MOST = 200, 2_000  # runs at every length
 _FRESH = 5  # times as many at the best one
 _MANY = 30  # Laplace variables, whose sum is drawn as a Gaussian
 _APART = 1.2  # neighbours among the lengths that are tried
+
+
+@cache
+def _loop(played: Kernel, environment: ArmsKernels | ContextKernels) -> Kernel:
+    """The compiled loop of a yardstick in one kind of environment."""
+    return bind(played, **{name: inlined(step) for name, step in environment._asdict().items()})
+
+
+@entry
+def _choose_at_random(
+    environment: Any, contexts: Matrix, horizon: int, world_rng: Generator, choice_rng: Generator
+) -> float:
+    lost = 0.0
+    for t in range(horizon):
+        hidden = show(environment, t, contexts, world_rng)
+        arm = int(choice_rng.random() * contexts.shape[0])
+        _, regret = answer(environment, t, contexts, hidden, arm, world_rng)
+        lost += regret
+    return lost
+
+
+def regret_at_random(environment: World, horizon: int, *, runs: int, seed: int) -> np.ndarray:
+    """The regret of choosing at random, all arms alike, in every run, shape (runs,).
+
+    Without contexts it is exact: the mean over arms of what each would cost.  With contexts it is
+    simulated, and run i meets the contexts that run i of ``simulate`` meets.
+    """
+    if isinstance(environment, ArmsEnvironment):
+        cost = environment.kernels.regret
+        lost = [cost(environment.state, arm, 0, horizon) for arm in range(environment.n_arms)]
+        return np.full(runs, float(np.mean(lost)))
+    loop = _loop(_choose_at_random, environment.kernels)
+    contexts = np.zeros((environment.n_arms, environment.dimension))
+    owners = {"environment": identity(environment.stream_key), "policy": identity(_NAME)}
+    lost = []
+    for run in range(runs):
+        rngs = [stream(seed, name, owner, run) for name, owner in owners.items()]
+        lost.append(loop(environment.state, contexts, horizon, *rngs))
+    return np.array(lost)
 
 
 @dataclass(frozen=True)
@@ -56,7 +95,7 @@ class Exploring:
 
     @property
     def title(self) -> str:
-        """How it is written in tables."""
+        """Its name in tables."""
         return f"exploring first ({self.length:,} rounds an arm), then staying"
 
 
@@ -122,8 +161,8 @@ class Yardsticks:
 
     @property
     def by_name(self) -> dict[str, Estimate]:
-        """The mean regret of each, as it is written in tables."""
-        found = {"choosing at random": self.at_random}
+        """The mean regret of each, by its name in tables."""
+        found = {_NAME: self.at_random}
         if self.exploring is not None:
             found[self.exploring.title] = self.exploring.cost
         return found
@@ -167,12 +206,6 @@ def _explore(
         lost[run] = cost + regret(environment, best, spent, horizon - spent)
 
 
-@cache
-def _loop(environment: ArmsKernels) -> Kernel:
-    steps = {name: inlined(step) for name, step in environment._asdict().items()}
-    return bind(_explore, **steps)
-
-
 def exploring(
     world: ArmsEnvironment,
     horizon: int,
@@ -194,10 +227,8 @@ def exploring(
     >>> found = exploring(Bernoulli([0.2, 0.8]), 1000, PureDP(1.0))
     >>> 5 < found.length < 50, 5.0 < found.cost.mean < 20.0
     (True, True)
-    >>> exploring(Bernoulli([0.4, 0.6]), 50, PureDP(1e-4)).length
-    0
     """
-    loop, k, channel = _loop(world.kernels), world.n_arms, _channel(budget)
+    loop, k, channel = _loop(_explore, world.kernels), world.n_arms, _channel(budget)
     width = reward_range[1] - reward_range[0]
     runs = int(np.clip(_DRAWS // k, _LEAST, _MOST))
 

@@ -36,10 +36,8 @@ def play_late(
             _, _, reward, asked = heappop(waiting)
             policy.update(reward, asked)
         contexts, answer = show(t)
-        user = None
-        if policy.max_rounds is not None:
-            user = t if attendance is None else int(attendance[t])
-        decision = policy.pull(contexts, user=user)
+        user = t if attendance is None else int(attendance[t])
+        decision = policy.pull(contexts, user=None if policy.max_rounds is None else user)
         reward, regret = answer(decision.arm)
         if policy.clip:
             reward = min(max(reward, policy.reward_range[0]), policy.reward_range[1])

@@ -81,10 +81,14 @@ def play_in_batches(
 
     ``progress`` is called with (runs done, runs in all) after every batch; True shows a bar.
     """
+
+    def play_batch(policy: Policy, batch: range) -> list[Played]:
+        return [play(policy, run) for run in batch]
+
     size = max(1, min(_BATCH, runs // 4))
     starts = range(0, runs, size)
     batches = [(i, range(runs)[at : at + size]) for i in range(len(policies)) for at in starts]
-    work = (delayed(_play_batch)(play, policies[i], batch) for i, batch in batches)
+    work = (delayed(play_batch)(policies[i], batch) for i, batch in batches)
     finished: list[list[Played]] = [[] for _ in policies]
     results = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(work)
     done, total = 0, len(policies) * runs
@@ -113,10 +117,7 @@ def shown(progress: ProgressCallback | bool) -> AbstractContextManager[ProgressC
     """What to call with (runs done, runs in all): a bar for True, nothing for False."""
     if not (isinstance(progress, bool) or callable(progress)):
         raise ArgumentError(f"progress must be True, False or a function, got {progress!r}")
-    return _bar() if progress is True else nullcontext(progress or _silent)
-
-
-def _silent(done: int, total: int) -> None: ...
+    return _bar() if progress is True else nullcontext(progress or (lambda done, total: None))
 
 
 @contextmanager
@@ -126,9 +127,3 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
     with Bar() as bar:
         task = bar.add_task("runs", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _play_batch(
-    play: Callable[[Policy, int], Played], policy: Policy, batch: range
-) -> list[Played]:
-    return [play(policy, run) for run in batch]

@@ -75,11 +75,9 @@ class Result:
             )
         settings = merged_settings(result.settings for result in results)
         infos = [result.info for result in results]
-        info = {**infos[0], "environments": {}}
-        for name in ("horizon", "runs"):
-            info[name] = max(one[name] for one in infos)
-        for one in infos:
-            info["environments"] |= one["environments"]
+        largest = {name: max(one[name] for one in infos) for name in ("horizon", "runs")}
+        worlds = {key: facts for one in infos for key, facts in one["environments"].items()}
+        info = {**infos[0], **largest, "environments": worlds}
         frame, runs = (
             pd.concat([getattr(result, name) for result in results], ignore_index=True)
             for name in ("frame", "runs")
@@ -143,8 +141,7 @@ class Result:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to one Parquet file; the file appears complete or not at all."""
-        extra = {"runs": self.runs, "info": self.info}
-        return save_table(path, self.frame, self.settings, extra)
+        return save_table(path, self.frame, self.settings, {"runs": self.runs, "info": self.info})
 
     @classmethod
     def load(cls, path: str | Path) -> Result:

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import ArgumentError, MissingExtra
 from ...kernel import Generator, Matrix, kernel
 from ...validation import choice, flag, integer
-from ..arrays import content, finite_array, longest, whole_numbers
+from ..arrays import content, finite_array, longest, require_equally_long, whole_numbers
 from ..base import ContextEnvironment, ContextKernels
 from ..simulated.pools import answer_hidden, draw_below
 from .features import dense_components, rows_with_intercept, standardised
@@ -21,8 +21,6 @@ DATA_SETS = ("breast_cancer", "digits")
 
 
 class ClassificationState(NamedTuple):
-    """Persons and their classes."""
-
     rows: np.ndarray  # (N, p)
     labels: np.ndarray  # (N,)
     order: np.ndarray  # (N,): who comes in which round; empty where anyone may come in any
@@ -122,10 +120,7 @@ class Classification(ContextEnvironment):
         blocks: bool,
     ) -> None:
         classes = whole_numbers("labels", labels)
-        if classes.size != len(features):
-            raise ArgumentError(
-                f"features and labels must be equally long, got {len(features)} and {classes.size}"
-            )
+        require_equally_long("features and labels", features, classes)
         if (found := np.unique(classes).size) != classes.max() + 1:
             raise ArgumentError(
                 f"labels must hold every class from 0 on, got {found} classes that are numbered"

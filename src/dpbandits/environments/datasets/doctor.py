@@ -16,7 +16,7 @@ from scipy.special import expit
 from ...glm.links import link_of
 from ...kernel import Generator, Matrix, kernel
 from ..arrays import settled
-from ..base import ContextEnvironment
+from ..base import ContextEnvironment, Environment
 from ..simulated.generalised import glm_kernels, repeat_first
 from ..simulated.pools import draw_below
 from ..simulated.stochastic import Bernoulli
@@ -79,7 +79,16 @@ def covariates(patients: pd.DataFrame) -> np.ndarray:
     return rows_with_intercept(standardised(table))
 
 
-class DoctorBandit(Bernoulli):
+class _OfTheTrial(Environment):
+    """An environment that takes no arguments, and whose arms are the treatments."""
+
+    _names = TREATMENTS
+
+    def _arguments(self) -> str:
+        return ""
+
+
+class DoctorBandit(_OfTheTrial, Bernoulli):
     """Patients of ACTG 175 with replacement, for any horizon: a round of an arm is a patient drawn
     uniformly from those who got it.  The four success rates are .436, .653, .555 and .556.
 
@@ -90,18 +99,12 @@ class DoctorBandit(Bernoulli):
     def __init__(self) -> None:
         trial = DoctorReplay()
         super().__init__(trial.means())
-        self._names = TREATMENTS
         self.reference = ("the trial's own allocation", trial.counts / len(trial))
-
-    def _arguments(self) -> str:
-        return ""
 
 
 @cache
 def _fitted() -> tuple[np.ndarray, np.ndarray]:
-    """The covariates, and one logistic model per treatment of its own patients' outcomes: the
-    coefficients of highest posterior density if a priori they are independent N(0, 1).
-    """
+    """The covariates, and the coefficients of the models that ``DoctorContexts`` describes."""
     patients = actg175()
     x, y, arms = covariates(patients), success(patients), patients["arms"].to_numpy()
     models = np.array([_newton(x[arms == a], y[arms == a]) for a in range(len(TREATMENTS))])
@@ -119,8 +122,6 @@ def _newton(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 class PatientsState(NamedTuple):
-    """Who may come, and what treatments do for them."""
-
     features: np.ndarray  # (N, d)
     theta: np.ndarray  # (K, d)
     low: float  # the other reward than 1: 0
@@ -135,14 +136,15 @@ def _show_patient(state: PatientsState, t: int, contexts: Matrix, rng: Generator
     return patient
 
 
-class DoctorContexts(ContextEnvironment):
+class DoctorContexts(_OfTheTrial, ContextEnvironment):
     """Patients of ACTG 175 with what was known of them: a patient is drawn from all, whatever she
     got in the trial, and succeeds by a logistic model of the treatment.
 
     The models were fitted once to all patients of the trial, each to those who got the treatment,
-    with a standard normal prior; the simulated outcomes are theirs, not those of the trial.
-    Patients are shown alike to all arms, for policies with ``models="disjoint"``; no vector is
-    longer than 1.  ``docs/data.md`` says what covariates are worth here, which is little.
+    at the highest posterior density under a standard normal prior; the simulated outcomes are
+    theirs, not those of the trial.  Patients are shown alike to all arms, for policies with
+    ``models="disjoint"``; no vector is longer than 1.  ``docs/data.md`` says what covariates are
+    worth here, which is little.
 
     Attributes:
         features: of the 2,139 patients, shape (2139, 10), columns as in ``feature_names``.
@@ -163,14 +165,10 @@ class DoctorContexts(ContextEnvironment):
     def __init__(self) -> None:
         self.features, self.parameter = _fitted()
         self.n_arms, self.dimension = self.parameter.shape
-        self._names = TREATMENTS
         self.state = PatientsState(self.features, self.parameter, 0.0)
 
-    def _arguments(self) -> str:
-        return ""
 
-
-class DoctorReplay(LoggedTrial):
+class DoctorReplay(_OfTheTrial, LoggedTrial):
     """The log of ACTG 175, for ``dpbandits.replay``: what each patient got, whether the CD4 count
     rose, and as contexts what was known before, the ``features`` of ``DoctorContexts``.
 
@@ -185,7 +183,3 @@ class DoctorReplay(LoggedTrial):
     def __init__(self) -> None:
         patients = actg175()
         super().__init__(patients["arms"], success(patients), covariates(patients))
-        self._names = TREATMENTS
-
-    def _arguments(self) -> str:
-        return ""

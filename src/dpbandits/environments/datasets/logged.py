@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 from ...errors import ArgumentError
 from ...tables import frozen, is_missing, listed, numbered
-from ..arrays import content, finite_array, longest, whole_numbers
+from ..arrays import content, finite_array, longest, require_equally_long, whole_numbers
 from ..base import Environment
 from ..tabulated import RewardTable
 
@@ -74,11 +74,7 @@ class LoggedTrial(Environment):
         by_name = numbered("arms", arms, names, source="arm_names") if names else None
         self.arms = whole_numbers("arms", arms) if by_name is None else frozen(by_name)
         self.rewards = finite_array("rewards", rewards, "N")
-        if self.arms.size != self.rewards.size:
-            raise ArgumentError(
-                f"arms and rewards must be equally long, got {self.arms.size} and"
-                f" {self.rewards.size}"
-            )
+        require_equally_long("arms and rewards", self.arms, self.rewards)
         wanted = f"arms must hold every arm from 0 to {self.arms.max()}, got"
         # Some arm would be missing; said first because counting would fill the memory.
         if self.arms.max() >= self.arms.size:

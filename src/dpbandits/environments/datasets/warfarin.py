@@ -24,7 +24,6 @@ from .published import checksum
 
 DOSES = ("low", "medium", "high")
 MEDIUM = (21.0, 49.0)  # mg per week
-ENDS = ("medium", "outer")
 FIXED = 35.0  # mg per week
 
 _INSTRUCTIONS = (
@@ -37,10 +36,7 @@ _INSTRUCTIONS = (
 _TYPICAL = {"decade": (6.0, 1.5), "height": (168.0, 11.0), "weight": (78.0, 22.0)}
 # What genotypes take off the root of the dose, beside G/G and *1/*1 (IWPC 2009, supplement S1).
 _CYP2C9 = {"*1/*2": 0.5211, "*1/*3": 0.9357, "*2/*2": 1.0616, "*2/*3": 1.9206, "*3/*3": 2.3312}
-_LESS = {
-    "vkorc1": {"A/G": 0.8677, "A/A": 1.6974, "": 0.4854},
-    "cyp2c9": {**_CYP2C9, "": 0.2188},
-}
+_LESS = {"vkorc1": {"A/G": 0.8677, "A/A": 1.6974, "": 0.4854}, "cyp2c9": {**_CYP2C9, "": 0.2188}}
 
 # The roots of the doses of the consortium's algorithms: constants, and weights of predictors.
 _PREDICTORS = [*_TYPICAL, "less", "asian", "black", "race_unknown", "enzyme_inducer", "amiodarone"]
@@ -131,11 +127,8 @@ class Warfarin:
     def environment(
         self, *, genotypes: bool = True, once: bool = False, seed: int = 0, blocks: bool = True
     ) -> Classification:
-        """Patients as contexts, and reward 1 for the dose that was right, else 0.
-
-        Args:
-            genotypes: as for ``features``.
-            once, seed, blocks: as for ``Classification``.
+        """Patients as contexts, and reward 1 for the dose that was right, else 0; ``genotypes`` is
+        that of ``features``, and the other arguments are those of ``Classification``.
         """
         rows = self.features(genotypes=genotypes).to_numpy()
         made = Classification.of_rows(
@@ -217,7 +210,7 @@ def warfarin(path: str | os.PathLike[str], *, ends: str = "medium") -> Warfarin:
     ...
     dpbandits.errors.ArgumentError: path must be the CSV file of the patients, got ...
     """
-    choice("ends", ends, ENDS)
+    choice("ends", ends, ("medium", "outer"))
     try:
         raw = Path(path).read_bytes()
         text = raw.decode("utf-8-sig")

@@ -16,8 +16,6 @@ draw = regret = unbound
 
 
 class AdvisedState(NamedTuple):
-    """Advice that repeats, on an environment."""
-
     advice: np.ndarray  # (S, K, N): of one period after the other
     period: np.ndarray  # (1,) int64: rounds
     best: np.ndarray  # (1,) int64: the best expert

@@ -82,8 +82,7 @@ class AnchoredContexts(ContextEnvironment):
     @classmethod
     def random(cls, n_arms: int, dimension: int, *, seed: int = 0) -> AnchoredContexts:
         """Theta drawn as features are."""
-        made = cls(n_arms, _parameters(1, dimension, seed)[0])
-        return made._made(f"random, seed={seed}")
+        return cls(n_arms, _parameters(1, dimension, seed)[0])._made(f"random, seed={seed}")
 
     def _arguments(self) -> str:
         return f"{self.n_arms} arms, dimension {self.dimension}, {self._content}"
@@ -110,8 +109,6 @@ def _parameters(count: int, dimension: int, seed: int) -> np.ndarray:
 
 
 class CovariateArmsState(NamedTuple):
-    """What a person's features are worth to every arm."""
-
     theta: np.ndarray  # (K, d)
     low: float  # the other reward than 1: 0, or -1
 

@@ -20,14 +20,10 @@ from ..base import ContextEnvironment, ContextKernels
 from .linear_rewards import unit_vectors
 from .normals import fill_normal
 
-MODELS = ("shared", "disjoint")
-
 _ROUNDING = 1e-9  # by which |theta| may exceed its bound
 
 
 class GLMContextsState(NamedTuple):
-    """How features are drawn, and what they are worth."""
-
     theta: np.ndarray  # (M, d): M is 1, or K where every arm has a parameter of its own
     low: float  # the other reward than 1: 0, or -1
     stretch: np.ndarray  # (d,): of the axes of the unit sphere
@@ -159,8 +155,7 @@ class GLMContexts(ContextEnvironment):
     ) -> None:
         self.n_arms, self.link = integer("n_arms", n_arms, 1), link_of(link)
         self.parameter = finite_array("theta", theta, "d", "K, d")
-        disjoint = self.parameter.ndim == 2
-        if disjoint and len(self.parameter) != self.n_arms:
+        if self.parameter.ndim == 2 and len(self.parameter) != self.n_arms:
             raise ArgumentError(
                 f"theta must have shape (d,) or ({self.n_arms}, d), one row per arm, got"
                 f" {self.parameter.shape}",
@@ -174,11 +169,8 @@ class GLMContexts(ContextEnvironment):
         self._given = eigenvalues is not None
         self._digest = content(self.parameter)
         self.kernels = glm_kernels(_show_ellipsoid, self.link)
-        self.state = GLMContextsState(
-            self.parameter.reshape(-1, self.dimension),
-            low,
-            np.minimum(np.sqrt(self.dimension * self.eigenvalues), 1.0),
-        )
+        stretch = np.minimum(np.sqrt(self.dimension * self.eigenvalues), 1.0)
+        self.state = GLMContextsState(self.parameter.reshape(-1, self.dimension), low, stretch)
 
     @classmethod
     def random(
@@ -198,7 +190,7 @@ class GLMContexts(ContextEnvironment):
         (3, 4)
         """
         n_arms, dimension = integer("n_arms", n_arms, 1), integer("dimension", dimension, 1)
-        one = choice("models", models, MODELS) == "shared"
+        one = choice("models", models, ("shared", "disjoint")) == "shared"
         radius = real("norm", norm, 0.0, 1e12)
         rng = np.random.default_rng(integer("seed", seed, 0))
         theta = radius * unit_vectors(1 if one else n_arms, dimension, rng)
@@ -216,8 +208,7 @@ class GLMContexts(ContextEnvironment):
 
 def _eigenvalues(dimension: int, decay: float, given: Any) -> np.ndarray:
     if given is None:
-        rising = range(1, dimension + 1)
-        return frozen(np.array([float(i) ** -decay / dimension for i in rising]))
+        return frozen(np.array([float(i) ** -decay / dimension for i in range(1, dimension + 1)]))
     values = vector("eigenvalues", given, 0.0, 1.0 / dimension)
     if decay != 0.0 or values.size != dimension:
         raise ArgumentError(

@@ -54,8 +54,6 @@ def linear_means(name: str, features: np.ndarray, theta: np.ndarray) -> np.ndarr
 
 
 class LinearArmsState(NamedTuple):
-    """Fixed arms with linear means."""
-
     means: np.ndarray  # (K,)
     gaps: np.ndarray  # (K,)
     std: float
@@ -74,15 +72,11 @@ class LinearArms(KnownMeans):
     one binomial draw.
 
     Args:
-        arms: the features of the arms, shape (K, d).
-        theta: the parameter, shape (d,).
+        arms: the features of the arms, shape (K, d), which the environment keeps as ``features``.
+        theta: the parameter, shape (d,), which it keeps as ``parameter``.
         std: of the noise; used by Gaussian rewards only.
         rewards: ``"gaussian"``, <theta, a> plus normal noise, which no range holds; or
             ``"bounded"``, 1 or -1, which a policy can keep private without clipping anything.
-
-    Attributes:
-        features: shape (K, d).
-        parameter: theta, shape (d,).
 
     Raises:
         ArgumentError: shapes that do not fit, numbers that are not finite, or a mean outside [-1,
@@ -114,9 +108,8 @@ class LinearArms(KnownMeans):
                 )
             self._means = np.clip(self._means, -1.0, 1.0)
         self._means.flags.writeable = False
-        self.state = LinearArmsState(
-            self._means, self._means.max() - self._means, self.std, self.rewards == "bounded"
-        )
+        gaps, bounded = self._means.max() - self._means, self.rewards == "bounded"
+        self.state = LinearArmsState(self._means, gaps, self.std, bounded)
 
     @classmethod
     def on_sphere(
@@ -198,8 +191,6 @@ def answer_linear(
 
 
 class GaussianContextsState(NamedTuple):
-    """Where contexts are drawn, and what they are worth."""
-
     theta: np.ndarray  # (d,)
     mean: float
     context_std: float
@@ -276,13 +267,9 @@ class GaussianContexts(ContextEnvironment):
         self.rewards, self.project = choice("rewards", rewards, REWARDS), flag("project", project)
         self.support = support_of(self.rewards)
         self.context_bound = 1.0 if self.project else math.inf
+        bounded, context_std = self.rewards == "bounded", math.sqrt(self.variance)
         self.state = GaussianContextsState(
-            self.parameter,
-            self.mean,
-            math.sqrt(self.variance),
-            self.project,
-            self.std,
-            self.rewards == "bounded",
+            self.parameter, self.mean, context_std, self.project, self.std, bounded
         )
 
     @classmethod

@@ -110,13 +110,10 @@ class Piecewise(KnownMeans):
         bounds = np.append(first, self.horizon)
         sums = np.cumsum(rows * np.diff(bounds)[:, None], axis=0)
         self._means = sums[-1, : self.n_arms] / self.horizon
-        self.state = PiecewiseState(
-            bounds,
-            rows,
-            np.vstack([np.zeros(rows.shape[1]), sums[:-1]]),
-            np.array([self.n_arms if self.regret_is_dynamic else int(sums[-1].argmax())]),
-            np.array([flag("random", random)]),
-        )
+        prefix = np.vstack([np.zeros(rows.shape[1]), sums[:-1]])
+        best = np.array([self.n_arms if self.regret_is_dynamic else int(sums[-1].argmax())])
+        drawn = np.array([flag("random", random)])
+        self.state = PiecewiseState(bounds, rows, prefix, best, drawn)
 
     def _arguments(self) -> str:
         pieces = zip(self.state.starts[:-1], self.state.means[:, : self.n_arms], strict=True)
@@ -168,26 +165,6 @@ def _listed(name: str, given: Any) -> list[Any]:
         return list(given)
     except TypeError:
         raise ArgumentError(f"{name} must be a list, got {type(given).__name__}", name) from None
-
-
-class LateTurn(Piecewise):
-    """The instance of a lower bound for two arms (Faster Rates for Private Adversarial Bandits,
-    Lemma 15), which draws nothing.
-
-    Arm 0 always loses 1/2, that is 1 - reward.  Arm 1 loses 1 until round ``turn``, and nothing
-    from then on; with ``turn`` = ``horizon`` it never turns.  An algorithm that has left arm 1 has
-    to come back, and privacy makes it slow to notice.
-
-    >>> LateTurn(horizon=1000, turn=100).means().tolist()
-    [0.5, 0.9]
-    """
-
-    def __init__(self, *, horizon: int, turn: int) -> None:
-        horizon = integer("horizon", horizon, 1)
-        turn = integer("turn", turn, 1, horizon)
-        pieces = 1 if turn == horizon else 2
-        means, starts = [[0.5, 0.0], [0.5, 1.0]][:pieces], [0, turn][:pieces]
-        super().__init__(means, starts, horizon=horizon, random=False)
 
 
 # Sine waves ----------------------------------------------------------------------------------
@@ -289,15 +266,9 @@ class SineDrift(KnownMeans):
         if self.regret_is_dynamic:
             angles = 2.0 * np.pi * (np.arange(period)[:, None] / period + phases)
             crests[1:] = np.cumsum((inside + amplitude * np.sin(angles)).max(axis=1))
-        self.state = SineState(
-            inside,
-            np.array([amplitude]),
-            phases,
-            np.array([period], dtype=np.int64),
-            np.zeros(1, np.int64),
-            np.array([flag("random", random)]),
-            crests,
-        )
+        swing, length = np.array([amplitude]), np.array([period], dtype=np.int64)
+        best, drawn = np.zeros(1, np.int64), np.array([flag("random", random)])
+        self.state = SineState(inside, swing, phases, length, best, drawn, crests)
         sums = np.array([_sine_sum(self.state, a, 0, self.horizon) for a in range(self.n_arms)])
         self.state.best[0] = sums.argmax()
         self._means = sums / self.horizon

@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, kernel
 from ...validation import choice, integer, real
-from ..arrays import content, finite_array, longest, whole_numbers
+from ..arrays import content, finite_array, longest, require_equally_long, whole_numbers
 from ..base import ContextEnvironment, ContextKernels
 from .linear_rewards import REWARDS, answer_linear, linear_means, spread, support_of
 
@@ -46,8 +46,6 @@ def fill_in(contexts: Matrix, features: Matrix) -> None:
 
 
 class PoolContextsState(NamedTuple):
-    """A pool of items with linear rewards."""
-
     features: np.ndarray  # (N, d)
     theta: np.ndarray  # (d,)
     std: float
@@ -100,9 +98,8 @@ class PoolContexts(ContextEnvironment):
         self.support = support_of(self.rewards)
         self.context_bound = longest(self.features)
         self._digest = content(self.features, self.parameter)
-        self.state = PoolContextsState(
-            self.features, self.parameter, self.std, self.rewards == "bounded"
-        )
+        bounded = self.rewards == "bounded"
+        self.state = PoolContextsState(self.features, self.parameter, self.std, bounded)
 
     @classmethod
     def uniform(
@@ -134,8 +131,6 @@ class PoolContexts(ContextEnvironment):
 
 
 class RecommendationsState(NamedTuple):
-    """Items, and which of them each user liked."""
-
     features: np.ndarray  # (M, d)
     starts: np.ndarray  # (U + 1,): the likes of user u are liked[starts[u] : starts[u + 1]]
     liked: np.ndarray  # (N,): item numbers, rising within each user
@@ -210,10 +205,7 @@ class Recommendations(ContextEnvironment):
         size, self.dimension = self.features.shape
         self.n_arms = integer("per_round", per_round, 1, size)
         users, items = whole_numbers("users", users), whole_numbers("items", items)
-        if users.size != items.size:
-            raise ArgumentError(
-                f"users and items must be equally long, got {users.size} and {items.size}"
-            )
+        require_equally_long("users and items", users, items)
         if items.max() >= size:
             raise ArgumentError(
                 f"items must be rows of the features, at most {size - 1}, got another number in row"

@@ -21,8 +21,6 @@ from .linear_rewards import unit_vectors
 
 
 class ReturningUsersState(NamedTuple):
-    """Who comes, how she is then, and what arms do for her."""
-
     attendance: np.ndarray  # (T,)
     states: np.ndarray  # (T, d), of length at most 1
     thetas: np.ndarray  # (U, K, d)
@@ -75,9 +73,6 @@ class ReturningUsers(ContextEnvironment):
         heterogeneity: standard deviation of what users' coefficients differ by from those of all,
             times sqrt(d); rewards are linear in the contexts, for all users alike, where it is 0.
         seed: of coefficients, attendance and states.
-
-    Attributes:
-        attendance: who comes in which round, shape (horizon,).
 
     Raises:
         ArgumentError: an argument is outside its range.

@@ -2,7 +2,8 @@
 from, their *When Privacy Meets Partial Information* (2022).
 
 Here are AdaC-UCB and AdaP-UCB (``episodes``), phased elimination on G-optimal designs (``gope``),
-what the papers prove (``theory``), and Figures 4 and 5 (``plan``).  AdaC-OFUL is in the core.
+what the papers prove (``theory``), the instances of their lower bounds (``hard``), and Figures 4
+and 5 (``plan``).  AdaC-OFUL is in the core.
 """
 
 from ...rooms import lazily

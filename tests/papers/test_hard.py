@@ -10,7 +10,7 @@ import pytest
 from dpbandits import ArgumentError, simulate
 from dpbandits.algorithms import LinUCB
 from dpbandits.environments import HardArms, HardContexts, HardLinear
-from dpbandits.environments.simulated.hard import gap_of_coins
+from dpbandits.papers.concentrated.hard import gap_of_coins
 from dpbandits.theory.lower import coins_minimax, hidden_signs, two_coins
 
 BUDGETS = [{}, {"rho": 1e-5}, {"rho": 1.0}, {"epsilon": 0.01}, {"epsilon": 2.0}]

@@ -12,13 +12,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...environments.arrays import vector
+from ...environments.base import ContextEnvironment, ContextKernels
+from ...environments.simulated.linear_rewards import (
+    LinearArms,
+    LinearRewards,
+    answer_linear,
+    spread,
+    support_of,
+)
+from ...environments.simulated.stochastic import Bernoulli
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, kernel
 from ...validation import integer, real, shortest, shown
-from ..arrays import vector
-from ..base import ContextEnvironment, ContextKernels
-from .linear_rewards import LinearArms, LinearRewards, answer_linear, spread, support_of
-from .stochastic import Bernoulli
 
 _LARGEST = 0.2  # gap of coins: the raised one is at 0.9
 _MOST_DIMENSIONS = 10  # of a hypercube, whose corners are arms
@@ -48,7 +54,7 @@ def gap_of_coins(
 
 class HardArms(Bernoulli):
     """Rewards 0 or 1: arm 0 has the mean 1/2 + D, all others 1/2, but for the one that is raised to
-    1/2 + 2 D.
+    1/2 + 2 D.  The attribute ``gap`` holds D.
 
     Two such environments differ in one arm, which whoever believes in arm 0 hardly plays.  No
     policy does well in all of them.
@@ -58,9 +64,6 @@ class HardArms(Bernoulli):
         horizon: for which D is chosen.
         rho, epsilon: of zCDP, and of pure DP, that policies are to keep; None without it.
         raised: which arm is raised; None for none.
-
-    Attributes:
-        gap: D.
 
     >>> HardArms(3, 10_000, raised=2).means().round(4).tolist()
     [0.5035, 0.5, 0.5071]
