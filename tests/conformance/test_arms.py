@@ -103,7 +103,7 @@ def test_the_round_of_a_release_depends_on_no_answer_while_arms_come_and_go(
     assert first == history(0.0, 3)
 
 
-@over(REFUSING)
+@over(REFUSING, short=OF_KINDS)
 def test_what_cannot_choose_among_some_of_its_arms_says_so(case: Case):
     policy = case.make(seed=1)
     contexts = contexts_of(policy)
@@ -118,7 +118,7 @@ def test_what_cannot_choose_among_some_of_its_arms_says_so(case: Case):
     assert not policy.session.rounds.chosen_among
 
 
-@over(SEARCHES)
+@over(SEARCHES, short=OF_KINDS)
 def test_a_search_keeps_its_arms(case: Case):
     with pytest.raises(ArgumentError, match="in a search"):
         case.make(seed=1).retire(0)

@@ -11,7 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from suite import ADVISED, BY_CLASS, CONTEXTUAL, FIRST_OF_CLASS, FIRST_OF_NAME, INFORMED, Case, over
+from suite import (
+    ADVISED,
+    BY_CLASS,
+    CONTEXTUAL,
+    FIRST_OF_CLASS,
+    FIRST_OF_NAME,
+    INFORMED,
+    OF_KINDS,
+    Case,
+    over,
+)
 
 import dpbandits
 from dpbandits import ArgumentError, PureDP, UpdateError
@@ -202,7 +212,7 @@ def test_only_budgets_that_fit_are_taken(case: Case):
                 case.under(budget).make()
 
 
-@over(BY_CLASS)
+@over(BY_CLASS, short=OF_KINDS)
 def test_a_bad_reward_changes_nothing(case: Case):
     policy = case.make(seed=2)
     play(policy, lambda d: 0.5, until=1)
@@ -219,7 +229,7 @@ def test_a_bad_reward_changes_nothing(case: Case):
     assert snapshot(policy) != before
 
 
-@over(BY_CLASS)
+@over(BY_CLASS, short=OF_KINDS)
 def test_bad_decisions_and_arms_change_nothing(case: Case):
     policy, other = case.make(seed=2), case.make(seed=2)
     before = snapshot(policy)
@@ -279,7 +289,7 @@ def refused(case: Case, name: str, given: Any) -> None:
     assert policy.update(0.5, waiting) is True
 
 
-@over([case for case in BY_CLASS if case in CONTEXTUAL])
+@over([case for case in BY_CLASS if case in CONTEXTUAL], short=OF_KINDS)
 def test_bad_contexts_change_nothing(case: Case):
     for contexts in BAD_CONTEXTS:
         # How many candidates a person has is her own, too.
@@ -298,7 +308,7 @@ def shape_of(contexts: Any) -> tuple[int, ...]:
         return ()
 
 
-@over([case for case in BY_CLASS if case in CONTEXTUAL])
+@over([case for case in BY_CLASS if case in CONTEXTUAL], short=OF_KINDS)
 @pytest.mark.parametrize("entry", NO_NUMBERS)
 def test_entries_that_are_no_numbers_are_refused_or_blank_where_an_error_would_tell(
     case: Case, entry: float
@@ -339,13 +349,13 @@ BAD_ADVICE = [
 ]
 
 
-@over([case for case in BY_CLASS if case in ADVISED])
+@over([case for case in BY_CLASS if case in ADVISED], short=OF_KINDS)
 def test_bad_advice_changes_nothing(case: Case):
     for advice in BAD_ADVICE:
         refused(case, "advice", advice)
 
 
-@over([case for case in BY_CLASS if case in ADVISED])
+@over([case for case in BY_CLASS if case in ADVISED], short=OF_KINDS)
 @pytest.mark.parametrize("kind", [np.float32, np.int64, np.bool_, list, np.asfortranarray])
 def test_advice_of_any_numeric_kind_is_taken_and_left_alone(case: Case, kind: Any):
     views = np.eye(3)[np.random.default_rng(1).integers(0, 3, (40, 4))]
@@ -362,7 +372,7 @@ def test_advice_of_any_numeric_kind_is_taken_and_left_alone(case: Case, kind: An
     assert frozen(one.session.state.public) == frozen(other.session.state.public)
 
 
-@over([case for case in BY_CLASS if case in ADVISED])
+@over([case for case in BY_CLASS if case in ADVISED], short=OF_KINDS)
 def test_advice_that_misses_one_by_rounding_is_made_to_sum_to_one(case: Case):
     policy = case.make(seed=2, choices_public=True)
     decision = policy.pull(np.full((4, 3), 0.3333333))
@@ -378,7 +388,7 @@ def test_a_bad_number_of_experts_is_named(case: Case, value: Any):
         case.make(n_experts=value)
 
 
-@over([case for case in BY_CLASS if case not in INFORMED])
+@over([case for case in BY_CLASS if case not in INFORMED], short=OF_KINDS)
 def test_contexts_for_a_policy_without_any_change_nothing(case: Case):
     policy = case.make(seed=2)
     before = snapshot(policy)
@@ -389,7 +399,7 @@ def test_contexts_for_a_policy_without_any_change_nothing(case: Case):
         assert snapshot(policy) == before
 
 
-@over([case for case in BY_CLASS if case in CONTEXTUAL])
+@over([case for case in BY_CLASS if case in CONTEXTUAL], short=OF_KINDS)
 @pytest.mark.parametrize("kind", [np.float32, np.int64, np.bool_, list, np.asfortranarray])
 def test_contexts_of_any_numeric_kind_are_taken_and_left_alone(case: Case, kind: Any):
     views = np.random.default_rng(1).integers(0, 2, (40, 3, 2)).astype(float)
@@ -406,7 +416,7 @@ def test_contexts_of_any_numeric_kind_are_taken_and_left_alone(case: Case, kind:
     assert frozen(one.session.state.public) == frozen(other.session.state.public)
 
 
-@over([case for case in FIRST_OF_NAME if case in CONTEXTUAL])
+@over([case for case in FIRST_OF_NAME if case in CONTEXTUAL], short=OF_KINDS)
 def test_long_contexts_are_scaled_and_short_ones_are_not(case: Case):
     policy, directions = (
         case.make(seed=2, context_bound=2.0),
@@ -430,7 +440,7 @@ def test_without_clipping_contexts_stay_long_and_the_guarantee_is_void(case: Cas
     assert policy.guarantee.holds is None
 
 
-@over(BY_CLASS)
+@over(BY_CLASS, short=OF_KINDS)
 def test_rewards_outside_the_range_are_clipped(case: Case):
     def released(reward: float) -> tuple[bytes, int, int]:
         policy = case.make(seed=2, reward_range=(-1.0, 2.0), default_reward=0.5)

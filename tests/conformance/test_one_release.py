@@ -131,7 +131,7 @@ def test_compiled_and_interpreted_releases_leave_the_same_trace(case: Case, monk
     check((case.make(seed=1), case.make(seed=1)), monkeypatch, noise=noise)
 
 
-@over(REPORTING)
+@over(REPORTING, short=OF_KINDS)
 def test_releases_of_reports_draw_nothing(case: Case, monkeypatch):
     policies = tuple(case.make(seed=1, reports=True) for _ in range(2))
     check(policies, monkeypatch, noise=False)

@@ -28,7 +28,7 @@ def test_loop_and_hand_play_the_same_arms_compiled_and_interpreted(case: Case):
     assert len(set(loop_and_hand_play_alike(case.make))) > 1
 
 
-@over(FIRST_OF_CLASS)
+@over(FIRST_OF_CLASS, short=OF_KINDS)
 def test_propensities_are_frequencies(case: Case):
     propensities_are_frequencies(case.make)
 

@@ -34,7 +34,7 @@ MOST = 3  # rounds of a user
 # What is recorded ----------------------------------------------------------------------------
 
 
-@over(BY_MACHINE)
+@over(BY_MACHINE, short=OF_KINDS)
 def test_a_user_has_so_many_rounds_and_one_in_a_release(case: Case):
     """The policy against a registry of our own: a person who comes in every other round, and
     others who come once.
@@ -76,7 +76,7 @@ def test_a_user_has_so_many_rounds_and_one_in_a_release(case: Case):
             assert covered.count("ann") <= 1
 
 
-@over(BY_MACHINE)
+@over(BY_MACHINE, short=OF_KINDS)
 def test_rounds_beyond_are_served_and_change_nothing_private(case: Case):
     policy = case.make(seed=1, max_rounds=1)
     first = pull(policy, 7)
@@ -95,7 +95,7 @@ def test_rounds_beyond_are_served_and_change_nothing_private(case: Case):
     assert policy.session.rounds.users.recorded == {7: 1, 8: 1}
 
 
-@over(BY_MACHINE)
+@over(BY_MACHINE, short=OF_KINDS)
 def test_one_round_of_each_user_is_what_a_policy_without_users_does(case: Case):
     one, other = case.make(seed=1), case.make(seed=1, max_rounds=1)
     assert other.channel == one.channel
@@ -112,7 +112,7 @@ def test_one_round_of_each_user_is_what_a_policy_without_users_does(case: Case):
         assert frozen(getattr(sides[0], side)) == frozen(getattr(sides[1], side))
 
 
-@over(BY_MACHINE)
+@over(BY_MACHINE, short=OF_KINDS)
 def test_a_user_without_a_name_is_refused(case: Case):
     policy = case.make(seed=1, max_rounds=2)
     before = snapshot(policy)
@@ -125,7 +125,7 @@ def test_a_user_without_a_name_is_refused(case: Case):
         assert snapshot(policy) == before
 
 
-@over(BY_MACHINE)
+@over(BY_MACHINE, short=OF_KINDS)
 def test_a_user_is_refused_where_nobody_counts_rounds(case: Case):
     policy = case.make(seed=1)
     before = snapshot(policy)

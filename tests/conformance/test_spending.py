@@ -11,7 +11,7 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting import pld, rdp
-from suite import BY_NOTION, CASES, FIRST_OF_CLASS, PRIVATE, Case, gaussian_mu_of, over
+from suite import BY_NOTION, CASES, FIRST_OF_CLASS, OF_KINDS, PRIVATE, Case, gaussian_mu_of, over
 
 from dpbandits import BudgetExhausted, PureDP
 from dpbandits.kernel import plain
@@ -27,7 +27,7 @@ def reward(decision) -> float:
     return float(REWARDS[decision.number])
 
 
-@over(BY_NOTION)
+@over(BY_NOTION, short=OF_KINDS)
 def test_the_first_release_spends_the_budget_and_later_ones_nothing_more(case: Case):
     budget_is_spent_once(case.make)
     policy = case.make(seed=3)
@@ -37,12 +37,12 @@ def test_the_first_release_spends_the_budget_and_later_ones_nothing_more(case: C
     )
 
 
-@over(BY_NOTION)
+@over(BY_NOTION, short=OF_KINDS)
 def test_every_draw_belongs_to_a_released_coordinate(case: Case):
     draws_belong_to_releases(case.make)
 
 
-@over([case for case in CASES if case.budget is None])
+@over([case for case in CASES if case.budget is None], short=["AdaCUCB", "PrivateLinUCB"])
 def test_without_a_budget_the_ledger_says_that_everything_left(case: Case):
     policy = case.make()
     play(policy, reward, until=2)
@@ -53,7 +53,7 @@ def test_without_a_budget_the_ledger_says_that_everything_left(case: Case):
     assert all(span[SPAN.family] == 0 for span in spans(policy))
 
 
-@over(BY_NOTION)
+@over(BY_NOTION, short=OF_KINDS)
 @pytest.mark.parametrize("made", [0, 1])
 def test_an_exhausted_budget_stops_releases_and_not_the_service(case: Case, made: int):
     policy = case.make(seed=5)

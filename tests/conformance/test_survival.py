@@ -69,13 +69,13 @@ def play_episode(policy: Policy) -> list[Decision]:
     return pulled
 
 
-@over(EPISODIC)
+@over(EPISODIC, short=OF_KINDS)
 @pytest.mark.parametrize("patience", [0, 3])
 def test_the_round_of_a_release_depends_on_no_reward_and_no_answer(case: Case, patience: int):
     schedule_owes_nothing_to_answers(case.make, patience)
 
 
-@over(EPISODIC)
+@over(EPISODIC, short=OF_KINDS)
 def test_patience_is_counted_in_pulls_after_the_episode(case: Case):
     policy = case.make(patience=3, seed=1)
     play(policy, lambda d: 1.0, until=1)
@@ -86,7 +86,7 @@ def test_patience_is_counted_in_pulls_after_the_episode(case: Case):
     assert policy.rounds == (last + 5 if case in FLYING else last + 2)
 
 
-@over(AT_ONCE)
+@over(AT_ONCE, short=OF_KINDS)
 def test_in_the_order_of_pulls_releases_depend_on_no_reward_and_no_answer(case: Case):
     pulls_are_learned_from_in_order(case.make)
     policy = case.make(patience=3, seed=1)
@@ -99,7 +99,7 @@ def test_in_the_order_of_pulls_releases_depend_on_no_reward_and_no_answer(case: 
     assert (policy.rounds, policy.update(1.0, decisions[0])) == (4, False)
 
 
-@over(EPISODIC)
+@over(EPISODIC, short=OF_KINDS)
 def test_an_episode_that_is_over_lets_the_next_one_begin_or_says_that_it_waits(case: Case):
     policy = case.make(patience=2, seed=1)
     play_episode(policy)
@@ -108,7 +108,7 @@ def test_an_episode_that_is_over_lets_the_next_one_begin_or_says_that_it_waits(c
     assert len(policy.session.rounds.flights) == (case in FLYING)
 
 
-@over(EPISODIC)
+@over(EPISODIC, short=OF_KINDS)
 def test_without_a_deadline_the_release_waits_for_every_answer(case: Case):
     policy = case.make(patience=None, seed=1)
     waiting: list[Decision] = []
@@ -126,7 +126,7 @@ def test_without_a_deadline_the_release_waits_for_every_answer(case: Case):
         assert "time at which an answer arrives" not in str(case.make().guarantee)
 
 
-@over(AT_ONCE)
+@over(AT_ONCE, short=OF_KINDS)
 def test_policies_that_learn_at_once_take_answers_as_they_come(case: Case):
     policy = case.make(seed=1)
     decisions = [pull(policy) for _ in range(6)]
@@ -147,7 +147,7 @@ def covered_decision(policy: Policy) -> Decision:
     return next(d for d in pulled if d.recorded and first[SPAN.part] in (WHOLE, d.arm))
 
 
-@over(EPISODIC)
+@over(EPISODIC, short=OF_KINDS)
 def test_an_answer_past_its_deadline_is_dropped_and_says_so(case: Case):
     policy = case.make(seed=1)
     late = covered_decision(policy)
@@ -163,7 +163,7 @@ def numbers(side: Any) -> np.ndarray:
     return np.concatenate([np.zeros(0), *parts])
 
 
-@over(EPISODIC)
+@over(EPISODIC, short=OF_KINDS)
 @pytest.mark.parametrize("default", [0.0, 0.75])
 def test_a_missing_answer_counts_as_the_default(case: Case, default: float):
     silent, spoken = (case.make(seed=1, default_reward=default) for _ in range(2))
@@ -186,7 +186,7 @@ def test_a_missing_answer_counts_as_the_default(case: Case, default: float):
     assert frozen(one.raw) == frozen(other.raw)
 
 
-@over(EPISODIC)
+@over(EPISODIC, short=OF_KINDS)
 def test_the_order_of_answers_within_an_episode_is_irrelevant(case: Case):
     def release_of(order: int) -> tuple[list[np.ndarray], tuple]:
         policy = case.make(seed=1, patience=1)
@@ -211,7 +211,7 @@ def test_the_order_of_answers_within_an_episode_is_irrelevant(case: Case):
         assert one == other
 
 
-@over(BY_MACHINE)
+@over(BY_MACHINE, short=OF_KINDS)
 def test_a_repeated_answer_is_refused_and_changes_nothing(case: Case):
     policy = case.make(seed=1)
     decision = pull(policy)
@@ -224,7 +224,7 @@ def test_a_repeated_answer_is_refused_and_changes_nothing(case: Case):
     assert snapshot(policy) == before
 
 
-@over([case for case in EPISODIC if case not in FLYING])
+@over([case for case in EPISODIC if case not in FLYING], short=OF_KINDS)
 def test_pulls_past_the_episode_repeat_the_standing_choice(case: Case):
     policy = case.make(seed=1, patience=4)
     recorded = play_episode(policy)
