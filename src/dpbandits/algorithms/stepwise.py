@@ -165,10 +165,8 @@ class UCB1(Stepwise):
 
     card = Card(
         title="UCB1, not private",
-        source=(
-            "Auer, Cesa-Bianchi & Fischer (2002), Finite-time Analysis of the Multiarmed Bandit"
-            " Problem"
-        ),
+        source="Auer, Cesa-Bianchi & Fischer (2002), Finite-time Analysis of the Multiarmed Bandit"
+        " Problem",
         trust_model="none",
         learns_at_once=True,
     )
@@ -202,10 +200,8 @@ class KLUCB(Stepwise):
 
     card = Card(
         title="KL-UCB, not private",
-        source=(
-            "Garivier & Cappé (2011), The KL-UCB Algorithm for Bounded Stochastic Bandits and"
-            " Beyond"
-        ),
+        source="Garivier & Cappé (2011), The KL-UCB Algorithm for Bounded Stochastic Bandits and"
+        " Beyond",
         trust_model="none",
         learns_at_once=True,
     )
@@ -239,10 +235,8 @@ class ThompsonSampling(Stepwise):
 
     card = Card(
         title="Thompson sampling, not private",
-        source=(
-            "Agrawal & Goyal (2012), Analysis of Thompson Sampling for the Multi-armed Bandit"
-            " Problem"
-        ),
+        source="Agrawal & Goyal (2012), Analysis of Thompson Sampling for the Multi-armed Bandit"
+        " Problem",
         trust_model="none",
         learns_at_once=True,
         randomised=True,

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..environments import ArmsEnvironment, ContextEnvironment
+from ..environments.base import World
 from ..planning.yardsticks import regret_at_random
 from ..plotting.numbers import abbreviated
 from ..policies import Policy
@@ -22,7 +22,6 @@ from ..simulation import Result
 from ..studies.cells import Cell
 
 INSTANCES = 20  # of a setting, at most
-World = ArmsEnvironment | ContextEnvironment
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import environments
 from ..environments import Advised, ArmsEnvironment, ContextEnvironment, LoggedTrial, RewardTable
+from ..environments.base import World
 from ..errors import ArgumentError
 from ..policies import Policy
 from ..rooms import papers
@@ -19,8 +20,6 @@ from ..simulation.simulating import check_users, what_is_shown, what_is_taken
 from ..tables import read_numbers
 from ..validation import close_name
 from .schema import Problems, WorldEntry, build
-
-World = ArmsEnvironment | ContextEnvironment
 
 _ANY_ARMS, _ANY_DIMENSION = 3, 2
 

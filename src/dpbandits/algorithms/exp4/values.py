@@ -238,10 +238,8 @@ class FrozenEXP4(Mixture):
 
     card: ClassVar[Card] = Card(
         title="EXP4 on one noisy sum per arm, with advice that stands for a batch",
-        source=(
-            "Auer et al. (2002), EXP4, with a Laplace or Gaussian release per arm of the"
-            " sensitivity that the batch realised"
-        ),
+        source="Auer et al. (2002), EXP4, with a Laplace or Gaussian release per arm of the"
+        " sensitivity that the batch realised",
         noise=("Laplace", "Gaussian"),
         randomised=True,
     )

@@ -23,7 +23,6 @@ from typing import Any, ClassVar, Unpack
 from ...glm.links import Link, link_of
 from ...glm.replacement import replacement_sensitivity
 from ...policies import Card, Statistic, composed, like, preset
-from ...policies.parts import Part
 from ...policies.presets import Composition
 from ...privacy.budgets import Budget
 from ...privacy.randomiser import CHANNEL_GAUSSIAN
@@ -120,11 +119,9 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
         ArgumentError: as for ``GLM``.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = HiddenGLM(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
         True
         >>> round(policy.condition_number, 3)
         1.272
@@ -135,7 +132,7 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
     _constants: ClassVar[dict[str, Any]] = {}
 
     @classmethod
-    def composition(cls, *, explore: Part, link: str = "logistic", **_: Any) -> Composition:
+    def composition(cls, *, explore: Any, link: str = "logistic", **_: Any) -> Composition:
         """What follows from the way to explore, and from the link."""
         kind: Any = type(explore)  # which mypy does not take for a key
         return _composition(kind, link_of(link))

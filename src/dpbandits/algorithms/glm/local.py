@@ -132,7 +132,7 @@ class HiddenGLMLocal(LocalPolicy):
         >>> from dpbandits import PureDP
         >>> server = HiddenGLMLocal(2, 3, budget=PureDP(1.0), reports=True, seed=1)
         >>> device = server.device()
-        >>> device.choose(np.eye(3)[:2])
+        >>> device.choose([[1, 0, 0], [0, 1, 0]])
         0
         >>> report = device.report(1.0)
         >>> round(float(np.linalg.norm(report)), 3)

@@ -309,11 +309,9 @@ class GLM(EpochPolicy):
     regret, without a theorem; the width of ``Optimism`` is proved to hold.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = GLM(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
         True
     """
 

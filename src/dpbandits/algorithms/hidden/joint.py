@@ -87,11 +87,9 @@ class HiddenLinear(HiddenPolicy):
     noise.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = HiddenLinear(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
         True
     """
 

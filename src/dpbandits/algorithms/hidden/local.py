@@ -297,11 +297,10 @@ class HiddenLinearLocal(LocalPolicy):
     sensitivity and budget.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> server = HiddenLinearLocal(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()
-        >>> device.choose(np.eye(3)[:2]) in (0, 1)
+        >>> device.choose([[1, 0, 0], [0, 1, 0]]) in (0, 1)
         True
         >>> server.receive(device.report(1.0))
         True

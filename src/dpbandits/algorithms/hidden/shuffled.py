@@ -147,14 +147,13 @@ class HiddenLinearShuffled(HiddenPolicy):
     local model.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ApproxDP
         >>> options = {"horizon": 3000, "batch": 3, "messages": True, "noise": "simulation"}
         >>> server = HiddenLinearShuffled(2, 3, budget=ApproxDP(1.0, 1e-4), **options, seed=1)
         >>> shuffler = server.shuffler()
         >>> for person in range(3):
         ...     device = server.device()
-        ...     arm = device.choose(np.eye(3)[:2])
+        ...     arm = device.choose([[1, 0, 0], [0, 1, 0]])
         ...     shuffler.submit(device.report(1.0), person)
         >>> server.receive(shuffler.close(next_version=1))
         True

@@ -80,10 +80,8 @@ def _composed(updates: type[Any], explore: type[Any], models: str) -> Compositio
     table = every_answer.OF_MODELS if models == "disjoint" else every_answer.KERNELS
     card = Card(
         title=f"{explore.title} on {updates.title}",
-        source=(
-            f"{explore.__name__} and {updates.__name__} as in dpbandits.algorithms.linear; no"
-            " theorem on the regret of both together is known"
-        ),
+        source=f"{explore.__name__} and {updates.__name__} as in dpbandits.algorithms.linear; no"
+        " theorem on the regret of both together is known",
         proof=f"dpbandits.algorithms.linear.{'every_answer' if at_once else 'switching'}",
         noise=("Laplace", "Gaussian"),
         learns_at_once=at_once,
@@ -123,11 +121,9 @@ class Linear(LinearPolicy):
     theorem; with ``Optimism`` the radius is one that is proved to hold.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = Linear(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
         True
     """
 

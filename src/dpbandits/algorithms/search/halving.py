@@ -148,10 +148,8 @@ class Halving(Part):
     )
     card: ClassVar[Card] = Card(
         title="Sequential halving on noisy sums",
-        source=(
-            "Karnin, Koren & Somekh (2013), Almost Optimal Exploration in Multi-Armed Bandits;"
-            " merged noisy sums: this package"
-        ),
+        source="Karnin, Koren & Somekh (2013), Almost Optimal Exploration in Multi-Armed Bandits;"
+        " merged noisy sums: this package",
         proof=PROOF.replace("arms.held", "search.halving"),
         noise=("Laplace", "Gaussian"),
     )

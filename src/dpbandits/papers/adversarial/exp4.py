@@ -19,13 +19,7 @@ from ...algorithms.adversarial.adversarial import PAPER
 from ...algorithms.bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
 from ...algorithms.exp4 import weighing
 from ...algorithms.exp4.values import LARGEST_MIXING, Mixture, Tuning
-from ...algorithms.exp4.weighing import (
-    PER_EXPERT,
-    ROUNDED_UP,
-    EXP4Params,
-    EXP4Public,
-    learn,
-)
+from ...algorithms.exp4.weighing import PER_EXPERT, ROUNDED_UP, EXP4Params, EXP4Public, learn
 from ...errors import ArgumentError
 from ...kernel import Vector, kernel
 from ...policies import Card, Statistic

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...algorithms import EXP3, FTPL, HTINF
 from ...environments import SwitchingBest
+from ...environments.base import World
 from ...policies import Policy
 from ...privacy import PureDP
 from ...report.claims import Claim, Expectation
@@ -19,7 +20,7 @@ from ...report.estimates import Estimate
 from ...report.exhibits import Panel, Series
 from ...report.intervals import Ratio, Statistic, curve
 from ...studies.cells import Cell
-from ..plans import Results, World, largest, measured, ratios, spoken
+from ..plans import Results, largest, measured, ratios, spoken
 from .section import SLACK
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...algorithms import RSOFUL, AdaCOFUL
 from ...environments import Bernoulli, GaussianContexts, LinearArms
+from ...environments.base import World
 from ...policies import Policy
-from ..plans import World
 from .episodes import AdaCUCB
 from .gope import GOPE, AdaCGOPE, AdaRGOPEVar
 

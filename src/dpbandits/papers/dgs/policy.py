@@ -167,10 +167,8 @@ class LinUCBDGS(LinearPolicy):
 
     card = Card(
         title="LinUCB with dynamic global sensitivity, not private",
-        source=(
-            "Wang, Zhao & Wang (2022), Dynamic Global Sensitivity for Differentially Private"
-            " Contextual Bandits, Algorithm 2"
-        ),
+        source="Wang, Zhao & Wang (2022), Dynamic Global Sensitivity for Differentially Private"
+        " Contextual Bandits, Algorithm 2",
         noise=(PublishedLaplace,),
         learns_at_once=True,
         randomised=True,

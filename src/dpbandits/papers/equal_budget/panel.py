@@ -11,12 +11,12 @@ import numpy as np
 
 from ... import environments
 from ...environments import ArmsEnvironment, Bernoulli, Beta, LinearArms, Piecewise, PoolContexts
+from ...environments.base import World
 from ...planning.candidates import Candidate, misfit, unsuited
 from ...planning.setting import Setting
 from ...policies import Default, Policy, default_for, registered
 from ...policies.problem import written
 from ...privacy import ZCDP, ApproxDP, Budget, PureDP
-from ..plans import World
 
 STRICT, LOOSE = 0.1414, 1.4142  # pure budgets that imply 0.01-zCDP and 1-zCDP
 CENTRAL = (PureDP(STRICT), PureDP(LOOSE), ZCDP(0.01), ZCDP(1.0), ApproxDP(1.0, 1e-6))

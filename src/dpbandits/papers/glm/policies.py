@@ -109,11 +109,9 @@ class WeightedGLMJDP(EpochPolicy, HiddenPolicy):
         ArgumentError: as for ``GLM``.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> policy = WeightedGLMJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
         True
         >>> policy.weighting.shape
         (3, 3)
@@ -182,11 +180,10 @@ class WeightedGLMLDP(LocalPolicy):
         ArgumentError: as for ``WeightedGLMJDP``.
 
     Example:
-        >>> import numpy as np
         >>> from dpbandits import ZCDP
         >>> server = WeightedGLMLDP(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()
-        >>> device.choose(np.eye(3)[:2]) in (0, 1)
+        >>> device.choose([[1, 0, 0], [0, 1, 0]]) in (0, 1)
         True
         >>> server.receive(device.report(1.0))
         True

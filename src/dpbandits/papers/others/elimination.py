@@ -194,10 +194,8 @@ class DPSE(_Elimination):
 
     card = Card(
         title="Successive elimination on noisy sums",
-        source=(
-            "Sajed & Sheffet (2019), DP-SE; parallel composition as in Azize & Basu (2024),"
-            " Appendix D"
-        ),
+        source="Sajed & Sheffet (2019), DP-SE; parallel composition as in Azize & Basu (2024),"
+        " Appendix D",
         noise=("Laplace",),
         errata=(_ERRATUM,),
     )

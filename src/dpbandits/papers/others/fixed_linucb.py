@@ -225,10 +225,8 @@ class FixedLinUCB(FixedFeaturesPolicy):
 
     card = Card(
         title="LinUCB for fixed arms, not private",
-        source=(
-            "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic"
-            " Bandits, Theorem 2"
-        ),
+        source="Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic"
+        " Bandits, Theorem 2",
         trust_model="none",
         learns_at_once=True,
     )

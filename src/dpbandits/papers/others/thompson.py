@@ -150,10 +150,7 @@ class DPTS(Policy):
         randomised=True,
     )
     kernels = Kernels(
-        init=init,
-        choose=choose,
-        publish=publish,
-        **EVERY_ROUND | {"accumulate": accumulate_by_arm},
+        init=init, choose=choose, publish=publish, **EVERY_ROUND | {"accumulate": accumulate_by_arm}
     )
 
     def __init__(
@@ -327,10 +324,8 @@ class LazyDPTS(Policy):
 
     card = Card(
         title="Thompson sampling on noisy batch sums",
-        source=(
-            "Hu & Hegde (2022), Lazy-DP-TS; parallel composition as in Azize & Basu (2024),"
-            " Appendix D"
-        ),
+        source="Hu & Hegde (2022), Lazy-DP-TS; parallel composition as in Azize & Basu (2024),"
+        " Appendix D",
         noise=("Laplace",),
         randomised=True,
     )

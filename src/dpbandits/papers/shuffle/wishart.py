@@ -65,10 +65,8 @@ class WishartLinUCBJDP(HiddenPolicy):
     every kind of budget.
 
     Example:
-        >>> import numpy as np
         >>> policy = WishartLinUCBJDP(2, 3, budget=ApproxDP(1.0, 1e-4), horizon=1000, seed=1)
-        >>> decision = policy.pull(np.eye(3)[:2])
-        >>> policy.update(1.0)
+        >>> policy.update(1.0, policy.pull([[1, 0, 0], [0, 1, 0]]))
         True
     """
 
