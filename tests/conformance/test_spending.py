@@ -11,7 +11,7 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting import pld, rdp
-from suite import BY_NOTION, CASES, FIRST_OF_CLASS, OF_KINDS, PRIVATE, Case, gaussian_mu_of, over
+from suite import BY_NOTION, CASES, OF_KINDS, PRIVATE, Case, gaussian_mu_of, over
 
 from dpbandits import BudgetExhausted, PureDP
 from dpbandits.kernel import plain
@@ -114,7 +114,7 @@ def accounted(event: dp_accounting.ComposedDpEvent) -> dp_accounting.PrivacyAcco
     ).compose(event)
 
 
-@over(BY_NOTION, short=map(str, FIRST_OF_CLASS))
+@over(BY_NOTION, short=OF_KINDS)
 def test_the_exported_event_costs_what_we_say(case: Case):
     policy = case.make(seed=6)
     play(policy, reward, until=2)
