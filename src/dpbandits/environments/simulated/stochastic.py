@@ -69,7 +69,7 @@ def _draw_clipped_gaussian(
 
 
 class Gaussian(KnownMeans):
-    """Normal rewards without bounds, as many papers simulate; n rounds are one normal draw.
+    """Normal rewards without bounds, as many papers simulate; the sum of n rounds is one draw.
 
     A policy clips them to its reward range, round by round, unless it was made with ``clip=False``.
     """
