@@ -58,7 +58,7 @@ def kernel(function: Kernel) -> Kernel:
     """Compile ``function`` for other kernels; with ``NUMBA_DISABLE_JIT=1`` leave it as it is.
 
     A kernel may use other kernels, constants, NumPy and named tuples, all defined above it, and no
-    closure.  It does not allocate arrays.  Python may call it, too.
+    closure.  It does not allocate arrays.  Python may call it, too.  ``inlined`` and ``outlined`` decorate alike.
 
     >>> @kernel
     ... def twice(x):

@@ -117,7 +117,7 @@ class HiddenLinearShuffled(HiddenPolicy):
     features and rewards, and is trusted with them.
 
     Args:
-        n_arms, dimension, models: as in ``HiddenLinear``.
+        n_arms, dimension, models: as in ``Linear``.
         budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
             the non-private counterpart.
         horizon: an upper bound on the number of people; generous costs little.  ``Divergence``

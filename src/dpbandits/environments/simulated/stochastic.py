@@ -86,7 +86,7 @@ class Gaussian(KnownMeans):
 
 
 class BoundedGaussian(KnownMeans):
-    """Normal rewards, with these centres and std, clipped to [0, 1]; ``means()`` are after that."""
+    """Normal rewards clipped to [0, 1]: centres and std hold before that, ``means()`` after it."""
 
     kernels = ArmsKernels(_draw_clipped_gaussian, stationary_regret)
 
