@@ -25,11 +25,11 @@ class Audit:
         possible: what the best attack on the same releases may expect to prove with so many runs;
             nan where the law of the releases is not known.
         exposed: the loss of the releases with the canary's record; nan where the claim has none.
-        scores: columns score, bound, runs (counted), level, counted (whether in ``measured``).
+        scores: columns score, bound, runs, level (of the bound), counted (in ``measured``).
         adversary: what was played against.
         horizon, runs, noise, alpha: as in ``audit``; runs per world.
         planted: the bug that was planted; empty without.
-        controls: columns planted, bound, outcome: what is found of bugs; None if not asked.
+        controls: columns planted, bound, outcome: what the same attack finds of bugs; None without.
         seconds: how long it took.
     """
 

@@ -13,12 +13,7 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 
 class StudyProgress(Progress):
-    """To be called with (what, runs done, runs in all), inside a ``with`` block.
-
-    Args:
-        console: where to show it.
-        stages: what will be simulated -> how many runs, in order; None where that shows later.
-    """
+    """Shows ``stages`` with their runs; called with (what, runs done, runs in all)."""
 
     def __init__(self, console: Console, stages: Mapping[str, int | None]) -> None:
         bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())

@@ -31,10 +31,7 @@ def new_console(*, stderr: bool = False) -> Console:
 
 
 def new_table(*heads: str, numbers: Sequence[str] = (), **options: Any) -> Table:
-    """A table without lines: columns of text, and then ``numbers``, which stand to the right.
-
-    ``options`` are those of ``rich.table.Table``.
-    """
+    """A ``rich`` table without lines: columns of text, then of ``numbers``, aligned right."""
     from rich.table import Table
 
     looks: dict[str, Any] = {"title_justify": "left", "header_style": "bold"}

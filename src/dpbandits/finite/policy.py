@@ -257,7 +257,7 @@ class FinitePolicy:
     def epsilon(
         self, delta: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
     ) -> Any:
-        """The least epsilon for a delta in [0, 1], infinite where none is; else as ``delta``."""
+        """Least epsilon for a delta in [0, 1], infinite where none is enough; else as ``delta``."""
         played = self._games(view, joint)
         return _each("delta", delta, 0.0, lambda one: divergences.epsilon(played, one), 1.0)
 

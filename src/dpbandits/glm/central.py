@@ -199,7 +199,7 @@ class PrivateGLM(Estimator):
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
         """Intervals for each coefficient, of asymptotic coverage at least ``level``, with all noise
-        taken into account; shape (d, 2).  See ``dpbandits.glm.intervals``.
+        taken into account; shape (d, 2).  See ``dpbandits.glm.steps``.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).

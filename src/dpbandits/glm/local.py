@@ -184,7 +184,7 @@ class Curator:
         """Take in a report of the open batch, whose last one makes the next channel.
 
         Raises:
-            ArgumentError: it is another one, or none.
+            ArgumentError: it is no report, or that of another batch.
         """
         if not isinstance(report, Report) or report.batch != self.batch or self.is_over:
             raise ArgumentError("report must be one of the open batch", "report")
@@ -260,7 +260,7 @@ class LocalGLM(Estimator):
 
     ``curator`` is what runs where reports arrive, its ``channel().device().report(x, y)`` what runs
     where data are.  ``fit`` plays all parts on one machine.  Where ``PrivateGLM`` adds noise once,
-    here everybody does: it takes very many people.
+    here everybody does: it takes very many people, and ``hessian_weight`` matters more.
 
     Args:
         link, outcome_range, context_bound, parameter_bound, ridge, hessian_weight, calibration,
@@ -406,7 +406,8 @@ class LocalGLM(Estimator):
         """Intervals for each coefficient, shape (d, 2), as those of ``PrivateGLM``.
 
         Raises:
-            ArgumentError, DPBanditsError: as there.
+            ArgumentError: the level is outside of (0, 1).
+            DPBanditsError: there is no estimate yet.
         """
         self._learnt()
         return self._curator.confidence_intervals(level)

@@ -22,9 +22,7 @@ def audit_bars(
     title: str,
     width: float,
 ) -> Figure:
-    """Bounds of scores (name, bound, whether it counts), from the top, with lines at the claim and
-    at ``possible``, what the best attack may expect; nan for unknown.
-    """
+    """Bounds of scores (name, bound, whether it counts), and lines at the two other numbers."""
     figure = empty_figure(width, 1.2 + 0.3 * len(scores))
     ax = figure.add_subplot()
     for place, (_, bound, counts) in enumerate(scores):

@@ -91,9 +91,7 @@ def regret_curves(
 
 @matplotlib.rc_context(STYLE)
 def distance_curves(curves: pd.DataFrame, styles: Styles, width: float = WIDE) -> Figure:
-    """Mean distance of the estimated from the true parameter over rounds in one environment, one
-    panel per budget; arguments as of ``regret_curves``.
-    """
+    """Mean distance of estimates from the truth, by round and budget; see ``regret_curves``."""
     groups = by_notion(curves["budget_label"])
     figure, axes = drawing.grouped_panels([len(labels) for labels in groups], width, height=2.3)
     for labels, alike in zip(groups, axes, strict=True):

@@ -140,12 +140,7 @@ def log_x_axis(ax: Axes) -> None:
 
 
 class TickLabels(Formatter):
-    """Labels of a linear axis, with as many decimals as its ticks need.
-
-    Args:
-        write: a tick with so many decimals.
-        unit: the value that is written as 1: 0.01 for an axis in percent.
-    """
+    """Labels with as many decimals as the ticks need; ``unit`` is the value written as 1."""
 
     def __init__(self, write: Callable[[float, int], str] = with_places, unit: float = 1.0) -> None:
         self._write, self._unit = write, unit
@@ -209,8 +204,6 @@ def legend(figure: Figure, handles: Mapping[str, Any], width: float) -> None:
 
 
 def folded(text: str, length: int, lines: int = 2) -> str:
-    """Users' text in lines of at most ``length`` letters, cut where there is no room for more, and
-    as it is: no mathematics between dollar signs.
-    """
+    """Users' text in lines of ``length`` letters at most, cut to so many, without mathematics."""
     wrapped = textwrap.wrap(text, length, max_lines=lines, placeholder="…")
     return "\n".join(wrapped).replace("$", r"\$")

@@ -647,9 +647,7 @@ class Policy(Configured, metaclass=PolicyClass):
         return policy
 
     def renewed(self, noise: str) -> Policy:
-        """An empty policy of the same kind, with secure or simulated noise, that gets rewards as
-        they are.
-        """
+        """An empty policy of the same kind, with this noise, that gets rewards as they are."""
         config: dict[str, Any] = {**self.config, "noise": noise, "seed": None}
         config |= {name: False for name in ("reports", "messages") if name in config}
         policy: Policy = type(self)(**config)

@@ -84,9 +84,11 @@ class Default:
         self, given: Mapping[str, Any], options: Mapping[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
         """What to call, and its arguments, where somebody may have chosen parts of their own, as
-        ``index=KLUCB()``: then it is the class behind the preset.  Of what is ``given`` of the
-        problem, what the policy does not take is left out; ``options`` are the policy's, and parts
-        of its class.
+        ``index=KLUCB()``: then it is the class behind the preset.
+
+        Args:
+            given: what is known of the problem; the policy gets what it takes of that.
+            options: of the policy, and parts of its class.
 
         Raises:
             ArgumentError: what was said is an argument of a part that was replaced.

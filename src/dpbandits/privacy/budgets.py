@@ -46,7 +46,7 @@ class Budget(ABC):
         title: the notion in words; budgets under one title differ in one number.
         short: the notion as ``str`` has it, after its numbers.
         noises: names of the families of noise that keep it, the best one first.
-        varies: the number that says how strict a budget is, and in which budgets are compared.
+        varies: the number that says how strict a budget is; comparisons vary it alone.
         symbol: of that number.
         example: the numbers of a small budget.
         is_epsilon: whether it has an epsilon of DP itself, and needs no ``to_approx``.
@@ -107,7 +107,7 @@ class Budget(ABC):
         return min(_variation_of(self.to_approx(delta)) for delta in _DELTAS)
 
     def loss(self, rare: float) -> tuple[float, float]:
-        """A privacy loss, and the probability that it is exceeded: ``rare``, or 0 for never."""
+        """A privacy loss, and how probably it may be exceeded: ``rare``, or 0 for never."""
         return self.to_approx(rare / 2).loss(rare)
 
     def panel(self, probability: Callable[[float], str]) -> str:
@@ -261,7 +261,8 @@ class PureDP(Budget):
 @notion
 @dataclass(frozen=True)
 class ZCDP(Budget):
-    """rho-zero-concentrated DP: Renyi divergences at most rho * alpha, for every order alpha.
+    """rho-zero-concentrated differential privacy: Renyi divergences are at most rho * alpha, for
+    every order alpha.
 
     >>> round(ZCDP(0.02).to_approx(1e-6).epsilon, 4)
     0.8999
@@ -279,7 +280,9 @@ class ZCDP(Budget):
         return Limit("zcdp", self.rho)
 
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
-        """(epsilon, delta)-DP, by the exact curve of Gaussian noise or the best bound for zCDP."""
+        """(epsilon, delta)-DP at the given delta: with ``gaussian`` by the exact curve of Gaussian
+        noise, else by the best bound that is known for zCDP.
+        """
         delta = real("delta", delta, 0.0, 1.0, strict=True)
         if gaussian:
             return _approx(accounting.gaussian_epsilon(math.sqrt(2 * self.rho), delta), delta)
@@ -323,12 +326,12 @@ class ApproxDP(Budget):
 
     @property
     def mu(self) -> float:
-        """The mu of the Gaussian release that spends just this (analytic Gaussian mechanism)."""
+        """The mu of a Gaussian release that spends all of it (analytic Gaussian mechanism)."""
         return accounting.gaussian_mu(self.epsilon, self.delta)
 
     @property
     def rho(self) -> float:
-        """The largest rho whose zCDP implies this, by any mechanism; a Gaussian may spend more."""
+        """The largest rho whose zCDP implies this budget; Gaussian noise may spend more."""
         return accounting.zcdp_rho(self.epsilon, self.delta)
 
     def kept_in(self, *, gaussian: bool = True) -> Limit:
@@ -367,7 +370,8 @@ class ApproxDP(Budget):
 @notion
 @dataclass(frozen=True)
 class RDP(Budget):
-    """(alpha, epsilon)-Renyi DP: the divergence of order alpha > 1 is at most epsilon."""
+    """(alpha, epsilon)-Renyi differential privacy: the divergence of order alpha > 1 is at most
+    epsilon."""
 
     alpha: float
     epsilon: float
@@ -385,7 +389,7 @@ class RDP(Budget):
         return Limit("rdp", self.epsilon)
 
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
-        """(epsilon, delta)-DP as of Canonne, Kamath & Steinke (2020, Proposition 12)."""
+        """(epsilon, delta)-DP by Proposition 12 of Canonne, Kamath & Steinke (2020)."""
         delta = real("delta", delta, 0.0, 1.0, strict=True)
         more = math.log(delta * self.alpha) / (self.alpha - 1)
         return _approx(self.epsilon + math.log1p(-1 / self.alpha) - more, delta)
@@ -443,7 +447,7 @@ class GDP(Budget):
 
     def to_zcdp(self) -> ZCDP:
         """(mu^2 / 2)-zCDP, which is less: every mechanism that keeps mu-GDP post-processes one that
-        tells N(0, 1) from N(mu, 1) (their Theorem 2), whose divergences are alpha mu^2 / 2.
+        tells N(0, 1) from N(mu, 1) (their Theorem 2), of divergence alpha mu^2 / 2 at order alpha.
         """
         return ZCDP(self.mu * self.mu / 2)
 

@@ -115,7 +115,7 @@ class ContinualSum:
 
     @property
     def variance(self) -> Any:
-        """The variance of each coordinate of the latest output; zero before the first."""
+        """Each coordinate's variance in the latest output, in its shape; zero before the first."""
         norm = self._channel.norm
         variance = self._scale**2 * self.counter.variance(self._count, norm) if self._count else 0.0
         if len(self.shape) < 2:

@@ -130,7 +130,7 @@ class Guarantee:
         return f"{protected} ({self.view} privacy) from {self.observers}."
 
     def in_words(self, budget: str, *means: str) -> str:
-        """As sentences, with these words for the budget, and for what it means or nothing."""
+        """As sentences, with the given words for the budget and, if any, for its meaning."""
         sentences = [self.promise(budget), *means, self.trust + "."]
         if self.assumptions:
             sentences.append("This assumes that " + "; ".join(self.assumptions) + ".")

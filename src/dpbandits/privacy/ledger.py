@@ -326,7 +326,9 @@ class Ledger:
         return table
 
     def total(self) -> float:
-        """The cost to the worst-placed record; infinite once anything crossed an open channel."""
+        """The cost to the worst-placed record, in the budget's currency; infinite once anything
+        crossed an open channel.
+        """
         return worst_record(self._arrays.span[: len(self)], self._costs()).cost
 
     def shown_total(self) -> float:

@@ -171,9 +171,7 @@ def tally(claims: Sequence[Claim]) -> str:
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
-    """One row per claim: reading, claim, source, measured, low, high, expected, verdict,
-    and, where the claim asks for it, regret over that of choosing at random with its interval.
-    """
+    """One row per claim: what it says, what was measured and expected, and the verdict."""
     columns = ["reading", "claim", "source", "measured", "low", "high", "expected", "verdict"]
     rows = [
         (

@@ -263,9 +263,7 @@ class _Heading(NamedTuple):
 def _row_chart(
     table: pd.DataFrame, styles: Styles, width: float, above: str | None = None
 ) -> _RowChart:
-    """Empty axes with a heading per policy and a row per budget; ``above`` is the heading, which
-    ends at ``_ABOVE``, of one more row above all others.
-    """
+    """Empty axes: a heading per policy, a row per budget, and one row more for ``above``."""
 
     def heading(text: str, y: float, colour: str) -> _Heading:
         return _Heading(folded(text, 20 if is_narrow(width) else 40, _MOST_LINES), y, colour)

@@ -56,9 +56,8 @@ class Arms:
     def open(
         self, available: Iterable[int | str] | None, retired: tuple[int, ...], shown: int
     ) -> Mask:
-        """Which arms may be served, shape (K,), None for all: of those ``available``, None for all,
-        the ones that are not ``retired``, and among the first ``shown``, for whom there are
-        candidates.
+        """Which arms may be served, shape (K,), None for all: the ``available`` ones that are not
+        ``retired``, among the first ``shown``, for whom there are candidates.
 
         Raises:
             ArgumentError: there is no such arm, or none is open.

@@ -81,9 +81,7 @@ class Exchange:
 def checked_release(
     given: Any, terms: str, n_arms: int, memo: int, size: int, most: float
 ) -> Release:
-    """A release that a policy of these terms can take in; ``most`` is what no number of it exceeds
-    in size for each of its rounds.
-    """
+    """A release that these terms allow; no number exceeds ``most`` for each of its rounds."""
     try:
         release = Release(*given)
         numbers = [*map(float, release.memo), *map(float, release.values)]

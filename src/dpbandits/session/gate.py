@@ -92,9 +92,7 @@ class Gate:
         return called_from_python(steps_of(self.kernels, mechanism))
 
     def new_state(self, *, simulated: bool = True) -> State:
-        """An empty state, with the wall's ledger empty, too; ``simulated``: with simulated noise,
-        whatever the source, in the law of secure noise where the policy has that.
-        """
+        """An empty state, and ledger; ``simulated`` noise has the law of secure noise, if any."""
         raw, public = self.kernels.init(self.params)
         exact = None if simulated or self.sum is None else self.sum.start()
         wall = wall_of(

@@ -217,9 +217,7 @@ class Rounds:
         return self.waited <= patience
 
     def take_back(self, arm: int, weights: Any, *, anew: bool) -> None:
-        """A booked round of an arm did not happen: its choice stands for one round more, unless the
-        next pull chooses ``anew``.
-        """
+        """Unbook a round of an arm: the choice stands one longer, unless the next is ``anew``."""
         self.book(arm, weights, -1)
         if not self.release_due:
             self.waited = 0

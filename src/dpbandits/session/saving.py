@@ -137,7 +137,5 @@ def charge_older_noise(session: Session, header: dict[str, Any]) -> None:
 
 
 def _worth(multiplier: float, steps: float) -> float:
-    """The multiplier of Gaussian noise that hides as much as discrete Gaussian noise of that
-    multiplier and so many steps.
-    """
+    """The multiplier of Gaussian noise that hides as much as this discrete one in steps."""
     return multiplier * (hidden(steps) if steps >= 1.0 else 1.0 / longest_step(steps)) / steps

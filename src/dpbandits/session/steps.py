@@ -220,9 +220,7 @@ def _answer_late(
     reward: float,
     n: int,
 ) -> None:
-    """Take the rewards of n rounds into the statistic of an episode that has ended, by way of an
-    empty ``raw`` side; ``alone`` has the statistic's size.
-    """
+    """Take the rewards of n rounds into an ended episode's statistic, through an empty ``raw``."""
     accumulate(params, raw, arm, x, reward, n)
     summarise(params, raw, public, memo, alone)
     for i in range(statistic.size):

@@ -182,9 +182,7 @@ def _play(
 def _contexts(
     sides: Any, shown: Any, world_rng: Generator, choice_rng: Generator, privacy_rng: Generator
 ) -> int:
-    """``_play`` for callers that hand over Python generators.  All rounds are one call: each array
-    that an entry hands over costs time.
-    """
+    """``_play`` for Python: one call for all rounds, as handing arrays over costs time."""
     return play(sides, shown, world_rng, choice_rng, privacy_rng)
 
 

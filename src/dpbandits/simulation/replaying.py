@@ -192,8 +192,8 @@ class ReplayResult:
         ``high`` of the rate; ``trial`` (the mean reward under the trial's own allocation) and
         ``best`` (under its best arm).
 
-        The interval covers the order of the people and the noise.  All runs meet the same people,
-        about whom ``trial`` and ``best`` are facts: what others would do it does not cover.
+        The interval covers the order of the people and the noise.  It says nothing of what
+        others would do: all runs meet the same people, of whom ``trial`` and ``best`` are facts.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)

@@ -285,9 +285,7 @@ def answers_leave_no_trace(make: Make) -> None:
 
 
 def private_features_leave_no_trace(make: Make) -> None:
-    """Where releases are the same, so are choices and the schedule, whoever came and whatever they
-    answered.
-    """
+    """Equal releases give equal choices and schedules, whoever came and whatever they answered."""
     contexts = contexts_of(make())
     assert contexts is not None
     one, other = watch(make(), contexts, 0.0), watch(make(), -0.5 * contexts[::-1], 1.0)

@@ -161,9 +161,7 @@ class Learner(Part, base=True):
         )
 
     def regret_bound(self, policy: LearningPolicy) -> float:
-        """The learner's bound over as many batches, times their length, and a batch more (Theorem
-        1).
-        """
+        """The learner's bound on batches, times their length, plus one batch (Theorem 1)."""
         if _choices(policy) == 1:
             return 0.0
         if policy.tuned_for is None:

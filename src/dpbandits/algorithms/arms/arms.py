@@ -150,7 +150,11 @@ class Arms(_HeldArms):
 
     @classmethod
     def composition(cls, index: Index, memory: Memory, batches: Batches) -> Composition:
-        """Kernels and card of parts; ArgumentError where two do not go together."""
+        """Kernels and card of parts.
+
+        Raises:
+            ArgumentError: two do not go together.
+        """
         card = composed_card(cls.card, index, memory)
         if isinstance(index, Thompson) and type(index) is not Thompson:
             raise ArgumentError(
@@ -220,7 +224,11 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
 
     @classmethod
     def composition(cls, index: Index, memory: Memory, batches: Batches) -> Composition:
-        """Kernels and card of parts; ArgumentError where one does not go with a shuffler."""
+        """Kernels and card of parts.
+
+        Raises:
+            ArgumentError: one does not go with a shuffler.
+        """
         if index.randomised or index.learns_variance:
             raise ArgumentError(
                 "index must neither draw nor learn the variance of rewards where a shuffler adds up"

@@ -112,7 +112,7 @@ class Index(Part, base=True):
     An index of your own gives ``loop``, the kernel ``choose`` with places that are filled:
     ``index`` by ``each``, the index of one arm; ``columns(merged, awaited)`` by those of which the
     law is known; ``standing(params, public, a)`` by the weight of an arm now, and by the share that
-    is left of its exponent.  An index that goes with one memory alone says which, and ``because``.
+    is left of its exponent.  One that needs a ``memory`` names it, and says why: ``because``.
     """
 
     title: ClassVar[str] = ""

@@ -192,7 +192,11 @@ class ArmsLocal(LocalPolicy):
 
     @classmethod
     def composition(cls, index: Index) -> Composition:
-        """Kernels and card of an index; ArgumentError where reports have no such index."""
+        """Kernels and card of an index.
+
+        Raises:
+            ArgumentError: reports have no such index.
+        """
         kind: Any = type(index)
         if kind not in _NEXT or index.learns_variance:
             raise ArgumentError(

@@ -52,7 +52,7 @@ class HiddenLinear(HiddenPolicy):
     sums that are released at rounds fixed in advance.
 
     Whatever it explores by, it does so with ``estimate = V^-1 (sum x r + noise)`` and ``V = sum x
-    x^T + noise + shift I``; see ``model``.
+    x^T + noise + shift I``; see ``hidden.model``.
 
     Args:
         n_arms: number of arms in every round.
@@ -72,7 +72,7 @@ class HiddenLinear(HiddenPolicy):
         counter: as in ``Linear``; by default the one with the least noise.
         models: as in ``Linear``.
         bounds: with ``calibration="paper"``, ``Optimism`` and ``growth=0``: "published" shift and
-            radius, or those of this package for the same noise, "exact" (see ``model``).
+            radius, or those of this package for the same noise, "exact" (``hidden.model``).
             Without they are exact.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget,
             ``Optimism`` and ``growth=0`` noise, shift and radius are those of Shariff & Sheffet

@@ -221,9 +221,7 @@ def _fill(params: Params, matrix: Matrix, release: Vector, shift: float) -> None
 
 @kernel
 def _sufficient_shift(params: Params, public: Public, m: int, wanted: float) -> float:
-    """The shift of V, which holds none yet, that leaves no eigenvalue below the wanted one: at
-    least lambda, and what more it takes to a part in 2^8, by bisection.
-    """
+    """A shift of V, of lambda or more, that lifts all eigenvalues to ``wanted``, by bisection."""
     d, precision, factor = params.dimension, public.precision[m], public.factor[m]
     shift, more = params.ridge, 4.0 * wanted
     if factorise(precision, wanted - shift, factor, d):

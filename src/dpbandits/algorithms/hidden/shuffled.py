@@ -117,7 +117,7 @@ class HiddenLinearShuffled(HiddenPolicy):
     features and rewards, and is trusted with them.
 
     Args:
-        n_arms, dimension, models: as in ``HiddenLinear``.
+        n_arms, dimension, models: as in ``Linear``.
         budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
             the non-private counterpart.
         horizon: an upper bound on the number of people; generous costs little.  ``Divergence``
@@ -133,7 +133,7 @@ class HiddenLinearShuffled(HiddenPolicy):
         levels: steps of the protocol's grid; by default many enough to lose little.
         dropout: people of a batch whose noise may be missing, or known to the server.
         messages: whether this is the server of devices.
-        bounds: "exact" shift and radius (see ``model``), or for ``Optimism`` "published":
+        bounds: "exact" shift and radius (see ``hidden.model``), or for ``Optimism`` "published":
             those of Lemmas 3.9 and A.4, which leave constants open; here they are the norms of the
             law of the noise.
         **options: see ``HiddenOptions``.  ``calibration="paper"`` takes the noise of Theorems 3.2

@@ -135,7 +135,11 @@ class Linear(LinearPolicy):
     def composition(
         cls, *, explore: Any, updates: Any, models: str = "shared", **_: Any
     ) -> Composition:
-        """Kernels and card of parts; ArgumentError where they mean nothing together."""
+        """Kernels and card of parts.
+
+        Raises:
+            ArgumentError: the parts mean nothing together.
+        """
         if models == "disjoint" and isinstance(updates, Switching):
             raise ArgumentError(
                 "models must be 'shared' with Switching(), which waits for one V to grow, got"

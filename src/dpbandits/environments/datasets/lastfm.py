@@ -65,7 +65,7 @@ class LastFM:
         return principal_features(tfidf(counts), components)
 
     def environment(self, *, components: int = 25, per_round: int = 25) -> Recommendations:
-        """In every round a user, an artist that she listened to, with reward 1, and others."""
+        """A round shows an artist whom a user listened to, with reward 1, and others without."""
         users, _ = pd.factorize(self.listening["userID"])
         items = pd.Index(self.artists["id"]).get_indexer(self.listening["artistID"])
         made = Recommendations(self.features(components), users, items, per_round=per_round)

@@ -62,7 +62,7 @@ class MovieLens:
     def environment(
         self, *, components: int = 20, per_round: int = 25, liked_from: int = 4
     ) -> Recommendations:
-        """In every round a user, a movie that she liked (reward 1), and others that she did not.
+        """A round shows a movie that a user liked, with reward 1, and others (reward 0).
 
         Args:
             components: dimension of the features.

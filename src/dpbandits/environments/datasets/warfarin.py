@@ -127,8 +127,8 @@ class Warfarin:
     def environment(
         self, *, genotypes: bool = True, once: bool = False, seed: int = 0, blocks: bool = True
     ) -> Classification:
-        """Patients as contexts, and reward 1 for the dose that was right, else 0; ``genotypes`` is
-        that of ``features``, and the other arguments are those of ``Classification``.
+        """Patients as contexts, and reward 1 for the dose that was right, else 0.  ``genotypes`` is
+        that of ``features``; ``once``, ``seed`` and ``blocks`` are those of ``Classification``.
         """
         rows = self.features(genotypes=genotypes).to_numpy()
         made = Classification.of_rows(

@@ -225,7 +225,7 @@ def _sine_regret(state: SineState, arm: int, start: int, n: int) -> float:
 
 
 class SineDrift(KnownMeans):
-    """Means that swing around their centres, every arm's at its own time.
+    """Means that swing around their centres, each at its own time: the best arm keeps changing.
 
     In round t, arm a has mean ``centres[a] + amplitude sin(2 pi (t / period + a / K))``.  With
     ``random`` = False the rewards are the means, and a window costs the same whatever its length;

@@ -20,9 +20,7 @@ _TAIL = 3.6541528853610088
 
 
 def _edges() -> np.ndarray:
-    """Right ends of the layers, (257,), from below: the first is that of a block as large as the
-    lowest layer with its tail.
-    """
+    """Right ends of the layers, (257,), from below; the first has the area of the tail, too."""
     tail = math.sqrt(math.pi / 2.0) * math.erfc(_TAIL / math.sqrt(2.0))
     area = _TAIL * math.exp(-0.5 * _TAIL**2) + tail
     edges = [area / math.exp(-0.5 * _TAIL**2), _TAIL]

@@ -69,7 +69,7 @@ def _draw_clipped_gaussian(
 
 
 class Gaussian(KnownMeans):
-    """Normal rewards without bounds, as many papers simulate; n rounds are one normal draw.
+    """Normal rewards without bounds, as many papers simulate; the sum of n rounds is one draw.
 
     A policy clips them to its reward range, round by round, unless it was made with ``clip=False``.
     """
@@ -86,7 +86,7 @@ class Gaussian(KnownMeans):
 
 
 class BoundedGaussian(KnownMeans):
-    """Normal rewards, with these centres and std, clipped to [0, 1]; ``means()`` are after that."""
+    """Normal rewards clipped to [0, 1]: centres and std hold before that, ``means()`` after it."""
 
     kernels = ArmsKernels(_draw_clipped_gaussian, stationary_regret)
 

@@ -185,7 +185,8 @@ _CONCENTRATED = "Azize & Basu (2024), Concentrated Differential Privacy for Band
 
 @register(arms=_EXAMPLE)
 class GOPE(_Phased):
-    """Phased elimination on a G-optimal design, not private (Lattimore & Szepesvári 2020).
+    """Phased elimination on a G-optimal design, without privacy (Lattimore & Szepesvári 2020,
+    Algorithm 12).
 
     Phase l plays every arm a of a G-optimal design pi of the arms left ``ceil(2 g s^2 ln(2 /
     delta_l) pi(a) / 4^-l)`` times, where g is the largest |a|^2_{V(pi)^-1}, the rank if pi is
@@ -312,7 +313,8 @@ class AdaCGOPE(_Phased):
 
 @register(arms=_EXAMPLE)
 class AdaRGOPEVar(_Phased):
-    """AdaC-GOPE with noise on every arm's sum, and phases as in eq. (4) (Azize & Basu 2024).
+    """AdaC-GOPE with noise on the sum of every arm, and the phases of eq. (4) (Azize & Basu 2024,
+    Appendix H).
 
     The paper's comparison: the lengths are those that suffice for noise on V^-1/2 sum a r, and are
     no theorem for this noise, whose effect grows with the number of arms played.
@@ -370,7 +372,8 @@ class OutputGOPE(_Phased):
 
 @register(arms=_EXAMPLE)
 class HannaGOPE(_Phased):
-    """Elimination on a coarse design, Laplace noise on sums (after Hanna, Yang & Fragouli 2022).
+    """Phased elimination on a coarse design with Laplace noise on the sum of every arm (after
+    Hanna, Yang & Fragouli 2022).
 
     The design has widths up to twice the least possible, and in return plays few arms, each of
     which adds noise to every estimate.  The algorithm is that of the paper as Azize & Basu (2024,
@@ -404,7 +407,8 @@ class HannaGOPE(_Phased):
 
 @register(arms=_EXAMPLE)
 class DPDPE(_Phased):
-    """Elimination on a coarse design, Gaussian noise on sums (after Li, Zhou & Ji 2022, DP-DPE).
+    """Phased elimination on a coarse design with Gaussian noise on the sum of every arm (after Li,
+    Zhou & Ji 2022, DP-DPE).
 
     The design has widths up to twice the least possible, and in return plays few arms.  The
     algorithm is that of the paper as Azize & Basu (2024, Appendix E-C) describe it; the phase

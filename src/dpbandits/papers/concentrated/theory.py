@@ -88,8 +88,8 @@ def adac_ucb_minimax(horizon: Values, n_arms: int, rho: float, beta: float) -> V
 def adap_ucb_converted(horizon: Values, gaps: Array, rho: float, beta: float) -> Values:
     """AdaP-UCB at epsilon = sqrt(2 rho): sum of 8 beta ln(T) / gap + 8 sqrt(beta / rho) ln(T).
 
-    The table has no proof of its constants, and ``stochastic.adap_ucb`` comes to 11.3 beta /
-    sqrt(rho) in the place of 8 sqrt(beta / rho).
+    The table has no proof of its constants, and ``adap_ucb`` comes to 11.3 beta / sqrt(rho)
+    in the place of 8 sqrt(beta / rho).
     """
     log, gap = np.log(np.asarray(horizon, float))[..., None], positive(gaps)
     return (8.0 * beta * log / gap + 8.0 * np.sqrt(beta / rho) * log).sum(axis=-1)

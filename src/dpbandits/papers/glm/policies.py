@@ -93,13 +93,13 @@ class WeightedGLMJDP(EpochPolicy, HiddenPolicy):
     differential privacy; experimental.
 
     Mean rewards are ``nu(<x, theta>)``.  Features are weighted by a matrix A that earlier epochs
-    have found, such that every direction of them counts as much as bounded records allow.  Plays
-    arg max of ``<x, estimate> + B |T x|``, with T near a multiple of A, of the last epoch alone.  A
-    reconstruction of the idea of Chen, Li, Rakhlin & Simchi-Levi (2025), not their text.
+    have found, such that every direction of them counts as much as bounded records allow.  It
+    plays arg max of ``<x, estimate> + B |T x|``, with T near a multiple of A, of the last epoch
+    alone.  It reconstructs the idea of Chen, Li, Rakhlin & Simchi-Levi (2025), not their text.
 
     Args:
-        n_arms, dimension, budget, horizon, link, batch, reward_weight: as in ``HiddenGLM``.
-        growth: likewise; an estimate is made of one epoch alone.
+        n_arms, dimension, budget, horizon, reward_weight: as in ``HiddenGLM``.
+        link, batch, growth: as in ``GLM``; but an estimate is made of one epoch alone.
         **options: see ``LinearOptions``.
 
     When to choose: to study features some directions of which are small.  It has not been seen to
@@ -159,8 +159,8 @@ class WeightedGLMJDP(EpochPolicy, HiddenPolicy):
 
 @register(n_arms=3, dimension=2, horizon=30_000)
 class WeightedGLMLDP(LocalPolicy):
-    """The same on reports that every person's device has randomised, under local differential
-    privacy; experimental.
+    """Information-weighted regression on reports that every person's device has randomised, under
+    local differential privacy; experimental.
 
     A device reports her residual times weighted features, and their square, as seen through A and
     the estimate of the running epoch, which come with the chooser: reports of devices that still
@@ -169,7 +169,8 @@ class WeightedGLMLDP(LocalPolicy):
 
     Args:
         n_arms, dimension, budget, horizon, reports: as in ``HiddenLinearLocal``.
-        link, growth, reward_weight: as in ``WeightedGLMJDP``.
+        link, growth: as in ``GLM``; but an estimate is made of one epoch alone.
+        reward_weight: as in ``HiddenGLM``.
         batch: reports of the first epoch, and of the shortest.
         **options: see ``LinearOptions``.
 
@@ -177,7 +178,7 @@ class WeightedGLMLDP(LocalPolicy):
     others, for everybody.  Elsewhere ``LDPSGD``.
 
     Raises:
-        ArgumentError: as for ``WeightedGLMJDP``.
+        ArgumentError: as for ``GLM``.
 
     Example:
         >>> from dpbandits import ZCDP

@@ -43,7 +43,7 @@ def local_index(params: StepwiseParams, mean: float, n: float, pressure: float) 
 class LDPUCB(Stepwise, LocalPolicy):
     """UCB on rewards that were randomised before anyone saw them (Ren et al. 2020, LDP-UCB-L).
 
-    Who sees the reward goes by ``reports``, as with ``ArmsLocal``.
+    With ``reports=True`` it takes what devices report, as ``ArmsLocal`` does, and sees no reward.
 
     Args:
         n_arms: number of arms.

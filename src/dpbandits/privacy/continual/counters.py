@@ -70,7 +70,7 @@ class Counter(ABC):
         return float(records)
 
     def widening(self, n: int, norm: int = 2) -> float:
-        """The largest coefficient of noise of scale ``column_norm`` in releases 1..n."""
+        """The largest coefficient of a noise variable of scale ``column_norm`` in releases 1..n."""
         return 1.0
 
     def variance(self, t: Any, norm: int = 2) -> Any:

@@ -96,7 +96,7 @@ class SqrtToeplitz(_Toeplitz):
     Args:
         horizon: the number of releases planned.
         bits: rounds C to multiples of 2^-bits, which secure noise needs (10 are enough) and which
-            fits at most 2^16 releases; B is then A times its inverse, so that sums remain exact.
+            fits at most 2^16 releases; B is then A times the inverse of what was rounded.
 
     Example:
         >>> round(SqrtToeplitz(20_000).max_variance() / 2, 2)
@@ -264,7 +264,7 @@ def _toeplitz(column: np.ndarray) -> np.ndarray:
 
 
 def overshoot(expected: int, factor: float = 32.0) -> int:
-    """The horizon where nobody knows it: the least power of two above ``factor * expected``.
+    """A horizon to plan for: the least power of two above ``factor * expected``.
 
     A mechanism refuses what goes beyond its horizon, so that the plan must be generous; and a
     generous one is cheap, because the noise grows with the logarithm of the horizon only.  With the

@@ -60,7 +60,7 @@ class BinaryTree(_Planned):
             ``exact_column_norm``.
 
     Prefer it where noise must be Laplace or integer; under Gaussian noise ``SqrtToeplitz`` and
-    ``BufferedToeplitz`` have a tenth of its variance.
+    ``BufferedToeplitz`` have a tenth of its variance.  Memory is logarithmic in the horizon.
 
     Example:
         >>> tree = BinaryTree(20_000)
