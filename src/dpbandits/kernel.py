@@ -74,12 +74,6 @@ def inlined(function: Kernel) -> Kernel:
 
     For what a loop calls in every round: to hand over the arrays of a state takes longer than a
     small kernel runs.
-
-    >>> @inlined
-    ... def half(x):
-    ...     return x / 2
-    >>> half(3)
-    1.5
     """
     return _build(plain(function), {}, _Inlined)
 
@@ -89,12 +83,6 @@ def outlined(function: Kernel) -> Kernel:
 
     For what is large and not called in every round: other kernels are optimised and translated
     again within each of their callers.
-
-    >>> @outlined
-    ... def root(x):
-    ...     return math.sqrt(x)
-    >>> root(9)
-    3.0
     """
     return _build(plain(function), {}, _Outlined)
 

@@ -50,6 +50,10 @@ class Configured:
             raise AttributeError(f"{name} cannot be set: a policy is configured by its constructor")
         object.__setattr__(self, name, value)
 
+    def __delattr__(self, name: str) -> None:
+        # Another session would begin, with the whole budget.
+        raise AttributeError(f"{name} cannot be deleted: a policy is configured by its constructor")
+
     @property
     def effective_budget(self) -> Budget | None:
         """The budget that really holds; None without one, or where nothing holds."""

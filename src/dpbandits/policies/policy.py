@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+import uuid
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,6 +44,7 @@ from ..session.session import Session
 from ..session.state import State
 from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
 from ..stores.snapshots import arguments
+from ..stores.tokens import Seal
 from ..validation import integer, number, shown
 from .chooser import Chooser
 from .configured import Configured
@@ -52,6 +54,18 @@ from .privacy_card import PrivacyCard
 from .registry import find, of_this_version, preset_of
 from .terms import Terms
 from .watch import Watch
+
+
+class _Begun:
+    """The session of a policy, which begins when somebody first asks for it."""
+
+    def __get__(self, policy: Any, _: Any) -> Session:
+        if policy is None:
+            return self  # type: ignore[return-value]
+        with policy._lock:  # its own: ``cached_property`` has one that all policies share
+            if "session" not in policy.__dict__:
+                policy.__dict__["session"] = policy._new_session()
+            return policy.__dict__["session"]
 
 
 class Policy(Configured, metaclass=PolicyClass):
@@ -132,6 +146,7 @@ class Policy(Configured, metaclass=PolicyClass):
         )
         self.watch = Watch(settings.name or name, settings.reward_range)
         self._lock = threading.RLock()
+        self._life, self._seal = Life(uuid.uuid4().hex, 0), Seal()  # also of forks
         self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
         self._built = True
 
@@ -255,11 +270,7 @@ class Policy(Configured, metaclass=PolicyClass):
             return self.session.pull(shown, name, open_arms)
 
     def update(
-        self,
-        reward: float,
-        decision: Decision | str | None = None,
-        *,
-        arm: int | str | None = None,
+        self, reward: float, decision: Decision | str | None = None, *, arm: int | str | None = None
     ) -> bool:
         """Take in a reward.
 
@@ -620,11 +631,7 @@ class Policy(Configured, metaclass=PolicyClass):
 
     # What drivers run -------------------------------------------------------------------------
 
-    @cached_property
-    def session(self) -> Session:
-        """What lives, and has the private side; it begins when somebody asks for it first."""
-        with self._lock:  # one session, whoever comes first
-            return self.__dict__.setdefault("session", self._new_session())
+    session = _Begun()
 
     @property
     def driven(self) -> Kernels:
@@ -726,7 +733,8 @@ class Policy(Configured, metaclass=PolicyClass):
         if gate.private:
             state.noise_rng = self.noise_source.generator("reports" if gate.reports else "privacy")
         arms = self._arms_by_name
-        return Session(self.card, self.settings, arms, gate, self.default_reward, state)
+        whole = (self.card, self.settings, arms, gate, self.default_reward, state)
+        return Session(*whole, life=self._life, seal=self._seal)
 
 
 def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> Policy:

@@ -46,7 +46,7 @@ def composed(**example: Any) -> Callable[[P], P]:
 
     def enter(policy: Any) -> Any:
         policy.example = example
-        if not hasattr(policy, "card"):
+        if "card" not in vars(policy):
             taken = inspect.signature(policy.__init__).parameters
             asked = inspect.signature(policy.composition).parameters.keys() & taken.keys()
             policy.card = policy.composition(**{name: taken[name].default for name in asked}).card

@@ -62,7 +62,7 @@ class SimulationNoise(NoiseSource):
 
     def generator(self, name: str) -> np.random.Generator:
         sequence = np.random.SeedSequence(self._seed, spawn_key=(STREAMS.index(name),))
-        return np.random.default_rng(sequence)
+        return np.random.Generator(np.random.PCG64(sequence))
 
     def add_noise(
         self, channel: Channel, scale: float, statistic: Vector, release: Vector, rng: Rng
