@@ -15,6 +15,7 @@ import pytest
 from dpbandits.environments import PoolContexts, Recommendations
 from dpbandits.papers import plans
 from dpbandits.papers.concentrated import plan as concentrated
+from dpbandits.papers.concentrated.settings import fixed
 from dpbandits.papers.dgs import comparisons
 from dpbandits.papers.dgs import plan as dgs
 from dpbandits.papers.dgs.figures import Changes
@@ -310,7 +311,7 @@ def verdicts_on_fixed_arms(seed: int) -> list[str]:
     """Of the small study, on what flipped when it had one instance, whose seed was the study's."""
     plan = concentrated.plan(Size(quick=True, seed=seed))
     cells = [cell for cell in plan.cells if cell.key.startswith("fixed/")]
-    setting = concentrated.fixed(concentrated.QUICK_HORIZON, seed)
+    setting = fixed(concentrated.QUICK_HORIZON, seed)
     found = concentrated.Measured(
         setting, concentrated.QUICK_BUDGETS, Results(cells, compute(cells, n_jobs=1))
     ).free_privacy("As published")
