@@ -84,11 +84,9 @@ class Default:
         self, given: Mapping[str, Any], options: Mapping[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
         """What to call, and its arguments, where somebody may have chosen parts of their own, as
-        ``index=KLUCB()``: then it is the class behind the preset.
-
-        Args:
-            given: what is known of the problem; the policy gets what it takes of that.
-            options: of the policy, and parts of its class.
+        ``index=KLUCB()``: then it is the class behind the preset.  Of what is ``given`` of the
+        problem, what the policy does not take is left out; ``options`` are the policy's, and parts
+        of its class.
 
         Raises:
             ArgumentError: what was said is an argument of a part that was replaced.
@@ -115,16 +113,8 @@ class Default:
         n_experts: int | None = None,
         **options: Any,
     ) -> Any:
-        """The policy itself.
-
-        Args:
-            n_arms: number of arms; not needed with features.
-            budget: of the policy; None for no privacy.
-            horizon: number of rounds, for policies that take one.
-            dimension: of contexts.
-            features: of the arms, shape (K, d), where they are fixed.
-            n_experts: how many give advice.
-            **options: other arguments of the policy; see ``Options``.
+        """The policy itself, given what it takes of this: ``features`` are fixed ones of the arms,
+        shape (K, d), ``options`` other arguments of the policy; see ``Options``.
 
         Raises:
             ArgumentError: the policy does not take such a budget, or needs what was not given.

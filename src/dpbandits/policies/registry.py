@@ -68,13 +68,9 @@ def preset(
 ) -> Preset:
     """Make a preset, and make it known.
 
-    Args:
-        name: of the preset.
-        policy_class: that takes the parts.
-        order: the preset's own arguments, in the order in which names list them.
-        doc: its docstring.
-        about, template: see ``Preset``.
-        example: constructor arguments as of ``register``; by default those of the class.
+    ``order`` lists the preset's own arguments as names do, ``doc`` is its docstring, ``example`` is
+    that of ``register``, by default that of the class; for ``about`` and ``template`` see
+    ``Preset``.
     """
     made = Preset(
         name=name,

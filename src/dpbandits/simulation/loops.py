@@ -42,9 +42,22 @@ def _clipped(
     return total
 
 
-@entry
-def _arms(
-    sides: Any, shown: Any, world_rng: Generator, choice_rng: Generator, privacy_rng: Generator
+@outlined  # kernels count no references, as the entry does at every look into a tuple
+def _play_arms(
+    params: Any,
+    raw: Any,
+    public: Any,
+    memo: Vector,
+    wall: Any,
+    environment: Any,
+    tally: Any,
+    entering: Entering,
+    horizon: int,
+    max_hold: int,
+    until: int,
+    world_rng: Generator,
+    choice_rng: Generator,
+    privacy_rng: Generator,
 ) -> int:
     """Play until the horizon, or pause at the first step at or after round ``until``.
 
@@ -54,9 +67,6 @@ def _arms(
     horizon; ``max_hold`` = 1 takes every round by itself, for checks.  When a search for the best
     arm is over, what it recommends is played: nothing more is recorded, or released.
     """
-    # Taken out once: in an entry every look into a tuple counts references.
-    params, raw, public, memo, wall = sides
-    environment, tally, entering, horizon, max_hold, until = shown
     cursor, marks, curve, sums, counts, _, trace = tally
     ledger = wall.ledger
     t, mark = cursor[CURSOR.round], cursor[CURSOR.mark]
@@ -103,13 +113,21 @@ def _arms(
     return status
 
 
+@entry
+def _arms(
+    sides: Any, shown: Any, world_rng: Generator, choice_rng: Generator, privacy_rng: Generator
+) -> int:
+    return play(*sides, *shown, world_rng, choice_rng, privacy_rng)
+
+
 @cache
 def arms_loop(kernels: Kernels, crossing: Kernel, environment: ArmsKernels) -> Kernel:
     """The loop of one algorithm, with its release, in one kind of environment."""
     clipped = bind(_clipped, draw=environment.draw)
-    return kernels.fill(
-        _arms, *_OF_ARMS, release=crossing, clipped=clipped, regret=environment.regret
+    inner = kernels.fill(
+        _play_arms, *_OF_ARMS, release=crossing, clipped=clipped, regret=environment.regret
     )
+    return bind(_arms, play=inner)
 
 
 # Contexts and advice -------------------------------------------------------------------------

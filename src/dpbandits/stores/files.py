@@ -274,11 +274,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def store_at(where: Any) -> Store:
-    """``where``, or the file of that name.
-
-    Raises:
-        ArgumentError: it is neither a store nor the path of a file.
-    """
+    """``where``, or the file of that name."""
     if isinstance(where, Store):
         return where
     if not isinstance(where, str | os.PathLike) or isinstance(os.fspath(where), bytes):
