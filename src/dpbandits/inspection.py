@@ -59,7 +59,7 @@ class Inspection:
 
     @property
     def facts(self) -> dict[str, str]:
-        """The same in words, but for the estimates."""
+        """All but the estimates, in words."""
         found = {
             "policy": self.policy,
             "guarantee": str(self.guarantee),

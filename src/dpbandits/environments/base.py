@@ -65,7 +65,7 @@ class Environment(ABC):
         return list(self._names or [f"arm {a}" for a in range(self.n_arms)])
 
     def delayed(self, delay: Delay) -> Self:
-        """The same environment, whose answers come late.
+        """This environment, with answers that come late.
 
         >>> from dpbandits.environments import Bernoulli
         >>> Bernoulli([0.9, 0.8]).delayed(Delay("fixed", 30))
@@ -105,7 +105,7 @@ class Environment(ABC):
         return f"content {self._digest}" if self.origin is None else self.origin
 
     def _made(self, how: str) -> Self:
-        """The same, with an ``origin``."""
+        """This environment with an ``origin``."""
         self.origin = how
         return self
 

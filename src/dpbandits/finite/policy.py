@@ -203,7 +203,7 @@ class FinitePolicy:
         return told_of.behind(channel)
 
     def behind(self, channel: Any) -> Self:
-        """The same policy behind a channel: what it takes for rewards are reports.
+        """This policy behind a channel: it takes reports for rewards.
 
         Args:
             channel: shape (rewards, reports): with which probability each reward is reported as

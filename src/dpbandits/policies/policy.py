@@ -507,7 +507,7 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def guarantee_in_simulations(self) -> Guarantee:
-        """The same of a simulation, whose noise protects nobody whatever the policy's own does."""
+        """What a simulation promises: its noise protects nobody, whatever the policy's own does."""
         return self._terms.guarantee(self._assumed(), simulated=True)
 
     def card_page(self, audit: Any = None) -> PrivacyCard:

@@ -110,7 +110,7 @@ class PrivacyCard:
         return page(f"Privacy card of {self.policy}", *body)
 
     def markdown(self, errata: str = "../errata.md") -> str:
-        """The same for a site of pages; ``errata`` is where its page of errata is."""
+        """The page as Markdown for a site; ``errata`` is where its page of errata is."""
         name = self.policy.partition("(")[0]
         lines = [f"# {name}", f"Privacy card of {self.title}, as `{self.policy}`."]
         for one in self.sections:

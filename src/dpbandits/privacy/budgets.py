@@ -248,7 +248,7 @@ class PureDP(Budget):
         return ZCDP(self.epsilon * self.epsilon / 2)
 
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
-        """The same epsilon at any delta."""
+        """Keep epsilon, which holds at any delta."""
         return ApproxDP(self.epsilon, delta)
 
     def variation(self) -> float:

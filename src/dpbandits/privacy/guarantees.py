@@ -161,7 +161,7 @@ class Guarantee:
         return glance("No guarantee", [], rows[4:])
 
     def to_dict(self) -> dict[str, Any]:
-        """The same, for files and tables."""
+        """This guarantee for files and tables."""
         budgets = {name: getattr(self, name) for name in _BUDGETS}
         lists = {name: list(getattr(self, name)) for name in _LISTS}
         written = {name: budget and budget.to_dict() for name, budget in budgets.items()}

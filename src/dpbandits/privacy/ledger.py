@@ -189,7 +189,7 @@ def worst_record(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
 
 
 def _worst_within_parts(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
-    """The same where every line covers the records of one part, and none of another."""
+    """The worst record where every line covers the records of one part, and none of another."""
     n, part = len(costs), np.maximum(span[:, SPAN.part], 0)
     # Lines open with their first round, and close, ahead of others' opening, after their last.
     time = np.concatenate([span[:, SPAN.last] + 1, span[:, SPAN.first]])

@@ -194,7 +194,7 @@ class GridNoise(NoiseSource):
 
 
 class SecureNoise(Sampler, GridNoise):
-    """The same from OpenDP; raises ``MissingExtra`` where that is not installed."""
+    """Secure noise from OpenDP; raises ``MissingExtra`` where that is not installed."""
 
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
         Sampler.__init__(self)
@@ -202,7 +202,7 @@ class SecureNoise(Sampler, GridNoise):
 
 
 class DeviceNoise(GridNoise):
-    """The same without OpenDP, for devices: JavaScript draws the same noise of the same bytes.
+    """Secure noise without OpenDP, for devices: JavaScript draws the same noise of the same bytes.
 
     Example:
         >>> source = DeviceNoise(2.0**-2, (0.0, 1.0))

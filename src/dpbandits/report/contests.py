@@ -64,7 +64,7 @@ def findings_in_regret(summary: EnvironmentSummary, styles: Styles) -> list[str]
 
 
 def findings_in_searches(summary: EnvironmentSummary, styles: Styles) -> list[str]:
-    """The same of rounds, for searches at a confidence that always ended; how often each erred."""
+    """Who needed fewest rounds, of searches at a confidence that ended; how often each erred."""
     searches = searches_of(summary.table)
     racing = [
         i for i, row in searches.iterrows() if asked_for(row) > 0 and row["ended"] == row["runs"]

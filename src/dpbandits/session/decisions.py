@@ -118,7 +118,7 @@ class Decision(_LikeAnArm):
         return self.token_for(LIFETIME)
 
     def token_for(self, lifetime: float) -> str:
-        """The same for so many seconds.
+        """A token that is good for so many seconds.
 
         Raises:
             UpdateError: this decision is a copy that has left its process.

@@ -86,7 +86,7 @@ class Estimates:
     names: Sequence[str] | None = None
 
     def without(self, retired: Sequence[int]) -> Estimates:
-        """The same where these arms are retired."""
+        """These estimates where some arms are retired."""
         if self.means is None or not retired:
             return self
         alive = np.full(self.means.shape, True) if self.alive is None else self.alive.copy()

@@ -70,7 +70,7 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Settings:
-    """The same, checked, with their defaults."""
+    """Options that were checked, with their defaults."""
 
     reward_range: tuple[float, float] = (0.0, 1.0)
     calibration: Calibration = "exact"

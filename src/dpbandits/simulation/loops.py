@@ -44,20 +44,7 @@ def _clipped(
 
 @outlined  # kernels count no references, as the entry does at every look into a tuple
 def _play_arms(
-    params: Any,
-    raw: Any,
-    public: Any,
-    memo: Vector,
-    wall: Any,
-    environment: Any,
-    tally: Any,
-    entering: Entering,
-    horizon: int,
-    max_hold: int,
-    until: int,
-    world_rng: Generator,
-    choice_rng: Generator,
-    privacy_rng: Generator,
+    sides: Any, shown: Any, world_rng: Generator, choice_rng: Generator, privacy_rng: Generator
 ) -> int:
     """Play until the horizon, or pause at the first step at or after round ``until``.
 
@@ -67,6 +54,8 @@ def _play_arms(
     horizon; ``max_hold`` = 1 takes every round by itself, for checks.  When a search for the best
     arm is over, what it recommends is played: nothing more is recorded, or released.
     """
+    params, raw, public, memo, wall = sides
+    environment, tally, entering, horizon, max_hold, until = shown
     cursor, marks, curve, sums, counts, _, trace = tally
     ledger = wall.ledger
     t, mark = cursor[CURSOR.round], cursor[CURSOR.mark]
@@ -117,7 +106,7 @@ def _play_arms(
 def _arms(
     sides: Any, shown: Any, world_rng: Generator, choice_rng: Generator, privacy_rng: Generator
 ) -> int:
-    return play(*sides, *shown, world_rng, choice_rng, privacy_rng)
+    return play(sides, shown, world_rng, choice_rng, privacy_rng)
 
 
 @cache

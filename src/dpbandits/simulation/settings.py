@@ -78,7 +78,7 @@ class PolicySetting:
         return {"policy": self.policy, **{name: str(b or "none") for name, b in budgets.items()}}
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON data."""
+        """The setting as JSON data."""
         own = {
             name: value.to_dict() if isinstance(value, Part) else value
             for name, value in self.arguments.items()

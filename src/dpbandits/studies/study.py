@@ -104,7 +104,7 @@ class Study:
         return cautions([policy.budget for policy in self.policies], self.horizon)
 
     def altered(self, **changes: Any) -> Study:
-        """The same study with some keys of the file changed.
+        """This study with some keys of the file changed.
 
         Raises:
             StudyError: a change is wrong.

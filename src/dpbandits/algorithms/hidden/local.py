@@ -98,7 +98,7 @@ class Device:
 
     @staticmethod
     def javascript() -> str:
-        """The same devices as a script for browsers, Node and workers, which defines
+        """These devices as a script for browsers, Node and workers, which defines
         ``dpbandits.Device``; of the same bytes it makes the same arms, reports and messages.
         """
         return resources.files(__package__).joinpath("device.js").read_text("utf-8")

@@ -273,4 +273,5 @@ class HiddenPolicy(LinearPolicy):
         return gaussian_norm(self.dimension, std, releases, probability, axis)
 
     def _with_published_bounds(self, params: Params) -> Params:
+        """Shift and radius of a paper, of classes with ``_published``: nobody asks the others."""
         raise NotImplementedError

@@ -98,7 +98,7 @@ class Classification(ContextEnvironment):
         names: Sequence[str] | None = None,
         blocks: bool = True,
     ) -> Classification:
-        """The same with contexts that are there: ``rows``, shape (N, p), are shown as they are.
+        """A classification that shows its contexts, ``rows`` of shape (N, p), as they are.
 
         >>> Classification.of_rows([[0.6, 0.8], [1.0, 0.0]], [0, 1], blocks=False).dimension
         2

@@ -308,7 +308,7 @@ def learning(link: Link) -> Kernels:
 
 
 class RegressingDevice(ScoringDevice):
-    """The same for ``LDPGLOC``."""
+    """The device of ``LDPGLOC``."""
 
     _looks_from = "public.point"
     _look_with = staticmethod(look_with)
