@@ -10,18 +10,19 @@ demo: .venv/base
 # Groups of tests (tests/conftest.py) in the order of their files: those of src/, the shortest, last.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
-# In three runs, and of three processes where most is compiled, so that none of them takes more than
-# 1.1 GB.
-APART := tests/conformance tests/algorithms
+# The tests start a hundred processes, which share the bytecode that the first of them keeps.
+test test-all: export PYTHONDONTWRITEBYTECODE =
 
+# What plays a few rounds runs without a compiler.
 test: .venv/test
-	$(PYTEST) -n 3 -m "not long" tests/conformance
-	$(PYTEST) -m "not long" tests/algorithms
-	$(PYTEST) -m "not long" $(APART:%=--ignore=%)
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "interpreted and not long"
+	$(PYTEST) -m "not interpreted and not long" tests
 
-# After `make test`, what takes minutes: statistical laws, audits, whole studies.
+# After `make test`, what takes minutes: statistical laws, audits, whole studies, and with compiled
+# kernels what `make test` interprets.  In two runs, so that no process takes more than 1.1 GB.
 test-all: test
-	$(PYTEST) -m long
+	$(PYTEST) -m "long or interpreted" tests/conformance
+	$(PYTEST) -m "long or interpreted" --ignore=tests/conformance
 
 lint: .venv/lint
 	$(BIN)/ruff check .

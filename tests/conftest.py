@@ -1,8 +1,12 @@
-"""Which tests share a process, and which examples are tried.
+"""Which tests share a process, which run without a compiler, and which examples are tried.
 
 Two processes that come to the same kernels at the same time compile them twice.  So the tests of a
 file stay together, but for those that say with whom they run: those of one class of policies, in
 whatever file.
+
+A test that plays a few hundred rounds takes longer to compile than to play.  So `make test` runs
+the folders of ``INTERPRETED`` without numba, but for tests that are marked ``compiled``, and
+`make test-all` runs them again, compiled.
 """
 
 import pytest
@@ -13,10 +17,33 @@ settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=T
 settings.register_profile("searching", deadline=None)
 settings.load_profile("fixed")
 
+INTERPRETED = {
+    f"tests/{folder}"
+    for folder in (
+        "algorithms",
+        "cli",
+        "conformance",
+        "finite",
+        "logs",
+        "policies",
+        "presets",
+        "privacy",
+        "session",
+        "simulation",
+        "stores",
+        "studies",
+        "test_front_door.py",
+        "test_no_data_in_messages.py",
+        "testing",
+    )
+} | {"src/dpbandits"}
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
+
+@pytest.hookimpl(tryfirst=True)  # before the marks are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        path = item.path.relative_to(item.config.rootpath)
         if item.get_closest_marker("xdist_group") is None:
-            path = item.path.relative_to(item.config.rootpath)
             item.add_marker(pytest.mark.xdist_group(str(path)))
+        if "/".join(path.parts[:2]) in INTERPRETED and not item.get_closest_marker("compiled"):
+            item.add_marker(pytest.mark.interpreted)

@@ -219,6 +219,7 @@ bandit(3, PureDP(1.0)).device()
 """
 
 
+@pytest.mark.long
 def test_mypy_sees_what_a_setting_has(tmp_path: Path):
     (tmp_path / "typed.py").write_text(TYPED)
     run = [sys.executable, "-m", "mypy", "--follow-imports=silent", "typed.py"]

@@ -459,6 +459,7 @@ def _members(thing: Any) -> Iterator[Any]:
             yield one
 
 
+@pytest.mark.compiled
 def test_every_door_is_tried_or_exempt():
     found = set(functions())
     assert found - set(DOORS) - set(EXEMPT) == set()

@@ -126,7 +126,7 @@ def test_no_lens_makes_a_device_tell_more(size, link):
 
 
 @pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("d", [1, 3, 50])
+@pytest.mark.parametrize("d", [1, 3, pytest.param(50, marks=pytest.mark.long)])
 def test_features_whose_squares_are_no_numbers_tell_no_more(d: int, link):
     """Squares below the least float are lost, and a length with them."""
     server = WeightedGLMLDP(2, d, budget=ZCDP(0.5), horizon=100, link=link, reports=True, seed=1)

@@ -169,6 +169,7 @@ SEARCHES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("cls", "budget"), SEARCHES)
 def test_searches_err_no_more_often_than_asked(cls, budget):
     for means in ([0.8, 0.9, 0.8], [0.05, 0.01], [0.5, 0.51]):

@@ -233,6 +233,7 @@ def test_releases_are_few_and_no_more_with_many_arms():
 # What it gains -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_imed_explores_where_greed_is_lost():
     """A safe arm that is known, and a better one that is not: a fifth of greedy runs are lost
     without noise, so that 40 runs see it with a probability of 1 - 1e-4; each loses 1,000.
@@ -316,6 +317,7 @@ def test_noise_that_adds_up_is_explored_more(name, budget, share):
     assert policy.params.share == share
 
 
+@pytest.mark.long
 def test_exploration_ends_with_the_horizon():
     """A third less regret than with a hundred times the horizon, which is as none; 200 runs, more
     than 5 standard errors below the bound.
@@ -328,7 +330,8 @@ def test_exploration_ends_with_the_horizon():
     assert told < 0.8 * long
 
 
-@pytest.mark.parametrize("name", ["", pytest.param("JDP", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["", "JDP"])
 def test_imed_loses_half_as_much_as_a_radius_that_always_holds(name):
     world = GaussianContexts.on_sphere(10, 4, seed=1, rewards="bounded", project=True)
     shape = {"budget": ZCDP(1.0), "horizon": 5000, "reward_range": (-1, 1)}
@@ -371,6 +374,7 @@ def test_sure_arms_leave_the_regression_its_digits():
     assert found.max() < 2_000  # a hundred-thousandth of what there is to lose
 
 
+@pytest.mark.long
 def test_no_run_of_fixed_arms_is_lost():
     world = LinearArms(np.eye(3), [0.5, 0.3, 0.1], rewards="bounded")
     policy = MergedLinearIMED(np.eye(3), budget=ZCDP(1.0), reward_range=(-1, 1))

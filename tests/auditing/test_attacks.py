@@ -38,6 +38,7 @@ def test_white_box_audits_reach_nine_tenths_of_what_is_possible(horizon: int, le
     assert 0.9 * best < found.measured < 1.0
 
 
+@pytest.mark.long
 def test_bugs_are_refuted_and_nothing_is_found_where_there_is_nothing():
     found = laplace(4000, controls=True)
     assert found.verdict == "not refuted"

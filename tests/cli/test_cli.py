@@ -520,6 +520,7 @@ def test_forcing_spares_what_a_run_does_not_write(study: Path) -> None:
     assert call("run", study, "--output", "out", "--force").exit_code == 0
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("command", [["check"], ["run", "--quick", "--output", "out"]])
 def test_a_cold_cache_is_announced(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
@@ -531,6 +532,7 @@ def test_a_cold_cache_is_announced(
     assert "compiles" not in call(*command, study, *(["--force"] if command[1:] else [])).stderr
 
 
+@pytest.mark.compiled
 def test_a_cache_that_cannot_be_written_is_no_promise(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

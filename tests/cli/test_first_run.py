@@ -5,6 +5,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+import pytest
 from numba.core import event
 
 from dpbandits import ZCDP
@@ -12,6 +13,8 @@ from dpbandits.cli.first_run import _compile_backwards, compiling_ahead
 from dpbandits.environments import Bernoulli
 from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.studies.cells import Cell
+
+pytestmark = pytest.mark.compiled
 
 
 def leave_a_mark(path):

@@ -11,16 +11,16 @@ import dpbandits
 
 FULL = Path("/dev/full")
 SOURCE = Path(dpbandits.__file__).parents[1]
-WRITTEN = [
-    ["list"],
-    ["list", "--json"],
-    ["--help"],
+FIRST = [["list"], ["--help"]]
+FURTHER = [
     ["explain", "MergedIMED"],
+    ["list", "--json"],
     ["explain", "--help"],
     ["card", "MergedIMED", "--budget", "zcdp=0.5"],
     ["theory"],
     ["--version"],
 ]
+WRITTEN = [*FIRST, *(pytest.param(one, marks=pytest.mark.long) for one in FURTHER)]
 
 
 def ran(arguments: list[str], **streams) -> subprocess.CompletedProcess:
@@ -46,7 +46,7 @@ def test_where_errors_find_no_place_either_the_exit_code_tells():
         assert ran(["list"], stdout=full, stderr=full).returncode == 1
 
 
-@pytest.mark.parametrize("arguments", WRITTEN[:4], ids=" ".join)
+@pytest.mark.parametrize("arguments", FIRST, ids=" ".join)
 def test_a_pipe_that_closes_early_is_left_in_silence(arguments: list[str]):
     """As ``| head -1`` closes it."""
     reading, writing = os.pipe()

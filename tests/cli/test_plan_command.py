@@ -12,6 +12,8 @@ from dpbandits.cli import app
 from dpbandits.environments import Bernoulli
 from dpbandits.planning import Setting
 
+pytestmark = pytest.mark.compiled
+
 PRIVATE = ["--features", "3", "--protects", "contexts and rewards"]
 MEASURED = ["--means", "0.3,0.7", "--budget", "pure=1", "--trust", "local", "--horizon", "1000"]
 STUDY = """
@@ -64,6 +66,7 @@ def test_without_means_the_command_names_the_default_and_who_else_fits(options, 
     assert said.stdout.endswith(f"What it promises: dpbandits explain {name}\n")
 
 
+@pytest.mark.long
 def test_features_come_from_a_file(tmp_path):
     (tmp_path / "arms.csv").write_text("1,0\n0,1\n0.6,0.6\n")
     options = ["--features", str(tmp_path / "arms.csv"), "--horizon", "1000", "--budget", "zcdp=1"]
@@ -75,6 +78,7 @@ def test_features_come_from_a_file(tmp_path):
     assert "--features must hold numbers, got no number on line 1" in run(*options).output
 
 
+@pytest.mark.long
 def test_what_is_measured_is_what_python_measures():
     said = run(*MEASURED, "--runs", "5", "--seed", "2", "--target-regret", "60", "--left-out")
     setting = Setting.of(Bernoulli([0.3, 0.7]), trust="local")
@@ -87,6 +91,7 @@ def test_what_is_measured_is_what_python_measures():
     assert "  MergedIMED: whoever runs it sees raw rewards\n" in said.stdout
 
 
+@pytest.mark.long
 def test_gaps_stand_for_coins():
     by_gaps = run(*["--gaps" if one == "--means" else one for one in MEASURED], "--runs", "2")
     assert by_gaps.exit_code == 2  # the least gap is 0

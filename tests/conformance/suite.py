@@ -25,6 +25,7 @@ from dpbandits.policies import Policy, Preset, like, registered
 from dpbandits.privacy import GDP, RDP, ZCDP, ApproxDP, Budget, Channel, Open, PureDP
 from dpbandits.privacy.channels import noise_for
 from dpbandits.protocol import never
+from kinds import KINDS
 
 # Constructor arguments that make a small instance release sooner than its example.
 SMALL: dict[str, dict[str, Any]] = {
@@ -227,19 +228,7 @@ def _distinct(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
 
 FIRST_OF_NAME = _distinct(CASES, lambda case: case.name)  # a variant is another name
 
-# What `make test` compiles of the tests that compile a class's loop or release: one class for each
-# way to be shown something, to learn, to draw, and to release.
-_KINDS = (
-    "AdaCGOPE",  # phases of fixed arms
-    "AdaCOFUL",  # contexts, rare releases
-    "AdaCUCB",  # episodes of arms
-    "EXP4",  # advice
-    "HTINF",  # random batches
-    "LDPUCB",  # at once, of one arm
-    "LinUCBJDP",  # private contexts
-    "PrivateLinUCB",  # a running sum
-)
-OF_KINDS = [str(case) for case in FIRST_OF_CLASS if case.cls.__name__ in _KINDS]
+OF_KINDS = [str(case) for case in FIRST_OF_CLASS if case.cls.__name__ in KINDS]
 
 
 def _door(case: Case) -> Any:

@@ -22,6 +22,8 @@ from dpbandits.parts import IMED, KLUCB, UCB, Discount, Fixed, Forget, Merge, Th
 from dpbandits.policies import Policy
 from dpbandits.privacy.channels import draw_noise
 
+pytestmark = pytest.mark.compiled
+
 RUNS = 2500  # per world
 HALVED_RUNS = 1000  # are enough to see half the noise
 PLANNED: dict[str, dict[str, Any]] = {  # arguments for few releases

@@ -22,6 +22,8 @@ from dpbandits.testing.streams import by_hand, looped, table
 from dpbandits.testing.walk import Walk, contexts_of, scratch_of
 from dpbandits.testing.wall import private_features_leave_no_trace
 
+pytestmark = pytest.mark.compiled
+
 BATCH, ROUNDS = 5, 60
 
 

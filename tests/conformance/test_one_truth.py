@@ -16,6 +16,8 @@ from dpbandits.simulation import simulate
 from dpbandits.testing.playing import loop_and_hand_play_alike, propensities_are_frequencies
 from dpbandits.testing.streams import ROUNDS, SEED, table
 
+pytestmark = pytest.mark.compiled
+
 ALPHA = 1e-4
 HOLDING = [case for case in BY_FAMILY if case.cls.kernels.hold_rounds is not one_round]
 # Noise is drawn at releases, whatever was answered in how many draws: one kind is enough for laws.

@@ -7,6 +7,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pytest
 from references import REFERENCES, adac_ucb
 from references_in_context import TABLES, WORLD
 from references_with_advice import ADVICE, ARGUMENTS, HORIZON, PLAYS, REWARDS
@@ -18,6 +19,8 @@ from dpbandits import ZCDP, PureDP
 from dpbandits.environments import AdviceTable, Bernoulli, ContextTable
 from dpbandits.privacy import Budget
 from dpbandits.simulation import simulate
+
+pytestmark = pytest.mark.compiled
 
 ALPHA = 1e-4
 MEANS = np.array([0.75, 0.6, 0.3])

@@ -16,6 +16,8 @@ from dpbandits.simulation import simulate
 from dpbandits.testing.streams import Table
 from dpbandits.testing.walk import contexts_of
 
+pytestmark = pytest.mark.compiled
+
 LEARNING = [case for case in BY_FAMILY if case in CLAIMED or case.budget is None]
 REWARDS = LO, HI = (-1.0, 3.0)  # the range [0, 1] is compared with references in test_open_channel
 ROUNDS, ADVISED_ROUNDS = 20_000, 50_000

@@ -236,6 +236,7 @@ def test_the_page_of_policies_names_every_part_with_its_arguments():
             assert given == known or (given[-1] == "..." and given[:-1] == known[: len(given) - 1])
 
 
+@pytest.mark.long
 def test_the_index_of_the_guide_passes_its_tests(tmp_path):
     page = (ROOT / "docs" / "your-own-policy.md").read_text()
     files = re.findall(r'^```python title="(\w+\.py)"\n(.*?)^```', page, re.MULTILINE | re.DOTALL)

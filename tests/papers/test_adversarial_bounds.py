@@ -239,6 +239,7 @@ def test_batches_that_save_nothing_are_found_out(plan: Plan) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("batched", "every", "verdicts"),
     [
@@ -404,6 +405,7 @@ def test_real_tables_are_found_in_a_folder_and_in_folders_of_it(
     assert list(reward_tables(None)) == ["ACTG 175"]
 
 
+@pytest.mark.long
 def test_real_tables_that_teach_nothing_are_found_out(plan: Plan) -> None:
     table = reward_tables(None)["ACTG 175"]
     uniform = 522 * (table.means().max() - table.means().mean())

@@ -75,6 +75,7 @@ def test_no_pair_of_records_loses_more_than_is_proved(excess: int, releases: int
     assert worst > 2 * stats_delta(epsilon, gaussian)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", [(6, 4, 1), (3, 15, 1), (3, 15, 3)])
 @pytest.mark.parametrize("budget", [(1.0, 0.01), (1.0, 1e-6), (0.1, 1e-3), (5.0, 0.3)])
 def test_the_least_freedom_keeps_the_delta_that_was_asked_for(shape, budget):

@@ -11,6 +11,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits.environments import Gaussian
 from dpbandits.session.rounds import Rounds
+from dpbandits.stores.snapshots import as_json
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +123,7 @@ def test_counts_survive_a_save_and_older_saves_have_none(tmp_path):
     with pytest.warns(dpb.ClippingWarning):
         policy.pull([[3.0, 4.0], [0.0, 1.0]])
     numbers, arrays = policy.session.rounds.saved()
-    numbers = json.loads(json.dumps(numbers))
+    numbers = json.loads(json.dumps(numbers, default=as_json))
     assert Rounds.restored(dict(numbers), dict(arrays)).scaled == 1
     del numbers["scaled"], numbers["late"]
     older = Rounds.restored(numbers, arrays)

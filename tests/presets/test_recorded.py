@@ -12,11 +12,19 @@ from recording import ROUNDS, digest, facts, make, play
 
 from dpbandits.policies import load, registered
 from dpbandits.privacy import Budget
+from kinds import KINDS
 
 HERE = Path(__file__).parent
 RECORDED: dict[str, Any] = json.loads((HERE / "recorded.json").read_text())
 EVERY = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in RECORDED]
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=[pytest.mark.xdist_group(name), *[pytest.mark.long] * (name not in KINDS)],
+        )
+        for name in RECORDED
+    ],
 )
 
 

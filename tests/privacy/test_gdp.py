@@ -185,6 +185,7 @@ def test_extreme_budgets_are_refused_by_name(mu):
         dpb.algorithms.MergedIMED(3, budget=dpb.GDP(mu))
 
 
+@pytest.mark.compiled
 def test_an_audit_knows_its_claim_and_stays_below():
     assert claim_of(dpb.GDP(0.7), gaussian=True)[0] == pytest.approx(0.7)
     found = dpb.audit(

@@ -83,6 +83,7 @@ def test_gaussian_noise_and_randomised_response_keep_zcdp_as_it_is_said(rho):
     assert near > 0.93
 
 
+@pytest.mark.long
 @given(st.lists(st.floats(0.01, 1.0), min_size=2, max_size=5), st.randoms(use_true_random=False))
 def test_any_pair_of_laws_keeps_what_is_said_of_its_own_budget(weights, random):
     p = np.array(weights) / sum(weights)

@@ -182,6 +182,7 @@ def in_searches(result: Result, stopped: Sequence[float], wrong: int = 0) -> lis
     return findings_in_searches(summary, styles)
 
 
+@pytest.mark.long
 def test_searches_are_compared_by_rounds_and_errors(searched: Result) -> None:
     free, private, quick, slow, halving = in_searches(searched, (100.0, 180.0), wrong=3)
     assert free.startswith("Without privacy, “quick” needed the fewest rounds on average of 2")

@@ -17,9 +17,7 @@ import pytest
 
 import dpbandits as dpb
 from dpbandits.papers.dgs import LinUCBDGS
-from dpbandits.policies import registered
-from dpbandits.privacy import Budget, Open
-from dpbandits.privacy.channels import noise_for
+from dpbandits.privacy import Budget
 from dpbandits.session.saving import saved
 from dpbandits.stores import decode
 
@@ -27,30 +25,6 @@ REWARDS = np.random.default_rng(3).random((400, 3))
 CONTEXTS = np.random.default_rng(4).uniform(-0.6, 0.6, (400, 3, 2))
 ADVICE = np.random.default_rng(5).dirichlet(np.ones(3), (400, 4))
 LATE = 2  # rounds until an answer comes
-
-
-def examples(*, private=False, **options):
-    """One parameter per registered class and budget, which makes a fresh policy; further budgets
-    with the same noise are long, and so is a policy without one, if its class takes any.
-    """
-    options = {"seed": 11, "patience": 3} | options
-    for name, cls in registered().items():
-        families = set()
-        for budget in [*cls.example_budgets(), *([] if private else [None])]:
-            given = {**cls.example, "budget": budget, **options}
-            family = noise_of(cls, budget).family
-            marks = [pytest.mark.xdist_group(name)]  # as all tests of a class
-            known = family in families or (budget is None and bool(families))
-            marks += [pytest.mark.long] if known else []
-            families.add(family)
-            yield pytest.param(
-                lambda cls=cls, given=given: cls(**given), id=f"{name}-{budget}", marks=marks
-            )
-
-
-def noise_of(cls, budget):
-    """What a release goes through, but for its scale; without an instance nothing is compiled."""
-    return Open() if budget is None else noise_for(budget, cls.card.noise).calibrated(budget)
 
 
 def ada(**options):

@@ -10,6 +10,8 @@ from dpbandits.protocol import own_alone
 from dpbandits.session.rounds import Rounds
 from dpbandits.stores import FileStore, Life
 
+pytestmark = pytest.mark.compiled
+
 BUDGETLESS = pytest.param(lambda **options: dpb.algorithms.UCB1(3, **options), id="ucb1")
 WITH_BUDGET = [
     pytest.param(ada, id="ada"),

@@ -10,7 +10,6 @@ import pytest
 from clinic import (
     Clinic,
     ada,
-    examples,
     exit_code,
     forked,
     journal,
@@ -21,8 +20,38 @@ from clinic import (
 
 import dpbandits as dpb
 from dpbandits.papers.others import DPSE
+from dpbandits.policies import registered
+from dpbandits.privacy import Open
+from dpbandits.privacy.channels import noise_for
 from dpbandits.privacy.ledger import SPAN
 from dpbandits.stores import FileStore
+from kinds import KINDS
+
+
+def examples(*, private=False, **options):
+    """One parameter per registered class and budget, which makes a fresh policy.
+
+    Those of `KINDS` are short, with one budget for each noise.
+    """
+    options = {"seed": 11, "patience": 3} | options
+    for name, cls in registered().items():
+        families = set()
+        for budget in [*cls.example_budgets(), *([] if private else [None])]:
+            given = {**cls.example, "budget": budget, **options}
+            family = noise_of(cls, budget).family
+            marks = [pytest.mark.xdist_group(name)]  # as all tests of a class
+            known = family in families or (budget is None and bool(families)) or name not in KINDS
+            marks += [pytest.mark.long] if known else []
+            families.add(family)
+            yield pytest.param(
+                lambda cls=cls, given=given: cls(**given), id=f"{name}-{budget}", marks=marks
+            )
+
+
+def noise_of(cls, budget):
+    """What a release goes through, but for its scale; without an instance nothing is compiled."""
+    return Open() if budget is None else noise_for(budget, cls.card.noise).calibrated(budget)
+
 
 EVERY = pytest.mark.parametrize("make", list(examples()))
 EVERY_PRIVATE = pytest.mark.parametrize("make", list(examples(private=True)))

@@ -69,6 +69,7 @@ def test_the_example_of_the_page_passes(page):
     assert {"saved policies go on", "records stay within the bound"} <= set(passed)
 
 
+@pytest.mark.long
 def test_an_object_is_checked_as_it_was_configured(page):
     policy = page.ExploreThenCommit(2, batch=5, budget=dpb.ZCDP(1.0), seed=1)
     told: list[str] = []
@@ -240,6 +241,7 @@ def allocates(params, public, contexts, rng):
     return index.argmax(), 1.0
 
 
+@pytest.mark.compiled
 def test_a_kernel_that_allocates(planted):
     refused(planted(choose=allocates), r"^choose does not compile; kernels allocate nothing")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from numba.core import event
+from numba.core import config, event
 
 if TYPE_CHECKING:
     from ..studies.cells import Cell
@@ -23,7 +23,7 @@ def announce_compilation() -> None:
     from ..kernel import cache_folder
 
     folder = cache_folder()
-    if folder.is_dir() and any(folder.iterdir()):
+    if config.DISABLE_JIT or (folder.is_dir() and any(folder.iterdir())):
         return
     takes = "compiles the algorithms, which takes half a minute or so"
     if can_write(folder):

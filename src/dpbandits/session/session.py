@@ -115,8 +115,8 @@ class Session:
             arm = arm if open_arms[arm] else open_arms.argmax()
         else:
             arm, propensity, rounds = steps.decide_among(*sides, open_arms, rng)
-        # Without numba an arm may come as a NumPy integer, which is no index.
-        return Choice(int(arm), propensity), rounds
+        # Without numba both may come as integers of NumPy, which are no index and no JSON.
+        return Choice(int(arm), propensity), int(rounds)
 
     def _aside(self, shown: Any, open_arms: Mask) -> Choice:
         """A choice for which nothing is recorded, and of what it prepares nothing stays."""
@@ -163,7 +163,7 @@ class Session:
         return decision
 
     def _advance(self, arm: int, x: Any, n: int) -> bool:
-        return self.gate.steps.advance(self.gate.params, self.state.public, arm, x, n)
+        return bool(self.gate.steps.advance(self.gate.params, self.state.public, arm, x, n))
 
     # Arms -------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -240,6 +241,8 @@ def _integers(values: Any) -> bool:
 
 
 def _version(version: Any) -> Version:
-    if isinstance(version, int | str) and not isinstance(version, bool):
+    if isinstance(version, Integral) and not isinstance(version, bool):
+        return int(version)  # a kernel that is not compiled counts in integers of NumPy
+    if isinstance(version, str):
         return version
     raise ArgumentError(f"version must be an integer or a text, got {version!r}", "version")

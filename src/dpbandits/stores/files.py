@@ -18,7 +18,7 @@ import platformdirs
 from ..errors import ArgumentError, ClaimError, StateFileError
 from ..privacy.ledger import Line
 from ..validation import shown
-from .snapshots import DIGEST
+from .snapshots import DIGEST, as_json
 from .store import WHY, Announcement, Life, Store
 
 try:
@@ -107,7 +107,7 @@ class FileStore(Store):
         self._append({"done": values.tolist()})
 
     def _append(self, entry: dict[str, Any]) -> None:
-        text = json.dumps(entry).encode()
+        text = json.dumps(entry, default=as_json).encode()
         with open(self._journal, "r+b") as file:
             file.truncate(self._end)  # what an earlier failure, or a crash, left half-written
             file.seek(self._end)

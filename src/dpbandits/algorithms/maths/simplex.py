@@ -52,7 +52,7 @@ def tsallis(losses: Vector, rate: float, power: float, start: float, probability
     below the root after one step, and then rises to it.  ``start`` is a guess of nu; returns nu.
 
     >>> x = np.zeros(4)
-    >>> tsallis(np.zeros(4), 1.0, 2.0, 0.0, x), x.tolist()
+    >>> float(tsallis(np.zeros(4), 1.0, 2.0, 0.0, x)), x.tolist()
     (2.0, [0.25, 0.25, 0.25, 0.25])
     """
     n = losses.size
