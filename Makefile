@@ -28,6 +28,7 @@ lint: .venv/lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@git log -30 --format=%s | awk 'length > 72 {print "longer than 72 characters: " $$0; bad = 1} END {exit bad}'
 
 # The documentation site, with its notebooks run; open site/index.html.
 docs: .venv/docs

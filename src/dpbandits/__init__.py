@@ -1,7 +1,7 @@
 """Bandits that keep the people behind the rewards private.
 
-``bandit`` is the front door.  What it returns is an instance of one of the classes below, which
-take parts of ``dpbandits.parts``; policies of papers are in ``dpbandits.papers``.
+``bandit`` is the front door.  It returns an instance of one of the classes below.  These take parts
+of ``dpbandits.parts``; policies of papers are in ``dpbandits.papers``.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _home(name: str) -> str:
-    """The module that has what once stood here; nothing for what never did."""
+    """The module that has a name that once stood here; None for other names."""
     if name in _MOVED:
         return f"{__name__}.{_MOVED[name]}"
     policy = registered().get(name)

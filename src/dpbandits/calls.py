@@ -1,9 +1,9 @@
 """Calls of compiled code from Python, where they are made in every round.
 
-numba looks at all arguments of every call, which takes longer than a small kernel runs: a named
-tuple is searched for the types of its arrays, and a generator of NumPy is taken apart by way of
-ctypes.  Here both are done once: a call with the same tuples as before has arguments of the same
-types, and of a generator the addresses are handed over, from which compiled code puts it together.
+numba inspects all arguments of every call, which takes longer than a small kernel runs.  It
+searches a named tuple for the types of its arrays, and takes a NumPy generator apart through
+ctypes.  This module does both once.  A call with the same tuples as before has arguments of the
+same types.  Of a generator, compiled code gets the addresses and builds the generator from them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _assembled(typing_context: Any, addresses: Any) -> Any:
 
 @lru_cache(_MANY)
 def _addresses(rng: np.random.Generator) -> np.ndarray:
-    """Where a generator keeps what it is made of."""
+    """The addresses of the parts of a generator."""
     made_of = rng.bit_generator.ctypes
     found = (getattr(made_of, part) for part in _PARTS)
     pointers = (
@@ -85,8 +85,8 @@ def _addresses(rng: np.random.Generator) -> np.ndarray:
 
 
 def is_open(contexts: Any, arm: int) -> bool:
-    """Whether an arm may be chosen: ``contexts`` is what ``choose`` is given, a mask, shape (K,),
-    or anything else, under which all arms may, and of which no code is made.
+    """Whether an arm may be chosen.  ``contexts`` is the argument of ``choose``.  A mask, shape
+    (K,), lists the open arms; under anything else all arms are open, and no code is compiled.
     """
     masked = isinstance(contexts, np.ndarray) and contexts.dtype == bool
     return bool(contexts[arm]) if masked else True

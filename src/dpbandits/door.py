@@ -1,4 +1,4 @@
-"""The front door: a private bandit by what one knows of the decision."""
+"""The front door: make a private bandit from known facts of the decision."""
 
 from __future__ import annotations
 
@@ -63,38 +63,39 @@ def bandit(
     drift: int | str | None = None,
     **options: Any,
 ) -> Any:
-    """A private bandit: the default policy for what is to be decided.
+    """Make a private bandit: the default policy for a decision problem.
 
     Args:
-        arms: how many, or what they are called.
-        budget: how much anyone may learn of one person: ``PureDP(1.0)``, ``ZCDP(0.5)``,
-            ``ApproxDP(1.0, 1e-6)`` and so on, or as files have it, ``{"zcdp": 0.5}``; None for no
+        arms: their number, or their names.
+        budget: limits how much anyone can learn about one person: ``PureDP(1.0)``, ``ZCDP(0.5)``,
+            ``ApproxDP(1.0, 1e-6)`` and so on.  Files write ``{"zcdp": 0.5}``.  None means no
             privacy.
-        features: a matrix of shape (K, d), a row for each arm, that never changes; or how many
-            numbers are known of each arm in every round.
-        person: how many numbers are known of a person: one vector for all arms, each of which has a
-            model of its own.
-        experts: how many give advice before each choice.
+        features: a fixed matrix of shape (K, d) with a row for each arm; or the number of features
+            that each arm has in every round.
+        person: the number of features of a person: one vector for all arms.  Each arm has its own
+            model.
+        experts: the number of experts that give advice before each choice.
         link: how mean rewards follow from features: "logistic", "probit", "identity", or one of
             ``dpbandits.glm.register_link``; by default they are linear.
         protects: "rewards"; or "contexts and rewards" where features are private, too.
-        trust: who may see raw data: "central", whoever runs this; "shuffle" or "local", nobody.
-        horizon: how many people there are at most.  It is needed with features of every round,
-            ``person`` and ``experts``, and needless elsewhere.  With ``goal="best arm"``, the
-            search has so many rounds; without, it goes on until it is sure.
-        max_rounds: of one person who comes back; None where everyone comes once.
-        answers_within: how many pulls later an answer may come; None waits for all.
-        goal: "regret", to lose little on the way; or "best arm", to find it.
-        drift: about every how many rounds the best arm may change; "any" where rewards follow no
-            law; None where they do.
-        **options: all else that policies take: ``seed``, ``noise``, ``reward_range`` and so on; see
+        trust: who may see raw data: "central": the operator of the policy; "shuffle" or "local": no
+            one.
+        horizon: the largest number of people.  It is required with features of every round,
+            ``person`` and ``experts``.  With ``goal="best arm"``, the search has that many rounds;
+            without a horizon it continues until it is certain.
+        max_rounds: the most rounds of one person; None where everyone comes once.
+        answers_within: the most pulls after which an answer may come; None waits for all.
+        goal: "regret", to keep the total regret small; or "best arm", to identify the best arm.
+        drift: roughly how many rounds pass between changes of the best arm; "any" where rewards
+            follow no law; None where they follow a fixed one.
+        **options: other arguments of policies: ``seed``, ``noise``, ``reward_range`` and so on; see
             ``Options``, and the class that is returned.
 
     Returns:
         An instance of the default class of the setting, ``Arms``, ``ArmsLocal``, ``ArmsShuffled``,
         ``BestArm``, ``Adversarial``, ``Experts``, ``Linear``, ``FixedLinear``, ``GLM`` or one of
-        those that hide contexts.  Its ``repr`` is a call that makes it again; its card says what
-        was chosen; ``Setting(...).default`` says why.
+        those that hide contexts.  Its ``repr`` is a call that makes it again.  Its card lists the
+        choices, and ``Setting(...).default`` gives the reasons.
 
     Raises:
         ArgumentError: a word is missing, out of range, or does not go with another.
@@ -133,7 +134,7 @@ def bandit(
 
 
 def _budget(given: Any, options: Mapping[str, Any]) -> Budget | None:
-    """A budget, or what files have for one."""
+    """A budget, or its form in a file."""
     written = ", ".join(map(repr, examples()))
     if given is _ASK:
         for word in ("epsilon", "delta", "rho", "alpha", "mu"):
@@ -177,7 +178,7 @@ def _check_words(cls: Any, options: Mapping[str, Any]) -> None:
 def _check_fit(
     cls: Any, problem: DecisionProblem, budget: Budget | None, options: Mapping[str, Any]
 ) -> None:
-    """Refuse what the policy of the setting could not do, in words of the setting."""
+    """Refuse a request that the setting's policy cannot fulfil, in words of the setting."""
     where = f"for {problem.title}, {problem.trust} trust"
     if budget is not None and not cls.card.takes(budget):
         able = " or ".join(repr(one) for one in cls.example_budgets())

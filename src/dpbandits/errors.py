@@ -1,4 +1,4 @@
-"""What can go wrong, under one base class."""
+"""The exceptions of the package, under one base class."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class UpdateError(DPBanditsError, ValueError):
 
 
 class SubmissionError(DPBanditsError, ValueError):
-    """A shuffler refuses what was submitted: another version, values that no device makes, a second
+    """A shuffler refuses a submission: another version, values that no device makes, a second
     record of one sender, a full batch.  Nothing has changed.
     """
 
 
 class BudgetExhausted(DPBanditsError):
     """The next release would spend more than the budget.  It was not made; the policy serves on
-    from what is public.
+    from public values.
     """
 
 
@@ -58,8 +58,8 @@ class MissingExtra(DPBanditsError, ImportError):
 
 
 class ClippingWarning(UserWarning):
-    """Rewards of an environment lie outside of a policy's range and are clipped to it, or public
-    features are longer than its bound and scaled to it, which biases what the policy learns.
+    """Rewards lie outside of a policy's range and are clipped, or public features exceed its bound
+    and are scaled.  Either biases the policy's estimates.
     """
 
 

@@ -128,7 +128,7 @@ def table(
 
 
 def _columns(cells: int) -> int:
-    """How many cells stand side by side on a phone, below the first one of their row: all, or rows
+    """The number of cells side by side on a phone, below the first one of their row: all, or rows
     of equal length.
 
     >>> [_columns(cells) for cells in (1, 4, 6, 7, 13)]

@@ -1,7 +1,7 @@
-"""What can be told of a saved policy by those who may not go on with it.
+"""Inspect a saved policy without loading it to continue.
 
-What comes out is made of the public arrays, the ledger, and the counts of users, of which the
-largest alone shows; nothing that is private is taken out of the file.
+The result uses the public arrays, the ledger, and the largest count of rounds of a user.  No
+private data are read from the file.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _ATTEMPTS = 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Inspection:
-    """What ``inspect`` tells of a saved policy.
+    """The public facts of a saved policy, as ``inspect`` returns them.
 
     Attributes:
         policy: its class, arguments and budget, as one writes them.
-        guarantee: what it promises.
-        ledger: what has crossed the wall, with all that was announced since the save.
-        estimates: what had been released by the save.
-        rounds: how many had been recorded by then.
-        since: how many releases were announced since; each is charged, made or not.
-        superseded: whether this save was loaded, or a later one made: what was spent since then
-            stands elsewhere.  False also where the store cannot tell.
+        guarantee: its privacy guarantee.
+        ledger: its releases, with all that were announced since the save.
+        estimates: estimates from the values released by the save.
+        rounds: the number of rounds recorded by then.
+        since: the number of releases announced since; each is charged, made or not.
+        superseded: whether this save was loaded, or a later one made; the ledger then lacks later
+            releases.  False also where the store cannot tell.
         card: its privacy card.
     """
 
@@ -54,7 +54,7 @@ class Inspection:
 
     @property
     def spent(self) -> Budget | None:
-        """What the worst-placed person has lost by now; None for nothing, or without a budget."""
+        """The largest privacy loss of any person by now; None for nothing, or without a budget."""
         return self.ledger.spent()
 
     @property
@@ -89,7 +89,7 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
     nothing that could release is made.
 
     Args:
-        where: what ``Policy.save`` wrote; a file has its journal beside it.
+        where: the store or file that ``Policy.save`` wrote; a file has its journal beside it.
 
     Raises:
         ArgumentError: ``where`` is neither a store nor the path of a file.
@@ -131,7 +131,9 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
 
 
 def _read(store: Store) -> tuple[dict[str, Any], dict[str, np.ndarray], list[Announcement]]:
-    """A snapshot, and what was announced since: the policy may be saving itself."""
+    """Read a snapshot, and the releases announced since; the policy may be saving itself
+    meanwhile.
+    """
     for _ in range(_ATTEMPTS):
         content = store.read()
         header, arrays = decode(content, store)

@@ -1,20 +1,19 @@
 """The decorators for compiled code, and their cache.
 
-``@kernel`` compiles a function with numba for use by other compiled code.  It works on the arrays
-that it is given and keeps no count of references to them, which is worth a factor of two in a loop
-of small kernels; so it allocates nothing.  Three relatives differ in how callers take a function:
-``@inlined`` is copied into each of them; ``@outlined`` is called where its machine code stands, so
-that what many share is compiled once; ``@entry`` is what Python calls with a random generator.
-``bind`` compiles one copy of a template with other kernels as its globals, so that a loop over any
-algorithm is compiled once per algorithm and found again by the next process; ``interpreted`` makes
-the same copy in plain Python.
+``@kernel`` compiles a function with numba for use by other compiled code.  It works on given arrays
+and keeps no count of references to them.  This makes a loop of small kernels twice as fast, but a
+kernel cannot allocate.  Three relatives differ in how callers use a function.  ``@inlined`` is
+copied into each caller.  ``@outlined`` is called at its machine code, so shared code is compiled
+once.  ``@entry`` is called from Python with a random generator. ``bind`` compiles one copy of a
+template with other kernels as its globals.  A loop is compiled once per algorithm, and the next
+process finds it again.  ``interpreted`` makes this copy in plain Python.
 
 The cache is ours because numba's own goes stale when a callee in another file changes, and never
 hits when functions travel as arguments.  An entry is addressed by a digest of the function's
-bytecode, its constants and every kernel it calls, so whatever changes, changes the address: there
-is nothing to invalidate.  An entry that cannot be read is a miss; a folder that cannot be written
-means that nothing is cached.  All that this package needs of numba's private attributes stands here
-and in ``calls``.
+bytecode, its constants and every kernel it calls.  Any change of these changes the address, so no
+entry has to be invalidated.  An entry that cannot be read is a miss; a folder that cannot be
+written means that nothing is cached.  All that this package needs of numba's private attributes
+stands here and in ``calls``.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def kernel(function: Kernel) -> Kernel:
 def inlined(function: Kernel) -> Kernel:
     """A kernel, or a copy of one, that is compiled anew into each of its callers.
 
-    For what a loop calls in every round: to hand over the arrays of a state takes longer than a
+    For kernels that a loop calls in every round: passing the arrays of a state takes longer than a
     small kernel runs.
     """
     return _build(plain(function), {}, _Inlined)
@@ -81,7 +80,7 @@ def inlined(function: Kernel) -> Kernel:
 def outlined(function: Kernel) -> Kernel:
     """A kernel, or a copy of one, that callers call without taking over any of its code.
 
-    For what is large and not called in every round: other kernels are optimised and translated
+    For large kernels that do not run in every round.  Other kernels are optimised and translated
     again within each of their callers.
     """
     return _build(plain(function), {}, _Outlined)
@@ -109,8 +108,8 @@ def bind_places(template: Kernel, places: Mapping[str, Kernel]) -> Kernel:
 
 
 def interpreted(template: Kernel, **parts: Any) -> Kernel:
-    """The same copy in plain Python, with all that it calls; its places may hold any Python
-    function.
+    """Copy a template like ``bind``, but in plain Python, with all that it calls.  Its places may
+    hold any Python function.
 
     Raises:
         ValueError: ``template`` does not use one of the names.
@@ -124,7 +123,7 @@ def interpreted(template: Kernel, **parts: Any) -> Kernel:
 
 
 def unbound(*_: Any) -> Any:
-    """What the places of a template hold until ``bind`` fills them."""
+    """The placeholder in a template until ``bind`` fills the place."""
     raise TypeError("this kernel is a template: bind it first")
 
 
@@ -137,7 +136,7 @@ def plain(function: Kernel) -> Any:
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: ``$DPBANDITS_CACHE_DIR``, else the user's cache folder."""
+    """The folder of compiled kernels: ``$DPBANDITS_CACHE_DIR``, else the user's cache folder."""
     default = Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
     return Path(os.environ.get("DPBANDITS_CACHE_DIR") or default)
 
@@ -146,9 +145,9 @@ def cache_folder() -> Path:
 
 
 class _Compiler(compiler.Compiler):
-    """Numbers functions by the types of their arguments, with the fields of named tuples, which
-    numba's names for them leave out: symbols by which processes find each other's code must tell
-    all code apart, and must not depend on what was compiled before.
+    """Number functions by the types of their arguments.  The types include the fields of named
+    tuples, which numba's names omit.  Processes find each other's code by these symbols.  So
+    symbols must tell all code apart, and must not depend on earlier compilations.
     """
 
     def compile_extra(self, func: Any) -> Any:
@@ -202,8 +201,8 @@ class _Inlined(_Linked):
 class _Outlined(_Linked):
     """A kernel whose callers know its symbol only.
 
-    One linker serves the whole process, so that a symbol is found as soon as its kernel has been
-    compiled or loaded; ``_KernelCache`` sees to it that this is before any of its callers.
+    One linker serves the whole process, so a symbol is found once its kernel is compiled or loaded.
+    ``_KernelCache`` compiles or loads it before any of its callers.
     """
 
     compiled: ClassVar[weakref.WeakValueDictionary[str, _Outlined]] = weakref.WeakValueDictionary()

@@ -1,19 +1,19 @@
-"""The kernel protocol: what an algorithm consists of.
+"""The kernel protocol: the functions that make up an algorithm.
 
 An algorithm is a handful of compiled functions over two sides: ``raw`` (private) and ``public``,
-named tuples of arrays, and ``params``, a public named tuple that never changes.  What decides or
-publishes has no ``raw`` argument, so that it cannot leak by accident.  No kernel adds noise, and
-none raises.
+named tuples of arrays, and ``params``, a public named tuple that never changes.  Kernels that
+decide or publish have no ``raw`` argument, so they cannot leak it by accident.  No kernel adds
+noise, and none raises.
 
 ``init(params) -> (raw, public)``
     the empty state; plain Python, because it allocates
 ``prepare(params, public, contexts, rng)``
-    draw what a choice needs and the public side keeps: a leader, an expert, how often to resample;
-    ahead of every ``choose``
+    draw random values that a choice needs and the public side keeps (a leader, an expert, how often
+    to resample); runs before every ``choose``
 ``choose(params, public, contexts, rng) -> (arm, propensity)``
-    the arm, and the probability with which it was drawn (nan: unknown); ``contexts`` is what is
-    seen before choosing: features of the arms, shape (K, d), experts' advice, shape (K, N), or 0,
-    of which ``calls.is_open`` tells a mask, shape (K,), where only some arms may be chosen
+    the arm, and the probability with which it was drawn (nan: unknown); ``contexts`` holds the
+    arms' features, shape (K, d), experts' advice, shape (K, N), or 0. It may also be a mask of open
+    arms, shape (K,); ``calls.is_open`` reads it
 ``hold_rounds(params, public, arm) -> rounds``
     for how many rounds that choice stands
 ``preprocess_contexts(params, contexts, seen, rng)``
@@ -21,7 +21,7 @@ none raises.
 ``record_pull(params, public, arm, x, n)``
     public bookkeeping of n rounds of the arm; linear in n, and n = -1 takes one round back
 ``weigh(params, public, arm, x)``
-    turn the arm's row into what its reward will be multiplied by; by default it stays as it is
+    turn the arm's row into the factor that multiplies its reward; by default the row stays as it is
 ``accumulate(params, raw, arm, x, reward, n)``
     add the (sum of the) rewards of n rounds; the order of calls is irrelevant
 ``release_due(params, public) -> bool``
@@ -31,19 +31,19 @@ none raises.
 ``sensitivity(params, public, norm) -> float``
     the most one record moves the statistic, in the L1 or L2 norm
 ``close(params, public, memo)``
-    end the episode: note in ``memo`` what ``summarise`` and ``publish`` have to know of it; the
-    next one begins before its release, unless this is left out
+    end the episode, and note in ``memo`` the values that ``summarise`` and ``publish`` need; with
+    this kernel the next episode begins before the release
 ``summarise(params, raw, public, memo, statistic)``
-    fill in the statistic, and forget what it was made of; after ``close``, statistics of parts of
-    an episode add up to that of the whole
+    fill in the statistic, and clear the data that it was made of; after ``close``, statistics of
+    parts of an episode add up to that of the whole
 ``publish(params, public, memo, release)``
     take in the noisy statistic, or the noisy running sum of all statistics where the policy has a
     counter (``privacy.continual``)
 ``estimate(params, public, i) -> float``
-    what is believed of the i-th coefficient of mean rewards; nan: nothing
+    the estimate of the i-th coefficient of mean rewards; nan: there is none
 ``absorb(params, public, memo, release)``
-    take in a release of another worker, with the rounds of its episode; without it the algorithm
-    learns from its own releases alone
+    take in a release of another worker, with the rounds of its episode; without this kernel the
+    algorithm learns from its own releases alone
 ``restart(params, raw, public)``
     prepare a raw side that is empty because it was lost; by default it stays so
 ``stop(params, public) -> bool``
@@ -57,7 +57,7 @@ none raises.
 row of the contexts of that round, and 0 where nothing is seen.
 
 Where contexts are private (``Card.protects``), kernels that may write to the public side or set the
-schedule are told the round alone: see ``blind``.
+schedule get no data of the round: see ``blind``.
 """
 
 from __future__ import annotations
@@ -208,10 +208,10 @@ def _weigh_blind(params: Any, public: Any, arm: int, x: Row) -> None:
 def blind(kernels: Kernels) -> Kernels:
     """The kernels of an algorithm with private contexts, as drivers run them.
 
-    A private arm is a function of private features.  So what may write to the public side, or says
-    how long a choice stands, is told that there was a round and nothing more: no arm (-1), and 0
-    for features and contexts, which code that looked into them would not even compile with.
-    ``weigh``, which works on the record itself, is told everything but the public side.
+    A private arm is a function of private features.  So kernels that may write to the public side,
+    or that set how long a choice stands, learn only that there was a round.  They get -1 for the
+    arm, and 0 for features and contexts. Code that indexes these zeros does not compile. ``weigh``,
+    which works on the record itself, gets everything but the public side.
     """
     return replace(
         kernels,
@@ -224,16 +224,16 @@ def blind(kernels: Kernels) -> Kernels:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistic:
-    """What an algorithm releases, again and again.
+    """The statistic that an algorithm releases repeatedly.
 
     Attributes:
-        max_sensitivity: the most that one record ever moves it, in the channel's norm.
+        max_sensitivity: the largest distance that one record moves it, in the channel's norm.
         max_abs_contribution: how far from zero a record can move a coordinate.
         size: its length.
-        parts: into how many parts records fall, where releases cover those of one part.
+        parts: the number of parts that records are divided into; a release covers one part.
         memo: how many numbers ``close`` notes.
-        max_records: of how many rounds one release may be made; 0 where that is not known.
-        max_weight: by how much a coordinate may weigh a reward more than a plain sum does.
+        max_records: the most rounds in one release; 0 where that is not known.
+        max_weight: the largest factor by which a coordinate weighs a reward; a plain sum has 1.
         counter: how the running sum of all statistics is released; None for algorithms that
             release each statistic by itself.
     """
@@ -249,7 +249,9 @@ class Statistic:
 
     @classmethod
     def of_rewards(cls, reward_range: tuple[float, float], **others: Any) -> Statistic:
-        """Sums of rewards, of which a record enters one, once; with the other attributes."""
+        """A statistic of sums of rewards, with the other attributes.  Each record enters one sum,
+        once.
+        """
         lo, hi = reward_range
         return cls(max_sensitivity=hi - lo, max_abs_contribution=max(-lo, hi), **others)
 
@@ -278,11 +280,11 @@ class Wall(NamedTuple):
 
 @dataclass(frozen=True)
 class Erratum:
-    """What is wrong in a publication.
+    """An error in a publication.
 
     Attributes:
-        section: of ``docs/errata.md``, which tells the whole story.
-        points: its sentences that whoever answers for privacy should know, as they stand there.
+        section: the section of ``docs/errata.md`` that gives the details.
+        points: its sentences that people responsible for privacy should know, quoted from there.
     """
 
     section: str
@@ -301,24 +303,25 @@ class Erratum:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What a reader of a list of policies wants to know about one.
+    """A summary of an algorithm, for lists of policies.
 
     Attributes:
         title: one line.
-        source: who published the algorithm, and where.
+        source: the authors and the publication of the algorithm.
         noise: the families of noise that it may have, by name, or channels of one's own; empty
             where only the open channel fits.  A budget takes the one that suits it best.
         proof: where the privacy claim is proved; by default in ``source``.
-        trust_model: who has to be trusted with raw rewards; "none" for policies without privacy.
-        protects: which data of a person are behind the wall.
+        trust_model: the party that is trusted with raw rewards; "none" for policies without
+            privacy.
+        protects: the data of a person that stay behind the wall.
         view: from which view the guarantee holds.
         learns_at_once: whether each answer is released when it arrives, instead of at the end of an
             episode.
         randomised: whether ``prepare``, ``choose`` or ``preprocess_contexts`` draws random numbers.
-        refuted_because: why the published claim is not one, for algorithms that are here to be
-            reproduced; empty for all others.
-        errata: what is wrong in the publication; an algorithm may deal with it, or play it as it
-            is.
+        refuted_because: why the published claim is false, for algorithms that only reproduce a
+            paper; empty for all others.
+        errata: the errors in the publication; an algorithm may correct them, or follow the
+            publication.
     """
 
     title: str

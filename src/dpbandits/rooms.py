@@ -16,8 +16,9 @@ def papers(part: str = "") -> Any:
 
 
 def moved(package: str, homes: Mapping[str, str], away: int = 2) -> Callable[[str], Any]:
-    """A package's ``__getattr__`` for what it once had, and a paper's room has now: by ``homes``,
-    where each is, as "dgs.theory".  The warning is shown to who asked, so many calls ``away``.
+    """A package's ``__getattr__`` for names that moved to the module of a paper.  ``homes`` maps
+    each name to its module, as "dgs.theory".  The warning points to the code so many calls
+    ``away``.
     """
 
     def get(name: str) -> Any:
@@ -34,8 +35,8 @@ def moved(package: str, homes: Mapping[str, str], away: int = 2) -> Callable[[st
 def lazily(
     package: str, homes: Mapping[str, str], within: str | None = None
 ) -> Callable[[str], Any]:
-    """A package's ``__getattr__`` for what takes long to import: names, and the module that has
-    each, ``within`` a package as ``PAPERS`` or itself.  A module has its own name.
+    """A package's ``__getattr__`` for names that take long to import.  Each name has its module,
+    ``within`` a package as ``PAPERS`` or itself.  A module has its own name.
     """
 
     def get(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Which code this is: a digest of the package, by which results are found that it computed."""
+"""A digest of the package's code; results computed by it are stored under this key."""
 
 from __future__ import annotations
 

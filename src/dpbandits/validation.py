@@ -1,4 +1,4 @@
-"""The door: arguments are checked here once, so that everything behind it is free of checks."""
+"""Checks of arguments, made once at the entrance, so the code behind it needs none."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def number(name: str, value: Any) -> float:
 
 
 def number_or_nan(value: Any) -> float:
-    """``value`` by the same rule, NaN where it is no number: for who may not tell by an error.
+    """``value`` by the same rule, NaN where it is no number: for callers where an error would
+    reveal data.
 
     >>> number_or_nan(1), number_or_nan("1")
     (1.0, nan)
@@ -73,12 +74,12 @@ def number_or_nan(value: Any) -> float:
 
 
 def numeric(entry: Any) -> float | str:
-    """One entry as a float, NaN where it is missing; where it is something else than a number,
-    which kind of thing, in the plural.
+    """One entry as a float, NaN where it is missing.  For anything else than a number, the name of
+    its kind, in the plural.
 
     Numbers are integers, floats, booleans (as 0 and 1), decimals, fractions, and arrays, tensors
     and Arrow scalars without axes that hold one of them; digits in text are none.  Missing are
-    ``None``, NaN, ``pandas.NA``, ``NaT``, what is masked, and Arrow's null.
+    ``None``, NaN, ``pandas.NA``, ``NaT``, masked entries, and Arrow's null.
     """
     if entry is None or entry is np.ma.masked:
         return math.nan
@@ -107,7 +108,7 @@ def numeric(entry: Any) -> float | str:
 
 
 def _unwrapped(entry: Any) -> Any:
-    """What an array, tensor or Arrow scalar without axes holds; everything else as it is."""
+    """The value in an array, tensor or Arrow scalar without axes; everything else as it is."""
     if hasattr(entry, "as_py"):
         return entry.as_py()
     if isinstance(entry, np.ndarray) and entry.ndim == 0:
@@ -157,7 +158,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def close_name(word: str, known: Iterable[str]) -> str:
-    """What to say after an unknown name: the name that was meant, or those there are.
+    """A hint after an unknown name: the likely name, or all known names.
 
     >>> close_name("adacub", ["AdaCUCB", "UCB1"]), close_name("x", ["AdaCUCB", "UCB1"])
     ('did you mean AdaCUCB?', 'known: AdaCUCB, UCB1')

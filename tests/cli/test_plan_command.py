@@ -88,7 +88,7 @@ def test_what_is_measured_is_what_python_measures():
         assert re.search(r" +".join(map(re.escape, filter(None, row))), said.stdout)
     for sentence in [*made.findings, str(made.budget_for(60.0))]:
         assert sentence in said.stdout
-    assert "  MergedIMED: whoever runs it sees raw rewards\n" in said.stdout
+    assert "  MergedIMED: the party that runs it sees raw rewards\n" in said.stdout
 
 
 @pytest.mark.long

@@ -57,7 +57,7 @@ def checked(cls, budget):
     elif budget is not None:
         assert "nothing holds" in claimed
     else:
-        assert section(card, "What is not").points == ["Nothing is protected"]
+        assert section(card, "Not protected").points == ["Nothing is protected"]
     Balanced(card._repr_html_())
     page = card.html()
     assert page.count("<section>") == len(card.sections)
@@ -100,7 +100,7 @@ def test_what_was_not_asked_for_is_told():
     asked = dpb.ApproxDP(10.0, 0.1)
     card = dpb.papers.concentrated.AdaCUCB(2, budget=asked, calibration="paper", seed=1).card_page()
     assert card.holds.delta > asked.delta == card.claimed.delta
-    assert f"of which {card.holds.shown()} holds" in section(card, "Three").rows[0][0]
+    assert f", but {card.holds.shown()} holds" in section(card, "Three").rows[0][0]
     loose = dpb.papers.concentrated.AdaCUCB(2, budget=asked, clip=False, seed=1).card_page()
     assert loose.holds is None
     assert rows(loose)["rewards"].startswith("not clipped")
@@ -108,13 +108,13 @@ def test_what_was_not_asked_for_is_told():
         2, budget=asked, patience=None, max_rounds=3, seed=1
     ).card_page()
     assert "which shows when" in rows(waits)["when releases are made"]
-    assert "3 recorded rounds" in rows(waits)["people who come back"]
-    assert not any("comes back" in point for point in section(waits, "What is not").points)
+    assert "3 recorded rounds" in rows(waits)["returning users"]
+    assert not any("A person who returns" in point for point in section(waits, "Not protected").points)
     reports = dpb.papers.others.LDPUCB(
         2, budget=dpb.PureDP(1.0), reports=True, noise="secure"
     ).card_page()
     assert "devices" in rows(reports)["noise"]
-    assert any("Silence" in point for point in section(reports, "What is not").points)
+    assert any("missing reports" in point for point in section(reports, "Not protected").points)
 
 
 def test_before_any_release_nothing_is_spent():
@@ -156,7 +156,7 @@ def test_a_saved_policy_has_a_card(tmp_path):
     path = policy.save(tmp_path / "trial.dpb")
     play(policy, 20)
     saved, living = dpb.inspect(path).card, policy.card_page()
-    for title in ("Three", "What is enforced", "Ledger"):
+    for title in ("Three", "Enforcement", "Ledger"):
         assert section(saved, title) == section(living, title)
     assert rows(saved)["rounds recorded"] == "20"
     assert "trial.dpb" in rows(saved)["crashes"]

@@ -84,7 +84,7 @@ def test_the_published_calibration_states_the_delta_that_really_holds():
     assert holds.epsilon == 10.0
     assert holds.delta == pytest.approx(0.41, abs=0.005)
     assert holds.delta == accounting.gaussian_delta(10.0, 1 / policy.channel.multiplier)
-    assert "asked for (10, 0.1)-DP and really gives" in str(policy.guarantee)
+    assert "asked for (10, 0.1)-DP, but provides the" in str(policy.guarantee)
     assert policy.guarantee.asked == asked
     exact = AdaCUCB(2, budget=asked, seed=1).guarantee
     assert exact.holds == asked

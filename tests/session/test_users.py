@@ -165,14 +165,14 @@ def test_who_enforces_the_number_of_rounds_is_said():
     assert "at most 3 rounds recorded over the whole run, and at most one in a release" in central
     assert "which the policy enforces" in central
     assert "a person always comes under the same name" in central
-    assert "participation is public: that and when a person comes may tell" in central
+    assert "participation is public: a person's return and its time may depend" in central
     assert central.endswith("for all rounds of a user docs/privacy.md, People who come back.")
     assert "at most 1 round recorded" in str(ada(max_rounds=1).guarantee)
     local = dpb.papers.others.LDPUCB(
         2, budget=dpb.PureDP(1.0), reports=True, max_rounds=3
     ).guarantee
     assert (local.trust_model, local.unit) == ("local", "user")
-    assert "which her device has to enforce" in str(local)
+    assert "which their device must enforce" in str(local)
     assert "protects nobody from the party that runs it" in str(local)
     assert "which the policy enforces" not in str(local)
 

@@ -1,10 +1,11 @@
-"""Adversaries: they choose what the policy meets, round by round, from what was played before.
+"""Adversaries: they choose contexts and rewards round by round, from the arms played before.
 
-One person, the canary, is told apart.  In world 0 and world 1 she differs; all others are the same
-function of what has been played.  Two worlds that differ in one person are neighbours, whatever
-else an adversary does, so that one of any kind makes an audit weaker or stronger, never wrong.
+One person, the canary, has different records in world 0 and in world 1.  All other records are the
+same function of the played arms.  Such worlds are neighbours for any adversary.  So the choice of
+an adversary makes an audit weaker or stronger, never wrong.
 
-What amplifies a canary: for all others the arms tie, so that noise and she tip a decision.
+For all other people the arms tie, so noise and the canary's record decide. This amplifies the
+canary.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ def shows_nothing(state: Any, t: int, arms: Vector, who: int, contexts: Matrix) 
 
 @dataclass(frozen=True)
 class Adversary:
-    """Who chooses what the policy meets: two kernels, and a named tuple of arrays they read.
+    """An adversary that chooses contexts and rewards: two kernels, and a named tuple of arrays they
+    read.
 
-    ``arms`` are those that were played in the rounds before ``t``, of which an adversary may make
-    what it likes; where arms are private, -1 in the place of the canary's.  ``who`` is 0 or 1 for
-    the canary in that world, and -1 for everybody else.  Kernels are made with
-    ``dpbandits.kernel.kernel``.
+    ``arms`` are those played in the rounds before ``t``, which an adversary may use freely.  Where
+    arms are private, the canary's is -1.  ``who`` is 0 or 1 for the canary in that world, and -1
+    for everybody else.  Kernels are made with ``dpbandits.kernel.kernel``.
 
     Attributes:
-        title: what it does, in a few words.
+        title: a description in a few words.
         answer: ``answer(state, t, arms, arm, who) -> float``: the reward of an arm in round t.
-        show: ``show(state, t, arms, who, contexts)``: fills in what is seen before the choice of
+        show: ``show(state, t, arms, who, contexts)``: fills in the contexts before the choice of
             round t, shape (K, d): features, or advice with a row for each arm.
-        state: what both kernels read.
+        state: the arrays that both kernels read.
         position: the first round in which the canary may come.
     """
 
@@ -58,13 +59,13 @@ class Adversary:
 
 
 class Rewards(NamedTuple):
-    """What people answer: shape (3,), of the canary in world 0 and in world 1, and of others."""
+    """Rewards, shape (3,): of the canary in world 0 and in world 1, and of others."""
 
     reward: np.ndarray
 
 
 class Shown(NamedTuple):
-    """What people show and answer: shapes (3, K, d) and (3,), in the same order."""
+    """Contexts and rewards of people: shapes (3, K, d) and (3,), in the order of ``Rewards``."""
 
     contexts: np.ndarray
     reward: np.ndarray
@@ -78,7 +79,9 @@ def _answer(state: Any, t: int, arms: Vector, arm: int, who: int) -> float:
 
 @kernel
 def _echo(state: Any, t: int, arms: Vector, arm: int, who: int) -> float:
-    """People like what the last one was given, best in the world of the higher reward."""
+    """People prefer the arm of the previous person, and most so in the world of the higher
+    reward.
+    """
     if who != ANYBODY or t == 0:
         return state.reward[who]
     return max(state.reward[0], state.reward[1]) if arm == arms[t - 1] else state.reward[who]
@@ -95,7 +98,7 @@ def _show(state: Any, t: int, arms: Vector, who: int, contexts: Matrix) -> None:
 def canaries(policy: Policy, *, echo: bool = False, position: int = 0) -> Iterator[Adversary]:
     """Adversaries that fit a policy, one for each way in which a person can differ most."""
     answer = _echo if echo else _answer
-    after = "others like what the last one was given" if echo else "for others the arms tie"
+    after = "other people like the arm that was played last" if echo else "for others the arms tie"
     if policy.sees == "advice":
         kinds, early = _advised(policy), position + getattr(policy, "batch", 1)
     elif policy.sees:
@@ -103,7 +106,7 @@ def canaries(policy: Policy, *, echo: bool = False, position: int = 0) -> Iterat
     else:
         lo, hi = policy.reward_range
         state = Rewards(np.array([lo, hi, (lo + hi) / 2]))
-        title = f"her reward is {lo:g} or {hi:g}; {after}"
+        title = f"the person's reward is {lo:g} or {hi:g}; {after}"
         yield Adversary(title, answer, state=state, position=position)
         return
     for title, contexts, rewards in kinds:
@@ -115,20 +118,22 @@ _Kind = tuple[str, np.ndarray, tuple[float, float, float]]
 
 
 def _advised(policy: Policy) -> Iterator[_Kind]:
-    """All experts are certain of arm 0 for her and whoever is in a release with her: noise may be
-    for the one of them who moves it farthest.  For later people each is certain of another arm.
+    """All experts are certain of arm 0 for the canary and for everyone in the same release, because
+    noise may be calibrated to the one who moves it farthest.  For later people each is certain of
+    another arm.
     """
     lo, hi = policy.reward_range
     arms, experts = policy.n_arms, policy.dimension
     advice = np.zeros((3, arms, experts))
     advice[:2, 0] = 1.0
     advice[2, np.arange(experts) % arms, np.arange(experts)] = 1.0
-    yield f"her reward is {lo:g} or {hi:g}", advice, (lo, hi, (lo + hi) / 2)
+    yield f"the person's reward is {lo:g} or {hi:g}", advice, (lo, hi, (lo + hi) / 2)
 
 
 def _in_context(policy: Any) -> Iterator[_Kind]:
-    """Her features are the same for all arms; those of others lie along hers, or against them, or
-    where hers turn to.  All are as long as they may be.
+    """The canary's features are the same for all arms.  Those of others point along them, against
+    them, or in the direction that the canary's features turn to.  All have the largest allowed
+    length.
     """
     lo, hi = policy.reward_range
     rest = min(max(0.0, lo), hi)
@@ -138,7 +143,7 @@ def _in_context(policy: Any) -> Iterator[_Kind]:
     contexts[:2] = corner
     contexts[2] = -corner
     contexts[2, 0] *= -1.0
-    yield f"her reward is {lo:g} or {hi:g}", contexts.copy(), (lo, hi, rest)
+    yield f"the person's reward is {lo:g} or {hi:g}", contexts.copy(), (lo, hi, rest)
     if not policy.card.hides_contexts:
         return
     far = max(lo, hi, key=abs)
@@ -149,4 +154,8 @@ def _in_context(policy: Any) -> Iterator[_Kind]:
             turned = turned + math.sqrt(1.0 - cosine * cosine) * length * np.eye(d)[1]
         contexts[0], contexts[1] = axis, turned
         contexts[2], contexts[2, 0] = turned, axis
-        yield f"her features turn by arccos {cosine:.3g}", contexts.copy(), (far, far, rest)
+        yield (
+            f"the person's features turn by arccos {cosine:.3g}",
+            contexts.copy(),
+            (far, far, rest),
+        )

@@ -49,22 +49,22 @@ def audit(
     """Play a policy in neighbouring worlds, try to tell them apart, and bound the loss from below.
 
     One person, the canary, has another record in world 1 than in world 0.  Each run's world is a
-    fair coin.  Attackers see what the guarantee lets them see: all releases, when they were made,
-    and all decisions, but the canary's own where these are private.  What they prove holds with
+    fair coin.  Attackers see everything that the guarantee makes public: all releases, their times,
+    and all decisions, except the canary's own where these are private.  The bound holds with
     probability 1 - alpha, for all scores together.
 
     Args:
         policy: a template; it is not changed.
-        adversary: who chooses what the policy meets; by default a canary that moves its releases
+        adversary: chooses contexts and rewards; by default a canary that moves its releases
             farthest, among people for whom the arms tie.
         runs: per world, on average; by default 20,000, and 2,000 with secure noise.
-        horizon: rounds of a run; by default as many as her record needs to be released.
+        horizon: rounds of a run; by default as many as the canary's record needs to be released.
         noise: "simulation", or "secure" for the noise that protects people, slower.
         alpha: the probability with which a true claim may be refuted.
-        plant: a bug to plant, to see whether it would be noticed: "half" the noise, noise "redrawn"
-            at every reading, the sensitivity of "add-remove", records that are "repeated" in later
-            releases, releases that are "timed" by answers; or "null", two worlds that are the same.
-            A ``Plant`` is one of your own.
+        plant: a bug to plant, to test whether the audit notices it: "half" the noise, noise
+            "redrawn" at every reading, the sensitivity of "add-remove", records "repeated" in later
+            releases, or releases "timed" by answers. "null" is two equal worlds, and a ``Plant`` is
+            a bug of your own.
         controls: whether to audit the policy with every plant, too, in a quarter of the runs.
         seed: of everything but secure noise.
         n_jobs: threads; -1 for one per core.
@@ -74,8 +74,8 @@ def audit(
         An ``Audit``: ``verdict``, ``measured``, ``claimed``, ``scores``, ``plot()``.
 
     Raises:
-        ArgumentError: an argument is out of range; the policy claims nothing; or no release is in
-            reach that could tell of her.
+        ArgumentError: an argument is out of range; the policy claims nothing; or no release within
+            the horizon depends on the canary.
 
     Example:
         >>> from dpbandits import PureDP
@@ -131,7 +131,7 @@ def audit(
 
 
 def _claim(policy: Policy) -> Claim:
-    """What is to be refuted; raises ArgumentError where nothing is claimed."""
+    """The claim to refute; raises ArgumentError where nothing is claimed."""
     if policy.budget is None:
         raise ArgumentError(
             "policy must have a budget: without one nothing is claimed, and there is nothing to"
@@ -148,7 +148,7 @@ def _claim(policy: Policy) -> Claim:
 
 
 def _controls(policy: Policy, play: Play, runs: int, alpha: float, n_jobs: int) -> pd.DataFrame:
-    """What the same attack finds of planted bugs, and where there is nothing to find."""
+    """The results of the attack on planted bugs, and on a policy without any difference to find."""
     rows: list[tuple[str, float, str]] = []
     how: dict[str, Any] = {"adversary": play.adversary, "horizon": play.horizon, "seed": play.seed}
     how |= {"runs": max(runs // 4, 50), "noise": "secure" if play.secure else "simulation"}
@@ -168,7 +168,7 @@ def _controls(policy: Policy, play: Play, runs: int, alpha: float, n_jobs: int) 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What pilot runs have chosen."""
+    """The choices of the pilot runs."""
 
     play: Play
     scores: Scores
@@ -177,7 +177,7 @@ class _Plan:
 
 
 def _plan(policy: Policy, adversary: Adversary | None, horizon: int | None, seed: int) -> _Plan:
-    """The canary that moves simulated releases farthest, and the least horizon to see her."""
+    """The canary that moves simulated releases farthest, and the least horizon that shows it."""
     simulated = policy.renewed("simulation")
     scores = Scores(simulated)
     offered = [adversary] if adversary is not None else list(canaries(policy))
@@ -194,8 +194,8 @@ def _plan(policy: Policy, adversary: Adversary | None, horizon: int | None, seed
             break
     if best is None:
         raise ArgumentError(
-            f"horizon must be longer: in {length:,} rounds no release of {policy!r} tells of the"
-            " people who come first",
+            f"horizon must be longer: in {length:,} rounds no release of {policy!r} covers the"
+            " first people",
             "horizon",
         )
     _, play, pilot = best
@@ -239,7 +239,9 @@ def _measured(seen: Seen, plan: _Plan, claim: Claim, alpha: float, *, secure: bo
 def _ratio_row(
     seen: Seen, plan: _Plan, claim: Claim, alpha: float
 ) -> tuple[str, float, int, float, bool]:
-    """Where its law is known, all runs are counted, by the rule that is best of that law."""
+    """The row of the likelihood ratio.  Where its law is known, all runs count, by the best rule
+    under that law.
+    """
     n, name = len(seen.world), "likelihood ratio" + ("" if plan.scores.is_exact else ", nearly")
     if plan.losses is None:
         bound = lower_bound(seen.ratio, seen.world, claim.measure, alpha, n // 5)

@@ -1,18 +1,19 @@
-"""What scores of two neighbouring worlds prove: lower confidence bounds on the privacy loss.
+"""Lower confidence bounds on the privacy loss, from scores of two neighbouring worlds.
 
 A rule says "world 1" of scores from ``high`` on, "world 0" of scores up to ``low``, and nothing of
-those between.  Whoever chooses it must not have seen the scores that are counted.  Then, each at
-level 1 - alpha:
+those between.  The rule must be chosen without the scores that are counted.  Then, each at level 1
+- alpha:
 
-* **epsilon, pure DP.**  Each run's world is a fair coin, so that whatever the run shows, either
-  world has probability at most e^epsilon / (1 + e^epsilon) after that.  So of r guesses the right
-  ones are at most binomial: one Clopper-Pearson bound on that probability, and abstaining is free.
-* **epsilon at delta.**  P(S | 1) <= e^epsilon P(S | 0) + delta for every event S, so that epsilon
-  is at least ln((P(S | 1) - delta) / P(S | 0)), with Clopper-Pearson bounds at alpha / 2 for both.
-* **mu.**  A test of mu-GDP with false alarms q misses at least Phi(Phi^-1(1 - q) - mu) of what it
-  is to find, so that mu is at least Phi^-1(1 - q) - Phi^-1(missed).  It refutes claims of Gaussian
-  noise (Nasr et al. 2023), and says nothing of epsilon and delta of any other.
-* **Renyi divergences.**  Of an event of two outcomes they are at most those of what was released.
+* **epsilon, pure DP.** Each run's world is a fair coin.  Given the run's data, either world has
+  probability at most e^epsilon / (1 + e^epsilon).  So of r guesses the right ones are at most
+  binomial.  This gives one Clopper-Pearson bound on that probability, and abstaining is free.
+* **epsilon at delta.** P(S | 1) <= e^epsilon P(S | 0) + delta for every event S.  So epsilon is at
+  least ln((P(S | 1) - delta) / P(S | 0)), with Clopper-Pearson bounds at alpha / 2 for both.
+* **mu.** Against mu-GDP, a test with false-alarm rate q misses at least a share Phi(Phi^-1(1 - q) -
+  mu).  So mu is at least Phi^-1(1 - q) - Phi^-1(missed).  It refutes claims of Gaussian noise (Nasr
+  et al. 2023), and says nothing of epsilon and delta of any other.
+* **Renyi divergences.** The divergences of an event of two outcomes are at most those of the
+  released values.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _TAIL = 9.0  # standard deviations of a Gaussian loss that are looked at
 
 
 class Counts(NamedTuple):
-    """How often which world was named in which, of so many runs of each; by several rules."""
+    """Counts of guesses by world, over so many runs of each; for several rules."""
 
     one_in_one: np.ndarray
     one_in_zero: np.ndarray
@@ -64,7 +65,7 @@ def pure_epsilon(counts: Counts, alpha: float) -> np.ndarray:
 
 
 def _rates(counts: Counts, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-    """How often world 1 is named in world 1, at least, and in world 0, at most."""
+    """A lower bound on the rate of guess 1 in world 1, and an upper bound on it in world 0."""
     found = _at_least(counts.one_in_one, counts.ones, alpha / 2)
     return found, _at_most(counts.one_in_zero, counts.zeros, alpha / 2)
 
@@ -113,7 +114,7 @@ class Claim(NamedTuple):
 
 
 def claim_of(budget: Budget, *, gaussian: bool) -> Claim:
-    """What a budget promises; ``gaussian`` where all noise keeps GDP, be it discrete or not."""
+    """The claim of a budget; ``gaussian`` where all noise keeps GDP, continuous or discrete."""
     currency, limit = checked_budget(budget).kept_in(gaussian=gaussian)
     order, delta = budget.order, budget.failure
     if gaussian and currency != "pure":
@@ -156,21 +157,21 @@ class Weights(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """From which scores on world 1 is named, and up to which world 0."""
+    """The scores from which on world 1 is guessed, and up to which world 0 is."""
 
     low: float
     high: float
 
 
 def weigh(scores: np.ndarray, world: np.ndarray) -> Weights:
-    """The scores of runs, of which ``world`` says in which world they were."""
+    """Bound the loss from the scores of runs; ``world`` has the world of each run."""
     values, place = np.unique(scores, return_inverse=True)
     ones = np.bincount(place, world, values.size)
     return Weights(values, ones, np.bincount(place, minlength=values.size) - ones)
 
 
 def best_rule(seen: Weights, measure: Measure, alpha: float) -> tuple[Rule, float]:
-    """The rule that would prove most of such scores, and what."""
+    """The rule with the largest bound on such scores, and that bound."""
     below = [np.concatenate([[0.0], np.cumsum(part)]) for part in (seen.in_one, seen.in_zero)]
     share = (below[0] + below[1]) / max(below[0][-1] + below[1][-1], 1e-300)
     wanted = np.geomspace(1e-4, 0.5, _CANDIDATES)
@@ -224,8 +225,8 @@ def lower_bound(
 
 
 def laplace_losses(shifts: Sequence[float] | np.ndarray) -> Weights:
-    """The distribution of the privacy loss of Laplace noises that a record moves by so many of
-    their scales: of each, |u| - |u - a| with u = a + noise in world 1.
+    """The distribution of the privacy loss of Laplace noises, when a record moves each by so many
+    of its scales.  One loss is |u| - |u - a| with u = a + noise in world 1.
     """
     amounts = np.abs(np.asarray(shifts, float))
     amounts = amounts[amounts > 1e-12]
@@ -253,7 +254,9 @@ def _one_loss(a: float, grid: np.ndarray, step: float) -> np.ndarray:
 
 
 def gaussian_losses(shifts: Sequence[float] | np.ndarray) -> Weights:
-    """The same for Gaussian noises: normal with mean mu^2 / 2 and variance mu^2 in world 1."""
+    """The distribution of the privacy loss of Gaussian noises: normal with mean mu^2 / 2 and
+    variance mu^2 in world 1.
+    """
     mu = max(float(np.linalg.norm(shifts)), 1e-12)
     edges = np.linspace(-_TAIL, _TAIL, 4001)
     centres = mu * mu / 2 + mu * (edges[1:] + edges[:-1]) / 2

@@ -1,8 +1,8 @@
 """The compiled loop of an audit: one public side, and two private ones.
 
-What the policy makes of the world that is played stands in ``raw``; ``twin`` is given what the
-other world would have given, along the same decisions.  So every release is known with both
-statistics that might have made it, and its likelihood ratio is exact.
+``raw`` collects the records of the played world.  ``twin`` collects those of the other world, along
+the same decisions.  So both candidate statistics of every release are known, and its likelihood
+ratio is exact.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SLOTS = Slots()
 
 
 class Taken(NamedTuple):
-    """What an audit takes down of one run."""
+    """The record that an audit keeps of one run."""
 
     statistic: np.ndarray  # (R, n): what was released, without noise
     other: np.ndarray  # (R, n): what would have been, in the other world
@@ -55,7 +55,7 @@ class Taken(NamedTuple):
 
 
 class Game(NamedTuple):
-    """What is the same in all runs."""
+    """The data that all runs share."""
 
     horizon: int
     position: int  # the first round in which the canary may come
@@ -67,7 +67,7 @@ class Game(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What one run is played with."""
+    """The arrays that one run is played with."""
 
     params: Any
     raw: Any  # of the world that is played
@@ -116,7 +116,7 @@ def _take_twin(run: Run, statistic: Vector, bound: float, rounds: int, world: in
 
 @outlined
 def _release_both(run: Run, rounds: int, world: int, rng: Generator) -> bool:
-    """Release as ``session.steps`` does, and take down what the other world would have given."""
+    """Release as ``session.steps`` does, and record the other world's statistic."""
     params, public, memo, wall, taken = run.params, run.public, run.memo, run.wall, run.taken
     if is_spent(wall.running):
         return True
@@ -220,5 +220,5 @@ def loop_of(kernels: Kernels, mechanism: Kernel, answer: Kernel, show: Kernel | 
 
 @cache
 def twin_of(kernels: Kernels) -> Kernel:
-    """What takes down a release that Python makes."""
+    """A function that records a release made in Python."""
     return kernels.fill(_take_twin, "summarise")

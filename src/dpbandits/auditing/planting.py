@@ -19,8 +19,8 @@ READINGS = 4
 def _redrawn(
     running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
 ) -> None:
-    """Noise of the right scale, and anew at every reading: of a running sum at each release, of
-    anything else four times, of which the mean is what is learned.
+    """Noise of the right scale, drawn again at every reading.  A running sum gets it at each
+    release.  Any other statistic gets it four times, and the policy learns the mean.
     """
     if running.kind != SINGLE:
         running.clock[0] += 1
@@ -42,12 +42,12 @@ class Plant:
     """A bug; by default none.
 
     Attributes:
-        title: what it is.
+        title: a description.
         noise: the part of the noise that is left.
         mechanism: releases in the place of the policy's own; None for that one.
         repeats: whether the canary's record is in every later release, too.
         delays: whether the release with it comes a round later in world 1.
-        nobody: whether both worlds are the same, so that there is nothing to find.
+        nobody: whether both worlds are the same.  Then there is nothing to find.
     """
 
     title: str = ""
@@ -62,7 +62,7 @@ class Plant:
 
 
 def _add_or_remove(policy: Policy) -> float:
-    """How far a record that comes or goes moves a statistic, over what a replaced one does."""
+    """The ratio between the sensitivities for an added or removed record and for a replaced one."""
     lo, hi = policy.reward_range
     if not policy.card.hides_contexts:
         return max(abs(lo), abs(hi)) / (hi - lo)

@@ -24,7 +24,7 @@ _LONGEST_BATCH = 250
 
 
 class Batch(NamedTuple):
-    """What was taken down of a number of runs."""
+    """The records of a number of runs."""
 
     world: np.ndarray  # (B,): that of each run
     zero: np.ndarray  # (B, R, n): what had been released in world 0 without noise
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
 
 @dataclass
 class Play:
-    """How the runs of an audit are played."""
+    """The configuration of an audit's runs."""
 
     policy: Policy  # as it is attacked; a fresh state is made of it for every run
     adversary: Adversary
@@ -120,7 +120,7 @@ class Play:
                 break
 
     def _blank(self) -> tuple[Any, Any, np.ndarray, np.ndarray]:
-        """Room for what is shown and how it is taken; rows of 0 where nothing is."""
+        """Arrays for the shown and the preprocessed contexts; rows of 0 where there are none."""
         policy = self.policy
         if not policy.sees:
             nothing = np.zeros(policy.n_arms, np.int64)
@@ -153,7 +153,7 @@ class Play:
 
 
 def played(play: Play, runs: int, look: Callable[[Batch], Any], n_jobs: int) -> Iterator[Any]:
-    """What ``look`` makes of so many runs, batch by batch, in order."""
+    """The results of ``look`` for so many runs, batch by batch, in order."""
 
     def one(number: int, size: int) -> Any:
         return look(play.batch(number, size))

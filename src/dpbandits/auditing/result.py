@@ -1,4 +1,4 @@
-"""What an audit found: as data, a sentence, a table and a figure."""
+"""The result of an audit: as data, a sentence, a table and a figure."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from .bounds import Claim
 
 @dataclass(frozen=True)
 class Audit:
-    """What was measured of one policy, and how.
+    """The result of the audit of one policy.
 
     Attributes:
-        policy: that was attacked.
-        claim: the number that is promised, and how it is measured.
+        policy: the attacked policy.
+        claim: the promised number, and how it is measured.
         measured: the largest lower bound on the loss that any score proved.
-        possible: what the best attack on the same releases may expect to prove with so many runs;
+        possible: the bound that the best attack on the same releases can expect with so many runs;
             nan where the law of the releases is not known.
         exposed: the loss of the releases with the canary's record; nan where the claim has none.
         scores: columns score, bound, runs, level (of the bound), counted (in ``measured``).
-        adversary: what was played against.
+        adversary: the adversary in the audit.
         horizon, runs, noise, alpha: as in ``audit``; runs per world.
         planted: the bug that was planted; empty without.
-        controls: columns planted, bound, outcome: what the same attack finds of bugs; None without.
+        controls: columns planted, bound, outcome: results of the same attack on planted bugs; None
+            without.
         seconds: how long it took.
     """
 
@@ -55,7 +56,7 @@ class Audit:
 
     @property
     def ratio(self) -> float:
-        """The measured share of what is claimed; above 1 the claim is refuted."""
+        """The measured loss as a share of the claim; above 1 the claim is refuted."""
         return self.measured / self.claimed
 
     @property
@@ -74,7 +75,7 @@ class Audit:
 
     @property
     def sentence(self) -> str:
-        """What was found, in one sentence, for a page about the policy."""
+        """The result in one sentence, for a page about the policy."""
         symbol = self.claim.measure.symbol
         known = ", and known to be false" if self.policy.card.refuted_because else ""
         return (
@@ -86,7 +87,7 @@ class Audit:
 
     @property
     def caveat(self) -> str:
-        """What was tried, and what it can and cannot show."""
+        """The scope of the audit, and the limits of its conclusions."""
         noise = f"{self._noise} noise, and these {len(self.scores)} scores"
         tried = f"Tried: one adversary ({self.adversary}), {noise}."
         limits = (
@@ -131,8 +132,8 @@ class Audit:
         return glance(title, heads, self._rows(), f"{self.sentence}. {self.caveat}")
 
     def plot(self, *, width: float = 6.4) -> Any:
-        """The bounds of all scores beside what is claimed and what is possible, as a matplotlib
-        figure that shows itself in a notebook.
+        """Plot the bounds of all scores beside the claimed and the possible loss.  Returns a
+        matplotlib figure that shows itself in a notebook.
         """
         from ..plotting.audits import audit_bars  # brings matplotlib, which takes a while
 

@@ -1,10 +1,11 @@
-"""What an attacker makes of a run: numbers that tell the worlds apart.
+"""An attacker's scores of a run: numbers that tell the worlds apart.
 
 * **likelihood ratio** of all noised releases, exact: both statistics that may have made a release
-  are known, so that only the law of the noise is needed.  Running sums are taken apart first, into
-  as many numbers as there are noise variables.  It is rounded to 1e-9, as in exact arithmetic.
-* **raw ratio**: the same of floats as they are, and **finest bits**: on which grid they lie.  What
-  shows here and not above is betrayed by the last bits: an implementation leaks, no algorithm.
+  are known, so it needs only the law of the noise.  Running sums are taken apart first, into as
+  many numbers as there are noise variables.  It is rounded to 1e-9, as in exact arithmetic.
+* **raw ratio**: that ratio from floats as they are, and **finest bits**: the grid on which they
+  lie.  A difference that shows only here is in the last bits: the implementation leaks, not the
+  algorithm.
 * **releases**, **decisions**, **times**, finest bits: linear scores, learned from runs not counted.
 """
 
@@ -29,7 +30,7 @@ _TIMES = 8  # releases whose rounds they see
 
 
 class Seen(NamedTuple):
-    """What is kept of a batch: a row for each run."""
+    """The public data of a batch: a row for each run."""
 
     world: np.ndarray
     ratio: np.ndarray
@@ -42,12 +43,12 @@ class Seen(NamedTuple):
 
 @dataclass
 class Scores:
-    """How the runs of a policy are looked at."""
+    """The scores of a policy's runs."""
 
     policy: Policy  # whose channel is what noise is taken for
 
     def of(self, batch: Batch) -> Seen:
-        """What the runs of a batch show."""
+        """The public data that the runs of a batch show."""
         ratio = self._ratio(batch)
         return Seen(
             batch.world,
@@ -87,12 +88,14 @@ class Scores:
         return Weights(score[order], (weights * ones)[order], (weights * zeros)[order])
 
     def moved(self, batch: Batch) -> np.ndarray:
-        """How far the canary moves all releases of a run, in scales of noise, as losses add up."""
+        """The distance that the canary moves all releases of a run, in scales of noise, as losses
+        add up.
+        """
         order = self.policy.channel.composition_norm
         return np.linalg.norm(self._shifts(batch), ord=order, axis=1)
 
     def _shifts(self, batch: Batch) -> np.ndarray:
-        """How far the canary moves each noise variable, in scales; a row for each run."""
+        """The distance that the canary moves each noise variable, in scales; a row for each run."""
         shifts = self._rows(self._sums(batch.one - batch.zero)) / self._scales(batch)
         return np.abs(shifts).reshape(len(shifts), -1)
 
@@ -109,7 +112,9 @@ class Scores:
         return ((zero * zero - one * one) / (2.0 * scale * scale)).sum(axis=(1, 2))
 
     def _hemispheres(self, batch: Batch) -> np.ndarray:
-        """Of a direction on the side of the vector with probability q, else on the other one."""
+        """Log-likelihood ratios of directions: on the vector's side with probability q, else on the
+        other.
+        """
         logs = []
         for vector in (batch.zero, batch.one):
             length = np.minimum(np.linalg.norm(vector, axis=2), 1.0)
@@ -119,7 +124,7 @@ class Scores:
         return (logs[1] - logs[0]).sum(axis=1)
 
     def _scales(self, batch: Batch) -> np.ndarray:
-        """Of the noise, shape (B, R, 1); 1 where there was no release."""
+        """The scales of the noise, shape (B, R, 1); 1 where there was no release."""
         counter, channel = self.policy.statistic.counter, self.policy.channel
         column = 1.0 if counter is None else counter.column_norm(channel.norm)
         width = channel.multiplier * column * batch.bound
@@ -130,7 +135,7 @@ class Scores:
         return np.where(width > 0.0, width, 1.0)[:, :, None]
 
     def _rows(self, values: np.ndarray) -> np.ndarray:
-        """Releases of a running sum as what noise was added to; others as they are."""
+        """Releases of a running sum as the rows that noise was added to; others as they are."""
         counter = self.policy.statistic.counter
         if counter is None:
             return values
@@ -138,7 +143,7 @@ class Scores:
         return np.einsum("tr,brn->btn", whitener, values, optimize=True)
 
     def _sums(self, statistics: np.ndarray) -> np.ndarray:
-        """What is released of statistics, but for noise."""
+        """The released values of statistics, without noise."""
         adds_up = self.policy.statistic.counter is not None
         return np.cumsum(statistics, axis=1) if adds_up else statistics
 
@@ -152,7 +157,7 @@ class Scores:
         return np.column_stack([first, release.sum(axis=1) / made[:, None]])
 
     def _decisions(self, arms: np.ndarray) -> np.ndarray:
-        """Which arm was played in each of the first rounds, and how often each in all."""
+        """The arm of each of the first rounds, and the total count of each arm."""
         k = self.policy.n_arms
         first = arms[:, : max(1, _LEARNED // k)]
         each = (first[:, :, None] == np.arange(k)).reshape(len(arms), -1)

@@ -111,7 +111,7 @@ def _changed(people: PrivateTable, model: PrivateGLM) -> list[str]:
         said.append(
             f"the features of {scaled:,} of {n:,} people are longer than --context-bound"
             f" {model.context_bound:g}, and were scaled to it: bring columns to one scale, by"
-            " public ranges, or leave out with --ignore what is no measurement"
+            " public ranges, or leave out columns that are no measurement with --ignore"
         )
     lo, hi = model.outcome_range
     if clipped := made.clipped:

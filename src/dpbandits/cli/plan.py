@@ -38,7 +38,7 @@ def plan(
         Path | None,
         Argument(
             metavar="[STUDY.toml]",
-            help="A study, of which the first environment and budget and the horizon are taken.",
+            help="A study file: its first environment, first budget and horizon.",
         ),
     ] = None,
     arms: Annotated[int | None, Option(min=1, help="Number of arms.")] = None,
@@ -56,7 +56,7 @@ def plan(
             parser=_numbers, metavar="G,G,...", help="How much worse each arm is than the best."
         ),
     ] = None,
-    trust: Annotated[Trust | None, Option(help="Who may see raw rewards.")] = None,
+    trust: Annotated[Trust | None, Option(help="The party that may see raw rewards.")] = None,
     protects: Annotated[Protects | None, Option(help="What of a person is private.")] = None,
     features: Annotated[
         str | None,
@@ -199,4 +199,4 @@ def _show(made: Plan, left_out: bool) -> None:
     if promise.holds is not None:
         console.print(f"{promise.holds.shown()}: {promise.means}", soft_wrap=True)
     best = made.fitting[made.best].cls.__name__
-    console.print(f"What it promises: dpbandits explain {best}")
+    console.print(f"Its promise in full: dpbandits explain {best}")

@@ -66,11 +66,11 @@ def content(*arrays: np.ndarray) -> str:
 
 
 def settled(numbers: np.ndarray) -> np.ndarray:
-    """Computed numbers of about the size of 1, rounded to where machines agree.
+    """Round computed numbers of about the size of 1 to digits on which machines agree.
 
-    Two BLAS kernels add up in different orders: what comes out of a decomposition differs in the
-    last few of its 15 digits, and learners that met the one or the other would part.  Six digits
-    are left, and zeros have no sign.
+    BLAS kernels add up in different orders, so results of a decomposition differ in the last few of
+    15 digits.  Learners that met different digits would diverge.  Rounding keeps six digits, and
+    zeros have no sign.
 
     >>> settled(np.array([0.1, -1e-17])).tolist()
     [0.10000038146972656, 0.0]

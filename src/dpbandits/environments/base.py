@@ -1,23 +1,23 @@
-"""What answers a pull: the bases of all environments, and the kernels that loops call.
+"""Base classes of all environments, and the kernels that simulation loops call.
 
-An environment is a named tuple of arrays and two kernels, so that one compiled loop serves every
-instance of a kind.  Without contexts (``ArmsKernels``):
+An environment is a named tuple of arrays and two kernels.  One compiled loop serves every instance
+of a kind.  Without contexts (``ArmsKernels``):
 
 * ``draw(state, arm, start, n, rng) -> float``: the sum of the rewards of n rounds of an arm,
   exactly distributed;
-* ``regret(state, arm, start, n) -> float``: what those rounds cost in expectation against the best
+* ``regret(state, arm, start, n) -> float``: the expected regret of those rounds against the best
   arm.
 
 With contexts (``ContextKernels``) every round shows one feature vector per arm, the policy chooses
-an arm, and its reward comes:
+an arm, and the arm's reward is drawn:
 
 * ``show(state, t, contexts, rng) -> hidden``: fill in the features of round t, shape (K, d);
 * ``answer(state, t, contexts, hidden, arm, rng) -> (reward, regret)``: the reward of the arm, and
-  what it costs in expectation against the best.
+  its expected regret against the best arm.
 
-What an answer has to know of its round besides the features, such as a label, is the integer
-``hidden``, which no policy sees.  Both draw as many random numbers whatever the arm, so that all
-policies of a study meet the same contexts and the same noise.
+The integer ``hidden`` carries further facts of the round to ``answer``, such as a label; no policy
+sees it.  Both draw the same number of random numbers for every arm.  Hence all policies of a study
+meet the same contexts and the same noise.
 
 Rounds count from 0.  No kernel changes the state, which threads share.
 """
@@ -43,11 +43,11 @@ class Environment(ABC):
     Attributes:
         n_arms: number of arms, K.
         support: (lo, hi), which holds every reward; infinite where rewards are not bounded.
-        horizon: how many rounds there are; None for any number.
-        origin: how its arrays were made, such as "seed=1"; None where a digest tells them from
-            others.  Whoever computes features should say it: last digits differ between machines.
-        delay: how late answers come; None where every answer is there at once.
-        holds_data: whether its rewards may be somebody's, of whom messages must not tell.
+        horizon: number of rounds; None for no limit.
+        origin: how its arrays were made, such as "seed=1"; None to identify them by a digest.  Set
+            it for computed features: their last digits differ between machines.
+        delay: the delay of answers; None if every answer comes at once.
+        holds_data: whether its rewards may be data of people, which messages must not show.
     """
 
     n_arms: int
@@ -61,7 +61,7 @@ class Environment(ABC):
 
     @property
     def arm_names(self) -> list[str]:
-        """What the arms are called in tables and figures."""
+        """Names of the arms in tables and figures."""
         return list(self._names or [f"arm {a}" for a in range(self.n_arms)])
 
     def delayed(self, delay: Delay) -> Self:
@@ -79,7 +79,7 @@ class Environment(ABC):
 
     @property
     def title(self) -> str:
-        """What it is called in headings; ``repr`` is what tells it from others."""
+        """Name of the environment in headings; ``repr`` distinguishes it from others."""
         arms = "1 arm" if self.n_arms == 1 else f"{self.n_arms} arms"
         late = "" if self.delay is None else f", answers late: {self.delay.words}"
         return f"{type(self).__name__}, {arms}{late}"
@@ -93,7 +93,7 @@ class Environment(ABC):
 
     @abstractmethod
     def _arguments(self) -> str:
-        """What was asked for, in the words of a ``repr``."""
+        """Arguments of the constructor, in the words of a ``repr``."""
 
     def __repr__(self) -> str:
         late = "" if self.delay is None else f".delayed({self.delay!r})"
@@ -110,7 +110,9 @@ class Environment(ABC):
         return self
 
     def _name_arms(self, argument: str, names: Sequence[object] | None, what: str) -> None:
-        """Call the arms by names; there has to be one for each of what the arms are."""
+        """Name the arms.  There must be one name for each; ``what`` is the plural for arms in
+        messages.
+        """
         if names is None:
             return
         if not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
@@ -139,9 +141,9 @@ class ArmsEnvironment(Environment):
     """The base of the environments without contexts.
 
     Attributes:
-        state: what the kernels see.
-        reference: a name and the shares of arms, shape (K,), of an allocation to compare with; None
-            where there is none.
+        state: the arrays that kernels read.
+        reference: name of an allocation to compare with, and its shares of the arms, shape (K,);
+            None for no such allocation.
         regret_is_dynamic: whether regret is against the best arm of every round, and not against
             one arm.
     """
@@ -169,7 +171,7 @@ class KnownMeans(ArmsEnvironment):
 
 
 class StationaryState(NamedTuple):
-    """Arms that do not change: up to two parameters each, and what a round of each costs."""
+    """Arms that do not change: up to two parameters each, and the regret of one round."""
 
     first: np.ndarray  # (K,)
     second: np.ndarray  # (K,)
@@ -203,12 +205,12 @@ class ContextEnvironment(Environment):
 
     Attributes:
         dimension: of the features, d.
-        state: what the kernels see.
-        context_bound: no feature vector is longer; infinite where they are not bounded.
-        parameter: theta, where mean rewards are a function of <x, theta>: shape (d,), or (K, d)
-            where every arm has one of its own; otherwise None.
-        attendance: which user comes in which round, shape (horizon,), where users come back; None
-            where every round is another person's.
+        state: the arrays that kernels read.
+        context_bound: bound on the length of feature vectors; infinite if there is none.
+        parameter: theta, if mean rewards are a function of <x, theta>; None otherwise.  Shape (d,),
+            or (K, d) for one parameter per arm.
+        attendance: the user of each round, shape (horizon,), if users return; None if every round
+            belongs to another person.
     """
 
     kernels: ContextKernels

@@ -17,15 +17,15 @@ _LATEST = 1e15  # pulls; heavy tails end here
 
 @dataclass(frozen=True)
 class Delay:
-    """How late answers come: an answer that is n pulls late comes after n more pulls.
+    """Distribution of delays: an answer that is n pulls late comes after n more pulls.
 
-    What an answer is does not depend on when it comes.
+    The answer itself does not depend on its delay.
 
     Attributes:
-        kind: "fixed": always ``pulls`` late; "geometric": with the mean ``pulls``; "pareto": heavy
-            tails, more than x pulls late with probability (1 + x / pulls) ** -tail.
+        kind: "fixed": always ``pulls``.  "geometric": with the mean ``pulls``.  "pareto": heavy
+            tails, above x with probability (1 + x / pulls) ** -tail.
         pulls: see ``kind``.
-        tail: of "pareto"; where it is at most 1 the mean is infinite.
+        tail: exponent of "pareto"; the mean is infinite if it is at most 1.
         lost: share of answers that never come.
 
     Raises:

@@ -19,7 +19,7 @@ from .arrays import content, distributions, finite_array
 
 
 class TableState(NamedTuple):
-    """Prefix sums, so that the rewards of any window of rounds cost one subtraction."""
+    """Prefix sums: the total reward of any window of rounds costs one subtraction."""
 
     prefix: np.ndarray  # (T + 1, K): sums of the rows before
     best: np.ndarray  # (1,): the arm of the largest column sum
@@ -43,12 +43,12 @@ class RewardTable(base.KnownMeans):
 
     Args:
         rewards: shape (T, K); an array, lists, or a pandas or Arrow table with a column per arm.
-        arm_names: what the arms are called, one name each; numbered by default.
-        name: what the table is called in reports.
+        arm_names: names of the arms, one each; numbers by default.
+        name: name of the table in reports.
 
     Raises:
-        ArgumentError: this is no table of finite numbers, in which the message names the first
-            other entry, or there are more or fewer names than columns.
+        ArgumentError: ``rewards`` is no table of finite numbers (the message gives the place of the
+            first other entry), or the number of names differs from that of columns.
 
     >>> RewardTable([[0, 1], [1, 1]]).horizon
     2
@@ -91,7 +91,7 @@ class FileState(NamedTuple):
 
 @kernel
 def _sum_rows(state: FileState, arm: int, start: int, n: int) -> float:
-    """The sum of a window, of which no more than two blocks are read."""
+    """Sum of a window of rounds; reads at most two blocks of the file."""
     end = start + n
     first, last = (start + _BLOCK - 1) // _BLOCK, end // _BLOCK
     whole = first < last
@@ -116,8 +116,8 @@ def _file_regret(state: FileState, arm: int, start: int, n: int) -> float:
 class RewardFile(base.ArmsEnvironment):
     """A ``RewardTable`` in a ``.npy`` file, shape (T, K), which may be larger than memory.
 
-    The file is read once when the environment is made; from then on one row of sums for every 1,024
-    rows is in memory, and a window reads at most 2,048 rows.  The file must not change meanwhile.
+    The constructor reads the file once and keeps one row of sums for every 1,024 rows in memory.
+    Each window then reads at most 2,048 rows.  The file must not change meanwhile.
 
     Args:
         path: of a file that ``numpy.save`` wrote, of real numbers or truth values.

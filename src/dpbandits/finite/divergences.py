@@ -1,4 +1,4 @@
-"""How far apart neighbouring worlds are, at the worst, for whoever plays a ``Game``.
+"""The largest divergence between neighbouring worlds, over all adversaries of a ``Game``.
 
 Sums over decisions and maxima over the adversary's choices alternate, from the last axis to the
 first (``views``: backward induction).  Below, (p, q) are the probabilities of a sequence of
@@ -7,17 +7,18 @@ decisions in the two worlds.
 * ``delta(epsilon)``: the largest sum of (p - e^epsilon q)+, the hockey-stick divergence.
 * ``epsilon(delta)``: its inverse.  For one pair of worlds and one adversary the sum is convex,
   falling and piecewise linear in s = e^epsilon, and so is the largest of finitely many.  Newton's
-  method, from s = 1 on, follows tangents; they lie below the curve and come down to delta no later
-  than it does, so that s never passes the root.  There are finitely many lines, so it gets there.
-  Where a line is level and above delta no epsilon is enough: what has no q weighs more than delta.
+  method, from s = 1 on, follows tangents.  They lie below the curve and reach delta no later than
+  it does, so s never passes the root.  There are finitely many lines, so it gets there. Where a
+  line is level and above delta, no epsilon is enough: sequences with q = 0 have more than delta of
+  p.
 * ``renyi(order)``: ln(sum of p^a q^(1 - a)) / (a - 1); for a = 1 the sum of p ln(p / q), and at
   infinity ``epsilon(0)``.
 * ``rho()``: the least rho with D_a <= rho a for all a > 1.  K(a) = (a - 1) D_a is convex for one
   pair and one adversary, hence for the largest, and K(1) = 0.  Between two orders K lies below its
-  chord l, and D_a / a below l(a) / (a (a - 1)) = A / a - B / (a - 1), where A = -l(0) and B =
-  -l(1) are not negative: continued, the chord lies below K.  That is largest where (a - 1) / a =
-  sqrt(B / A), or at an end.  The interval with the largest bound is halved until the bound is
-  close to what was seen.  Beyond the last order D_a / a is at most epsilon(0) / a.
+  chord l.  So D_a / a lies below l(a) / (a (a - 1)) = A / a - B / (a - 1).  A = -l(0) and B = -l(1)
+  are not negative, because the continued chord lies below K.  That is largest where (a - 1) / a =
+  sqrt(B / A), or at an end.  The interval with the largest bound is halved until the bound is close
+  to the largest value seen.  Beyond the last order D_a / a is at most epsilon(0) / a.
 """
 
 from __future__ import annotations
@@ -133,14 +134,14 @@ def _below_chord(a: float, at_a: float, b: float, at_b: float) -> float:
 
 
 def _worst(leaves: np.ndarray, add: np.ufunc = np.add) -> Any:
-    """The most that an adversary makes of the sum of what stands at each sequence of decisions."""
+    """The largest sum, over adversaries, of the values at each sequence of decisions."""
     while leaves.ndim > 2:
         leaves = add.reduce(leaves, axis=-1).max(axis=-1)
     return add.reduce(leaves, axis=-1).max()
 
 
 def _worst_line(height: np.ndarray, fall: np.ndarray) -> tuple[Any, Any]:
-    """The same of ``height``, with the sum of ``fall`` under the same adversary."""
+    """The largest sum of ``height``, with the sum of ``fall`` under the same adversary."""
     while height.ndim > 0:
         height, fall = (side.sum(axis=-1) for side in (height, fall))
         best = np.expand_dims(height.argmax(axis=-1), -1)

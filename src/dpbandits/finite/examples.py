@@ -25,8 +25,8 @@ def view_not_table() -> FinitePolicy:
 
 
 def table_not_interactive() -> FinitePolicy:
-    """It never plays arm 1, so that nobody's table is seen; whoever is told to play it has her
-    reward told to everybody.
+    """It never plays arm 1, so arm 1's column of a table stays hidden.  If the adversary makes a
+    person play arm 1, the policy publishes that person's reward.
 
     >>> table_not_interactive().epsilon(0.0, "table"), table_not_interactive().epsilon(0.0)
     (0.0, inf)
@@ -39,12 +39,12 @@ def table_not_interactive() -> FinitePolicy:
 
 
 def interactive_not_adaptive() -> FinitePolicy:
-    """An adversary who makes up rewards on the way sees more than one who only picks arms of a
-    table, which answers a question of Remark 2 of the same paper.
+    """An adversary that chooses rewards during the run sees more than one that only picks arms of a
+    table.  This answers a question of Remark 2 of the same paper.
 
     The second decision is a hint at the first reward.  The third one, after arm 0, is arm 1 with
-    probability 1/2 if first and second reward differ, and never if not: which second reward tells
-    more depends on the hint.  A table has one for arm 0; arm 1 tells nothing.
+    probability 1/2 if first and second reward differ, and never if not.  The hint decides which
+    second reward reveals more.  A table has one for arm 0; arm 1 tells nothing.
 
     >>> policy = interactive_not_adaptive()
     >>> policy.delta(0.0, "interactive"), round(policy.delta(0.0, "adaptive"), 4)

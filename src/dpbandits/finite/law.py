@@ -1,9 +1,9 @@
-"""The law of a finite policy: what it decides, given what it is told.
+"""The law of a finite policy: probabilities of its decisions, given its inputs.
 
-The policy may be told of other arms than those that it recommended.  So the law has the probability
-of decisions o_1, ..., o_T given contexts x, and arms q and rewards r that it is told of, whatever
-was recommended; its digits x_1 o_1 q_1 r_1 x_2 ... x_T o_T say where it stands.  For tables it is
-the product of pi_t(o_t | x_1, q_1, r_1, ..., x_t).
+The policy may receive other arms than those that it recommended.  So the law has the probability of
+decisions o_1, ..., o_T given contexts x, and given any received arms q and rewards r.  The digits
+x_1 o_1 q_1 r_1 x_2 ... x_T o_T are the index of a probability.  For tables it is the product of
+pi_t(o_t | x_1, q_1, r_1, ..., x_t).
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ def law_of(tables: Sequence[np.ndarray], sizes: Sizes) -> np.ndarray:
 
 
 def through(law: np.ndarray, sizes: Sizes, channel: np.ndarray) -> np.ndarray:
-    """The law if rewards are told through a channel, a row of reports for each reward.
+    """The law if rewards pass through a channel, which has a row of report probabilities for each
+    reward.
 
-    What is not seen, the reports, is summed over, round by round: a report is made of the reward
-    alone, and of nothing that another round knows.
+    The hidden reports are summed over, round by round: a report depends on the reward of its own
+    round alone.
     """
     k, r, x, t = sizes
     if channel.dtype != law.dtype:
@@ -110,7 +111,7 @@ def _number(value: Any) -> Fraction | float:
 
 
 def _distributions(name: str, table: np.ndarray, rounds: int) -> np.ndarray:
-    """The table, each row of which must sum to 1; floats are divided by their sum."""
+    """The table.  Each row must sum to 1; floats are divided by their sum."""
     exact = table.dtype == object
     sums = table.sum(axis=1, keepdims=True)
     wrong = ~((table >= 0).all(axis=1) & (abs(sums[:, 0] - 1) <= (0 if exact else _ROUNDING)))

@@ -1,14 +1,14 @@
-"""Finite policies, and exactly how private they are.
+"""Finite policies, and their exact privacy.
 
-What an adversary sees are decisions, and nothing is approximated: the law of a small policy is
-listed (``law``), all neighbouring worlds and all adversaries of a view are gone through
-(``views``), and the largest divergence is taken (``divergences``).
+An adversary sees decisions, and nothing is approximated.  ``law`` lists the law of a small policy.
+``views`` covers all neighbouring worlds and all adversaries of a view.  ``divergences`` takes the
+largest divergence.
 
 **Errors.**  If all probabilities are fractions, everything is computed in fractions but for
-exponentials and logarithms.  Floats are rounded a few times on the way to the probability of a
-sequence, and again in sums: ``delta`` is right to some 1e-14, the others to some 1e-12 of their
-size where probabilities are no smaller than 1e-3.  Zeros are exact in both: what never happens in
-one world and may in the other is not taken for something rare.
+exponentials and logarithms.  Floats are rounded a few times in the probability of a sequence, and
+again in sums.  ``delta`` is right to some 1e-14, the others to some 1e-12 of their size where
+probabilities are no smaller than 1e-3.  Zeros are exact in both: an event that is impossible in one
+world only is not taken for a rare one.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class FinitePolicy:
         rewards: the values that a reward may take.
         contexts: the values that a context may take, if there are contexts.
 
-    When to choose: a policy for few rounds is to be understood to the last digit, a definition of
-    privacy is to be tried out, or a claim to be refuted.  Everything grows exponentially with the
-    horizon: with two arms and binary rewards 5 rounds are feasible, or 6 where no arms are queried.
+    When to choose: to compute the privacy of a policy with few rounds exactly, to test a definition
+    of privacy, or to refute a claim.  Time and memory grow exponentially with the horizon: with two
+    arms and binary rewards 5 rounds are feasible, or 6 where no arms are queried.
 
     Attributes:
-        sizes: how many arms, rewards, contexts and rounds there are.
+        sizes: the numbers of arms, rewards, contexts and rounds.
 
     Raises:
         ArgumentError: a table does not fit, a row is no distribution, or there is too much of it.
@@ -97,8 +97,9 @@ class FinitePolicy:
         rewards: Sequence[Any] = (0, 1),
         contexts: Sequence[Any] = (),
     ) -> Self:
-        """The policy whose arms have the probabilities ``choose(arms, rewards)`` after what
-        happened; with contexts ``choose(arms, rewards, contexts)``, the last of which is shown now.
+        """The policy whose arms have the probabilities ``choose(arms, rewards)`` after that
+        history.  With contexts it is ``choose(arms, rewards, contexts)``; the last context is the
+        current one.
 
         Example:
             >>> def follow(arms, rewards):
@@ -151,17 +152,18 @@ class FinitePolicy:
         grid: float = 1.0,
         reach: int = 20,
     ) -> Self:
-        """A policy of this package under local trust, its randomisers included: what runs is asked
-        for its arm after every history of reports, and reports have the law of secure noise.
+        """A policy of this package under local trust, with its randomisers.  The running policy
+        gives its arm after every history of reports, and reports have the law of secure noise.
 
         Args:
             make: makes the policy, given the options that are set here: ``reports``, ``noise``,
-                ``grid``, and ``choices_public``, because the interactive adversary tells it of
-                other arms.  Nothing that it chooses may be random.
+                ``grid``, and ``choices_public``, because the interactive adversary replaces arms.
+                The policy's choices must be deterministic.
             horizon: number of rounds.
             rewards: the values that a reward may take.
-            grid: of the noise.
-            reach: reports that lie more grid units outside of the reward range are cut to that.
+            grid: the grid of the noise.
+            reach: reports that lie more grid units than this outside of the reward range are cut to
+                it.
 
         Example:
             >>> from functools import partial
@@ -206,11 +208,11 @@ class FinitePolicy:
         """This policy behind a channel: it takes reports for rewards.
 
         Args:
-            channel: shape (rewards, reports): with which probability each reward is reported as
-                each of the values that this policy takes.  A reward is reported once.
+            channel: shape (rewards, reports): the probability that a reward is reported as each of
+                the values that this policy takes.  A reward is reported once.
 
         Example:
-            Randomised response, so that even the worst adversary sees no more than epsilon = ln 3:
+            With randomised response even the worst adversary sees no more than epsilon = ln 3:
 
             >>> told = [[[1, 0], [0, 1]], [[1, 0], [0, 1]]]
             >>> copies = FinitePolicy([["1/2", "1/2"], told])
@@ -245,8 +247,9 @@ class FinitePolicy:
             epsilon: one or several.
             view: "view", "table", "interactive" or "adaptive", from the weakest to the strongest;
                 "anticipating", with ``joint`` only.  The definitions are in ``finite.views``.
-            joint: whether contexts are private, and the person's own decision is not seen: True or
-                "others" for an adversary who sees all others, "later" for one who sees later ones.
+            joint: whether contexts are private, and the person's own decision is hidden: True or
+                "others" for an adversary that sees all other decisions, "later" for one that sees
+                later ones.
 
         Raises:
             ArgumentError: an argument is outside its range, or there is too much to go through.
@@ -282,7 +285,7 @@ class FinitePolicy:
 def _each(
     name: str, value: Any, low: float, measure: Callable[[Any], float], high: float = np.inf
 ) -> Any:
-    """What is measured at a number from ``low`` to ``high``, or an array for several."""
+    """The measure at a number from ``low`` to ``high``, or an array for several."""
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
         return np.array([_each(name, one, low, measure, high) for one in value])
     if not isinstance(value, Fraction):

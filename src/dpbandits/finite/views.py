@@ -1,13 +1,13 @@
-"""Views: what an adversary may choose and sees, written as a game over the law of a policy.
+"""Views: an adversary's choices and observations, as a game over the law of a policy.
 
-A person's record is her reward, and her context where that is private too; two worlds are
-neighbours if they differ in the record of one round.  A *row* says what a round has in store: a
-context, and in each column an arm that the policy is told of, and the reward that it is told.
+A person's record is their reward, and their context where that is private too.  Two worlds are
+neighbours if they differ in the record of one round.  A *row* is the content of a round: a context,
+and in each column an arm and a reward that the policy receives.
 
 ===============  ======================================  ===========================================
-view             what the rows of a world are            which column a round takes
+view             rows of a world                         column that a round takes
 ===============  ======================================  ===========================================
-"view"           one reward, whatever the arm            that of the decision
+"view"           one reward for all arms                 that of the decision
 "table"          one reward for every arm                that of the decision
 "interactive"    one reward for every arm                any, chosen by the adversary
 "adaptive"       every reward of every arm; in the       any, chosen by the adversary
@@ -17,40 +17,41 @@ view             what the rows of a world are            which column a round ta
 ===============  ======================================  ===========================================
 
 The first three are Definitions 3 and 4 of Azize & Basu (2024), Concentrated Differential Privacy
-for Bandits.  "adaptive" is the stronger adversary of their Remark 2, who makes up rewards on the
-way, the person's two ones among them; the round that is hers is fixed in advance.  With ``joint``
-contexts are private, too, and the decision of the person's own round is not seen: Definitions 7 and
-8 there; "anticipating" is the definition of Chen, Li, Rakhlin & Simchi-Levi (2025), which knows no
-other form.  Without it contexts are public and alike in both worlds.
+for Bandits.  "adaptive" is the stronger adversary of their Remark 2.  It chooses rewards during the
+run, the person's two among them; the person's round is fixed in advance.  With ``joint`` contexts
+are private, too, and the decision of the person's own round is hidden (Definitions 7 and 8 there).
+"anticipating" is the definition of Chen, Li, Rakhlin & Simchi-Levi (2025), which has no other form.
+Without it contexts are public and alike in both worlds.
 
-Under a joint view the arm that was really played is part of a person's record: a function of her
-private context, perhaps with a will of her own.  Where the adversary chooses arms, her record is
-therefore any (context, arm, reward) against any other.  This covers whatever she makes of her
-recommendation: by joint convexity a mixture of records is told from another one no better than the
-worst pair of them.  That holds for policies that are tables.  Behind a channel her decision may
-tell of hidden reports, and a mixture that hangs on them may be told where none of its parts is:
-there her record is her context and her answer, an arm and a reward, to each decision.  Who sees
-later decisions alone sets earlier arms in advance there, and is compared with nobody who does not.
+Under a joint view the arm that was really played is part of a person's record.  It depends on their
+private context, and perhaps on their own choice.  Where the adversary chooses arms, the record is
+therefore any (context, arm, reward) against any other.  This covers every reaction to the
+recommendation.  By joint convexity, a mixture of records is told from another one no better than
+the worst pair of them.  That holds for policies that are tables.  Behind a channel, the person's
+decision may depend on hidden reports.  A mixture that depends on them may be told where none of its
+parts is.  There the record is a context and an answer, an arm and a reward, to each decision.  An
+adversary that sees later decisions alone sets earlier arms in advance there, and is only compared
+with others that do.
 
-**Deterministic adversaries suffice.**  An adversary who tosses coins sees them.  Given the coins it
-is deterministic, and what it sees of both worlds is a mixture, over coins that have the same law in
-both, of what deterministic ones see.  A hockey-stick divergence, and the moment exp((a - 1) D_a),
-of two such mixtures is the mean of those of its parts, hence at most the largest.
+**Deterministic adversaries suffice.** An adversary that tosses coins sees them.  Given the coins it
+is deterministic.  So its observations in both worlds are mixtures of those of deterministic
+adversaries, over coins with the same law in both.  A hockey-stick divergence, and the moment exp((a
+- 1) D_a), of two such mixtures is the mean of those of its parts, hence at most the largest.
 
 **Backward induction.**  Each of these is a sum over sequences of decisions o_1, ..., o_T of a
-function of their probabilities (p, q) in the two worlds.  What the adversary chooses after o_1,
-..., o_t concerns the sequences that begin so, and no others.  So the largest sum over all
-adversaries is computed from the end: sum over o_T, maximum over the choice before it, sum over
-o_(T-1), and so on; that is the order of the axes of a ``Game``.  Adversaries are never listed.
+function of their probabilities (p, q) in the two worlds.  A choice after o_1, ..., o_t affects the
+sequences that begin so, and no others.  So the largest sum over all adversaries is computed from
+the end: sum over o_T, maximum over the choice before it, sum over o_(T-1), and so on.  A ``Game``
+has its axes in that order.  Adversaries are never listed.
 
-**What that says of the views.**  A weaker view is a special case of a stronger one, so that
-divergences grow from "view" to "adaptive".  In pure DP the largest quotient belongs to one sequence
-of decisions; along it an adaptive adversary tells one arm and one reward in each round, which some
-table has: "interactive" and "adaptive" agree, as "view" and "table" do (Proposition 1(a)).  For
-policies that are tables they agree in every Rényi divergence, too: by induction from the end the
-largest sum of p^a q^(1 - a) from some history on is p^a q^(1 - a) times a number that depends on
-what the policy was told, not on what it decided.  So the adversary may plan ahead.  In (epsilon,
-delta) it may not: ``examples.interactive_not_adaptive``.
+**Consequences for the views.** A weaker view is a special case of a stronger one, so divergences
+grow from "view" to "adaptive".  In pure DP the largest quotient belongs to one sequence of
+decisions; along it an adaptive adversary gives one arm and one reward in each round, which some
+table has.  So "interactive" and "adaptive" agree, as "view" and "table" do (Proposition 1(a)).  For
+policies that are tables they agree in every Rényi divergence, too.  By induction from the end, the
+largest sum of p^a q^(1 - a) from some history on is p^a q^(1 - a) times a number.  That number
+depends on the policy's inputs, not on its decisions.  So the adversary may plan ahead.  In
+(epsilon, delta) it may not: ``examples.interactive_not_adaptive``.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ MOST_EXACT = 2**18  # fractions take some hundred times as long
 
 
 class _Row(NamedTuple):
-    """What a round has in store."""
+    """The content of a round: a context, and an arm and a reward in each column."""
 
     context: int
     arms: Sequence[int]  # of the columns
@@ -82,7 +83,7 @@ class _Row(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How many of everything a finite policy knows."""
+    """The sizes of a finite policy: numbers of arms, rewards, contexts and rounds."""
 
     arms: int
     rewards: int
@@ -97,8 +98,8 @@ class Sizes(NamedTuple):
 class Game(NamedTuple):
     """The probabilities of all sequences of decisions in pairs of neighbouring worlds.
 
-    The axes are: pairs of worlds, decision, choice of the adversary, decision, ..., decision; those
-    of choices have length 1 where the adversary has none, as do those of decisions it does not see.
+    The axes are: pairs of worlds, decision, choice of the adversary, decision, ..., decision.  The
+    axis of a choice has length 1 where the adversary has none.  So does that of a hidden decision.
     """
 
     before: np.ndarray
@@ -109,7 +110,7 @@ _Kind = Literal["list", "table", "record", "answers", "any", "challenge"]
 
 
 class _Rules(NamedTuple):
-    """What the rows of a world are, by where they stand: before the person, her own, after her."""
+    """The rows of a world, by position: before the person's round, in it, and after it."""
 
     before: _Kind
     own: _Kind
@@ -131,14 +132,14 @@ _RULES = {
 
 
 def _count(kind: _Kind, sizes: Sizes) -> int:
-    """How many rows there are of a kind."""
+    """The number of rows of a kind."""
     k, r = sizes.arms, sizes.rewards
     stored = {"list": r, "table": r**k, "record": k * r, "answers": (k * r) ** k, "any": 1}
     return sizes.contexts * stored[kind]
 
 
 def _columns(kind: _Kind, sizes: Sizes) -> int:
-    """How many columns they have."""
+    """The number of columns of these rows."""
     k, r = sizes.arms, sizes.rewards
     return {"any": k * r, "challenge": k * r * (r - 1)}.get(kind, k)
 
@@ -187,10 +188,11 @@ def games(
 ) -> Iterator[Game]:
     """The game of each round in which a record may differ, of ``most`` probabilities in all.
 
-    With ``joint`` contexts are private and the person's own decision is not seen: True or "others"
-    for an adversary who sees all others, "later" for one who sees those after it, as in the
-    definitions of the papers, and chooses arms up to then without having seen anything.  ``hidden``
-    says that the policy knows reports that a channel has made, and is no table (see ``law``).
+    With ``joint``, contexts are private and the person's own decision is hidden.  True or "others"
+    is for an adversary that sees all other decisions.  "later" is for one that sees those after it,
+    as in the definitions of the papers, and chooses arms up to then without any observation.
+    ``hidden`` says that the policy knows reports that a channel has made, and is no table (see
+    ``law``).
 
     Raises:
         ArgumentError: there is no such view, or its games are too large; nothing was allocated.
@@ -234,7 +236,7 @@ def _refuse_large(sizes: Sizes, view: View, joint: Joint, rules: _Rules, most: i
 
 
 def _choices(kind: _Kind, sizes: Sizes, rules: _Rules) -> int:
-    """Among how many columns the adversary chooses."""
+    """The number of columns among which the adversary chooses."""
     return _columns(kind, sizes) if rules.queried and kind != "answers" else 1
 
 
@@ -262,10 +264,11 @@ def _played(law: np.ndarray, sizes: Sizes, rules: _Rules, joint: Joint) -> Itera
 def _codes(
     sizes: Sizes, rounds: list[tuple[list[_Row], np.ndarray, bool]], shown: np.ndarray
 ) -> np.ndarray:
-    """Where in the law everything that may happen in some worlds stands, with the axes of a game.
+    """The indices in the law of all events in some worlds, with the axes of a game.
 
-    ``rounds`` has for each but the last its possible rows, which of them a world has, and whether
-    the adversary chooses its column; ``shown`` is the context of the last round in each world.
+    For each round but the last, ``rounds`` has the possible rows, the rows of each world, and
+    whether the adversary chooses the column.  ``shown`` is the context of the last round in each
+    world.
     """
     codes = np.zeros(shown.size, np.int64)
     for rows, number, queried in rounds:
@@ -286,7 +289,7 @@ def _decided(sizes: Sizes, codes: np.ndarray, contexts: np.ndarray) -> np.ndarra
 
 
 def _beside(values: np.ndarray, ndim: int) -> np.ndarray:
-    """Values by world, and perhaps by what stands last, as an array of ``ndim`` axes."""
+    """Values by world, and perhaps by the last axis, as an array of ``ndim`` axes."""
     return values.reshape(len(values), *[1] * (ndim - values.ndim), *values.shape[1:])
 
 

@@ -145,7 +145,7 @@ class PrivateGLM(Estimator):
     def guarantee(self) -> Guarantee:
         """What holds for the people of one ``fit``; those of several lose what these add up to."""
         assumed = [
-            "a person is one row, and one fit is made of her data",
+            "a person is one row, and their data enter one fit",
             "the number of rows is public",
             f"features are at most {self.context_bound:g} long, which scaling enforces",
             TYPES_ARE_PUBLIC,

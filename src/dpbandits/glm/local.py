@@ -331,17 +331,17 @@ class LocalGLM(Estimator):
     def guarantee(self) -> Guarantee:
         """What holds for a person and her one report."""
         assumed = [
-            "a person sends one report, which her device has to enforce, and when it comes owes"
-            " nothing to her data",
-            "in which batch a person is, and the number of people, are public",
-            "what a batch is asked follows from reports of the batches before (sequential"
+            "a person sends one report, which their device has to enforce, at a time that does not"
+            " depend on their data",
+            "the batch of a person, and the number of people, are public",
+            "the question to a batch follows from reports of earlier batches (sequential"
             " interaction)",
             f"features are at most {self.context_bound:g} long, which scaling enforces",
             TYPES_ARE_PUBLIC,
-            "a device runs a channel of which its own copy of this model says `accepts`: noise,"
+            "a device runs only a channel that its own copy of this model `accepts`, because noise,"
             " its source and all bounds come with the channel",
-            "devices and curator are apart, as `channel`, `report` and `receive` are; whoever calls"
-            " `fit` plays all of them, and sees all data",
+            "devices and curator are separate parties, as `channel`, `report` and `receive` are;"
+            " the caller of `fit` plays all of them, and sees all data",
         ]
         return self._spending().guarantee(self._source(), assumed, _PROOF, local=True)
 

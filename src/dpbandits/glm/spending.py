@@ -87,8 +87,8 @@ class Spending:
             )
         elif self.holds != self.budget:
             caveats.append(
-                f"The published calibration was asked for {self.budget} and really gives what is"
-                " stated here"
+                f"The published calibration was asked for {self.budget}, but provides the"
+                " guarantee that is stated here"
             )
         return Guarantee(
             holds=self.holds,

@@ -193,11 +193,11 @@ def _tell(policy: Policy, log: Log, taken: int, off: np.ndarray) -> None:
 
 def _assumption(policy: Policy, n: int, private: bool) -> str:
     if not private:
-        return f"the log of {n} records that it began with is public, and owes nothing to rewards"
+        return f"the policy began with a public log of {n} records, independent of private rewards"
     told = "order" if policy.card.hides_contexts else "arms, features, propensities and order"
     return (
-        f"the {told} of the log of {n} records that it began with owe nothing to rewards, and"
-        " nobody in it comes again"
+        f"the policy began with a log of {n} records, of which the {told} do not depend on"
+        " rewards, and no person in it comes again"
     )
 
 

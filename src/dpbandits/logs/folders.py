@@ -122,8 +122,8 @@ def read_table(argument: str, folder: Any, *, fit: bool = False, private: bool =
     often = [int(one[_MOST]) for one in told if one[_MOST] != b"None"]
     if fit and private and max(often, default=1) > 1:
         raise ArgumentError(
-            f"{argument} must hold nobody twice while it is private, got the log of a policy with"
-            f" max_rounds={max(often)}: take one record of each user from read_logs()",
+            f"{argument} must hold no person twice while it is private, got the log of a policy"
+            f" with max_rounds={max(often)}: take one record of each user from read_logs()",
             argument,
         )
     table = pa.concat_tables(tables)
@@ -168,9 +168,9 @@ def refuse_unrecorded(frame: Any) -> None:
         first, more = int((recorded == 0.0).argmax()), int((recorded == 0.0).sum()) - 1
         raise ArgumentError(
             "frame (column 'recorded') must hold no False while the log is private, got one in row"
-            f" {first}{f', and in {more:,} more' if more else ''}: such a round may be of somebody"
-            " who is in the log already; leave these rows out, or the column if nobody is in it"
-            " twice",
+            f" {first}{f', and in {more:,} more' if more else ''}: such a round may belong to"
+            " a person who is in the log already; leave out these rows, or the column if no person"
+            " is in the log twice",
             "frame",
         )
 

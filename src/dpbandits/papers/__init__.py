@@ -1,4 +1,4 @@
-"""What reproduces papers, a room for each.
+"""Reproductions of papers, with a module for each.
 
 A room has the paper's policies as published, its theorems as functions, and its experiments.  Rooms
 import the core; the core knows them by name only.

@@ -1,4 +1,4 @@
-"""What the study of a paper consists of, and the numbers by which its claims are decided."""
+"""The parts of a paper's study, and the numbers that decide its claims."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INSTANCES = 20  # of a setting, at most
 
 @dataclass(frozen=True)
 class Size:
-    """How much of a paper to compute."""
+    """The size of a computation: how much of a paper to compute."""
 
     quick: bool = False  # a small version that shows everything
     full: bool = False  # also at full length what is shortened otherwise
@@ -45,7 +45,8 @@ def cells_of(
     runs: int = 1,
     record: tuple[int, ...] | None = None,
 ) -> list[Cell]:
-    """All of these policies, by what ``key`` takes, in instances of one setting with their seeds.
+    """All of these policies, by the arguments of ``key``, in instances of one setting with their
+    seeds.
 
     Regret is recorded at the rounds ``record``, by default those of ``recorded``.
     """
@@ -66,7 +67,7 @@ def cells_of(
 
 
 class Results:
-    """What claims are made of: the results of simulated cells by their keys.
+    """The results of simulated cells by their keys, for use in claims.
 
     Instances of a setting stand side by side; a setting without random instances is one instance.
     """
@@ -115,7 +116,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Findings:
-    """What came of the cells."""
+    """The findings from the cells."""
 
     claims: Sequence[Claim]
     exhibits: Sequence[Exhibit]
@@ -137,8 +138,8 @@ class Plan:
 def instances(seed: int, runs: int) -> list[tuple[int, int]]:
     """(seed, runs) of every random instance that a setting is measured on.
 
-    What instances differ in is no smaller than what runs do, so that there are as many as is
-    affordable, and the runs are spread over them.  The first instance has the given seed itself.
+    Instances vary at least as much as runs.  So there are as many instances as affordable, and the
+    runs are spread over them.  The first instance has the given seed itself.
 
     >>> instances(1, 100)[:2], len(instances(1, 100)), len(instances(1, 3))
     ([(1, 5), (1000001, 5)], 20, 3)
@@ -181,7 +182,7 @@ def largest(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
     """The largest of several numbers, with an interval for the largest true one.
 
     The largest of noisy numbers is too large.  So each number has an interval of its own, with the
-    confidence that all of them hold together (Bonferroni): the largest true one lies between the
+    confidence that all of them hold together (Bonferroni).  The largest true one lies between the
     largest of their lower and of their upper ends.
 
     >>> largest([np.array([[1.0, 1.0]]), np.array([[3.0, 3.0]])], lambda means: means)

@@ -1,4 +1,4 @@
-"""Planning: which policy to take in a setting, and what it will cost."""
+"""Planning: choose a policy for a setting, and estimate its regret."""
 
 from .planner import plan
 from .plans import Plan

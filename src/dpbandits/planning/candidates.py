@@ -1,4 +1,4 @@
-"""Which policies a setting can take at a budget, and why the others are left out."""
+"""The policies that a setting can take at a budget, and why the others are left out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SAID = {"arms": "the features of its arms"}
 
 @dataclass(frozen=True)
 class Candidate:
-    """A policy for a setting, whatever the budget."""
+    """A policy for a setting, with any budget."""
 
     cls: Any
     arguments: Mapping[str, Any] = field(default_factory=dict)  # beyond what the setting says
@@ -49,9 +49,9 @@ class Candidate:
 
 
 def candidates(setting: Setting, budget: Budget | None) -> tuple[list[Candidate], dict[str, str]]:
-    """Those that fit, and the reason for each class that does not.
+    """The policies that fit, and the reason for each class that does not.
 
-    What the default of the setting is told of batches, all are told.
+    All get the sizes of batches that the default of the setting gets.
 
     >>> from dpbandits import ZCDP
     >>> fitting, left_out = candidates(Setting(3, trust="local"), ZCDP(1.0))
@@ -76,7 +76,7 @@ def candidates(setting: Setting, budget: Budget | None) -> tuple[list[Candidate]
 
 
 def misfit(cls: Any, setting: Setting, budget: Budget | None) -> str | None:
-    """Why policies of a class do not fit, whatever the law of rewards; None where they do."""
+    """Why policies of a class do not fit, for any law of rewards; None where they do."""
     card = cls.card
     if (taken := what_is_taken(cls)) != setting.shows:
         return f"takes {taken}, and the setting shows {setting.shows}"
@@ -123,14 +123,14 @@ def _of_trust(cls: Any, setting: Setting) -> str | None:
         # Where experts are many, noise on every reward costs least.
         if cls.sees == "advice":
             return None
-        return "protects from whoever runs it, too, at the price of more noise"
+        return "also protects from the party that runs it, at the price of more noise"
     if trust == "central":
-        return "whoever runs it sees raw rewards"
+        return "the party that runs it sees raw rewards"
     return "needs a shuffler" if trust == "shuffle" else "needs no shuffler, and pays for it"
 
 
 def _needed(cls: Any) -> set[str]:
-    """What the constructor cannot do without."""
+    """The arguments that the constructor requires."""
     return {
         name
         for name, one in inspect.signature(cls).parameters.items()

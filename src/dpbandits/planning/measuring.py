@@ -1,4 +1,4 @@
-"""What a short simulation of the setting measures: regret, and the price of privacy.
+"""Measure regret and the price of privacy in a short simulation of the setting.
 
 Runs are paired: run i of every policy meets the same noise of the environment.  So numbers that
 compare two policies have the jackknife's error, run by run.
@@ -24,7 +24,7 @@ from ..simulation.settings import keyed
 
 @dataclass(frozen=True)
 class Measured:
-    """A simulation, asked for what plans say."""
+    """A simulation, with the quantities that plans report."""
 
     result: Result
     policies: Mapping[str, Policy]  # private ones by their titles
@@ -32,8 +32,8 @@ class Measured:
     searching: bool  # whether the rounds of a search are counted, and not regret
 
     def loss(self, policy: Policy) -> np.ndarray:
-        """What every run cost, shape (runs,): regret, or rounds until a search was over, which is
-        at least those that were simulated where it was not.
+        """The cost of every run, shape (runs,): regret, or rounds until a search was over.  For a
+        search that was not over, it is the number of simulated rounds.
         """
         rows = self._of(policy, "runs")
         if not self.searching:
@@ -54,7 +54,9 @@ class Measured:
         return estimate(self.loss(self.public[self.best_public]))
 
     def price(self, title: str) -> Estimate:
-        """What a private policy loses more than its open counterpart, as a share, or NaN."""
+        """The additional regret of a private policy over its open counterpart, as a share, or
+        NaN.
+        """
         private, open_ = self.loss(self.policies[title]), self.loss(self.public[title])
         if open_.mean() <= 0.0:
             return Estimate(math.nan, math.nan, math.nan)
@@ -62,17 +64,21 @@ class Measured:
 
     @cached_property
     def best_public(self) -> str:
-        """Who loses least without privacy, of those who have learned anything."""
+        """The policy with the least loss without privacy, among those that have learned
+        anything.
+        """
         learned = [title for title, policy in self.public.items() if self._learned(policy)]
         return min(learned or self.public, key=lambda title: self.loss(self.public[title]).mean())
 
     def times_public(self, title: str) -> Estimate:
-        """How many times the loss of the best one without privacy."""
+        """The loss as a multiple of that of the best policy without privacy."""
         rival = self.public[self.best_public]
         return _paired([self.loss(self.policies[title]), self.loss(rival)], ratio)
 
     def free_from(self, title: str, tolerance: float) -> int | None:
-        """From which recorded round on privacy is free for it, as ``Plan.free_from`` means it."""
+        """The recorded round from which on privacy is free for it, as defined by
+        ``Plan.free_from``.
+        """
         if self.searching:
             return None
         private = self._curve(self.policies[title])
@@ -82,10 +88,11 @@ class Measured:
         return int(rounds[0]) if len(rounds) else None
 
     def beaten(self, favourite: str, rivals: Iterable[str]) -> str | None:
-        """Who loses least of those rivals who lose less than the favourite beyond doubt: by
-        intervals of the differences of means that hold for all of them at once.
+        """The best rival among those with significantly less loss than the favourite.  Intervals of
+        the differences of means hold for all rivals at once.
 
-        Who released nothing has chosen blindly, and lost little if the first arm was a good one.
+        A policy without a release has chosen blindly, and lost little if the first arm was a good
+        one.
         """
         losses = {one: self.loss(self.policies[one]) for one in rivals if one != favourite}
         own = self.loss(self.policies[favourite])
@@ -124,5 +131,5 @@ def _paired(
 
 
 def paired_lead(losses: np.ndarray, lower: np.ndarray, confidence: float = CONFIDENCE) -> Estimate:
-    """By how much the second loses less than the first, run by run."""
+    """The loss of the first less that of the second, run by run."""
     return _paired([losses, lower], lambda means: means[..., 0] - means[..., 1], confidence)

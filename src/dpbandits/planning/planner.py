@@ -1,4 +1,4 @@
-"""``plan``: which policies fit a setting, what is proved of them, and what they lose in it."""
+"""``plan``: the policies that fit a setting, their proved bounds, and their simulated regret."""
 
 from __future__ import annotations
 
@@ -47,21 +47,22 @@ def plan(
     progress: ProgressCallback | bool = False,
     **options: Any,
 ) -> Plan:
-    """Which policy to take in a setting, and what it will cost.
+    """Choose a policy for a setting, and estimate its regret.
 
-    Every policy that fits is asked for its proved bounds and, where there is an environment,
-    simulated with the budget and without any; beside them, those that have no privacy at all.
+    The plan lists the proved bounds of every policy that fits.  With an environment, it simulates
+    each with the budget and without any, and also policies without privacy.
 
     Args:
         setting: a ``Setting``, or an environment, which stands for ``Setting.of(environment)``.
         horizon: number of rounds.
         budget: of the policies; None for no privacy.
-        rounds: how many to simulate; by default the horizon, but at most 100,000, with contexts or
-            experts 20,000, and where answers are late 2,000; 0 for none.  Policies are those of the
-            whole horizon, and nothing is said of rounds that were not simulated.
+        rounds: the number of rounds to simulate; 0 for none.  By default the horizon, but at most
+            100,000 (20,000 with contexts or experts, 2,000 where answers are late).  Policies are
+            configured for the whole horizon.  The plan makes no statement on rounds that were not
+            simulated.
         runs: of every policy, at least 2.
         seed: of the simulation, as ``simulate`` takes it.
-        tolerance: up to which share more regret counts as free privacy.
+        tolerance: the largest share of additional regret that counts as free privacy.
         n_jobs: threads; -1 for one per core.
         progress: as of ``simulate``.
         **options: see ``Options``; for all policies.
@@ -187,7 +188,7 @@ def _paying(
     play: Mapping[str, Any],
     explores: bool,
 ) -> Paying:
-    """From where on a policy pays, by simulations of it alone."""
+    """The point from which on a policy pays, by simulations of it alone."""
     world = setting.simulated
     assert world is not None
     longest = min(_longest(setting, _LONGEST_SEARCH), world.horizon or _LONGEST_SEARCH)
@@ -212,7 +213,7 @@ def _paying(
 
 
 def _longest(setting: Setting, without_contexts: int) -> int:
-    """How many rounds are simulated at most."""
+    """The largest number of simulated rounds."""
     if setting.simulated is not None and setting.simulated.delay is not None:
         return _LONGEST_LATE
     arms = isinstance(setting.simulated, ArmsEnvironment)
@@ -220,7 +221,7 @@ def _longest(setting: Setting, without_contexts: int) -> int:
 
 
 def _rounds(setting: Setting, horizon: int, rounds: int | None) -> int:
-    """How many to simulate."""
+    """The number of rounds to simulate."""
     world = setting.simulated
     if rounds is not None:
         integer("rounds", rounds, 0, horizon)

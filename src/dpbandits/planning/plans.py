@@ -1,4 +1,4 @@
-"""What a plan says: as a table, in sentences, as a figure, and as a policy."""
+"""The result of a plan: as a table, in sentences, as a figure, and as a policy."""
 
 from __future__ import annotations
 
@@ -49,38 +49,37 @@ def _price_in_words(price: Estimate) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """What ``plan`` returns.
+    """The result of ``plan``.
 
     Attributes:
         setting: the decision problem.
         budget: None for no privacy.
         horizon: number of rounds.
-        rounds: how many were simulated; 0 where there was nothing to simulate.
+        rounds: the number of simulated rounds; 0 where there was nothing to simulate.
         runs, seed, tolerance: as they were given.
-        table: one row per policy that fits, best first: ``policy``, how it is written; whether it
-            is the ``default``; ``promise``, the least proved bound on regret over the horizon (of a
-            search on its rounds), and its ``source``, which also names a bound that promises
-            nothing; ``mean`` regret over the simulated rounds (rounds of a search) with the
-            interval ``low`` to ``high``; the ``price`` of privacy as a share, with ``price_low``
-            and ``price_high``; ``free_from``, see there; and of searches ``wrong``, the share that
-            erred.  NaN is unknown.
-        left_out: every other policy, and why.
-        fitting: how those of the table are built.
-        usual: the policy to take without a simulation: the default of the setting, or whose promise
-            is best.
-        best: the policy to take: the usual one, unless another was measured to lose less beyond
-            doubt.
+        table: one row per policy that fits, best first: ``policy``, its title; whether it is the
+            ``default``; ``promise``, the least proved bound on regret over the horizon (of a search
+            on its rounds), and its ``source``, which also names a void bound; ``mean`` regret over
+            the simulated rounds (rounds of a search) with the interval ``low`` to ``high``; the
+            ``price`` of privacy as a share, with ``price_low`` and ``price_high``; ``free_from``,
+            see there; and of searches ``wrong``, the share that erred.  NaN is unknown.
+        left_out: every other policy, with the reason.
+        fitting: the candidates behind the rows of the table.
+        usual: the policy to take without a simulation: the default of the setting, or the one with
+            the best promise.
+        best: the policy to take: the usual one, unless another has significantly less measured
+            regret.
         promises: the bound behind ``promise``, by policy, where there is one.
         floor: the largest lower bound on regret there, which holds as the horizon grows; None where
             none is known.
         measured: the simulation; None without one.
         yardsticks: regret of choosing at random over the simulated rounds, and of exploring first;
             None without a simulation, and of searches.
-        saved: how much less than choosing at random the best policy loses, in the mean over the
-            order of the arms and the reverse one where order says nothing; None without yardsticks.
-        pays: from which budget or how many rounds on the best policy pays; None where it was seen
-            to lose less than choosing at random, and where nothing was simulated.
-        options: that all policies are given.
+        saved: how much less regret than random choice the best policy has.  Where the order of the
+            arms is arbitrary, this is the mean over both directions.  None without yardsticks.
+        pays: the budget or the number of rounds from which on the best policy pays.  None where it
+            already has less regret than random choice, and where nothing was simulated.
+        options: the options that all policies get.
     """
 
     setting: Setting
@@ -121,28 +120,28 @@ class Plan:
 
     @cached_property
     def free_from(self) -> int | None:
-        """From which round on privacy is free for the ``best`` policy: mean regret so far is at
-        most 1 + tolerance times that of the best one without privacy, from there to the last round
-        that was simulated; None where it is not at the last, or nothing was simulated.
+        """The round from which on privacy is free for the ``best`` policy.  Mean regret so far is
+        then at most 1 + tolerance times that of the best policy without privacy, up to the last
+        simulated round.  None where that fails at the last round, or nothing was simulated.
         """
         if self.measured is None or self.budget is None:
             return None
         return self.measured.free_from(self.best, self.tolerance)
 
     def budget_for(self, regret: float, title: str | None = None) -> Affordable:
-        """The smallest budget of the same notion at which a policy loses no more than so much.
+        """The smallest budget of the same notion at which a policy's regret stays below a target.
 
-        Every budget that is tried is simulated as the plan was, with the same seed, so that all
-        meet the same noise of the environment.  The search halves a ladder of budgets, as if regret
-        never rose with the budget.
+        Every tried budget is simulated as the plan was, with the same seed.  All meet the same
+        noise of the environment.  The search bisects a ladder of budgets, and assumes that regret
+        never rises with the budget.
 
         Args:
-            regret: what may be lost, in the mean over the whole horizon.
+            regret: the largest mean regret over the whole horizon.
             title: of the policy; by default the ``best`` one.
 
         Raises:
             ArgumentError: nothing was simulated over the whole horizon, there is no budget, or
-                not even the same policy without privacy loses so little.
+                even the same policy without privacy has more regret.
         """
         target = real("regret", regret, 0.0, float("inf"), strict=True)
         world = self.setting.simulated
@@ -172,11 +171,11 @@ class Plan:
         return self.fitting[title]
 
     def plot(self, *titles: str, **options: Any) -> Any:
-        """Mean regret of some policies at the budget, and what is proved of it, beside the best one
-        without privacy, as a matplotlib figure.
+        """Plot mean regret of some policies at the budget, their proved bounds, and the best policy
+        without privacy.  Returns a matplotlib figure.
 
         Args:
-            *titles: which policies, as the table writes them; by default the first four.
+            *titles: the policies, as the table writes them; by default the first four.
             **options: as of ``Result.plot``.
 
         Raises:
@@ -194,13 +193,13 @@ class Plan:
 
     @property
     def heading(self) -> str:
-        """What was planned, in a line."""
+        """The setting and the budget of the plan, in a line."""
         asked = "no privacy" if self.budget is None else str(self.budget)
         return f"{self.setting.in_words}: {asked}, {self.horizon:,} rounds"
 
     @property
     def findings(self) -> list[str]:
-        """What came of it, in sentences."""
+        """The findings of the plan, in sentences."""
         return [*self._advice(), *self._measurement(), *self._theory()]
 
     def _advice(self) -> Iterator[str]:
@@ -222,7 +221,7 @@ class Plan:
         )
 
     def _nothing_learned(self) -> str:
-        """That the best policy was not seen to lose less than choosing at random."""
+        """A sentence: the best policy was not seen to lose less than choosing at random."""
         measured, beside, saved = self.measured, self.yardsticks, self.saved
         assert measured is not None
         assert beside is not None
@@ -284,7 +283,7 @@ class Plan:
         yield self._whether_free(measured.times_public(self.best))
 
     def _beside(self) -> Iterator[str]:
-        """What the yardsticks lose."""
+        """The regret of the yardsticks."""
         if (beside := self.yardsticks) is None:
             return
         lost = f"Choosing at random loses {_with_interval(beside.at_random)}"
@@ -296,12 +295,14 @@ class Plan:
             noise = "" if self.budget is None else ", with the noise that spends the budget at once"
             yield (
                 f"{lost}. Exploring first for {beside.exploring.length:,} rounds an arm, then"
-                f" staying{noise}, loses {_with_interval(beside.exploring.cost)}: its best length,"
-                " which nobody knows beforehand."
+                f" staying{noise}, loses {_with_interval(beside.exploring.cost)}, at its best"
+                " length, which is unknown beforehand."
             )
 
     def _whether_free(self, times: Estimate) -> str:
-        """From when on, as far as the interval of the ratio at the last round carries it."""
+        """A sentence on free privacy, as far as the interval of the ratio at the last round
+        supports it.
+        """
         free = 1.0 + self.tolerance
         within = f"at most {number(free)} times as much"
         if self.free_from is None:
@@ -337,7 +338,9 @@ class Plan:
             yield "No bound is below the horizon: none says more than the range of rewards does."
 
     def _crossover(self) -> int | None:
-        """From which round on privacy can be free on the worst of such arms; None if not known."""
+        """The round from which on privacy can be free on the worst of such arms; None if
+        unknown.
+        """
         known = self.setting
         central = known.shows == "no contexts" and known.trust == "central"
         plain = known.contexts == "none" and known.rewards == "law" and known.n_arms > 1

@@ -1,4 +1,4 @@
-"""What is to be decided, as far as it is known before the first round."""
+"""The decision problem, as far as it is known before the first round."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ..validation import flag, real
 
 @dataclass(frozen=True, eq=False)
 class Setting(DecisionProblem):
-    """What a plan is for, in the words of ``bandit``, and what is known beside them.  Of an
-    environment, ``Setting.of`` knows most of it.
+    """The decision problem of a plan, in the words of ``bandit``, and further known facts.
+    ``Setting.of`` derives most of it from an environment.
 
     Attributes:
         arms, features, person, experts, link, protects, trust, goal, drift, horizon: as of
             ``bandit``.
-        changing: whether the best arm may change, also where nobody knows how often.
+        changing: whether the best arm may change, also where the number of changes is unknown.
         standing_advice: whether experts keep to their advice for as many rounds as a batch has.
         failure_probability: of a search for the best arm.
         gaps: of stationary arms without contexts of every round, shape (K,); known to bounds.
-        environment: to simulate, or to read bounds off; by default of gaps one with rewards 0 or 1
-            around 1/2, the noisiest that there are.
+        environment: used in simulations and bounds.  By default, gaps give one with rewards 0 or 1
+            and means around 1/2, which have the most variance.
 
     Raises:
         ArgumentError: an argument is out of range, or two do not go together.
@@ -80,8 +80,8 @@ class Setting(DecisionProblem):
             )
         if self.gaps is not None and self.shows != "no contexts":
             raise ArgumentError(
-                f"gaps must not be given where the setting shows {self.shows}: nobody could say"
-                " what is seen before a choice",
+                f"gaps must not be given where the setting shows {self.shows}: they do not say"
+                " which features are seen before a choice",
                 "gaps",
             )
         world = self.simulated
@@ -92,8 +92,7 @@ class Setting(DecisionProblem):
             )
         if self.goal == "best arm" and self.trust != "central":
             raise ArgumentError(
-                "goal must be 'regret' where whoever runs the policy is not to be trusted, got"
-                " 'best arm'",
+                "goal must be 'regret' unless trust is 'central', got 'best arm'",
                 "goal",
             )
 
@@ -103,12 +102,11 @@ class Setting(DecisionProblem):
 
     @classmethod
     def of(cls, environment: Environment, **known: Any) -> Self:
-        """The setting of an environment, with what is not to be seen in it: ``trust``, what it
-        ``protects``, the ``goal`` and so on; see ``Setting``.
+        """The setting of an environment.  Other words, which it does not show, are arguments:
+        ``trust``, ``protects``, ``goal`` and so on; see ``Setting``.
 
-        Arms that have no law of their own count as "any" rewards, or "changing" where regret is
-        against the best arm of every round; contexts count as "public", but for those of a log,
-        which policies may go without.
+        Arms without a fixed law count as "any" rewards, or as "changing" where regret is against
+        the best arm of every round.  Contexts count as "public". Those of a log are optional.
         """
         if not isinstance(environment, Environment):
             raise ArgumentError(
@@ -118,14 +116,14 @@ class Setting(DecisionProblem):
 
     @property
     def shows(self) -> str:
-        """What a policy sees before it chooses, as ``what_is_taken`` calls it."""
+        """The contexts that a policy sees before it chooses, in the words of ``what_is_taken``."""
         if self.experts is not None:
             return "advice"
         return "contexts" if self.contexts in ("public", "private") else "no contexts"
 
     @property
     def simulated(self) -> World | None:
-        """What can be simulated of it: nothing without an environment, or of a log."""
+        """The environment to simulate; None without one, and for a log."""
         return self.environment if isinstance(self.environment, World) else None
 
     @property
@@ -139,7 +137,7 @@ class Setting(DecisionProblem):
         return self.goal == "best arm"
 
     def arguments(self, horizon: int) -> dict[str, Any]:
-        """What constructors of policies may ask for, as far as it is known."""
+        """The facts that constructors of policies may require, as far as they are known."""
         searched = {"failure_probability": self.failure_probability} if self.best_arm else {}
         return {**self.given, "horizon": horizon, **searched}
 
@@ -150,7 +148,7 @@ def gaps_of(world: Environment | None) -> np.ndarray | None:
 
 
 def _seen(world: Environment) -> dict[str, Any]:
-    """What an environment shows of its setting."""
+    """The facts of a setting that an environment shows."""
     if isinstance(world, AdviceEnvironment):
         return {"experts": world.n_experts}
     if isinstance(world, ContextEnvironment):

@@ -26,15 +26,15 @@ _GAIN = 0.1  # a policy pays where it loses that share less than the yardstick
 
 @dataclass(frozen=True)
 class Affordable:
-    """What ``Plan.budget_for`` returns.
+    """The result of ``Plan.budget_for``.
 
     Attributes:
         policy: its title.
         target: the regret that was asked for.
-        budget: the smallest one that was found with mean regret at most the target.
-        low, high: the smallest one where the interval of mean regret reaches the target, and where
-            all of it is at most the target; None where no budget is that large.  The true one lies
-            between, as far as regret falls while budgets grow.
+        budget: the smallest budget found with mean regret at most the target.
+        low, high: the smallest budgets at which the interval of mean regret reaches the target, and
+            lies entirely below it; None where no budget is that large.  The true budget lies
+            between, if regret falls while budgets grow.
         tried: every budget that was simulated: ``budget``, ``value`` (its number that varies),
             ``mean`` regret with the interval ``low`` to ``high``; without privacy in the last row.
     """
@@ -99,8 +99,8 @@ def cheapest(
 
 
 def ladder(like: Budget, per_decade: int, *, above: bool = False) -> list[Budget]:
-    """Budgets of the notion of ``like``, from strict to loose, as far as one may want them: so many
-    to a factor of ten, and only looser ones than that where they are to be ``above`` it.
+    """Budgets of the notion of ``like``, from strict to loose: so many to a factor of ten.  With
+    ``above``, only budgets looser than ``like``.
 
     >>> from dpbandits import PureDP
     >>> [budget.epsilon for budget in ladder(PureDP(10.0), 2, above=True)]
@@ -134,7 +134,9 @@ class Outcome(NamedTuple):
 
 
 class Start(NamedTuple):
-    """From where on a policy is ahead, at the horizon or the budget of the plan; None: nowhere."""
+    """The point from which on a policy is ahead, at the horizon or the budget of the plan; None:
+    nowhere.
+    """
 
     budget: Budget | None
     rounds: int | None
@@ -147,11 +149,11 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True)
 class Paying:
-    """Where learning begins to pay.
+    """The points at which learning begins to pay.
 
     Attributes:
-        random: from where on the policy has 10 % less regret than choosing at random.
-        both: from where on it has 10 % less than exploring first at its best length, too;
+        random: the point from which on the policy has 10 % less regret than random choice.
+        both: the point from which on it also has 10 % less than exploring first at its best length;
             None where that has no meaning.
         largest: the largest budget that was looked at; None where no budget was asked for.
         longest: the largest number of rounds that was looked at.

@@ -1,16 +1,17 @@
-"""What a policy has to beat to be worth its while: choosing at random, and exploring first.
+"""Two baselines that a useful policy has to beat: choosing at random, and exploring first.
 
 **Exploring first, then staying.**  Every arm is played for m rounds, one after the other.  The K
 sums of rewards cross the wall together, with the noise of one release.  From then on the arm of
 the highest noisy mean is played; of equals any.
 
-What keeps it private: which person answers for which arm is public.  One person contributes one
-reward to one of the K sums.  Another reward moves that sum by at most the width of the reward
-range, in the L1 norm as in the L2 norm, and no other sum.  One release of noise for that
-sensitivity spends the whole budget, and all that follows is post-processing.  Under local trust
-every reward has that noise by itself, and a sum has the noise of m rewards.
+Privacy: it is public which person answers for which arm.  One person contributes one reward to one
+of the K sums.  Another reward moves that sum by at most the width of the reward range, in the L1
+norm as in the L2 norm, and no other sum.  One release of noise for that sensitivity spends the
+whole budget, and all that follows is post-processing.  Under local trust every reward has that
+noise by itself, and a sum has the noise of m rewards.
 
-m is the best for the setting, which nobody knows beforehand: so it is a yardstick, and no policy.
+m is the best length for the setting, which is unknown beforehand.  So this is a yardstick, and no
+policy.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _choose_at_random(
 def regret_at_random(environment: World, horizon: int, *, runs: int, seed: int) -> np.ndarray:
     """The regret of choosing at random, all arms alike, in every run, shape (runs,).
 
-    Without contexts it is exact: the mean over arms of what each would cost.  With contexts it is
+    Without contexts it is exact: the mean over arms of the regret of each.  With contexts it is
     simulated, and run i meets the contexts that run i of ``simulate`` meets.
     """
     if isinstance(environment, ArmsEnvironment):
@@ -101,8 +102,8 @@ class Exploring:
 
 def in_reverse(setting: Setting) -> ArmsEnvironment | None:
     """The world with its arms in the reverse order; None where order is part of the setting, or
-    does not matter.  Who plays arms in a fixed order before anything is learned gains where the
-    first is the best, and loses as much where it is the last.
+    does not matter.  A policy that first plays arms in a fixed order gains where the first is the
+    best. It loses as much where the best is the last.
 
     >>> from dpbandits.environments import Bernoulli
     >>> in_reverse(Setting.of(Bernoulli([0.9, 0.5]))).state.gaps
@@ -139,7 +140,7 @@ def why_not_exploring(setting: Setting, reward_range: tuple[float, float]) -> st
 
 @dataclass(frozen=True)
 class Yardsticks:
-    """What a policy has to beat.
+    """The baselines that a policy has to beat.
 
     Attributes:
         random: regret of choosing at random, of every run, shape (runs,); the same in all where it
@@ -218,9 +219,9 @@ def exploring(
     """Exploring first, then staying, at the length that costs least.
 
     Lengths are tried from 1 to horizon / K, 1.2 times apart, all with the same noise.  The cost of
-    the best one is that of fresh runs, which owe nothing to the choice.  Where they do not show
-    that it costs less than choosing at random, the length is 0: the arm to stay with is any.  The
-    budget is that of the one release; under "local" trust every reward has noise.
+    the best length comes from fresh runs, which are independent of the choice.  The length is 0
+    unless these show that it costs less than random choice; then any arm is kept.  The budget is
+    that of the one release; under "local" trust every reward has noise.
 
     >>> from dpbandits.environments import Bernoulli
     >>> from dpbandits import PureDP

@@ -1,7 +1,7 @@
-"""What all figures share: looks, panels, legends, axes, and files.
+"""Common functions of all figures: looks, panels, legends, axes, and files.
 
-Figures are matplotlib ``Figure`` objects without any state of ``pyplot``.  Each comes in any width,
-so that a page can show one version to a desk and another to a phone.
+Figures are matplotlib ``Figure`` objects without any state of ``pyplot``.  Each can be drawn in any
+width, for desktop screens and for phones.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def grouped_panels(
 
 
 def label_axes(figure: Figure, x: str = "", y: str = "") -> None:
-    """What all panels have along their axes."""
+    """Label the axes of all panels."""
     figure.supxlabel(x, fontsize=8.5, color=SOFT)
     figure.supylabel(y, fontsize=8.5, color=SOFT)
 
@@ -160,7 +160,7 @@ def regret_scale(finals: pd.Series) -> str:
 
 
 def share_regret_axis(axes: list[Axes], finals: pd.Series, yscale: str) -> None:
-    """One scale for all panels, so that heights compare."""
+    """Use one scale for all panels, to make heights comparable."""
     for ax in axes:
         ax.set_yscale(yscale)
     # against a fixed table a policy may beat the best column
@@ -186,7 +186,7 @@ def policy_legend(
     width: float,
     extra: Mapping[str, Line2D] | None = None,
 ) -> None:
-    """A legend of policies, and of what else there is to explain."""
+    """A legend of policies, and of further entries."""
     handles = {
         style.label: Line2D([], [], color=style.colour, marker=style.marker) for style in styles
     }

@@ -1,4 +1,4 @@
-"""How budgets are written, and where they stand among others, in every figure and table."""
+"""Labels and order of budgets, in every figure and table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BudgetLabel:
 
     @property
     def order(self) -> tuple[int, str, float]:
-        """What labels are sorted by: from strict to loose within a notion, without privacy last."""
+        """The sort key of labels: from strict to loose within a notion, without privacy last."""
         return self.rank, self.notion, self.value
 
     @property
@@ -62,7 +62,7 @@ def by_notion(labels: Iterable[BudgetLabel]) -> list[list[BudgetLabel]]:
 
 
 class Promise(NamedTuple):
-    """What was asked for, and what holds instead; empty where nothing else does."""
+    """The requested budget, and the one that holds instead; empty where it is the same."""
 
     asked: str
     instead: str
@@ -72,7 +72,7 @@ class Promise(NamedTuple):
 
 
 def promise(asked: Budget | None, holds: Budget | None) -> Promise:
-    """A budget that was asked for, and what holds in its place where that differs.
+    """A requested budget, and the one that holds in its place where they differ.
 
     >>> from dpbandits import PureDP
     >>> print(promise(PureDP(1.0), PureDP(1.0)), promise(PureDP(1.0), None), sep=" / ")

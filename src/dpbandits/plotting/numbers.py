@@ -1,4 +1,4 @@
-"""How numbers are written in figures and tables."""
+"""Formats of numbers in figures and tables."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def number_near_one(value: float) -> str:
 
 
 def places_for(ticks: Sequence[float]) -> int:
-    """How many decimals evenly spaced ticks need, all alike, so that labels lie as far apart as
-    the ticks do.
+    """The number of decimals that evenly spaced ticks need.  All labels get the same number, to be
+    as far apart as the ticks.
 
     >>> places_for([45.0, 47.5, 50.0]), places_for([0.0, 20.0]), places_for([0.1, 0.125])
     (1, 0, 3)

@@ -1,4 +1,4 @@
-"""What policies are called, and which colour and marker they have, in every figure and table."""
+"""Labels, colours and markers of policies, in every figure and table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_THE_ENVIRONMENT = {"n_arms", "dimension", "arms"}
 
 
 class PolicyFacts(NamedTuple):
-    """What a policy's label is made of."""
+    """The facts that a policy's label is made of."""
 
     class_name: str  # of the algorithm
     arguments: Mapping[str, Any]  # of its constructor
@@ -36,7 +36,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class PlotStyle:
-    """How one policy is written and drawn."""
+    """The label and the plot style of one policy."""
 
     label: str  # in legends and tables
     phrase: str  # the same in sentences, where names stand between quotation marks

@@ -14,12 +14,12 @@ from .registry import find
 
 
 class Chooser:
-    """The public half of a policy: it chooses for one person by what was released, and knows of
-    nobody's records beyond that.  Where the guarantee does not hold, that is all there is to know.
+    """Choose arms from released values alone: the public half of a policy. It holds no private
+    record.  Where the guarantee holds, its state may be shown to anyone.
 
     ``Policy.chooser()`` makes it.  It runs on a person's device, on the replicas of a service, or
-    in an audit; it can be pickled, and written as JSON.  Where choices are random, so are its own,
-    from the operating system.
+    in an audit; it can be pickled, and written as JSON.  Random choices draw their numbers from the
+    operating system.
 
     Attributes:
         arguments: of the policy, and its ``class``.
@@ -82,7 +82,7 @@ class Chooser:
 
     @classmethod
     def from_json(cls, text: str) -> Chooser:
-        """What ``to_json`` wrote.
+        """Make a chooser from the text that ``to_json`` wrote.
 
         Raises:
             ArgumentError: the text is something else, or of another version.

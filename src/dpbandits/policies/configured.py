@@ -1,4 +1,4 @@
-"""What a policy was configured as, and what follows from that alone, whatever it has met since."""
+"""The configuration of a policy, and the values that follow from the configuration alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .terms import Terms
 
 
 class Configured:
-    """Arguments that stay as the constructor has checked them, and what they amount to."""
+    """Arguments as the constructor has checked them, and the values derived from them."""
 
     card: Card
     reward_range: tuple[float, float]
@@ -42,7 +42,7 @@ class Configured:
     @property
     @abstractmethod
     def _counter(self) -> Counter | None:
-        """How running sums are released; None for statistics that are released by themselves."""
+        """The counter of running sums; None for statistics that are released by themselves."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         # What has been promised cannot be changed afterwards.
@@ -61,7 +61,7 @@ class Configured:
 
     @property
     def meter(self) -> Meter | None:
-        """How costs are counted, of a user who has had ``max_rounds``; None without a budget."""
+        """How to count the cost of a user with ``max_rounds`` rounds; None without a budget."""
         return self._terms.meter(self._terms.growth(self._counter, self.max_rounds))
 
     @property
@@ -80,7 +80,7 @@ class Configured:
 
     @property
     def grid(self) -> float:
-        """Of what secure noise needs records to be multiples; 0 where they may be anything."""
+        """The grid that secure noise requires of records; 0 where they may be anything."""
         return float(self.config["grid"]) if self.noise_source.secure else 0.0
 
     @property
@@ -101,8 +101,8 @@ class Configured:
         return max(wanted, finest_grid(max(abs(lo), abs(hi), self._largest_entry)))
 
     def _refuse_rounding(self, added: float, moved: float) -> None:
-        """Refuse a default grid that is made for rewards and too coarse for what is released with
-        them: that adds more than a twentieth to the sensitivity, which is ``moved`` without it.
+        """Refuse a default grid that suits rewards but is too coarse for the other released values:
+        it adds more than a twentieth to the sensitivity.  ``moved`` is the sensitivity without it.
         """
         if added > 0.05 * moved and self.grid == self._default_grid:
             raise ArgumentError(
@@ -114,8 +114,8 @@ class Configured:
 
     @property
     def planned_rounds(self) -> int | None:
-        """For how many rounds the running sum of a policy that releases in every round was planned;
-        None for any number.
+        """The number of rounds planned for the running sum of a policy that releases in every
+        round; None for any number.
         """
         counter = self.statistic.counter
         return counter.horizon if counter is not None and self.card.learns_at_once else None
@@ -140,12 +140,14 @@ class Configured:
 
     @property
     def label(self) -> str:
-        """What results call it, whatever its budget: its name, or ``preset`` and ``arguments``."""
+        """The policy's label in results: its name, or ``preset`` and ``arguments``, without the
+        budget.
+        """
         return self.name or self._call(self.arguments)
 
     @property
     def stream_key(self) -> str:
-        """What identifies the policy's random numbers in a study: all but its seed and names."""
+        """The key of the policy's random numbers in a study: all but its seed and names."""
         return self._call(self._given("seed", *NAMES))
 
     @property
@@ -155,7 +157,7 @@ class Configured:
 
     @property
     def exchange_key(self) -> str:
-        """A digest of what policies have to share whose workers learn from each other."""
+        """A digest of the arguments that policies must share to learn from each other."""
         shared = self._call(self._given("seed", "name", "patience", "noise", "arm_names"))
         return hashlib.sha256(shared.encode()).hexdigest()[:16]
 

@@ -1,7 +1,7 @@
-"""How a class of policies is called, and what it answers to a call that does not fit.
+"""Call a class of policies, and explain a call whose arguments do not fit.
 
-Python names the function that refuses an argument, which may be the constructor of an internal
-base, and says nothing of what to write instead.
+Python's own error names the function that refuses an argument, which may be the constructor of an
+internal base. It does not say which argument to write instead.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _LONGEST_EXAMPLE = 40  # characters of an argument that is shown
 
 
 class PolicyClass(ABCMeta):
-    """The class of classes of policies: a call that does not fit the signature is answered in one
-    sentence, which names the class that was called and what to write.
+    """The class of classes of policies: a call that does not fit the signature raises one sentence
+    with the called class and the right form.
 
     Nothing is checked before: a call that fits costs no more than it did.
     """
@@ -97,7 +97,7 @@ def misfit(cls: Any, args: Sequence[Any], given: Mapping[str, Any]) -> str | Non
 
 
 def unknown_argument(cls: Any, name: str, known: Iterable[str]) -> str:
-    """What to say after an unknown argument: that it belongs to the budget, or a close name."""
+    """A hint after an unknown argument: that it belongs to the budget, or a close name."""
     if not any(name in _numbers(budget) for budget in examples()):
         return close_name(name, known)
     taken = cls.example_budgets()
@@ -114,7 +114,7 @@ def _missing(cls: Any, names: Sequence[str], given: Mapping[str, Any]) -> str:
 
 
 def _example(cls: Any, name: str, given: Mapping[str, Any]) -> str:
-    """How to write an argument; nothing where that takes long."""
+    """An example of an argument; empty where that is long."""
     if name == "budget":
         return _budget(cls)
     value = cls.example.get(name)

@@ -1,4 +1,4 @@
-"""Parts: what a policy computes differently, as values.
+"""Parts: values that choose how a policy computes.
 
 An index, a memory, a schedule of batches, a way to explore: each is a small frozen value with its
 own arguments.  A class of policies says which parts it takes; the parts choose its kernels.
@@ -91,8 +91,8 @@ def part(name: str, value: Any, kinds: tuple[type[Part], ...], *, exactly: bool 
 
     Args:
         name: of the argument.
-        value: a part; its name; or what a file has for one, ``{"kind": "UCB", "alpha": 2.0}``.
-        kinds: the classes of which it may be; known subclasses fit as well, unless ``exactly``.
+        value: a part; its name; or its form in a file, ``{"kind": "UCB", "alpha": 2.0}``.
+        kinds: the classes it may have; known subclasses fit as well, unless ``exactly``.
 
     Raises:
         ArgumentError: it is something else; the message lists what fits.

@@ -1,8 +1,8 @@
 """Policy: an algorithm bound to a budget and its state, ready to ``pull`` and ``update``.
 
-What it was made with stands in ``configured``, what it promises in its terms, what happens in its
-session, and what crosses the wall in the gate of that session; here is what users call, and what
-authors of algorithms provide.
+``configured`` holds a policy's arguments, and its terms hold its guarantee.  Its session runs the
+rounds, and the session's gate releases statistics.  This module has the methods that users call,
+and those that authors of algorithms provide.
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ class _Begun:
 class Policy(Configured, metaclass=PolicyClass):
     """The base of all policies.
 
-    A subclass gives ``card``, ``kernels``, ``_params`` and, if it releases more than one number at
-    a time, ``_statistic``; its constructor keeps what they need, and then calls this one.  It
-    registers itself with ``@register(...)``, which also sets ``example``.
+    A subclass gives ``card``, ``kernels`` and ``_params``.  If it releases more than one number at
+    a time, it also gives ``_statistic``.  Its constructor stores the attributes that these use, and
+    then calls this one.  The subclass registers itself with ``@register(...)``, which also sets
+    ``example``.
     """
 
     kernels: Kernels
@@ -157,12 +158,12 @@ class Policy(Configured, metaclass=PolicyClass):
         """The algorithm's ``params``, once the channel is calibrated."""
 
     def _statistic(self) -> Statistic:
-        """What is released; by default one sum of rewards."""
+        """The statistic that each release contains; by default one sum of rewards."""
         return Statistic.of_rewards(self.reward_range)
 
     @property
     def _counter(self) -> Counter | None:
-        """How running sums are released; None for statistics that are released by themselves."""
+        """The counter of running sums; None for statistics that are released by themselves."""
         return None
 
     def params_for(self, n: int) -> Any:
@@ -176,23 +177,23 @@ class Policy(Configured, metaclass=PolicyClass):
         return dict(arrays)
 
     def _assumed(self) -> Sequence[str]:
-        """What the guarantee assumes beside what all guarantees do."""
+        """The assumptions of this guarantee, beside those of all guarantees."""
         return ()
 
     _no_estimates = UNKNOWN  # why there are neither means nor coefficients
 
     @staticmethod
     def _arm_estimates(params: Any, public: Any) -> ArmEstimates | None:
-        """What is believed of every arm, from public quantities only; None for nothing."""
+        """Estimates for every arm, from public quantities only; None where there are none."""
         return None
 
     @property
     def _coefficients(self) -> tuple[int, ...]:
-        """The shape of what the kernel ``estimate`` tells, coefficient by coefficient."""
+        """The shape of the coefficients that the kernel ``estimate`` returns one by one."""
         return ()
 
     def seen(self, contexts: Any) -> Any:
-        """What ``choose`` sees: a matrix of its own, or 0 for nothing."""
+        """The contexts for ``choose``: a matrix of its own, or 0 for nothing."""
         if contexts is not None:
             raise ArgumentError(
                 f"contexts must not be given to {self.preset}, which takes none: pull()"
@@ -203,7 +204,7 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def dimension(self) -> int:
-        """How many numbers of each arm are seen; 0 for policies that see nothing."""
+        """The number of features of each arm; 0 for policies without contexts."""
         return 0
 
     def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
@@ -211,7 +212,9 @@ class Policy(Configured, metaclass=PolicyClass):
         return bool(self.sees)
 
     def alters(self, context_bound: float) -> bool:
-        """Whether ``preprocess_contexts`` may change what an environment with that bound shows."""
+        """Whether ``preprocess_contexts`` may change the contexts of an environment with that
+        bound.
+        """
         return False
 
     # What users call --------------------------------------------------------------------------
@@ -223,30 +226,29 @@ class Policy(Configured, metaclass=PolicyClass):
         user: User | None = None,
         available: Iterable[int | str] | None = None,
     ) -> Decision:
-        """The arm for the next person.
+        """Choose the arm for the next person.
 
         Args:
-            contexts: what is known of her before choosing: features of every candidate, of whom
-                there may be fewer than arms, shape (k, d), for policies that take contexts, or of
-                every arm, or one vector, shape (d,), for those with a model per arm; the advice of
-                every expert, shape (N, K), a probability for each arm, for policies that take
-                advice.  An array, lists, or a pandas or Arrow table whose rows are those of the
-                array.
-            user: who she is, a string or an integer, always the same; for policies with
-                ``max_rounds``.  After so many recorded rounds, or where a record of hers is already
-                in the coming release, her round is not recorded.
-            available: the arms, by name or number, that may be served to her; by default all that
-                are not retired.  While an episode of another arm runs, her round is not recorded.
+            contexts: the information known before choosing. For policies that take contexts:
+                features of every candidate or every arm, shape (k, d).  There may be fewer
+                candidates than arms.  For policies with a model per arm: one vector, shape (d,), is
+                enough.  For policies that take advice: each expert's probability for each arm,
+                shape (N, K).  Pass an array, lists, or a pandas or Arrow table with the same rows.
+            user: a string or an integer that always identifies this person; for policies with
+                ``max_rounds``.  After that many recorded rounds, further rounds are not recorded.
+                Nor is a second round of the person in one release.
+            available: the arms, by name or number, that may be served to this person; by default
+                all that are not retired.  The round is not recorded while an unavailable arm's
+                episode runs.
 
         Raises:
-            ArgumentError: the policy cannot choose among some of its arms, or none is available;
-                the contexts do not have the policy's shape, or hold a number that is not
-                finite (which counts as 0 where contexts are private); ``user`` is missing, not
-                asked for, or no name; this is the server of people's devices; or a release is due
-                whose sum could be too large for exact secure noise.  Later pulls answer from what
-                is public.
-            BudgetExhausted: a release is due that the budget does not allow.  Later pulls answer
-                from what is public.
+            ArgumentError: the policy cannot choose among some of its arms, or none is available.
+                Or the contexts do not have the policy's shape, or hold a number that is not finite
+                (private contexts count it as 0).  Or ``user`` is missing, unexpected, or no valid
+                name. Or this policy is the server of people's devices.  Or a due release has a sum
+                that could be too large for exact secure noise; later pulls use public values alone.
+            BudgetExhausted: a release is due that the budget does not allow.  Later pulls use
+                public values alone.
             ClaimError: a release is due under a budget, and this process is a fork, or a save of
                 the policy has been loaded.
         """
@@ -276,11 +278,11 @@ class Policy(Configured, metaclass=PolicyClass):
 
         Args:
             reward: a number; clipped to ``reward_range``, and taken for ``default_reward`` if it is
-                missing: NaN, None, ``pandas.NA``, or masked.  A report, where the policy takes
-                them, has to be one that the randomiser may have made; with ``clip=False`` a number
-                within 1e100.
-            decision: what ``pull`` returned, or its ``token``; by default the last pull.
-            arm: what the person did, if not what was recommended: its name or number.
+                missing: NaN, None, ``pandas.NA``, or masked.  A policy that takes reports accepts
+                only values that the randomiser can produce.  With ``clip=False``, the reward has to
+                be a number within 1e100.
+            decision: the value that ``pull`` returned, or its ``token``; by default the last pull.
+            arm: the name or number of the arm that the person took, if not the recommended one.
 
         Returns:
             Whether the policy learns from it.  False for a round that was not recorded, or that a
@@ -309,8 +311,8 @@ class Policy(Configured, metaclass=PolicyClass):
         """Serve an arm no more, until it is added again.
 
         Answers that are on their way are still taken.  An episode of the arm that runs is filled
-        with default rewards, to which nobody contributes.  When this is called has to owe nothing
-        to rewards that were not released.  A policy with a budget that was saved is saved again.
+        with default rewards, which contain no person's data.  Choose the time of this call
+        independently of unreleased rewards.  A policy with a budget that was saved is saved again.
 
         Args:
             arm: its name or number.
@@ -334,8 +336,8 @@ class Policy(Configured, metaclass=PolicyClass):
             self._keep()
 
     def add(self, arm: int | str) -> None:
-        """Serve an arm again that was retired: ``n_arms`` says how many there may ever be, so that
-        arms to come are retired at first.
+        """Serve a retired arm again.  ``n_arms`` is the largest number of arms there may ever be,
+        so retire future arms at the start.
 
         Args and errors are those of ``retire``.
         """
@@ -351,9 +353,9 @@ class Policy(Configured, metaclass=PolicyClass):
         return self.session.rounds.retired
 
     def releases(self, after: int = 0) -> list[Release]:
-        """What the policy has released, for other workers to learn from, the first ``after`` left
-        out; empty for algorithms that learn from their own releases alone.  Without a budget these
-        are sums of rewards as they are.
+        """The policy's releases, without the first ``after``, for other workers to learn from.
+        Empty for algorithms that learn from their own releases alone.  Without a budget these are
+        sums of rewards as they are.
 
         Raises:
             ArgumentError: ``after`` is no whole number from 0.
@@ -368,10 +370,10 @@ class Policy(Configured, metaclass=PolicyClass):
             ]
 
     def learn_from(self, release: Release | Sequence[Any]) -> bool:
-        """Take in what the policy of another worker has released.
+        """Learn from a release of another worker's policy.
 
         Returns:
-            Whether it was new: a release is taken in once, and none of its own.
+            Whether it was new.  A policy takes each release once, and none of its own.
 
         Raises:
             ArgumentError: it is no release, or of a policy of another class, budget or other
@@ -404,8 +406,8 @@ class Policy(Configured, metaclass=PolicyClass):
             return new
 
     def chooser(self) -> Chooser:
-        """What chooses with all that has been released by now; where the guarantee holds, it may be
-        handed to anyone.
+        """The public half of the policy, which chooses from all values released by now.  Where the
+        guarantee holds, it may be given to anyone.
         """
         with self._lock:
             name, config = self._named
@@ -414,8 +416,8 @@ class Policy(Configured, metaclass=PolicyClass):
             return Chooser(name, given, public, self.ledger.releases, self.retired)
 
     def public_half(self) -> tuple[Callable[[Any], tuple[int, Any]], dict[str, np.ndarray]]:
-        """What chooses an arm for contexts, and tells its features as the algorithm takes them; and
-        the arrays of the public side by which it does, as they are.
+        """A function that chooses an arm for contexts, and returns its features as the algorithm
+        takes them.  Also returns the arrays of the public side that it uses, without a copy.
         """
 
         def decide(contexts: Any) -> tuple[int, Any]:
@@ -426,23 +428,23 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def estimates(self) -> Estimates:
-        """What has been released by now of the arms, or of the model.  Where the guarantee holds,
-        it may be shown to anyone.
+        """Estimates of the arms or of the model, from released values.  Where the guarantee holds,
+        they may be shown to anyone.
         """
         with self._lock:
             return self._estimated(self.session.state.public, self.ledger.releases)
 
     @property
     def diagnostics(self) -> Diagnostics:
-        """What became of answers, for the operator: it depends on them, and the guarantee does not
-        cover it.
+        """Counts of how answers were processed, for the operator.  They depend on answers, and the
+        guarantee does not cover them.
         """
         with self._lock:
             return Diagnostics.of(self.session.rounds)
 
     @property
     def rounds(self) -> int:
-        """How many rounds have been recorded."""
+        """The number of recorded rounds."""
         return self.session.rounds.recorded
 
     @property
@@ -457,8 +459,8 @@ class Policy(Configured, metaclass=PolicyClass):
     def finish(self) -> bool:
         """Release an episode that is over, at the end of a study: otherwise the next ``pull`` does.
 
-        Answers that have not come count as ``default_reward``.  When this is called has to owe
-        nothing to answers.
+        Answers that have not come count as ``default_reward``.  Choose the time of this call
+        independently of the answers.
 
         Returns:
             Whether there was such an episode.
@@ -482,15 +484,15 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def stopped(self) -> bool:
-        """Whether a search for the best arm is over; later pulls answer with what it found."""
+        """Whether a search for the best arm is over; later pulls return the arm it found."""
         with self._lock:
             return bool(self.kernels.stop(self.params, self.session.state.public))
 
     @property
     def ledger(self) -> Ledger:
-        """What has crossed the wall so far, and what it has cost; with ``max_rounds``, whoever had
-        most recorded rounds, or among reports, may have had; of certified noise, what all rounds
-        of a user cost, since its proof covers no fewer.
+        """All releases so far, and their privacy cost.  With ``max_rounds``, the cost is that of
+        the user with most recorded rounds. Among reports it is the largest that a user may have.
+        With certified noise it always covers all rounds of a user, because the proof does.
         """
         at_most = self.takes_reports or isinstance(self.channel, Certified)
         most = self.max_rounds if at_most else self.session.rounds.users.most
@@ -499,7 +501,7 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised, to whom, and what has to be true for it."""
+        """The privacy guarantee: its budget, the people it protects, and its assumptions."""
         own = [*self._assumed(), *self.session.told]
         if self.session.rounds.chosen_among and not self.card.hides_contexts:
             own.append(ASSUMED)
@@ -507,15 +509,15 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def guarantee_in_simulations(self) -> Guarantee:
-        """What a simulation promises: its noise protects nobody, whatever the policy's own does."""
+        """The guarantee of a simulation: none, because simulated noise does not protect anyone."""
         return self._terms.guarantee(self._assumed(), simulated=True)
 
     def card_page(self, audit: Any = None) -> PrivacyCard:
-        """The privacy card: on one page what is promised, assumed, enforced and not protected, what
-        has been spent, and which errata the publication has.
+        """Make the privacy card: one page with the guarantee, its assumptions, its enforcement and
+        its limits.  It also lists the spent budget and the errata of the publication.
 
         Args:
-            audit: what ``dpbandits.audit`` found of such a policy, or another object with a
+            audit: the result of ``dpbandits.audit`` for such a policy, or another object with a
                 ``sentence``.
 
         Raises:
@@ -614,7 +616,7 @@ class Policy(Configured, metaclass=PolicyClass):
     def _offered(
         self, shown: Any, available: Iterable[int | str] | None = None
     ) -> tuple[Any, np.ndarray | None]:
-        """What is seen, with rows for all arms, and which of them are open; None for all."""
+        """The contexts, with rows for all arms, and the mask of open arms; None if all are open."""
         arms, retired, n = self._arms_by_name, self.retired, self.n_arms
         if available is not None:
             self._refuse_masks("available", "given")
@@ -640,7 +642,7 @@ class Policy(Configured, metaclass=PolicyClass):
 
     @property
     def mechanism(self) -> Kernel:
-        """What releases statistics in simulations."""
+        """The mechanism that releases statistics in simulations."""
         return self.session.gate.mechanism
 
     def simulated(self, choices: np.random.Generator | None, noise: np.random.Generator) -> Policy:
@@ -671,7 +673,7 @@ class Policy(Configured, metaclass=PolicyClass):
         return learned
 
     def assume(self, assumption: str) -> None:
-        """List an assumption in the guarantee from now on, whatever crashes."""
+        """List an assumption in the guarantee from now on; it survives a crash."""
         self.session.told = (*self.session.told, assumption)
         self._keep()
 
@@ -687,7 +689,7 @@ class Policy(Configured, metaclass=PolicyClass):
             return self.session.receive(report)
 
     def _estimated(self, public: Any, releases: int) -> Estimates:
-        """What a public side says, after so many releases."""
+        """The estimates of a public side after so many releases."""
         arms = None if self.card.hides_contexts else self._arm_estimates(self.params, public)
         told = {} if arms is None else arms._asdict()
         shape = () if self.kernels.estimate is no_estimate else self._coefficients
@@ -740,11 +742,11 @@ class Policy(Configured, metaclass=PolicyClass):
 def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> Policy:
     """Continue a saved policy, exactly where it stood.
 
-    The loaded policy saves itself to the same place before it is returned, so that the next crash
-    is survived like this one.
+    The loaded policy saves itself to the same place before it is returned. After another crash it
+    can be loaded again.
 
     Args:
-        where: what ``Policy.save`` wrote; a file has its journal beside it.
+        where: the store or file that ``Policy.save`` wrote; a file has its journal beside it.
         simulation: True to load a copy for an experiment, as often as wanted, without claiming it;
             simulated noise only.
 

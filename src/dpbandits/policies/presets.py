@@ -1,9 +1,9 @@
-"""Presets: names of policies, each of which stands for a class and the parts that make it.
+"""Presets: names of policies that each stand for a class and its parts.
 
-A preset has arguments of its own.  A template says where each of them stands among the arguments of
-the class; read forwards it makes the policy, read backwards it finds the name of a policy, however
-that was made.  Streams of random numbers, exchange between workers, results and saved states use
-the name and its arguments, hence equal values draw equal numbers.
+A preset has arguments of its own.  A template maps them to the arguments of the class.  Read
+forwards, it makes the policy. Read backwards, it finds the preset's name for any policy with these
+arguments.  Streams of random numbers, exchange between workers, results and saved states use the
+name and its arguments, hence equal values draw equal numbers.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def given(
 
 
 def like(kind: type[Part], *same: str, **values: Any) -> Like:
-    """A part as a template: arguments in ``same`` are the preset's own, with their defaults; those
-    in ``values`` are fixed, or places with another name or default; others stay at their default.
+    """A part as a template.  Arguments in ``same`` are the preset's own, with their defaults.
+    Those in ``values`` are fixed, or places with another name or default. Others keep their
+    default.
     """
     defaults = {
         one.name: _NEEDED if one.default is MISSING else one.default for one in fields(kind)
@@ -65,7 +66,7 @@ def like(kind: type[Part], *same: str, **values: Any) -> Like:
 
 
 class Composition(NamedTuple):
-    """What follows from the parts of a policy, whatever its arguments are."""
+    """Properties of a policy that depend on its parts, and on no other argument."""
 
     kernels: Kernels
     card: Card
@@ -76,13 +77,14 @@ class Preset:
     """A class of policies with its parts chosen; it is called like a class.
 
     Attributes:
-        name: by which lists, study files, saved policies and results know it.
-        policy_class: what a call makes an instance of.
+        name: the name in lists, study files, saved policies and results.
+        policy_class: the class of the instances that a call makes.
         template: arguments of the class that are fixed, or hold places for own arguments.
         order: the own arguments in the order in which names list them.
-        about: what the card says otherwise than the class: title, source, errata and so on.
+        about: fields of the card that differ from those of the class: title, source, errata and so
+            on.
         example: arguments of a small instance, apart from the budget.
-        doc: what it is, in the form of a docstring.
+        doc: its description, in the form of a docstring.
         home: the module that has it.
     """
 
@@ -119,7 +121,7 @@ class Preset:
         return {one.name for one in _places_in(self.template.get(name))}
 
     def arguments_of_class(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """What the class is given for arguments of the preset."""
+        """The arguments of the class that correspond to arguments of the preset."""
         whole = {**self._defaults, **own}
         passed = {name: value for name, value in own.items() if name not in self._placed}
         parts = {name: _filled(one, whole, self.name) for name, one in self.template.items()}
@@ -128,14 +130,14 @@ class Preset:
     def with_parts(
         self, parts: Mapping[str, Any], said: Mapping[str, Any], default: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """What the class is given, where somebody has chosen ``parts`` that the preset does not
+        """The arguments of the class, when the call chooses ``parts`` that the preset does not
         have.
 
         Parts that hold something that was ``said`` stay those of the preset; all others are the
         class's own.  A ``default`` yields to parts.
 
         Raises:
-            ArgumentError: what was said is an argument of a part that was replaced.
+            ArgumentError: a given argument belongs to a part that was replaced.
         """
         for name, one in parts.items():
             if lost := sorted(said.keys() & self.places_of(name)):
@@ -185,7 +187,7 @@ class Preset:
 
     @cached_property
     def card(self) -> Card:
-        """What is known of its policies."""
+        """The card of its policies."""
         return replace(self._composition.card, **self.about)
 
     @property
@@ -234,7 +236,7 @@ class Preset:
 
     @cached_property
     def _composition(self) -> Composition:
-        """With all places at their default."""
+        """The composition with all places at their default."""
         whole = {**self.example, **self._defaults}
         parts = {name: _filled(one, whole, self.name) for name, one in self.template.items()}
         composition: Composition = self.policy_class.composition(**parts)
@@ -285,7 +287,7 @@ def _filled(template: Any, own: Mapping[str, Any], preset: str) -> Any:
 
 
 def _matched(template: Any, value: Any, found: dict[str, Any]) -> bool:
-    """Whether a value has the form of a template; what stands in its places goes to ``found``."""
+    """Whether a value has the form of a template; the values in its places go to ``found``."""
     if isinstance(template, Given):
         if template.values is None:
             found[template.name] = value

@@ -1,8 +1,8 @@
-"""The privacy card: one page on a policy for whoever has to answer for privacy.
+"""The privacy card: one page on a policy for the people responsible for privacy.
 
-Nothing is described a second time: promises are the sentences of its guarantee, numbers those of
-its channel, its statistic and its ledger, and errata those of its ``Card``.  All of it is made of
-public quantities, so that where the guarantee holds a card may be shown to anyone.
+The page quotes the policy's own objects.  Promises come from its guarantee, numbers from its
+channel, statistic and ledger, and errata from its ``Card``.  All of these are public, so a card may
+be shown to anyone where the guarantee holds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_AUDITED = "not audited"
 
 
 class Section(NamedTuple):
-    """A part of a card: points, or a table, of which either may be empty."""
+    """A part of a card: points and a table; either may be empty."""
 
     title: str
     points: Sequence[str] = ()
@@ -39,15 +39,15 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivacyCard:
-    """What ``Policy.card_page`` makes: a page as text, HTML or Markdown.
+    """A privacy card, from ``Policy.card_page``: a page as text, HTML or Markdown.
 
     Attributes:
         policy: its class, arguments and budget, as one writes them.
-        title: what it is, in a line.
+        title: a description in one line.
         claimed: the budget that was asked for.
         holds: the one that really holds; None where nothing does.
-        derived: what the worst-placed person has lost by now, from the ledger; None for nothing.
-        measured: what an attack found, in a sentence.
+        derived: the largest privacy loss of any person by now, from the ledger; None for nothing.
+        measured: the result of an attack, in a sentence.
         sections: all that the page says.
     """
 
@@ -68,10 +68,10 @@ class PrivacyCard:
         row = [_claimed(promise), f"{spent(promise, ledger)}, in {_releases(ledger)}", measured]
         sections = (
             Section("Three numbers", (), heads, [row]),
-            Section("What is promised", rows=list(_promised(policy))),
-            Section("What is assumed", points=promise.assumptions),
-            Section("What is enforced, and how", rows=list(_enforced(policy))),
-            Section("What is not protected", points=list(_unprotected(policy))),
+            Section("Promise", rows=list(_promised(policy))),
+            Section("Assumptions", points=promise.assumptions),
+            Section("Enforcement", rows=list(_enforced(policy))),
+            Section("Not protected", points=list(_unprotected(policy))),
             Section("Constants", rows=list(_constants(policy))),
             Section("Ledger", *_ledger(ledger)),
             Section("Source", rows=_sources(policy)),
@@ -126,16 +126,16 @@ class PrivacyCard:
 
 
 def spent(promise: Guarantee, ledger: Ledger) -> str:
-    """What a ledger adds up to, in words."""
+    """The total cost of a ledger, in words."""
     if promise.holds is None:
         return "not counted, because no budget holds"
     return f"{ledger.spent() or 'nothing'} of {promise.holds.shown()}"
 
 
 def as_approx(policy: Policy) -> ApproxDP | None:
-    """What holds as (epsilon, delta)-DP, with the exact curve of Gaussian noise, which secure noise
-    keeps, too (``privacy.discrete``), but for that of earlier versions; None where nothing holds,
-    or the budget has an epsilon of DP itself.
+    """The guarantee as (epsilon, delta)-DP, with the exact curve of Gaussian noise.  Secure noise
+    keeps it, too (``privacy.discrete``), except that of earlier versions.  None where nothing
+    holds, or the budget has an epsilon of DP itself.
 
     >>> from dpbandits import ZCDP
     >>> from dpbandits.papers.concentrated import AdaCUCB
@@ -157,7 +157,7 @@ def _claimed(promise: Guarantee) -> str:
         return "nothing: there is no budget"
     if promise.holds is None:
         return f"{promise.asked} was asked for; nothing holds"
-    really = "" if promise.holds == promise.asked else f", of which {promise.holds.shown()} holds"
+    really = "" if promise.holds == promise.asked else f", but {promise.holds.shown()} holds"
     nobody = "; simulated noise, which protects nobody" if promise.simulated else ""
     return f"{promise.asked}{really}{nobody}"
 
@@ -186,7 +186,7 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     where = "people's devices" if policy.takes_reports else "the private side"
     before = "noise is added and anything sent" if policy.takes_reports else "anything is added up"
     clipped = f"clipped to [{lo:g}, {hi:g}] on {where}, before {before}"
-    yield ["rewards", clipped if settings.clip else "not clipped, so that nothing holds"]
+    yield ["rewards", clipped if settings.clip else "not clipped, hence no guarantee holds"]
     if settings.clip and "context_bound" in policy.config:
         on = f" on {where}" if policy.takes_reports else ""
         bound = policy.config["context_bound"]
@@ -194,12 +194,15 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     yield ["when releases are made", _schedule(policy)]
     if not private:  # releases are the true sums
         return
-    yield ["decisions", "what decides has no argument through which a raw reward could come"]
+    yield [
+        "decisions",
+        "the code that decides has no argument through which a raw reward could come",
+    ]
     if policy.guarantee.holds is not None:
         yield [
             "the budget",
-            "a release that would cost any person more than it is refused, and the policy goes on"
-            " with what is public",
+            "a release that would cost any person more than the budget is refused, and the policy"
+            " goes on with public values",
         ]
     yield ["noise", _noise(policy)]
     drawn = "anything is learned from it" if policy.takes_reports else "its noise is drawn"
@@ -210,7 +213,7 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
         " whether it was made or not"
         if store is not None  # whose folder is nobody's business
         else f"once the policy is saved, each release is announced in its store before {drawn}, and"
-        " charged whether it was made or not; now it lives in memory, and dies with it",
+        " charged whether it was made or not; until then it lives in memory, and is lost with it",
     ]
     yield [
         "second releases",
@@ -219,10 +222,10 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     ]
     if settings.max_rounds is not None:
         most = f"{settings.max_rounds:,} recorded rounds"
-        yield ["people who come back", f"a user has at most {most}, no two in one release"]
+        yield ["returning users", f"a user has at most {most}, no two in one release"]
     yield [
         "closed arms",
-        "skipped: which arms are open is public, and has to owe nothing to rewards"
+        "skipped: which arms are open is public, and must not depend on unreleased rewards"
         if policy.takes_masks
         else "none: the policy refuses to choose among some of its arms",
     ]
@@ -238,8 +241,8 @@ def _schedule(policy: Policy) -> str:
         return f"with every answer, in order of arrival; one that is given up counts as {default}"
     wait = f"{settings.patience:,} pulls after" if settings.patience else "at the first pull after"
     return (
-        f"{wait} the last round of an episode, whoever has answered; an answer that is missing,"
-        f" late or no number counts as {default}"
+        f"{wait} the last round of an episode, however many answers came; an answer that is"
+        f" missing, late or not a number counts as {default}"
     )
 
 
@@ -260,26 +263,23 @@ def _unprotected(policy: Policy) -> Iterator[str]:
         return
     if not policy.noise_source.secure:  # of which a caveat says so
         yield "How long a call takes: it is not constant"
-    yield "That somebody came, and in which round"
+    yield "The fact that somebody came, and the round"
     if settings.max_rounds is None:
         yield (
-            "A person who comes back: k rounds in k releases with noise of their own cost k times"
-            " the budget in pure DP and zCDP, and k rounds in one release more in zCDP, up to k^2"
-            " times; max_rounds bounds that"
+            "A person who returns: k rounds in k separate releases cost k times the budget in pure"
+            " DP and zCDP. k rounds in one release cost more in zCDP, up to k^2 times. max_rounds"
+            " bounds that"
         )
     if policy.card.hides_contexts:
-        yield f"The decisions of that one {promise.unit}, from whoever sees them"
+        yield f"The decisions of that one {promise.unit}, from anyone who sees them"
     elif policy.sees:
         yield "Contexts and advice, which are public, and choices as far as they follow from them"
     if promise.trust_model == "central":
         yield f"Anything from the party that runs the policy, which sees the {promise.protects}"
     if settings.patience is None or (policy.card.learns_at_once and not settings.patience):
-        yield "When an answer comes, or that none does: releases come with answers"
+        yield "The time of an answer, or its absence: releases come with answers"
     elif not policy.takes_reports:
-        yield (
-            "What the operator alone sees: the log and policy.diagnostics, which count late and"
-            " clipped answers"
-        )
+        yield ("The operator's view: the log and policy.diagnostics count late and clipped answers")
 
 
 def _constants(policy: Policy) -> Iterator[list[str]]:

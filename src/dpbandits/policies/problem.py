@@ -1,4 +1,4 @@
-"""What is to be decided, in the words of the front door, and which policy is taken by default.
+"""Decision problems in the words of the front door, and the default policy for each.
 
 The words are those of ``bandit``, ``Setting``, ``plan`` and study files.  ``dpbandits reproduce
 equal-budget`` measures the defaults against every other policy of their setting.
@@ -32,15 +32,15 @@ class Default:
     """The policy that a setting takes by default.
 
     Attributes:
-        setting: what is to be decided, in words.
+        setting: the decision problem, in words.
         trust: who may see raw rewards; see ``bandit``.
         policy: its name.
-        why: why it is this one.
+        why: the reason for this choice.
         arguments: where they are not the usual ones.
-        contexts: what is known before a choice: "none"; "fixed", features of the arms that never
-            change; "public" contexts in every round; or "private" ones.
-        rewards: "law", where every arm has one; "changing", where it may change now and then; or
-            "any", where nobody promised that.
+        contexts: the contexts known before a choice: "none"; "fixed", features of the arms that
+            never change; "public" contexts in every round; or "private" ones.
+        rewards: "law", where every arm has a fixed distribution; "changing", where it may change
+            now and then; or "any", without such an assumption.
         goal: see ``bandit``.
         more: "experts", "link", "horizon" (a search in so many rounds) or nothing.
     """
@@ -73,7 +73,7 @@ class Default:
 
     @property
     def call(self) -> str:
-        """How the policy is written, apart from arms and budget.
+        """The call that makes the policy, without arms and budget.
 
         >>> default_for(features=3, protects="contexts and rewards", trust="local").call
         'LinearIMEDLDP(batch=100)'
@@ -83,13 +83,12 @@ class Default:
     def with_parts(
         self, given: Mapping[str, Any], options: Mapping[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
-        """What to call, and its arguments, where somebody may have chosen parts of their own, as
-        ``index=KLUCB()``: then it is the class behind the preset.  Of what is ``given`` of the
-        problem, what the policy does not take is left out; ``options`` are the policy's, and parts
-        of its class.
+        """The preset or class to call, and its arguments.  If the call chooses parts, as
+        ``index=KLUCB()``, this is the class behind the preset.  Facts in ``given`` that the policy
+        does not take are left out.  ``options`` are the policy's, and parts of its class.
 
         Raises:
-            ArgumentError: what was said is an argument of a part that was replaced.
+            ArgumentError: a given argument belongs to a part that was replaced.
         """
         preset = self.policy_class
         cls = getattr(preset, "policy_class", preset)
@@ -113,11 +112,12 @@ class Default:
         n_experts: int | None = None,
         **options: Any,
     ) -> Any:
-        """The policy itself, given what it takes of this: ``features`` are fixed ones of the arms,
-        shape (K, d), ``options`` other arguments of the policy; see ``Options``.
+        """Build the policy from the arguments that it takes.  ``features`` are the fixed features
+        of the arms, shape (K, d).  ``options`` are other arguments of the policy; see ``Options``.
 
         Raises:
-            ArgumentError: the policy does not take such a budget, or needs what was not given.
+            ArgumentError: the policy does not take such a budget, or an argument it needs is
+                missing.
 
         >>> from dpbandits import ZCDP
         >>> default_for().build(3, budget=ZCDP(1.0), seed=1).pull().arm
@@ -129,7 +129,7 @@ class Default:
 
 
 def build(cls: Any, given: Mapping[str, Any], **options: Any) -> Any:
-    """A policy with what it takes of the things given, and all options."""
+    """Build a policy from all options and those given things that it takes."""
     taken = inspect.signature(cls).parameters
     return cls(**{name: value for name, value in given.items() if name in taken}, **options)
 
@@ -160,7 +160,7 @@ DEFAULTS = (
         "MergedIMEDSDP",
         "People add the noise of a batch together, which costs no more than central noise.",
     ),
-    Default("finite arms", "local", "LDPIMED", f"Nobody sees a reward. {_MEASURED}"),
+    Default("finite arms", "local", "LDPIMED", f"No party sees a true reward. {_MEASURED}"),
     Default(
         "finite arms, rewards that follow no law",
         "central",
@@ -241,7 +241,8 @@ DEFAULTS = (
 
 @dataclass(frozen=True, eq=False)
 class DecisionProblem:
-    """What is to be decided, as far as its default depends on it.  See ``bandit`` for the words.
+    """A decision problem, as far as its default policy depends on it.  See ``bandit`` for the
+    words.
 
     Raises:
         ArgumentError: a word is out of range, or two do not go together.
@@ -319,7 +320,7 @@ class DecisionProblem:
             )
         if self.link is not None and (fixed or not seen):
             raise ArgumentError(
-                "link must be given with features or person, of which it is a function, got"
+                "link must be given with features or person, because it is a function of them, got"
                 f" {self.link!r}",
                 "link",
             )
@@ -344,12 +345,12 @@ class DecisionProblem:
 
     @property
     def arm_names(self) -> Names | None:
-        """What they are called; None without names."""
+        """The names of the arms; None without names."""
         return None if isinstance(self.arms, int) else self.arms
 
     @property
     def dimension(self) -> int | None:
-        """How many numbers are known of a person, or of each arm in a round."""
+        """The number of features of a person, or of each arm in a round."""
         return self.person if self.contexts == "fixed" else self.features or self.person
 
     @property
@@ -399,7 +400,7 @@ class DecisionProblem:
 
     @property
     def _fitting(self) -> list[Default]:
-        """The defaults of the setting, whoever is trusted."""
+        """The defaults of the setting, for every kind of trust."""
         so_many_rounds = self.goal == "best arm" and self.horizon is not None
         more = "experts" if self.experts is not None else "link" if self._bends else ""
         more = "horizon" if so_many_rounds else more
@@ -408,7 +409,7 @@ class DecisionProblem:
 
     @property
     def title(self) -> str:
-        """What is to be decided, in words."""
+        """The decision problem, in words."""
         return self._fitting[0].setting
 
     def the_default(self) -> Default:
@@ -427,7 +428,7 @@ class DecisionProblem:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What constructors of policies may ask for."""
+        """The facts that constructors of policies may require."""
         fixed = self.contexts == "fixed"
         drift = self.drift if isinstance(self.drift, int) else None
         found = {
@@ -443,7 +444,7 @@ class DecisionProblem:
 
 
 def default_for(arms: int | Names = 2, **words: Any) -> Default:
-    """What is taken in a setting, in the words of ``bandit``.
+    """The default policy of a setting, in the words of ``bandit``.
 
     Raises:
         ArgumentError: a word is out of range, or there is no policy for this.

@@ -1,5 +1,5 @@
-"""Which policies there are, by their names, by which study files, saved policies and choosers call
-them: classes, and presets of classes that take parts.
+"""The registry of policies by name: classes, and presets of classes that take parts.  Study files,
+saved policies and choosers use these names.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _first_match(
 
 @contextmanager
 def of_this_version(source: object) -> Iterator[None]:
-    """Turn what goes wrong in making a policy of what a store gave into a ``StateFileError``."""
+    """Turn errors in making a policy from stored data into a ``StateFileError``."""
     try:
         yield
     except MissingExtra:

@@ -1,4 +1,4 @@
-"""The terms of a policy: its channel, the budget that really holds, and what it guarantees."""
+"""The terms of a policy: its channel, the budget that really holds, and its guarantee."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PROOF_FOR_USERS = "for all rounds of a user docs/privacy.md, People who come ba
 
 
 def misfit_of_budget(policy: str, card: Card, budget: Any) -> ArgumentError:
-    """What to say of a budget for which a policy has no noise."""
+    """The message for a budget for which a policy has no noise."""
     kinds = card.notions
     allowed = " or ".join(["None", *sorted(kind.__name__ for kind in kinds)])
     example = f", as in budget={kinds[0](*kinds[0].example)!r}" if kinds else ""
@@ -35,10 +35,10 @@ def misfit_of_budget(policy: str, card: Card, budget: Any) -> ArgumentError:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a promise follows from: the card of an algorithm, and how a policy was configured.
+    """The terms of a policy, derived from its algorithm's card and its configuration.
 
-    To ask for ``channel`` raises an ``ArgumentError`` where the algorithm has no noise for that
-    kind of budget, or the noise is too small or large for a number.
+    Reading ``channel`` raises an ``ArgumentError`` where the algorithm has no noise for that kind
+    of budget, or the noise is too small or large for a number.
     """
 
     policy: str  # the name of its class
@@ -50,7 +50,7 @@ class Terms:
 
     @cached_property
     def channel(self) -> Channel:
-        """The channel one release of which spends the budget; open without a budget."""
+        """Channel calibrated so one release spends the whole budget; open without a budget."""
         if self.budget is None:
             return Open()
         known = type(self.budget) in NOTIONS.values()
@@ -69,9 +69,9 @@ class Terms:
         return ArgumentError(f"budget must be less extreme, got {self.budget!r}", "budget")
 
     def growth(self, counter: Counter | None, rounds: int | None) -> float:
-        """By how much farther so many rounds of one user, each in a release of its own, move all
-        releases together than one round moves one; 1 where the unit is the round.  The counter must
-        have so many.
+        """How much farther so many rounds of one user, each in its own release, move all releases
+        together than one round does.  It is 1 where the unit is the round.  The counter must
+        support that many releases.
         """
         if rounds is None:
             return 1.0
@@ -109,7 +109,7 @@ class Terms:
         return ApproxDP(budget.epsilon, max(delta, math.ulp(0.0))) if delta < 1.0 else None
 
     def meter(self, growth: float) -> Meter | None:
-        """How costs are counted; None where nothing holds."""
+        """The meter that counts costs; None where nothing holds."""
         return self._meter and replace(self._meter, growth=growth)
 
     @cached_property
@@ -130,10 +130,10 @@ class Terms:
         return PURE if rows else self.channel.family
 
     def guarantee(self, assumptions: Sequence[str] = (), *, simulated: bool = False) -> Guarantee:
-        """What the policy promises, under which assumptions, and what it does not.
+        """The policy's guarantee, with its assumptions and its limits.
 
-        ``simulated`` describes a simulation of it, whose noise protects nobody even where the
-        policy's own does.
+        ``simulated`` describes a simulation of it.  Simulated noise does not protect anyone, even
+        where the policy's own noise does.
         """
         card, private = self.card, self.budget is not None
         by_user = self.settings.max_rounds is not None
@@ -181,15 +181,15 @@ class Terms:
         rounds = "1 round" if most == 1 else f"{most} rounds"
         yield "a person always comes under the same name"
         yield (
-            f"a user reports at most {rounds} over the whole run, which her device has to enforce:"
+            f"a user reports at most {rounds} over the whole run, which their device must enforce:"
             " the policy's own count protects nobody from the party that runs it"
             if local
             else f"a user has at most {rounds} recorded over the whole run, and at most one in a"
             " release, which the policy enforces"
         )
         yield (
-            "participation is public: that and when a person comes may tell of her earlier rewards,"
-            " and is not protected"
+            "participation is public: a person's return and its time may depend on their earlier"
+            " rewards, and are not protected"
         )
 
     def _caveats(self, simulated: bool) -> Iterator[str]:
@@ -200,27 +200,24 @@ class Terms:
             return
         yield from (SimulationNoise if simulated else self.noise).caveats
         if not self.settings.clip:
-            yield (
-                "Rewards are not clipped, so that no sensitivity bound is true: the guarantee is"
-                " void"
-            )
+            yield "Rewards are not clipped, hence no sensitivity bound holds: the guarantee is void"
         if self.card.trust_model == "local" and not simulated:
             yield (
-                "Silence is visible to the party that runs the policy: a device hides it by sending"
-                " a randomised default where it has no reward"
+                "The party that runs the policy sees missing reports: a device without a reward"
+                " hides that by sending a randomised default"
                 if self.reports
-                else "Where nobody is to be trusted, use reports=True: then the person's device"
+                else "If no party may see true rewards, use reports=True: the person's device then"
                 " randomises"
             )
         if self.card.trust_model == "shuffle" and not (simulated or self.reports):
             yield (
-                "Where the party that runs the policy is not to be trusted, use messages=True: then"
-                " devices add the noise, and a shuffler adds up"
+                "If the party that runs the policy may not see true rewards, use messages=True:"
+                " devices then add the noise, and a shuffler adds up"
             )
         if self.settings.clip and self.effective_budget is None:
             yield "The published calibration gives no (epsilon, delta) guarantee with delta below 1"
         if self.effective_budget not in (None, self.budget):
             yield (
-                f"The published calibration was asked for {self.budget} and really gives what is"
-                " stated here"
+                f"The published calibration was asked for {self.budget}, but provides the"
+                " guarantee that is stated here"
             )

@@ -1,4 +1,4 @@
-"""The operator's log: what somebody who runs a policy has to hear of answers that go wrong.
+"""The operator's log of answers that go wrong.
 
 It depends on answers and on private contexts, and no guarantee covers it.  Loops of simulations
 never write to it.  Of public contexts Python warns, where they are shown.
@@ -41,7 +41,7 @@ class Watch:
         self._silent = True
 
     def look(self, rounds: Rounds) -> None:
-        """Where the policy stands after an answer."""
+        """The state of the policy after an answer."""
         if rounds.clipped >= _MANY:
             self._say(_CLIPPED, rounds.clipped, self._range)
         if rounds.missing >= _MANY and rounds.missing > _SHARE * rounds.pulls:

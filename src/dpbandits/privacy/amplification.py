@@ -1,22 +1,24 @@
-"""Privacy amplification by shuffling: what a batch of randomised reports keeps without their order.
+"""Privacy amplification by shuffling: the guarantee of randomised reports without their order.
 
 n people send one report each through the same eps0-DP local randomiser R, and only the shuffled
 batch is seen.  Fix the records x and x' between which one person's record is changed.  Then
 
-* R(x) and R(x') are mixtures of two laws U and V, with weights q = e^eps0 / (e^eps0 + 1) and 1 - q,
-  and with the weights swapped (Kairouz, Oh & Viswanath 2015);
-* everybody else's report has law (U + V) / 2 with probability p = e^-eps0, because R(z) >= e^-eps0
-  (R(x) + R(x')) / 2 for every z: such a report is a clone of the one that is hidden.
+* R(x) and R(x') are mixtures of two laws U and V.  R(x) has weights q = e^eps0 / (e^eps0 + 1) and 1
+  - q, and R(x') has them swapped (Kairouz, Oh & Viswanath 2015).
+* Everybody else's report has law (U + V) / 2 with probability p = e^-eps0, because R(z) >= e^-eps0
+  (R(x) + R(x')) / 2 for every z.  Such a report is a clone of the hidden one.
 
-What is seen is post-processing of how many of the hidden report and its C ~ Bin(n - 1, p) clones
-have law U, and how many V (Feldman, McMillan & Talwar 2021, Theorem 3.2; arXiv 2012.12803).  The
-larger p of their later paper (arXiv 2208.04591), 2 / (e^eps0 + 1), has an erratum, and is used for
-randomised response only, where it is plain: who answers at random answers with a fair bit.
+Among the hidden report and its C ~ Bin(n - 1, p) clones, some have law U and the others V.  The
+shuffled batch is post-processing of these two counts (Feldman, McMillan & Talwar 2021, Theorem 3.2;
+arXiv 2012.12803).  Their later paper (arXiv 2208.04591) has a larger p, 2 / (e^eps0 + 1), and an
+erratum.  This module uses that p for randomised response only, where it is plain: a random answer
+is a fair bit.
 
-Where R is (eps0, delta0)-DP, R(x) and R(x') are within delta0, in total variation, of two eps0-DP
-laws Y and Y' with R(x) >= (1 - delta0) Y and R(x') >= (1 - delta0) Y' (same reference), and R(z)
-lacks at most e^-eps0 delta0 of the mass of e^-eps0 (R(x) + R(x')) / 2.  With p = e^-eps0 (1 -
-delta0), and all reports t = (1 + (n - 1) e^-eps0) delta0 apart, delta grows by (1 + e^eps) t.
+Let R be (eps0, delta0)-DP.  Then R(x) and R(x') are within delta0, in total variation, of two
+eps0-DP laws Y and Y'. R(x) >= (1 - delta0) Y and R(x') >= (1 - delta0) Y' (same reference). And
+R(z) lacks at most e^-eps0 delta0 of the mass of e^-eps0 (R(x) + R(x')) / 2.  So p = e^-eps0 (1
+- delta0).  All reports are t = (1 + (n - 1) e^-eps0) delta0 apart, and delta grows by (1 + e^eps)
+t.
 
 Fewer clones hide less, since clones can be added afterwards: C may be rounded down, never up.
 """
@@ -47,13 +49,13 @@ Profile = Callable[[float], float]  # delta as a function of epsilon
 
 @dataclass(frozen=True)
 class Amplification:
-    """What shuffled reports are proved to keep; ``str`` gives it as a sentence.
+    """The proved guarantee of shuffled reports; ``str`` gives it as a sentence.
 
     Attributes:
-        epsilon: at ``delta``.
+        epsilon: epsilon at ``delta``.
         delta: the delta that was asked for.
-        amplified: whether that is less than what holds without a shuffler.
-        reason: the theorem that was used, or why it says nothing here.
+        amplified: whether that is less than the epsilon without a shuffler.
+        reason: the theorem that was used, or why it does not apply.
     """
 
     epsilon: float
@@ -79,28 +81,29 @@ def shuffle_amplification(
 ) -> Amplification:
     """The epsilon at which shuffled reports of a local randomiser are (epsilon, delta)-DP.
 
-    Neighbours differ in the record of one person.  Everything is rounded to the safe side; where
-    nothing better is proved, the answer is the local level, ``batches * local_epsilon``.
+    Neighbours differ in the record of one person.  All numbers are rounded to the safe side.  Where
+    nothing better is proved, the result is the local level, ``batches * local_epsilon``.
 
     Args:
-        reports: how many people send one report each in a batch, from 1 to 10^7; do not count those
-            who may be silent or in league with the adversary, because they hide nobody.
+        reports: the number of people who send one report each in a batch, from 1 to 10^7.  Do not
+            count people who may be silent or in league with the adversary: their reports hide no
+            one.
         local_epsilon: of the randomiser, in (0, 100).
         delta: in (0, 1).
         local_delta: of the randomiser, at most ``delta / batches``.
         method: "clones" enumerates the worst pair of batches, for any randomiser; "closed" is the
-            published formula, which is much weaker and has a side condition; "binary" is for
-            randomised response with one bit, and exact: the largest epsilon of all splits of the
+            published formula, which is much weaker and has a side condition; "binary" is exact, for
+            randomised response with one bit: it takes the largest epsilon of all splits of the
             other people's bits (from 20,000 reports on, to within reports / 20,000 of them).
-        batches: how many batches a person may be in, once in each.  What a later batch reports may
-            depend on what earlier ones showed.
+        batches: the number of batches a person may be in, once in each.  Reports of a later batch
+            may depend on the results of earlier ones.
 
-    What is proved where: "closed" is Theorem 3.8 of Feldman, McMillan & Talwar (2021), with the
-    terms for ``local_delta`` as Chowdhury & Zhou (2022, Lemma B.4) quote them, half of delta for
-    them and basic composition of batches.  "clones" is their Theorem 3.2, with the terms for
-    ``local_delta`` that the words of this module prove, and which are smaller.  Batches are
-    composed with ``dp_accounting``, from a pair that dominates every batch; for "binary" no single
-    split does, and the pair of clones is taken.
+    Proofs: "closed" is Theorem 3.8 of Feldman, McMillan & Talwar (2021), with basic composition of
+    batches.  Its terms for ``local_delta`` are as Chowdhury & Zhou (2022, Lemma B.4) quote them,
+    and get half of delta.  "clones" is Theorem 3.2 of the former, with the smaller terms for
+    ``local_delta`` that this module's docstring proves.  Batches are composed with
+    ``dp_accounting``, from a pair that dominates every batch; for "binary" no single split does, so
+    the pair of clones is used.
 
     Raises:
         ArgumentError: an argument is outside its range, or ``local_delta`` is given for "binary".
@@ -144,8 +147,8 @@ def gaussian_shuffle_amplification(
     """The epsilon at which shuffled messages with Gaussian noise are (epsilon, delta)-DP.
 
     A message alone has an exact level, the one of the analytic Gaussian mechanism, which holds
-    without a shuffler.  Gaussian noise is (eps0, delta0)-DP for a whole curve of pairs; the answer
-    is the least of that level and of what shuffling makes of some points of the curve.
+    without a shuffler.  Gaussian noise is (eps0, delta0)-DP for a whole curve of pairs; the result
+    is the least of that level and of the shuffled level for some points of the curve.
 
     Args:
         reports, delta, batches: as in ``shuffle_amplification``.
@@ -181,7 +184,7 @@ def gaussian_shuffle_amplification(
 
 
 class _Losses(NamedTuple):
-    """The privacy loss log(P / Q): its values, their masses under P, and what is left out."""
+    """The privacy loss log(P / Q): its values, their masses under P, and the omitted mass."""
 
     values: np.ndarray  # (m,)
     masses: np.ndarray  # (m,)
@@ -239,7 +242,9 @@ def _worst_split(n: int, local_epsilon: float, delta: float, tail: float) -> flo
 
 
 def _split(ones: int, zeros: int, local_epsilon: float, tail: float) -> _Losses:
-    """How many ones shuffled randomised bits show, of one person's 1 against 0 among others."""
+    """The laws of the number of ones in shuffled randomised bits, for one person's 1 and 0 among
+    others.
+    """
     from scipy.stats import binom
 
     q, rest = float(expit(local_epsilon)), float(expit(-local_epsilon))

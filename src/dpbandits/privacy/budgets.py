@@ -1,9 +1,9 @@
-"""What may be spent: the notions of differential privacy, and how each of them behaves.
+"""Budgets: the notions of differential privacy, with the costs and conversions of each.
 
 A budget is a value, not an accountant: the ledger adds up costs and compares them with it.  Every
-notion is kept in one of four currencies, in which adaptive composition and adaptive stopping (a
-filter) are valid: epsilon for pure DP, rho for zCDP, the divergence at one order for RDP, and mu^2
-for Gaussian DP, in which an (epsilon, delta) budget is kept.
+notion is counted in one of four currencies, in which adaptive composition and adaptive stopping (a
+filter) are valid.  These are epsilon for pure DP, rho for zCDP, the divergence at one order for
+RDP, and mu^2 for Gaussian DP.  An (epsilon, delta) budget is counted in mu^2.
 
 All else that depends on the notion is in its class: noise, meaning, text.  So a notion is added by
 one class that ``notion`` registers.
@@ -38,11 +38,11 @@ class Budget(ABC):
     """The base of the notions below; use one of them.  ``str`` has all digits.
 
     A notion of one's own is a frozen dataclass of positive numbers, with the attributes that follow
-    and the methods ``kept_in`` and ``to_approx``.  The others have defaults, which hold for every
-    notion and may be improved on.
+    and the methods ``kept_in`` and ``to_approx``.  Other methods have defaults, which hold for
+    every notion and may be improved.
 
     Attributes:
-        key: in study files, on the command line and over HTTP: ``zcdp = 0.5``.
+        key: its name in study files, on the command line and over HTTP: ``zcdp = 0.5``.
         title: the notion in words; budgets under one title differ in one number.
         short: the notion as ``str`` has it, after its numbers.
         noises: names of the families of noise that keep it, the best one first.
@@ -95,7 +95,7 @@ class Budget(ABC):
 
     @property
     def failure(self) -> float:
-        """With which probability a record may be revealed outright."""
+        """The probability with which a record may be revealed outright."""
         return 0.0
 
     def of(self, total: float, currency: Currency) -> Budget:
@@ -196,7 +196,7 @@ def is_notion(kind: Any) -> bool:
 
 
 def checked_budget(budget: Any) -> Budget:
-    """What was given; raises ArgumentError where it is no budget of a registered notion."""
+    """The given budget; raises ArgumentError where it is no budget of a registered notion."""
     if is_notion(type(budget)):
         return cast(Budget, budget)
     kinds = " or ".join(kind.__name__ for kind in NOTIONS.values())
@@ -345,7 +345,7 @@ class ApproxDP(Budget):
         """The budget itself, at its own delta.
 
         Raises:
-            ArgumentError: less delta is asked for, of which nothing is known.
+            ArgumentError: less delta is asked for; the budget does not determine epsilon there.
         """
         real("delta", delta, self.delta, 1.0)
         return self
@@ -411,7 +411,7 @@ class RDP(Budget):
 @dataclass(frozen=True)
 class GDP(Budget):
     """mu-Gaussian differential privacy (Dong, Roth & Su 2022, Gaussian Differential Privacy,
-    Definition 4): to tell two values apart is at least as hard as to tell N(0, 1) from N(mu, 1).
+    Definition 4).  To tell two values apart is at least as hard as to tell N(0, 1) from N(mu, 1).
 
     Gaussian noise of standard deviation D / mu keeps it exactly, and so does the discrete Gaussian
     noise of this package (``discrete``).
@@ -446,8 +446,9 @@ class GDP(Budget):
         return accounting.gaussian_delta(real("epsilon", epsilon, 0.0), self.mu)
 
     def to_zcdp(self) -> ZCDP:
-        """(mu^2 / 2)-zCDP, which is less: every mechanism that keeps mu-GDP post-processes one that
-        tells N(0, 1) from N(mu, 1) (their Theorem 2), of divergence alpha mu^2 / 2 at order alpha.
+        """(mu^2 / 2)-zCDP, a weaker guarantee.  Every mechanism that keeps mu-GDP post-processes
+        one that tells N(0, 1) from N(mu, 1) (their Theorem 2).  That one has divergence alpha mu^2
+        / 2 at order alpha.
         """
         return ZCDP(self.mu * self.mu / 2)
 

@@ -1,14 +1,14 @@
 """Channels: the mechanisms at the wall, and the only place where a budget becomes noise.
 
 A channel is a noise family with a multiplier; the noise of a release has scale ``multiplier *
-sensitivity``, where the sensitivity is measured in the family's norm.  These two numbers are all
-that accounting needs: a ledger line is charged without knowing what was released:
+sensitivity``, where the sensitivity is measured in the family's norm.  Accounting needs only these
+two numbers, so a ledger line is charged without knowledge of the released values:
 
 * ``Gaussian``, L2: std m * D, hence (1/m)-GDP, (1 / 2m^2)-zCDP and (alpha, alpha / 2m^2)-RDP.
 * ``Laplace``, L1: scale m * D in every coordinate independently, hence (1/m)-DP.
 * ``LaplaceVector``, L2: Laplace noise of scale m * D in every coordinate independently, hence (1 /
-  2m^2)-zCDP: a record that moves coordinate i by v_i loses |v_i| / (m D) there in pure DP, hence
-  half the square of that in zCDP, and the squares sum to |v|^2.
+  2m^2)-zCDP.  A record that moves coordinate i by v_i loses |v_i| / (m D) there in pure DP. In zCDP
+  it loses half the square of that, and the squares sum to |v|^2.
 * ``Hemisphere``, L2: a random vector of one of two half spheres for a vector of the unit ball,
   hence (1/m)-DP; two such vectors differ by at most D = 2.
 * ``Open``: no noise, no privacy; it turns an algorithm into its non-private counterpart.
@@ -60,7 +60,7 @@ def draw_noise(family: int, scale: float, grid: float, noise: Vector, rng: Gener
 
 @kernel
 def hemisphere_radius(epsilon: float, dimension: int) -> float:
-    """The length of what ``Hemisphere`` releases; see there."""
+    """The length of a release of ``Hemisphere``; see there."""
     root = math.exp(math.lgamma(0.5 * (dimension + 1)) - math.lgamma(0.5 * dimension))
     return math.sqrt(math.pi) * root / math.tanh(0.5 * epsilon)
 
@@ -88,8 +88,8 @@ def draw_from_hemisphere(scale: float, statistic: Vector, release: Vector, rng: 
 def add_noise(
     family: int, scale: float, grid: float, statistic: Vector, release: Vector, rng: Generator
 ) -> None:
-    """Write the statistic plus independent noise of the family into ``release``, or what the family
-    releases in its place; ``grid`` as for ``draw_noise``.
+    """Write the statistic plus independent noise of the family into ``release``.  A family that
+    replaces the statistic writes its replacement.  ``grid`` is as for ``draw_noise``.
     """
     if family == HEMISPHERE:
         draw_from_hemisphere(scale, statistic, release, rng)
@@ -117,7 +117,7 @@ class Channel:
 
     @classmethod
     def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Self:
-        """The channel one release of which spends the budget.
+        """Channel calibrated so one release spends the whole budget.
 
         ``calibration="paper"`` uses the constants of the literature for an (epsilon, delta) budget,
         where there are some: see the class.
@@ -183,7 +183,7 @@ class Channel:
         return noisy
 
     def cost(self, currency: Currency, alpha: float = math.nan) -> float:
-        """What one release costs in the currency; ``alpha`` is the order of RDP."""
+        """The cost of one release in the currency; ``alpha`` is the order of RDP."""
         return unit_cost(self.family, self.multiplier, currency, alpha)
 
 
@@ -191,8 +191,8 @@ class Channel:
 class Gaussian(Channel):
     """Normal noise of standard deviation ``multiplier`` times the L2 sensitivity.
 
-    ``calibration="paper"`` uses the classical sqrt(2 ln(1.25 / delta)) / epsilon, as published
-    recipes do; above epsilon = 1 its real delta is larger (0.41 instead of 0.1 at epsilon = 10).
+    ``calibration="paper"`` uses the classical sqrt(2 ln(1.25 / delta)) / epsilon, as in published
+    recipes.  Above epsilon = 1 its real delta is larger (0.41 instead of 0.1 at epsilon = 10).
 
     >>> round(Gaussian.calibrated(ApproxDP(1.0, 1e-6)).multiplier, 5)
     4.22468
@@ -234,9 +234,9 @@ class LaplaceVector(Channel):
     """Laplace noise of scale ``multiplier`` times the L2 sensitivity, independent in every
     coordinate, for vectors that move as a whole.
 
-    In the L1 norm n coordinates would cost up to sqrt(n) times as much; but what holds is zCDP, not
-    pure DP.  Its variance is twice that of the Gaussian noise that costs as much, so that it is
-    here for algorithms that were published with it.
+    In the L1 norm n coordinates would cost up to sqrt(n) times as much.  But it keeps zCDP, not
+    pure DP.  Its variance is twice that of the Gaussian noise of equal cost.  It is for algorithms
+    that were published with it.
 
     ``calibration="paper"`` uses 3 sqrt(ln(1 / delta)) / epsilon, which is advanced composition over
     the coordinates (Faster Rates for Private Adversarial Bandits, Algorithm 2).
@@ -255,11 +255,11 @@ class LaplaceVector(Channel):
 
 @dataclass(frozen=True)
 class Certified(Channel):
-    """Noise of another law, which a protocol or a counter of its own draws, and which is proved to
-    keep an (epsilon, delta) budget.
+    """Noise of another law, drawn by a protocol or a counter of its own, with a proof that it keeps
+    an (epsilon, delta) budget.
 
     ``multiplier`` is that of the Gaussian noise that costs as much at that budget.  The proof
-    answers for all releases of a user together, and a ledger charges her for all at the first.
+    covers all releases of a user together, so a ledger charges the user for all at the first.
     """
 
     family, norm, name = CERTIFIED, 2, "certified"
@@ -270,30 +270,29 @@ class Hemisphere(Channel):
     """The l2-ball randomiser (Duchi, Jordan & Wainwright 2018, Minimax Optimal Procedures for
     Locally Private Estimation, Section 4.2.3), for one vector of the unit ball.
 
-    Of v, |v| <= 1, it releases z = r u: u is uniform on the half sphere <u, v> > 0 with probability
-    1/2 + tanh(epsilon / 2) |v| / 2, and on the other one else.
+    For v with |v| <= 1 it releases z = r u.  With probability 1/2 + tanh(epsilon / 2) |v| / 2, u is
+    uniform on the half sphere <u, v> > 0, and else on the other one.
 
-    **Pure DP.**  Let q be that probability.  With respect to the uniform law on the sphere u has
-    the density 2 q where <u, v> > 0 and 2 (1 - q) elsewhere (for v = 0: 1 everywhere).  Both are
-    between 2 / (1 + e^epsilon) and e^epsilon times that, because tanh(epsilon / 2) = (e^epsilon -
-    1) / (e^epsilon + 1).  So the densities for any two vectors have a quotient of at most
-    e^epsilon.  That is so for whatever q is in that interval: longer vectors, whose q is cut to
-    it, void unbiasedness alone.
+    **Pure DP.** Let q be that probability.  With respect to the uniform law on the sphere, u has
+    the density 2 q where <u, v> > 0.  Elsewhere it has 2 (1 - q) (for v = 0: 1 everywhere).  Both
+    are between 2 / (1 + e^epsilon) and e^epsilon times that, because tanh(epsilon / 2) = (e^epsilon
+    - 1) / (e^epsilon + 1).  So the densities for any two vectors have a quotient of at most
+    e^epsilon.  That holds for every q in that interval.  The q of longer vectors is cut to it, so
+    these void unbiasedness alone.
 
-    **Unbiased.**  E <u, e> over the half sphere around a unit vector e is k = E |u_1| =
-    Gamma(d / 2) / (sqrt(pi) Gamma((d + 1) / 2)) in d dimensions, and what is orthogonal to e
-    cancels.  So E u = (2 q - 1) k v / |v| = tanh(epsilon / 2) k v, and r = 1 / (tanh(epsilon / 2)
-    k) makes E z = v.
+    **Unbiased.** In d dimensions, E <u, e> over the half sphere around a unit vector e is k = E
+    |u_1| = Gamma(d / 2) / (sqrt(pi) Gamma((d + 1) / 2)).  The part orthogonal to e cancels.  So E u
+    = (2 q - 1) k v / |v| = tanh(epsilon / 2) k v.  With r = 1 / (tanh(epsilon / 2) k), E z = v.
 
-    No noise is added to anything, and z is no longer than that: its square is at most pi d /
-    (2 tanh(epsilon / 2)^2), d / epsilon^2 times 2 pi for small epsilon.  The multiplier is
-    1 / epsilon, and the scale for vectors of the unit ball 2 / epsilon.
+    No noise is added, and z has length r.  Its square is at most pi d / (2 tanh(epsilon / 2)^2),
+    which is d / epsilon^2 times 2 pi for small epsilon.  The multiplier is 1 / epsilon, and the
+    scale for vectors of the unit ball 2 / epsilon.
     """
 
     family, norm, name = HEMISPHERE, 2, "hemisphere"
 
     def radius(self, dimension: int) -> float:
-        """r, the length of what is released.
+        """r, the length of the released vector.
 
         >>> round(Hemisphere(1.0).radius(10), 4)
         8.365
@@ -325,7 +324,7 @@ FAMILY_NAMES = {kind.family: kind.name for kind in FAMILIES.values()} | {OPEN: "
 
 
 def noise_for(notion: Budget | type[Budget], kinds: Iterable[Any]) -> Any:
-    """Of these families, by name or class, the one that suits a notion best; None if none does."""
+    """The best of these families for a notion, given by name or class; None if none suits it."""
     fitting = [kind for kind in (FAMILIES.get(one, one) for one in kinds) if kind.takes(notion)]
     order = {name: place for place, name in enumerate(notion.noises)}
     return min(fitting, key=lambda kind: order.get(kind.name, len(order)), default=None)
@@ -346,7 +345,7 @@ def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = m
 
 
 def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float = math.nan) -> float:
-    """What one release of a family with a multiplier costs in a currency."""
+    """The cost of one release of a family with a multiplier, in a currency."""
     if family == CERTIFIED:
         return 1.0 / multiplier**2 if currency == "gdp" else math.inf
     if family in (GAUSSIAN, VECTOR):

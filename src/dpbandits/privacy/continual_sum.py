@@ -25,20 +25,20 @@ class ContinualSum:
 
     It can be used from several threads, but neither copied nor used in a forked process: two copies
     would release the same data twice.
-    It assumes that one person contributes to one increment and moves it by at most ``sensitivity``:
-    in the L1 norm with a ``PureDP`` budget (Laplace noise), else in the L2 norm (Gaussian noise),
-    which for matrices is the Frobenius norm.  ``bound`` enforces it.
+    It assumes that one person contributes to one increment and moves it by at most ``sensitivity``.
+    That is in the L1 norm with a ``PureDP`` budget (Laplace noise), else in the L2 norm (Gaussian
+    noise), for matrices the Frobenius norm.  ``bound`` enforces it.
 
     Args:
         counter: the mechanism, as ``BufferedToeplitz(horizon)``; ``BinaryTree``, ``HonakerTree``,
             ``HybridTree`` or ``Independent`` with a ``PureDP`` budget; ``SqrtToeplitz``,
             ``BinaryTree``, ``HybridTree`` or ``Independent`` with ``noise="secure"``.
-        budget: what all releases together may spend.
+        budget: the budget of all releases together.
         shape: ``()`` for numbers, ``(n,)`` for vectors, ``(d, d)`` for symmetric matrices (noise:
             see ``svec``).
-        sensitivity: by how much one person may move one increment.
+        sensitivity: the largest distance that one person may move one increment.
         bound: shrinks every increment into the ball of this radius, at most half the sensitivity.
-        noise: ``"simulation"`` (seeded, protects nobody) or ``"secure"`` (integers on the grid).
+        noise: ``"simulation"`` (seeded, without protection) or ``"secure"`` (integers on the grid).
         grid: with secure noise, the power of two that increments are multiples of; with ``bound``
             they are rounded towards zero.  By default 2**-10, or less in proportion to a
             sensitivity below 1.
@@ -110,7 +110,7 @@ class ContinualSum:
 
     @property
     def count(self) -> int:
-        """How many increments were added."""
+        """The number of added increments."""
         return self._count
 
     @property
@@ -123,7 +123,7 @@ class ContinualSum:
         return 0.5 * variance * (1.0 + np.eye(self.shape[0]))
 
     def spent(self) -> Budget | None:
-        """What a record has lost at worst; None before the first release."""
+        """The largest privacy loss of a record; None before the first release."""
         if not self._count:
             return None
         norm = self._channel.norm

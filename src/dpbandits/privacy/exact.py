@@ -1,10 +1,10 @@
 """Discrete Gaussian and Laplace noise, drawn exactly: from bytes to integers, without any float.
 
 After Canonne, Kamath & Steinke (2020), The Discrete Gaussian for Differential Privacy, Algorithms 1
-to 3.  ``algorithms/hidden/device.js`` has the same functions, in the same order, and
-makes the same integers of the same bytes.  A source of bytes is a function: ``take(n)`` gives the
-next n, as ``os.urandom`` does.  Nothing is read ahead, so that nothing is left over that could be
-copied, or would tell later what noise was drawn.
+to 3.  ``algorithms/hidden/device.js`` has these functions in this order, and makes equal integers
+of equal bytes.  A source of bytes is a function: ``take(n)`` gives the next n, as ``os.urandom``
+does.  No bytes are read ahead, so no rest remains that could be copied, or could reveal the noise
+later.
 
 Why the laws are exact, given fair and independent bits:
 
@@ -18,10 +18,10 @@ Why the laws are exact, given fair and independent bits:
 * ``discrete_gaussian`` (Algorithm 3): exp(-|y| / t) times exp(-(|y| - p / (q t))^2 q / (2 p)) is
   exp(-y^2 q / (2 p)) times a constant.  Any t would do; the one that is used refuses few.
 * ``bernoulli_logistic``: each turn ends with True with probability 1/2 and with False with
-  probability exp(-g) / 2, so that the quotient of both is exp(g).
+  probability exp(-g) / 2.  So the quotient of both is exp(g).
 * ``hemisphere``: see there.
 
-How long a draw takes tells of how large it is.
+The time of a draw reveals something about its size.
 """
 
 from __future__ import annotations
@@ -107,14 +107,14 @@ def discrete_gaussian(p: int, q: int, take: Source) -> int:
 
 
 def hemisphere(vector: Sequence[float], epsilon: Fraction, take: Source) -> list[int]:
-    """Integers, in about the direction of what ``channels.Hemisphere`` releases for a vector.
+    """Integers, in about the direction of the vector that ``channels.Hemisphere`` releases.
 
-    **Pure DP**, exactly: U is a vector of independent discrete Gaussian integers, drawn anew where
-    all are 0, and owes nothing to v.  Its law is symmetric.  Released is +-U, with the sign for
-    which the product with v is positive with a probability q between 1 / (1 + e^epsilon) and
-    e^epsilon times that; where the product is 0, which is seen in exact arithmetic, both signs are
-    equally likely.  So w is released with probability 2 q P(U = w), 2 (1 - q) P(U = w) or P(U = w),
-    and any two vectors v have quotients of at most e^epsilon.
+    **Pure DP**, exactly: U is a vector of independent discrete Gaussian integers, drawn again where
+    all are 0, and independent of v.  Its law is symmetric.  The released vector is +-U.  Its
+    product with v is positive with a probability q between 1 / (1 + e^epsilon) and e^epsilon times
+    that.  Where the product is 0, which exact arithmetic detects, both signs are equally likely. So
+    w is released with probability 2 q P(U = w), 2 (1 - q) P(U = w) or P(U = w).  Any two vectors v
+    have quotients of at most e^epsilon.
     """
     drawn = [0]
     while not any(drawn):

@@ -1,24 +1,24 @@
-"""What a policy promises, to a person and to a program.
+"""Guarantees of policies, as sentences for people and as data for programs.
 
 A guarantee says *from which view* a policy is private; neighbours differ in one unit's data.  Three
-views are for policies whose decisions everybody may see (Azize & Basu 2024, Section III):
+views are for policies with public decisions (Azize & Basu 2024, Section III):
 
 * **View**: the adversary sees the sequence of arms; the input is the list of observed rewards.
 * **Table**: the same, where the input is the table of all potential rewards of each person, seen or
   not.  Table implies View at the same budget; the converse holds for pure DP only (Proposition 1).
 * **Interactive**: the adversary also replaces recommended arms by others of its choice, round by
-  round, after seeing what was recommended.  It implies Table, and covers people who do otherwise.
+  round, after seeing the recommendation.  It implies Table, and covers people who take another arm.
 
 Where contexts are private, a decision is a function of them, and goes to its person alone:
 
 * **Joint**: the adversary sees all but the decisions of that one unit (Shariff & Sheffet 2018).
-* **Anticipating joint**: the same where arms are overridden up to and including that unit's round,
-  so that later decisions do not rest on what would have been chosen for it.
-* **Shuffle**: the adversary sees what leaves the shuffler, without order or identity.
+* **Anticipating joint**: the same where arms are overridden up to and including that unit's round.
+  So later decisions do not depend on the arm that would have been chosen for it.
+* **Shuffle**: the adversary sees the shuffler's output, without order or identity.
 
-What is learnt once, from a table of people, has no rounds:
+An estimate that is learnt once, from a table of people, has no rounds:
 
-* **Non-interactive**: the adversary sees all that is published, the estimate among it (joint
+* **Non-interactive**: the adversary sees all published values, including the estimate (joint
   privacy of non-interactive algorithms, Chen, Li, Rakhlin & Simchi-Levi 2025).
 """
 
@@ -72,21 +72,21 @@ _LISTS = ("assumptions", "caveats")
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The promise of one policy; ``str`` gives it as sentences, ``to_dict`` as data.
+    """The guarantee of one policy; ``str`` gives it as sentences, ``to_dict`` as data.
 
     Attributes:
         holds: the budget that really holds, or None where nothing does.
         asked: the budget that was asked for; it differs from ``holds`` where a published
             calibration is too optimistic.
-        trust_model: who has to be trusted with raw data.
-        protects: which data of a person.
-        view: from which view, see the words of this module.
-        unit: whose data: what differs between neighbours.
-        assumptions: what has to be true, and how it is enforced.
+        trust_model: the party that is trusted with raw data.
+        protects: the protected data of a person.
+        view: the adversary's view; see the docstring of this module.
+        unit: the unit whose data differ between neighbours.
+        assumptions: the assumptions, and how each is enforced.
         source: the theorem, or where the proof stands.
-        caveats: reasons for which less holds than one might think.
-        simulated: whether noise comes from a seeded generator: what holds then describes an
-            experiment, and nobody is protected.
+        caveats: limits of the guarantee that readers might overlook.
+        simulated: whether noise comes from a seeded generator.  The guarantee then describes an
+            experiment, and does not protect anyone.
     """
 
     holds: Budget | None
@@ -113,12 +113,12 @@ class Guarantee:
 
     @property
     def observers(self) -> str:
-        """From whom."""
+        """The observers that the data are protected from."""
         return _OBSERVERS[self.view].format(unit=self.unit)
 
     @property
     def trust(self) -> str:
-        """Who sees what, and has to be trusted with it."""
+        """The parties that see raw data, and have to be trusted with them."""
         return _TRUST[self.trust_model].format(protects=self.protects, algorithm=self._algorithm)
 
     def promise(self, budget: str) -> str:
@@ -141,8 +141,8 @@ class Guarantee:
 
     @property
     def means(self) -> str:
-        """What the budget that holds means, in two numbers; see ``Meaning``."""
-        nobody = " Simulated noise hides nothing from whoever knows its seed." * self.simulated
+        """The meaning of the budget that holds, in two numbers; see ``Meaning``."""
+        nobody = " Simulated noise hides nothing from anyone who knows its seed." * self.simulated
         return Meaning.of(self.holds).sentence(self.protects, self.unit) + nobody
 
     def _repr_html_(self) -> Html:

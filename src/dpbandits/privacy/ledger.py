@@ -1,20 +1,20 @@
-"""The ledger: one line per release, and what the worst-placed person has lost.
+"""The ledger: one line per release, and the largest privacy loss of any person.
 
 A line covers the records of the rounds ``first..last``.  Its ``part`` says which of them: ``WHOLE``
 for all, otherwise only the records of that part (one arm, say).  Parts are disjoint sets of
-records, so sums over arms that take turns compose in parallel although their spans interleave.
+records.  So sums over alternating arms compose in parallel although their spans interleave.
 ``repeats`` adjacent equal lines of equal length are folded into one; a record is in one of them.
 
-What has been spent is the largest total, over all records, of the costs of the lines that cover it:
-lines of disjoint records compose in parallel, overlapping ones add up.  This is valid under
-adaptive choice of lines because each currency (see ``budgets``) composes adaptively; the parallel
-part is the argument of Azize & Basu (2024, Lemma 1 and Appendix D): which line a record falls into
-depends only on what was released before that record arrived.
+The spent budget is the largest total cost, over all records, of the lines that cover a record.
+Lines of disjoint records compose in parallel, and overlapping ones add up.  This is valid under
+adaptive choice of lines because each currency (see ``budgets``) composes adaptively.  The parallel
+part is the argument of Azize & Basu (2024, Lemma 1 and Appendix D).  The line of a record depends
+only on values released before that record arrived.
 
-Where a user has M records, no two of them in one release, a meter charges each line what M releases
-like it would cost her (``growth``).  What she has lost in truth is the sum over her records of
-an M-th of that, hence the mean of M totals, hence at most the largest total; of running sums the
-lines together cost her one such charge.  So no user exceeds a budget that no total exceeds.
+Let a user have M records, no two of them in one release.  A meter charges each line the cost of M
+such releases to that user (``growth``).  The user's true loss is the sum over their records of an
+M-th of that. It is the mean of M totals, hence at most the largest total.  Lines of a running sum
+together cost the user one such charge.  So no user exceeds a budget that no total exceeds.
 
 The arrays live in compiled loops and behind ``pull``/``update``; ``write`` alone adds to them.
 """
@@ -101,7 +101,7 @@ def empty_arrays(capacity: int = 64) -> LedgerArrays:
 
 
 def grown(arrays: LedgerArrays) -> LedgerArrays:
-    """The same ledger with room for twice as many lines."""
+    """A copy of the ledger with room for twice as many lines."""
     larger = empty_arrays(2 * arrays.span.shape[0])
     used = int(arrays.head[HEAD.lines])
     larger.span[:used], larger.noise[:used] = arrays.span[:used], arrays.noise[:used]
@@ -110,7 +110,7 @@ def grown(arrays: LedgerArrays) -> LedgerArrays:
 
 
 def copy_of(arrays: LedgerArrays) -> LedgerArrays:
-    """The same lines, in arrays of their own."""
+    """A copy of the lines, in arrays of their own."""
     return LedgerArrays(*map(np.ndarray.copy, arrays))
 
 
@@ -202,7 +202,7 @@ def _worst_within_parts(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
 
 @dataclass(frozen=True)
 class Meter:
-    """How costs are counted: the currency, the limit, and how a total reads as a budget.
+    """A meter of costs: the currency, the limit, and the conversion of a total into a budget.
 
     ``growth`` is by how much farther a unit moves all its releases together than a record moves
     one: sqrt(M) for M records under Gaussian noise, M under Laplace noise (``Counter.growth``).
@@ -299,12 +299,12 @@ class Ledger:
 
     @property
     def releases(self) -> int:
-        """How many statistics have crossed the wall."""
+        """The number of released statistics."""
         return int(self._arrays.head[HEAD.releases])
 
     @property
     def draws(self) -> int:
-        """How many scalar noise variables were drawn: one per coordinate of each release."""
+        """The number of scalar noise variables drawn: one per coordinate of each release."""
         return int(self._arrays.head[HEAD.draws])
 
     @property
@@ -336,7 +336,7 @@ class Ledger:
         return self.meter.shown(self.total()) if self.meter else self.total()
 
     def spent(self) -> Budget | None:
-        """What the worst-placed record has lost so far, in the budget's own notion; None for
+        """The largest privacy loss of any record so far, in the budget's own notion; None for
         nothing, or without a budget.
 
         Raises:
@@ -361,9 +361,9 @@ class Ledger:
 
     def to_dp_event(self) -> dp_accounting.DpEvent:
         """The releases that touch the worst-placed record, as an event for the accountants of
-        ``dp_accounting``; of a user's several records, as if all were placed so.
+        ``dp_accounting``; for a user's several records, as if all were placed so.
 
-        Events of that library know no parallel composition, so that the other lines are left out.
+        That library has no parallel composition, so the other lines are left out.
         """
         import dp_accounting
         from scipy import special

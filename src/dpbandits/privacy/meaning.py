@@ -1,8 +1,9 @@
-"""What a budget means: in two numbers, and in one sentence.
+"""The meaning of a budget, in two numbers and in one sentence.
 
-An adversary knows everything except the data of one unit, of which they hold two values for equally
-likely.  P and Q are the laws of all that they then see under either value, and L = ln(dP / dQ) is
-the privacy loss.  Both numbers follow from the budget alone, whatever mechanism keeps it.
+An adversary knows everything except the data of one unit, and considers two values of these equally
+likely.  P and Q are the laws of the adversary's observations under either value, and L = ln(dP /
+dQ) is the privacy loss.  Both numbers follow from the budget alone, for any mechanism that keeps
+it.
 
 **How often a guess is right on average.**  The best guess is right with probability (1 + V) / 2,
 where V is the total variation of P and Q.
@@ -21,14 +22,14 @@ where V is the total variation of P and Q.
 
 * epsilon-DP: L <= epsilon always.
 * (epsilon, delta)-DP: for S = {L > t}, P(S) <= e^epsilon Q(S) + delta <= e^(epsilon - t) P(S) +
-  delta, hence P(S) <= delta / (1 - e^(epsilon - t)).  That is at most p for t = epsilon - ln(1 -
+  delta.  Hence P(S) <= delta / (1 - e^(epsilon - t)).  That is at most p for t = epsilon - ln(1 -
   delta / p).  (That L > epsilon has a probability of at most delta is false in general.)
 * (alpha, epsilon)-RDP: E[e^((alpha - 1) L)] <= e^((alpha - 1) epsilon), hence P(L > epsilon + ln(1
   / p) / (alpha - 1)) <= p, by Markov's inequality.
 * rho-zCDP: P(L > rho + 2 sqrt(rho ln(1 / p))) <= p, at the best order (Bun & Steinke 2016).
 * mu-GDP: for S = {L > t}, let s = P(S), hence Q(S) <= e^-t s.  To say "P" on S is a test, hence s
-  <= Phi(Phi^-1(Q(S)) + mu), so that t <= h(s) with h(s) = ln s - ln Phi(Phi^-1(s) - mu).  h falls
-  in s, because the derivative of ln Phi does.  So P(L > h(p)) <= p.
+  <= Phi(Phi^-1(Q(S)) + mu).  So t <= h(s) with h(s) = ln s - ln Phi(Phi^-1(s) - mu).  h falls in s,
+  because the derivative of ln Phi does.  So P(L > h(p)) <= p.
 
 p is 1e-6; under (epsilon, delta)-DP it is 2 delta where that is larger.
 """
@@ -47,11 +48,11 @@ _UP = 1.0 + 1e-12  # outweighs rounding
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a budget means for one unit's data, whatever mechanism keeps it.
+    """The meaning of a budget for one unit's data, for any mechanism that keeps it.
 
     Attributes:
-        guess: how often a guess between two values is right on average, at most; 1/2 is chance.
-        belief: to what a belief of 1/2 in the true value can rise, at most.
+        guess: the largest average rate of right guesses between two values; 1/2 is chance.
+        belief: the largest value to which a belief of 1/2 in the true value can rise.
         exception: the probability of all outcomes in which it may rise farther; 0 for none.
 
     >>> from dpbandits import ZCDP

@@ -1,8 +1,8 @@
-"""Where noise comes from: the base of both sources, and the seeded one for simulations.
+"""Sources of noise: the base of both sources, and the seeded one for simulations.
 
 The seeded source and the one for real people (``secure``) share no code beyond the channel that
-calls them.  Everything that simulated noise touches says that it protects nobody, because whoever
-knows or recovers the state of the generator can subtract the noise.
+calls them.  Every object with simulated noise states that it does not protect anyone: an adversary
+who recovers the state of the generator can subtract the noise.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class NoiseSource(ABC):
 
     @abstractmethod
     def generator(self, name: str) -> Rng:
-        """For ``add_noise``: "privacy" for releases, "reports" for rewards; None if not seeded."""
+        """The generator for ``add_noise``: "privacy" for releases, "reports" for rewards; None if
+        not seeded.
+        """
 
     def to_grid(self, reward: float) -> float:
         """The reward as it enters the private side."""

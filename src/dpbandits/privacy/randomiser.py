@@ -1,15 +1,15 @@
-"""The wall around one person: what a device runs so that nobody else sees its data.
+"""The wall around one person: code that runs on a device, whose data never leave it in the clear.
 
-``VectorChannel`` and ``SymmetricChannel`` map what is latent, z, to what is observed, o; a channel
+``VectorChannel`` and ``SymmetricChannel`` map a latent value z to an observed value o.  A channel
 is (alpha, beta)-DP if Pr(o in E | z) <= e^alpha Pr(o in E | z') + beta for all z, z' and E (Chen,
 Li, Rakhlin & Simchi-Levi 2025).  For F with |F(z)| <= D, which these enforce by scaling, two values
 are at most 2 D apart:
 
 * Priv: F(z) + N(0, (2 D s)^2 I), which is a Gaussian mechanism of sensitivity 2 D.
-* SymPriv: the same for symmetric matrices, D in the Frobenius norm.  Published, Z_ij = Z_ji are
-  independent with one standard deviation; the upper triangle moves by at most the Frobenius norm,
-  so that this is private, too.  With s on the diagonal and s / sqrt(2) off it, which is normal
-  noise on ``svec``, lengths are kept, and off-diagonal noise is sqrt(2) smaller.
+* SymPriv: the same for symmetric matrices, D in the Frobenius norm.  In the publication Z_ij = Z_ji
+  are independent with one standard deviation.  The upper triangle moves by at most the Frobenius
+  norm, so this is private, too.  Here noise has s on the diagonal and s / sqrt(2) off it, which is
+  normal noise on ``svec``.  Lengths are kept, and off-diagonal noise is sqrt(2) smaller.
 
 s is 2 sqrt(ln(1.25 / beta)) / alpha with ``calibration="paper"``: sqrt(2) times the classical
 constant.  By default it is the least that keeps the budget (Balle & Wang 2018).
@@ -40,21 +40,22 @@ _MOST_REPORTS = 10**6  # that are listed
 class Randomiser:
     """Clips one reward, adds noise, and returns the report; it keeps nothing of the reward.
 
-    ``LDPUCB.randomiser()`` makes it; it can be pickled and sent to where rewards arise.
+    ``LDPUCB.randomiser()`` makes it; it can be pickled and sent to people's devices.
 
     Args:
-        channel: the mechanism; calibrated so that one reward may spend the whole budget.
+        channel: the mechanism, calibrated so one reward spends the whole budget.
         reward_range: (lo, hi); the sensitivity of a report is hi - lo.
-        noise: "secure", or "simulation", which protects nobody.
+        noise: "secure", or "simulation", without protection.
         grid: of secure noise, a power of two; by default 2**-20 for a range of width 1, and in
             proportion to the width of others.
-        default_reward: what is randomised where no reward came, or one that is not a number; by
-            default the lower end of the range.
+        default_reward: the reward that is randomised where none came, or one that is not a number;
+            by default the lower end of the range.
         seed: of simulated noise.
 
-    A device that is silent shows that it has nothing to say, and a default that a server randomises
-    in its place protects against those who see decisions, not against the server: so a device
-    always sends, at a time that owes nothing to the reward, and ``randomise()`` where none came.
+    A silent device shows that it has no reward.  A default that a server randomises in its place
+    protects against people who see decisions, but not against the server.  So a device must always
+    send a report, at a time independent of the reward. Where no reward came, it sends
+    ``randomise()``.
 
     Example:
         >>> from dpbandits.privacy import Laplace
@@ -82,18 +83,20 @@ class Randomiser:
         self._rng = self._noise.generator("privacy")
 
     def __call__(self, reward: float | None = None) -> float:
-        """The report of one reward; what is no number counts as none: an error would tell."""
+        """The report of one reward.  A value that is no number counts as missing, because an error
+        would reveal it.
+        """
         report, statistic = np.empty(1), np.array([self._entering(reward)])
         self._noise.add_noise(self.channel, self._scale, statistic, report, self._rng)
         return float(report[0])
 
     def law(self, rewards: Sequence[float], reach: int) -> tuple[np.ndarray, np.ndarray]:
-        """The reports that there may be, and with which probability they are made of each reward.
+        """The possible reports, and the probability of each for every reward.
 
         Args:
-            rewards: of which reports are made.
-            reach: by how many grid units a report may lie outside of the reward range; what lies
-                farther is cut to that, which costs no privacy.
+            rewards: the rewards to report.
+            reach: the number of grid units that a report may lie outside of the reward range;
+                farther reports are cut to that, which costs no privacy.
 
         Returns:
             Reports, shape (n,), and probabilities, shape (rewards, n).
@@ -144,10 +147,10 @@ class VectorRandomiser:
     """Adds the channel's noise to one vector, and keeps nothing of it.
 
     Args:
-        channel: the mechanism; calibrated so that one vector may spend the whole budget.
-        sensitivity: by how much two vectors may differ, in the channel's norm; with secure noise
+        channel: the mechanism, calibrated so one vector spends the whole budget.
+        sensitivity: the largest distance of two vectors, in the channel's norm; with secure noise
             they hold multiples of the grid.
-        largest: what no coordinate exceeds in size.
+        largest: an upper bound on the size of coordinates.
         noise, grid, seed: as in ``Randomiser``, with ``largest`` for the width.
         number: of the device; each has simulated noise of its own.
 
@@ -205,7 +208,7 @@ class VectorChannel:
         budget: ``ApproxDP(alpha, beta)``, or of another notion but ``PureDP``, of one person.
         bound: D; longer vectors are scaled to it.
         calibration: "exact", or "paper" for the published constants with an ``ApproxDP`` budget.
-        noise: "secure", or "simulation", which protects nobody.
+        noise: "secure", or "simulation", without protection.
         grid: of secure noise, a power of two; by default 2**-20 for a ``bound`` of 1, and in
             proportion to others.
         seed: of simulated noise.
@@ -242,7 +245,7 @@ class VectorChannel:
 
     @property
     def holds(self) -> Budget:
-        """What is really kept: with published constants, a smaller delta."""
+        """The budget that really holds: with published constants, a smaller delta."""
         exact = CHANNEL_GAUSSIAN.calibrated(self.budget)
         if not isinstance(self.budget, ApproxDP) or exact == self.channel:
             return self.budget

@@ -1,29 +1,29 @@
 """Noise for real people: exact integer noise on a declared grid, from the operating system's
-randomness; drawn by OpenDP where sums are released, and by ``exact`` on people's devices.
+randomness.  OpenDP draws it where sums are released, and ``exact`` on people's devices.
 
 Floating-point noise betrays the number it was added to in its low bits (Mironov 2012; Haney et al.
-2022), and sums of floats move further than their sensitivity (Casacuberta et al. 2022).  Here
-nothing is rounded behind the wall:
+2022), and sums of floats move further than their sensitivity (Casacuberta et al. 2022).  Here no
+value is rounded behind the wall:
 
 * At the door a reward is clipped and then rounded to a multiple of ``grid``, a power of two, that
-  lies inside the range.  Two such rewards differ by at most ``hi - lo``, so that rounding costs no
-  sensitivity, and sums of them are exact below 2**53 grid units. Whether a release could exceed
-  that is decided by how many records it covers, which is public, before it is made.
-* In grid units the statistic is a vector of integers, and the noise on each coordinate an
-  independent integer, drawn exactly (no approximation of any density) by the samplers of Canonne,
-  Kamath & Steinke (2020).  Integers are turned into floats afterwards.
+  lies inside the range.  Two such rewards differ by at most ``hi - lo``, so rounding costs no
+  sensitivity, and sums of them are exact below 2**53 grid units.  The number of records, which is
+  public, decides before a release whether it could exceed that.
+* In grid units the statistic is a vector of integers, and the noise on each coordinate is an
+  independent integer.  The samplers of Canonne, Kamath & Steinke (2020) draw it exactly, without
+  approximating any density.  Integers are turned into floats afterwards.
 * Discrete Laplace noise of scale b on a statistic of L1 sensitivity D is (D / b)-DP.  Discrete
   Gaussian noise of parameter s with L2 sensitivity D is (D^2 / 2s^2)-zCDP, hence (alpha, alpha D^2
   / 2s^2)-RDP.  With 1/10 of a squared grid step more in s^2 it is also (D / s)-GDP, as Gaussian
   noise is (``discrete``); so it is drawn, under every budget.  D and the scale are divided by the
   same grid, which changes nothing.
-* A vector that is replaced instead (``Hemisphere``) gets a direction in integers, of which the
-  released floats are a function (``exact.hemisphere``); it need not be on a grid.
+* A vector that is replaced instead (``Hemisphere``) gets a direction in integers, and the released
+  floats are a function of it (``exact.hemisphere``).  It need not be on a grid.
 * Scales are rounded up by more than all rounding errors on the way from the budget.
 
-Continual sums keep to the same rules (``SecureSum``): the rows of an integer matrix times the
-increments in grid units, plus integer noise, are what is private.  Sums are decoded from these
-noisy rows alone, so that no float has ever seen raw data.
+Continual sums follow the same rules (``SecureSum``).  Their mechanism releases the rows of an
+integer matrix times the increments in grid units, plus integer noise.  Sums are decoded from these
+noisy rows alone, so no float depends on raw data otherwise.
 """
 
 from __future__ import annotations
@@ -60,12 +60,13 @@ _BITS = 10  # of the rounded square root: one part in a thousand more variance t
 
 
 def default_grid(reward_range: tuple[float, float]) -> float:
-    """The grid of rewards in that range: 2^20 to 2^21 steps from end to end; fewer where sums of
-    rewards far from zero would leave the exact floats, at least 2^11 within 10^6 widths of zero.
+    """The grid of rewards in that range, with 2^20 to 2^21 steps from end to end.  There are fewer
+    where sums of rewards far from zero would leave the exact floats, at least 2^11 within 10^6
+    widths of zero.
 
-    Rounding to it moves a reward by half a step at most, hence a mean by less than one part in two
-    million of the width; far from zero, one in four thousand.  At an end of the range that is no
-    multiple of the grid it moves a reward by less than one step.
+    Rounding to it moves a reward by half a step at most.  So it moves a mean by less than one part
+    in two million of the width; far from zero, one in four thousand.  At an end of the range that
+    is no multiple of the grid it moves a reward by less than one step.
 
     >>> [math.log2(default_grid(ends)) for ends in [(0.0, 1.0), (0.0, 5000.0), (1e6, 1e6 + 1.0)]]
     [-20.0, -8.0, -12.0]
@@ -95,7 +96,7 @@ def checked_grid(grid: Any) -> float:
 
 
 class Sampler:
-    """Integer noise from OpenDP, drawn ahead; what is ready is neither saved nor copied."""
+    """Integer noise from OpenDP, drawn ahead; the stock of noise is neither saved nor copied."""
 
     def __init__(self) -> None:
         _opendp()
@@ -166,8 +167,8 @@ class GridNoise(NoiseSource):
     def add_noise(
         self, channel: Channel, scale: float, statistic: Vector, release: Vector, rng: Rng = None
     ) -> None:
-        """Write the statistic plus integer noise of at least that scale, times the grid; refuses a
-        grid too fine for it, and, as a bug of the algorithm, a statistic off the grid.
+        """Write the statistic plus integer noise of at least that scale, times the grid.  Refuses a
+        grid too fine for the scale, and a statistic off the grid, which is a bug of the algorithm.
         """
         if channel.family == OPEN:
             release[:] = statistic
@@ -184,7 +185,9 @@ class GridNoise(NoiseSource):
             release[i] = (int(value) + self._draw(channel.family, width)) * self.grid
 
     def _replace_vector(self, scale: float, statistic: np.ndarray, release: np.ndarray) -> None:
-        """What ``Hemisphere`` releases, in an exact direction: lengths and floats come after it."""
+        """The release of ``Hemisphere``, in an exact direction: lengths and floats come after
+        it.
+        """
         # Rounded down, to what draws faster than exact numbers.
         epsilon = Fraction(math.floor(2**41 / (Fraction(scale) * Fraction(_UP))), 2**40)
         drawn = hemisphere(statistic.tolist(), epsilon, self._take)
@@ -335,13 +338,15 @@ class SecureSum:
 
     @property
     def widest(self) -> float:
-        """The widest noise in grid units, so that sums of it stay within 64 bits."""
+        """The widest noise in grid units for which sums stay within 64 bits."""
         if not isinstance(self.counter, Independent):  # whose sums grow with every release
             return _WIDEST
         return _WIDEST / math.sqrt(self.counter.horizon or _MOST_RELEASES)
 
     def _row_scale(self, t: int, norm: int) -> float:
-        """By how much the integer row that ends at release t is longer than the row of C."""
+        """The ratio of the length of the integer row that ends at release t to that of the row of
+        C.
+        """
         if isinstance(self.counter, HybridTree):
             return float(self.counter.scales(norm)[t.bit_length() - 1 if t & (t - 1) else 0])
         return row_scale(self.counter)
@@ -387,7 +392,7 @@ def _node(t: int, exact: Matrix, noisy: Matrix, units: Vector, noise: Vector) ->
 
 
 def row_scale(counter: Counter | None) -> float:
-    """By how much longer the rows of integers are that stand for those of C."""
+    """The ratio of the lengths of the integer rows to those of C."""
     return 2.0 ** (counter.bits or 0) if isinstance(counter, SqrtToeplitz) else 1.0
 
 
@@ -401,7 +406,7 @@ def in_steps(family: int, scale: float, grid: float) -> float:
 
 
 def drawn_scale(family: int, scale: float, grid: float) -> float:
-    """The scale of noise as it is drawn on the grid, for what noise of that scale would hide."""
+    """The scale of noise on the grid that hides as much as noise of that scale."""
     return grid * raised(scale / grid) if family == GAUSSIAN and scale > 0.0 else scale
 
 

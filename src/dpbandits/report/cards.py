@@ -11,7 +11,7 @@ from ..simulation.settings import PolicySetting
 
 
 def cards(settings: Iterable[PolicySetting], styles: Styles) -> Iterator[Html]:
-    """One card per promise, whatever its budget."""
+    """One card per promise, for all its budgets."""
     groups: dict[str, list[PolicySetting]] = {}
     for setting in settings:
         groups.setdefault(_whatever_the_budget(setting), []).append(setting)
@@ -20,7 +20,7 @@ def cards(settings: Iterable[PolicySetting], styles: Styles) -> Iterator[Html]:
 
 
 def stamp() -> Html:
-    """What nobody may overlook who reads about simulated noise."""
+    """The warning that readers of results with simulated noise must see."""
     return tag(
         "p",
         tag("strong", "Simulated noise protects nobody. "),

@@ -1,5 +1,5 @@
-"""Claims of papers that a study has measured, and what came of them.  A verdict is computed from
-the numbers, never written down.
+"""Claims of papers that a study has measured, with the verdicts.  A verdict is computed from the
+numbers, never written down.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a paper, or of ours about it, with what was measured.
+    """One statement of a paper, or of ours about it, with its measurement.
 
-    ``over_random`` is for claims about how regret grows or falls, which say nothing before learning
-    has begun: the regret over that of choosing at random.
+    ``over_random`` is the regret over that of choosing at random.  It is for claims about how
+    regret grows or falls, which need a policy that has begun to learn.
     """
 
     statement: str  # a sentence, with the number that was measured in words
@@ -138,7 +138,7 @@ class Claim:
 
     @property
     def wanted(self) -> str:
-        """Where the number has to lie, in words."""
+        """The range that the number has to lie in, in words."""
         low, high = self.shown(self.expected.low), self.shown(self.expected.high)
         if math.isinf(self.expected.low):
             return f"below {high}" if self.expected.strict else f"at most {high}"
@@ -148,7 +148,7 @@ class Claim:
 
 
 def tally(claims: Sequence[Claim]) -> str:
-    """How many hold, in a sentence.
+    """The number of claims that hold, in a sentence.
 
     >>> tally([Claim("", "", "", Estimate(1.0, 0.9, 1.1), Expectation(high=0.5))])
     'Of 1 claim, 0 hold, 1 does not hold, and 0 are undecided.'
@@ -171,7 +171,7 @@ def tally(claims: Sequence[Claim]) -> str:
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
-    """One row per claim: what it says, what was measured and expected, and the verdict."""
+    """One row per claim: its statement, the measured and the expected value, and the verdict."""
     columns = ["reading", "claim", "source", "measured", "low", "high", "expected", "verdict"]
     rows = [
         (

@@ -1,4 +1,4 @@
-"""Who did best at every budget, by how much, and what its privacy cost, in sentences."""
+"""Findings in sentences: the best policy at every budget, its lead, and its price of privacy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .summaries import EnvironmentSummary
 
 
 class _Contest(NamedTuple):
-    """What is compared, and the words for it."""
+    """The compared quantity, and the words for it."""
 
     column: str
     best: str
@@ -41,7 +41,7 @@ _ROUNDS = _Contest(
 
 
 class _Verdict(NamedTuple):
-    """Who did best at one budget; gaps are paired differences to it, run by run."""
+    """The best policy at one budget; gaps are paired differences to it, run by run."""
 
     label: BudgetLabel  # of the budget that holds
     best: pd.Series  # its row
@@ -53,18 +53,20 @@ class _Verdict(NamedTuple):
 
     @property
     def like(self) -> tuple[object, ...]:
-        """What verdicts have in common that one sentence tells."""
+        """The key that verdicts in one sentence have in common."""
         return self.best["policy"], self.rivals, self.open, self.next
 
 
 def findings_in_regret(summary: EnvironmentSummary, styles: Styles) -> list[str]:
-    """Who had the least regret at every budget, by how much, and what its privacy cost."""
+    """The policy of least regret at every budget, its lead, and its price of privacy."""
     playing = summary.table.drop(index=searches_of(summary.table).index)
     return list(_findings(_REGRET, summary, playing, styles))
 
 
 def findings_in_searches(summary: EnvironmentSummary, styles: Styles) -> list[str]:
-    """Who needed fewest rounds, of searches at a confidence that ended; how often each erred."""
+    """The policy with the fewest rounds, for searches at a confidence that ended; the errors of
+    each.
+    """
     searches = searches_of(summary.table)
     racing = [
         i for i, row in searches.iterrows() if asked_for(row) > 0 and row["ended"] == row["runs"]
@@ -83,7 +85,7 @@ def findings_in_searches(summary: EnvironmentSummary, styles: Styles) -> list[st
 
 
 def findings_on_promises(settings: SettingsByKey, styles: Styles) -> list[str]:
-    """Which policies promise less than they were asked for, or nothing at all."""
+    """The policies that promise less than they were asked for, or nothing at all."""
     broken = [one for one in settings.values() if one.holds != one.budget]
     void = list(dict.fromkeys(styles[one.policy].phrase for one in broken if one.holds is None))
     promising = [one for one in broken if one.holds is not None]
@@ -159,7 +161,7 @@ def _verdict(
 def _sentences(
     contest: _Contest, verdicts: list[_Verdict], champion: pd.Series | None, styles: Styles
 ) -> str:
-    """What verdicts alike have in common, with the numbers of the first and of the last."""
+    """Sentences for equal verdicts, with the numbers of the first and of the last."""
     first, last = verdicts[0], verdicts[-1]
     ends = verdicts if len(verdicts) <= 2 else [first, last]
 

@@ -1,4 +1,4 @@
-"""What a study adds to its report: tables, and figures as numbers for ``figures.exhibit``."""
+"""Additions of a study to its report: tables, and figures as numbers for ``figures.exhibit``."""
 
 from __future__ import annotations
 

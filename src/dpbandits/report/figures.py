@@ -37,8 +37,8 @@ _ABOVE = -3.0  # where the heading of a row above all others stands, counted in 
 
 @matplotlib.rc_context(STYLE)
 def exhibit(shown: Exhibit, labels: list[str], width: float = WIDE) -> Figure:
-    """What a study shows besides: panels of lines with bands, or of marks with bars.  ``labels``
-    are those of all exhibits that stand together: a name has one colour.
+    """Draw an additional figure of a study: panels of lines with bands, or of marks with bars.
+    ``labels`` are those of all exhibits shown together, so each name has one colour.
     """
     figure, (axes,) = drawing.grouped_panels([len(shown.panels)], width, height=2.9)
     handles = {}
@@ -164,7 +164,7 @@ def _budget_panel(
 
 @matplotlib.rc_context(STYLE)
 def arm_shares(summary: EnvironmentSummary, styles: Styles, width: float = WIDE) -> Figure:
-    """Which share of the people each arm got, beside the reference allocation."""
+    """The share of the people of each arm, beside the reference allocation."""
     names, shares, reference = _merged_arms(summary)
     above = summary.reference.name if summary.reference else None
     chart = _row_chart(summary.table, styles, width, above=above)
@@ -256,7 +256,7 @@ class _Heading(NamedTuple):
 
     @property
     def more(self) -> float:
-        """How many rows its further lines take."""
+        """The number of rows that its further lines take."""
         return _LINE * self.text.count("\n")
 
 
@@ -315,7 +315,9 @@ class _ArmShares(NamedTuple):
 
 
 def _merged_arms(summary: EnvironmentSummary) -> _ArmShares:
-    """At most as many arms as there are colours: the best ones, and all others together."""
+    """Merge arms to at most as many as there are colours: the best ones, and all others
+    together.
+    """
     k = len(summary.arms)
     shares = summary.table[[f"share_{a}" for a in range(k)]].to_numpy(float)
     reference = None if summary.reference is None else summary.reference.shares

@@ -19,7 +19,7 @@ _REVEALED = 0.99  # a budget under which a belief can rise to this is no headlin
 
 
 def findings_in_people(summary: EnvironmentSummary, styles: Styles) -> list[str]:
-    """What to know first of an environment with an allocation of its own, such as a trial."""
+    """The first findings on an environment with an allocation of its own, such as a trial."""
     if summary.reference is None:
         return []
     return [*_setting(summary), *_helped(summary, _private(summary), styles)]
@@ -38,7 +38,7 @@ def findings_on_spending(summaries: Iterable[EnvironmentSummary]) -> list[str]:
 
 
 def findings_on_clipping(summary: EnvironmentSummary, styles: Styles) -> list[str]:
-    """Which policies did not see all rewards as they are."""
+    """The policies that clipped some rewards."""
     played = summary.runs["policy"].drop_duplicates()
     found: dict[str, list[str]] = {}
     for policy in played[played.isin(summary.clipping)]:
@@ -121,7 +121,7 @@ def _price(summary: EnvironmentSummary, best: pd.Series, unit: str) -> Iterator[
 
 
 def _split(name: str, unit: str, *, more: int, fewer: int, total: int) -> str:
-    """How many settings lie above, below or around what they are compared with."""
+    """Count the settings above, below or around their reference value."""
     settings = f"{total} private settings (policy and budget)"
     if total in (more, fewer):
         return f"All {settings} bring {'more' if more else 'fewer'} {unit} than {name}."

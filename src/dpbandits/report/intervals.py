@@ -1,13 +1,13 @@
-"""Functions of mean results, with intervals that another seed respects.
+"""Functions of mean results, with intervals that cover the variation between seeds.
 
-What a seed decides is of two kinds.  Runs differ by chance, and so do random instances where a
-setting has some.  Numbers stand in arrays of shape (instances, runs).
+A seed decides two things: the chance in runs and, in some settings, the random instances.  Numbers
+stand in arrays of shape (instances, runs).
 
 * Of one instance, a function of means over runs has the jackknife's standard error.  Runs are
-  paired: run i of every policy meets the same noise of the environment, so that each run is left
-  out as a whole, and what all policies share cancels in differences and ratios.
+  paired: run i of every policy meets the same noise of the environment.  Each run is left out as a
+  whole, so shared noise cancels in differences and ratios.
 * Of several instances, the function is taken on each of them, from its own means, and averaged:
-  instances are the independent units, and what differs from one to the next is in the error.
+  instances are the independent units, and the error includes the variation between them.
 
 An interval is that of Student's t with one degree of freedom less than there are units.  That of a
 ``Ratio`` is taken on the logarithmic scale, by the delta method: the error of log v is that of v,

@@ -220,7 +220,7 @@ class _Page:
         return Html(figures.swatch(style) + text(style.label))
 
     def _found(self, summary: EnvironmentSummary) -> list[str]:
-        """What comes first: people where there are some, and regret where there are none."""
+        """The first finding: people where there are some, and else regret."""
         return [
             *findings_in_people(summary, self.styles),
             *([] if summary.reference else findings_in_regret(summary, self.styles)),

@@ -1,4 +1,4 @@
-"""What a report is written from."""
+"""The data that a report is written from."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class StudyRecord:
         config: the study as it was declared; JSON data.
         versions: package -> version.
         elapsed: seconds that the simulation took.
-        claims: what was measured of a paper, first on the page.
+        claims: measured claims of a paper, first on the page.
         exhibits: figures that follow them.
         tables: that stand between the two.
-        notes: what a reader of the claims, or of the findings, has to know besides.
-        bounds: what theory promises, from ``theory.bound_curves``; None where nobody asked.
+        notes: further facts for readers of the claims or of the findings.
+        bounds: proved bounds, from ``theory.bound_curves``; None where they were not requested.
         shown: environments whose results the page shows by themselves; None for all.
     """
 

@@ -1,4 +1,4 @@
-"""The replay of logged trials, ready for figures and tables, and what it shows in one paragraph."""
+"""The replay of logged trials, ready for figures and tables, and its findings in one paragraph."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def replay_in_words(trial: ReplayedTrial, styles: Styles) -> str:
 
 
 def _idle(rates: pd.DataFrame, styles: Styles) -> list[str]:
-    """Who made no release: whole policies, and single budgets of others."""
+    """Policies without a release: whole policies, and single budgets of others."""
     found: dict[str, None] = {}
     for policy, rows in rates.groupby("policy", sort=False):
         name, idle = styles[str(policy)].phrase, rows[rows["releases"] == 0]

@@ -1,4 +1,4 @@
-"""How searches for the best arm ended, as a section of the report."""
+"""The ends of searches for the best arm, as a section of the report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CAPTION = (
 
 
 def ended(runs: pd.DataFrame) -> dict[str, Any]:
-    """What a table of settings says of searches; nothing where these runs are none."""
+    """The columns on searches in a table of settings; empty where these runs are no searches."""
     if "stopped" not in runs or runs["recommended"].isna().all():
         return {}
     over = runs["stopped"].notna()
@@ -64,7 +64,7 @@ def searches_table(rows: pd.DataFrame, grouped: Grouped) -> Html:
 
 
 def searches_in_words(rows: pd.DataFrame) -> str:
-    """Whether what was asked for was kept."""
+    """A sentence on whether searches kept their promise."""
     asked = rows.apply(asked_for, axis=1)
     promised = rows[asked.notna()]
     if promised.empty:

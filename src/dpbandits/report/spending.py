@@ -1,4 +1,4 @@
-"""What the runs of a study spent of their budgets, as a section of the report."""
+"""The section of a report on the budgets that its runs spent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CURRENCIES = {"pure": "ε", "zcdp": "ρ", "rdp": "ε", "gdp": "μ²"}
 
 
 def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
-    """The section of what was spent."""
+    """The section on spent budgets."""
     limited = summary.table[summary.table["setting"].map(lambda one: one.limit is not None)]
     limits = [one.limit for one in limited["setting"]]
     exhausted = len(limits) > 0 and limited["spent"].tolist() == limits
@@ -49,7 +49,7 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
 
 
 def _bar(row: pd.Series) -> Html:
-    """How much of its limit a row spent, drawn and in percent."""
+    """The share of its limit that a row spent, drawn and in percent."""
     share = row["spent"] / row["setting"].limit
     kind, over = ("bar over", f", over in {row['over']:,} runs") if row["over"] else ("bar", "")
     fill = tag("i", style=f"width:{min(100 * share, 100):.1f}%")

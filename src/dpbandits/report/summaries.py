@@ -25,7 +25,7 @@ class Reference(NamedTuple):
 
 
 class Baseline(NamedTuple):
-    """What an allocation earns per 1,000 people."""
+    """The successes of an allocation per 1,000 people."""
 
     name: str
     helped: float
@@ -35,10 +35,10 @@ class Baseline(NamedTuple):
 class EnvironmentSummary:
     """One environment of a study, made ready for figures and tables.
 
-    ``runs`` are the result's, with ``helped``: the expected successes per 1,000 people, given which
-    arms were played.  ``table`` has a row per policy and budget, in the order of the study, budgets
-    from strict to loose: keys, ``setting``, ``budget_label``, and means with their intervals; of
-    searches for the best arm also how they ended.
+    ``runs`` are the result's, with ``helped``: the expected successes per 1,000 people, given the
+    played arms.  ``table`` has a row per policy and budget, in the order of the study with strict
+    budgets first.  Its columns are keys, ``setting``, ``budget_label``, and means with their
+    intervals.  For searches for the best arm there are columns on how they ended.
     """
 
     key: str  # in the tables of the result
@@ -57,7 +57,7 @@ class EnvironmentSummary:
 
     @property
     def gained(self) -> str:
-        """What a mean counts: successes, in a trial with an allocation of its own."""
+        """Whether means count successes, as in a trial with an allocation of its own."""
         return "successes" if self.reference else "reward"
 
     @property

@@ -1,4 +1,4 @@
-"""What stands in the report for itself: the words it explains, and the cells of its tables."""
+"""Fixed words of the report: the terms it explains, and the cells of its tables."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def ranged(value: Estimate, show: Callable[[float], str]) -> Html:
 
 
 def promise_cell(row: pd.Series) -> Html:
-    """What was asked for in a cell, and below it what holds instead."""
+    """A cell with the requested budget, and below it the one that holds instead."""
     asked, instead = promise(row["setting"].budget, row["setting"].holds)
     return Html(text(asked) + (tag("span", instead, class_="range") if instead else ""))
 

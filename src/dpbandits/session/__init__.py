@@ -1,10 +1,10 @@
-"""One living policy: what happens between ``pull`` and ``update``, and the gate in the wall.
+"""A session runs one policy: its pulls, answers and releases, and the gate in its wall.
 
-``session`` pulls, takes answers and releases; ``rounds`` knows who has answered and when, and
-nothing of noise; ``state`` is what the algorithm knows on both sides of the wall; ``gate`` is where
-a statistic crosses it, by the compiled ``steps`` of which simulations are made, too.  ``options``
-are what every living policy is told, ``arms`` which may be served, ``intake`` the way of answers,
-``estimates`` a look inside, ``exchange`` what workers share.
+``session`` pulls, takes answers and releases; ``rounds`` knows which people have answered and when,
+and nothing of noise.  ``state`` holds the algorithm's data on both sides of the wall.  At ``gate``
+a statistic crosses the wall, by the compiled ``steps`` that simulations use, too.  ``options`` are
+the arguments of every policy, and ``arms`` lists those that may be served.  ``intake`` processes
+answers, ``estimates`` shows results, and ``exchange`` shares releases between workers.
 """
 
 from .decisions import Decision

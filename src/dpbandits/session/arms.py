@@ -1,10 +1,10 @@
 """Arms by name or number, and which of them are open to a pull.
 
-An arm is open unless it is retired, masked for this pull, or not among the candidates of whom the
-contexts tell.  All three are public events: that an arm is closed must owe nothing to rewards that
-were not released, which guarantees list as soon as there was one.  Where contexts are private, what
-is open to a person is one of them, and guarantees list the same from the start: a sentence that
-comes with the first mask would tell of it.
+An arm is open unless it is retired, masked for this pull, or not among the candidates in the
+contexts.  All three are public events, so closing an arm must not depend on unreleased rewards.
+Guarantees list this assumption once an arm was closed.  Where contexts are private, a person's open
+arms are one of them.  Then guarantees list the assumption from the start, because a sentence added
+with the first mask would reveal it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..validation import shown as brief
 Mask = np.ndarray | None  # which arms may be served, shape (K,); None: all
 
 _KEPT = 256  # masks
-ASSUMED = "which arms are open owes nothing to rewards that were not released"
+ASSUMED = "which arms are open depends on rewards only through releases"
 
 
 class Arms:
@@ -50,14 +50,15 @@ class Arms:
         return integer(argument, given, 0, self.count - 1)
 
     def name(self, arm: int) -> str | None:
-        """What an arm is called."""
+        """The name of an arm."""
         return None if self.names is None else self.names[arm]
 
     def open(
         self, available: Iterable[int | str] | None, retired: tuple[int, ...], shown: int
     ) -> Mask:
-        """Which arms may be served, shape (K,), None for all: the ``available`` ones that are not
-        ``retired``, among the first ``shown``, for whom there are candidates.
+        """The mask of arms that may be served, shape (K,), None for all.  These are the
+        ``available`` ones that are not ``retired``, among the first ``shown``, which have
+        candidates.
 
         Raises:
             ArgumentError: there is no such arm, or none is open.

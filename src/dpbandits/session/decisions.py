@@ -1,4 +1,4 @@
-"""A decision: what ``pull`` returns, and what an answer is given to."""
+"""Decisions: ``pull`` returns one, and ``update`` takes its answer."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def _refused(what: str) -> Callable[..., NoReturn]:
 
 
 class _LikeAnArm:
-    """A decision is an index, and equals its arm; of all else an error says what to use.
+    """A decision is an index, and equals its arm; for other uses an error names the alternative.
 
     It is no key: two persons may get one arm, and their pending decisions would replace each other.
-    It is no number and no condition: nobody would notice a decision in the place of a reward, or
-    that arm 0 is false.
+    It is no number and no condition: a decision in the place of a reward would go unnoticed, and
+    arm 0 would be false.
     """
 
     __slots__ = ("_seal",)  # the key of tokens is no field: it must not leave with the fields
@@ -75,7 +75,7 @@ class _LikeAnArm:
 
 @dataclass(slots=True, eq=False)
 class Decision(_LikeAnArm):
-    """One pull: the arm, and what is needed to answer it.
+    """One pull: the arm, and the data needed to answer it.
 
     It works as an index of sequences and arrays, ``outcomes[decision]``, and equals its arm,
     ``decision == 0``.  Everything else that an arm could do, as a key of a dictionary or of a
@@ -83,12 +83,12 @@ class Decision(_LikeAnArm):
     Decisions that wait for an answer are kept by ``number`` or ``token``.
 
     Attributes:
-        arm: which arm to play, from 0.
+        arm: the arm to play, from 0.
         propensity: the probability with which it was chosen; None where it has no closed form.
         recorded: False if the policy will not learn from this round.
         number: the running number of the pull, from 0.
-        life: of which life of a policy, see ``stores``.
-        name: what the arm is called, where arms have names.
+        life: the life of the policy that made it, see ``stores``.
+        name: the name of the arm, where arms have names.
     """
 
     arm: int
@@ -105,8 +105,8 @@ class Decision(_LikeAnArm):
 
     @property
     def token(self) -> str:
-        """A short signed string that ``update`` takes in the place of this decision, for 30 days:
-        for links and forms, since it does not tell the arm, and cannot be forged.
+        """A short signed string that ``update`` takes in the place of this decision for 30 days.
+        It suits links and forms, because it does not reveal the arm, and cannot be forged.
 
         >>> from dpbandits import ZCDP
         >>> from dpbandits.algorithms import MergedIMED

@@ -1,7 +1,8 @@
-"""A look inside a policy: what it has released of its arms, and what only its operator may know.
+"""Results of a policy: public estimates of its arms, and diagnostics for its operator alone.
 
-``Estimates`` are post-processing: they are computed from ``params`` and ``public``, and whoever may
-see decisions may see them.  ``Diagnostics`` depend on answers, and no guarantee covers them.
+``Estimates`` are post-processing: they are computed from ``params`` and ``public``, and may be
+shown to everyone who may see decisions.  ``Diagnostics`` depend on answers, and no guarantee covers
+them.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from .rounds import Rounds
 if TYPE_CHECKING:
     import pandas as pd
 
-UNKNOWN = "the algorithm does not say what it believes of the arms"
-LOSSES_ALONE = "the algorithm weighs what it chooses by estimated losses, and estimates no means"
+UNKNOWN = "the algorithm keeps no estimates of the arms"
+LOSSES_ALONE = "the algorithm weighs arms or experts by estimated losses, and estimates no means"
 
 
 class ArmEstimates(NamedTuple):
-    """What an algorithm believes of the arms' mean rewards.  Each is an array of shape (K,)."""
+    """An algorithm's estimates of the arms' mean rewards.  Each is an array of shape (K,)."""
 
     means: np.ndarray  # as rewards are measured; nan: nothing was released of the arm
     errors: np.ndarray | None = None  # at most their standard deviations, noise included
@@ -32,8 +33,8 @@ class ArmEstimates(NamedTuple):
 
 
 def standard_error(n: np.ndarray, width: float, noise_variance: Any) -> np.ndarray:
-    """At most the standard deviation of the mean of n rewards that lie within a range of that
-    width, when noise of that variance is on their sum; nan for none.
+    """An upper bound on the standard deviation of the mean of n rewards.  The rewards lie within a
+    range of that width, and their sum has noise of that variance.  It is nan for no rewards.
 
     >>> standard_error(np.array([0, 25]), 1.0, 56.25)
     array([       nan, 0.31622777])
@@ -44,24 +45,25 @@ def standard_error(n: np.ndarray, width: float, noise_variance: Any) -> np.ndarr
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates:
-    """What a policy has released by now of its arms, or of its model.
+    """Estimates of a policy's arms or of its model, from its releases so far.
 
-    It is made of releases and of public counts alone: where the guarantee holds, it may be shown to
-    anyone; without a budget it is made of rewards as they are.
+    It uses releases and public counts alone.  Where the guarantee holds, it may be shown to anyone.
+    Without a budget it uses exact rewards.
 
     Attributes:
         means: of the arms' rewards, shape (K,); nan where nothing was released.  None where the
             algorithm estimates none.
-        errors: at most the standard deviation of each mean, if its rounds had been planned
-            beforehand, and none were lost in a crash or filled in when their arm was retired:
-            rewards in their range, and the noise; None where the algorithm has none.
-        rounds: of each arm, in episodes that are over, those included that still wait for answers;
-            None where they are not kept apart, and where contexts, and with them arms, are private.
+        errors: an upper bound on the standard deviation of each mean, for rewards in their range
+            and the noise.  It assumes rounds planned beforehand, without losses in a crash or
+            default rewards after retiring an arm.  None where the algorithm has none.
+        rounds: the rounds of each arm in episodes that are over, with those that still wait for
+            answers.  None where they are not kept apart, and where contexts are private, because
+            arms then are, too.
         alive: whether an arm is still played, neither dropped nor retired; None where all are.
         coefficients: of a linear model, shape (d,), or (K, d) with one for each arm; else None.
-        releases: how many there have been.
+        releases: the number of releases so far.
         reason: why neither means nor coefficients are known; empty where they are.
-        names: what arms are called; None where they have no names.
+        names: the names of the arms; None without names.
 
     Example:
         >>> from dpbandits import ZCDP
@@ -125,7 +127,7 @@ class Estimates:
         return pd.DataFrame(known, self._index(len(self.means))).rename_axis("arm")
 
     def _index(self, rows: int) -> list[str] | None:
-        """Names of the arms of which a table has rows."""
+        """Names of the arms in the rows of a table."""
         return list(self.names) if self.names is not None and rows == len(self.names) else None
 
     def __repr__(self) -> str:
@@ -182,8 +184,9 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What became of answers.  The operator's, who sees the answers anyway: these numbers depend on
-    them, the guarantee does not cover them, and they are not to be published.
+    """Counts of how answers were processed.  They are for the operator, because the operator sees
+    the answers anyway. They depend on answers, and the guarantee does not cover them, so do not
+    publish them.
 
     Attributes:
         clipped: answers that lay outside of the reward range.
@@ -216,7 +219,7 @@ class Diagnostics:
 
     @classmethod
     def of(cls, rounds: Rounds) -> Diagnostics:
-        """Where a policy stands."""
+        """The diagnostics of a policy."""
         names = ("clipped", "missing", "dropped", "late", "blanked", "scaled")
         waiting = len(rounds.pending) - len(rounds.answers)
         in_flight = sum(len(flight.pending) for flight in rounds.flights)

@@ -1,11 +1,10 @@
-"""Learning from each other: several workers, each with a policy and people of its own, exchange
-what they have released.
+"""Exchange of releases between several workers, each with a policy and people of its own.
 
-What is taken in has left another worker's wall, with its noise: to learn from it is
-post-processing, and costs nothing.  Each record is in one release of one worker, so that shares of
-the people compose in parallel, if each person belongs to one worker: who is met by several pays for
-each, as she would without any exchange.  That a worker's next batch depends on what others have
-released changes nothing: batches may depend on releases (see ``docs/privacy/proofs.md``).
+A release has left another worker's wall with its noise.  To learn from it is post-processing, and
+costs nothing.  Each record is in one release of one worker.  If each person belongs to one worker,
+the workers compose in parallel.  A person met by several workers pays for each, as without any
+exchange.  A worker's next batch may depend on other workers' releases, because batches may depend
+on releases (see ``docs/privacy/proofs.md``).
 
 A release is taken in once: by its worker and its number.
 """
@@ -22,7 +21,7 @@ import numpy as np
 from ..errors import ArgumentError
 
 ASSUMED = (
-    "nobody belongs to two of the workers that learn from each other, and releases are as their"
+    "no person belongs to two of the workers that learn from each other, and releases are as their"
     " workers made them"
 )
 
@@ -30,14 +29,15 @@ _LONGEST = 2**53  # rounds of an episode: floats tell no more apart
 
 
 class Release(NamedTuple):
-    """What left a policy's wall at the end of an episode.  It holds numbers and strings alone, so
-    that it can be written as JSON: ``Release(*json.loads(text))``.
+    """A policy's release at the end of an episode.  It holds numbers and strings alone, so it can
+    be stored as JSON: ``Release(*json.loads(text))``.
 
     Attributes:
         worker: the life of the policy that made it.
-        number: of that policy's releases, from 0; with the worker its name.
+        number: the index among that policy's releases, from 0; ``worker`` and ``number`` identify
+            the release.
         terms: a digest of the policy's class, arguments and budget, on which noise depends.
-        memo: what its episode noted of itself: an arm, and how many rounds.
+        memo: the episode's own note: an arm, and the number of rounds.
         values: the noisy statistic.
     """
 
@@ -50,7 +50,7 @@ class Release(NamedTuple):
 
 @dataclass(repr=False)
 class Exchange:
-    """What a policy has released for others, and what it has learned of them."""
+    """A policy's releases for other workers, and the releases it has taken from them."""
 
     # Life, memo and values of each release.
     shared: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = field(default_factory=list)

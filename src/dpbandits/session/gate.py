@@ -30,7 +30,7 @@ _NO_BOUND = "the algorithm declared a sensitivity that is no bound: this is a bu
 
 @dataclass
 class Gate:
-    """Where the statistics of one policy cross the wall."""
+    """The gate at which the statistics of one policy cross the wall."""
 
     kernels: Kernels  # of the algorithm, as drivers run it
     params: Any
@@ -73,7 +73,7 @@ class Gate:
 
     @cached_property
     def sum(self) -> SecureSum | None:
-        """How a running sum is made in integers; None where there is none."""
+        """The running sum in integers; None where there is none."""
         counter = self.statistic.counter
         if counter is None or not isinstance(self.noise, SecureNoise) or not self.secure:
             return None
@@ -81,7 +81,9 @@ class Gate:
 
     @property
     def mechanism(self) -> Kernel:
-        """What releases in simulations, where reports get their noise at the wall, too."""
+        """The mechanism for releases in simulations, where reports get their noise at the wall,
+        too.
+        """
         counter = self.statistic.counter
         return mechanism_of(SINGLE if counter is None else counter.kind)
 
@@ -105,7 +107,7 @@ class Gate:
         return State(raw, public, np.zeros(self.statistic.memo), wall, exact)
 
     def forget(self) -> None:
-        """Let go of what calls have kept of a state that is given up."""
+        """Drop the data that calls have kept of an abandoned state."""
         self.__dict__.pop("steps", None)
         self.__dict__.pop("_spare", None)  # which may hold an answer
 
@@ -114,7 +116,7 @@ class Gate:
         return self.secure or self.store is not None
 
     def part(self, state: State) -> int:
-        """Whose records the coming release covers."""
+        """The part whose records the coming release covers."""
         if self.statistic.parts == 0:
             return WHOLE
         return int(self.steps.partition(self.params, state.public))
@@ -127,8 +129,8 @@ class Gate:
         """End the episode that is over after so many recorded rounds, release it, and announce with
         it how many of each of these users were recorded.
 
-        What fails leaves a state behind that has to be restored.  Whether the release is allowed
-        has been asked before: ``refuse_overspending``.
+        A failure leaves a state that has to be restored.  Whether the release is allowed has been
+        asked before: ``refuse_overspending``.
         """
         if self._careful:
             self.cross(state, self._end(state, rounds, state.memo, state.wall.statistic), users)
@@ -208,7 +210,7 @@ class Gate:
     # What is refused --------------------------------------------------------------------------
 
     def refuse_fork(self) -> None:
-        """Refuse what a forked process must not do, which holds the raw data of its parent."""
+        """Refuse a release in a forked process, which holds the raw data of its parent."""
         if self.is_fork and self.private:
             raise ClaimError(
                 "no release is made in a forked process: it and its parent would release the same"
@@ -222,9 +224,9 @@ class Gate:
         return os.getpid() != self._process
 
     def refuse_overspending(self, state: State, rounds: int, waiting: int = 0) -> None:
-        """Refuse a release after so many rounds, while others are ``waiting`` for their deadline,
-        that exceeds the budget or the planned number of releases (``BudgetExhausted``), or whose
-        sum could be too large for exact secure noise (``ArgumentError``).
+        """Refuse a release after so many rounds, while others are ``waiting`` for their deadline.
+        Raises ``BudgetExhausted`` if it exceeds the budget or the planned number of releases.
+        Raises ``ArgumentError`` if its sum could be too large for exact secure noise.
         """
         if self._is_spent(state, waiting):
             raise BudgetExhausted(

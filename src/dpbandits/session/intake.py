@@ -1,4 +1,4 @@
-"""What an answer becomes on its way to the private side, and what stands in for one."""
+"""The processing of answers on their way to the private side, and the default for missing ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Intake:
     default_reward: float  # what an answer that never came counts as
 
     def entering(self, value: float | None, rounds: Rounds) -> float:
-        """An answer as it enters the private side; the operator may know what was done to it."""
+        """An answer as it enters the private side; diagnostics count how it was changed."""
         if value is None or math.isnan(value):
             rounds.missing += value is not None
             return self.substitute()
@@ -36,8 +36,8 @@ class Intake:
         return self.gate.noise.to_grid(min(max(value, lo), hi))
 
     def substitute(self) -> float:
-        """What stands in for an answer.  Among reports it is one, too: an exact number would tell
-        everybody who sees decisions that this person did not answer.
+        """The value that replaces a missing answer.  Among reports it is a report, too: from an
+        exact number, an observer of decisions would learn that this person did not answer.
         """
         gate = self.gate
         if not (gate.reports and gate.private):
@@ -58,11 +58,11 @@ class Intake:
         self.gate.take_late(self.state, flight.ended, pending.arm, pending.weights, value, n)
 
     def fill(self, arm: int, n: int) -> None:
-        """Answer n rounds to which nobody contributes."""
+        """Answer n rounds that contain no person's data."""
         self.take(Pending(arm), self._substitutes(n), n)
 
     def fill_lost(self, rounds: Rounds) -> None:
-        """Answer all rounds of open episodes by what stands in: their answers are lost."""
+        """Answer all rounds of open episodes with the default, because their answers are lost."""
         for arm, n, weights in _means(rounds.unreleased):
             self.take(Pending(arm, weights), self._substitutes(n), n)
         for flight in rounds.flights:
@@ -70,7 +70,7 @@ class Intake:
                 self.take_late(flight, Pending(arm, weights), self._substitutes(n), n)
 
     def _substitutes(self, n: int) -> float:
-        """The sum of what stands in for n answers."""
+        """The sum of the defaults for n answers."""
         return sum(self.substitute() for _ in range(n))
 
 

@@ -1,4 +1,4 @@
-"""Constructor arguments that every policy takes, and their defaults: what a session is told."""
+"""Constructor arguments that every policy takes, and their defaults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Options(TypedDict, total=False):
         reward_range: (lo, hi); rewards outside are clipped to it.  Default (0, 1).
         calibration: "exact" (default) or "paper", the published constants.
         clip: False leaves rewards as they are, to reproduce papers that do; it voids the guarantee.
-        noise: "simulation" (default; seeded, fast, protects nobody) or "secure" (needs the extra
+        noise: "simulation" (default; seeded, fast, without protection) or "secure" (needs the extra
             ``secure``, unless devices draw it; takes no seed).
         grid: rewards are rounded to multiples of this power of two under secure noise.  That moves
             a reward, and a mean, by half of it at most; at an end of the range that is no multiple,
@@ -40,18 +40,18 @@ class Options(TypedDict, total=False):
         seed: of the policy's own random numbers and of simulated noise; an integer or None.
         patience: rounds to wait for late rewards after an episode's end; None waits for all of
             them.  Default 0.
-        default_reward: what an answer that never came counts as.  Default: the lower end of the
+        default_reward: the reward that replaces a missing answer.  Default: the lower end of the
             range.
-        choices_public: True if it is public when a person did something else than was recommended.
-            Default False.
-        max_rounds: the most recorded rounds of one user over the whole run, at most one of them in
-            a release; ``pull`` then has to be told who comes, and all rounds of a user are
-            protected together.  Default None: a person contributes one round.
-        name: what figures, tables and results call the policy, in 1 to 60 printable characters; by
-            default its class, and what tells it from others of its class.
-        arm_names: what arms are called in decisions and estimates, and may be called by in
-            ``update``, ``available``, ``retire`` and ``add``: a printable name for each, no two the
-            same.
+        choices_public: True if it is public when a person took another arm than the recommended
+            one. Default False.
+        max_rounds: the most recorded rounds of one user over the whole run, at most one in a
+            release.  ``pull`` then needs a ``user``, and the guarantee protects all rounds of a
+            user together.  Default None: a person contributes one round.
+        name: the policy's label in figures, tables and results, of 1 to 60 printable characters.
+            By default the label has its class, and the arguments that distinguish it within the
+            class.
+        arm_names: a printable and distinct name for each arm, shown in decisions and estimates.
+            ``update``, ``available``, ``retire`` and ``add`` accept names, too.
     """
 
     reward_range: tuple[float, float]
@@ -119,7 +119,7 @@ class Settings:
         object.__setattr__(self, "reward_range", (lo, hi))
 
     def source(self, device: bool) -> NoiseSource:
-        """Where noise comes from; ``device``: whether all of it is drawn on people's devices."""
+        """The source of noise; ``device``: whether all of it is drawn on people's devices."""
         source = noise_source(
             self.noise,
             self.seed,

@@ -1,14 +1,14 @@
-"""Where a policy stands between two calls: rounds, answers to come, and deadlines.
+"""The state of a policy between two calls: rounds, pending answers, and deadlines.
 
-When a release happens is public.  Most private algorithms release at the end of an episode; the
-policy does so at the first pull after the episode's last round plus ``patience`` pulls, whether or
-not all rewards have come, because waiting for the last one would show when it came, and good news
-may come sooner than bad.  Where the algorithm notes what its release will need, the next episode
-begins at once, and the one that is over is in flight: closed for new rounds, open for answers until
-its deadline.  Each record is in one episode, hence in one release.
+When a release happens is public.  Most private algorithms release at the end of an episode.  The
+policy does so at the first pull after the episode's last round plus ``patience`` pulls, even if
+rewards are missing.  Waiting for the last reward would show when it came, and good news may come
+sooner than bad.  If the algorithm notes the values that its release needs (``close``), the next
+episode begins at once.  The finished episode is then in flight: closed for new rounds, and open for
+answers until its deadline.  Each record is in one episode, hence in one release.
 
-Algorithms that learn from every answer take records in order of arrival, or with ``patience`` in
-the order of pulls, each so many pulls later, with the answer or the default.
+Algorithms that learn from every answer take records in order of arrival.  With ``patience`` they
+take them in the order of pulls, each so many pulls later, with the answer or the default.
 
 Nothing here knows of noise.
 """
@@ -73,10 +73,10 @@ class Booked(NamedTuple):
 
 @dataclass(repr=False)  # names end up in logs by way of tracebacks
 class Users:
-    """Who has come how often, which is public.
+    """The number of rounds of each user, which is public.
 
     A round counts when it is pulled.  Its record enters a release only after the user's number was
-    announced with it (see ``stores``), so that what a crash makes a policy forget was not released.
+    announced with it (see ``stores``).  So a crash can only lose counts of unreleased records.
     Nothing lowers a number.
     """
 
@@ -88,8 +88,8 @@ class Users:
     unannounced: set[User] = field(default_factory=set)
 
     def count(self, user: User, most: int, part: int | None) -> bool:
-        """Count a round, if it may be recorded: if she has had fewer than ``most``, and no other
-        record in the coming release of the part; None for a release of its own.
+        """Count a round, if it may be recorded.  The user must have fewer than ``most`` rounds, and
+        no other record in the coming release of the part; None for a release of its own.
         """
         number = self.recorded.get(user, 0)
         if number >= most or (part, user) in self.unreleased:
@@ -121,7 +121,7 @@ class Users:
         self.unannounced = set()
 
     def restore(self, announced: Iterable[tuple[User, int]]) -> None:
-        """Take in what was announced before a crash, in which all records were lost."""
+        """Take in the counts announced before a crash, in which all records were lost."""
         for user, number in announced:
             self.recorded[user] = max(number, self.recorded.get(user, 0))
         self.unreleased = set()
@@ -143,8 +143,8 @@ class Flight:
 
 @dataclass(repr=False)  # in which features wait for their answers
 class Rounds:
-    """Where a policy stands.  Who has answered and when (``pending``, ``dropped``) is not public:
-    good answers may come sooner than bad ones.
+    """The rounds, flights and pending answers of a policy.  The times of answers (``pending``,
+    ``dropped``) are not public: good answers may come sooner than bad ones.
     """
 
     recorded: int = 0
@@ -171,7 +171,7 @@ class Rounds:
     chosen_among: bool = False  # whether some arm was ever closed
 
     def copied(self) -> Rounds:
-        """The same, with dictionaries of its own; arrays in it are never changed in place."""
+        """A copy with dictionaries of its own; arrays in it are never changed in place."""
         return _alike(
             self,
             pending=self.pending.copy(),
@@ -225,7 +225,7 @@ class Rounds:
             self.left = 0 if anew else min(self.left + 1, self.held)
 
     def find(self, decision: Decision) -> Pending | None:
-        """What was pulled; None if the answer is to be dropped, an ``UpdateError`` if one came."""
+        """The pull of an answer; None to drop the answer, an ``UpdateError`` if one came before."""
         number = decision.number
         if decision.recorded and number in self.pending and number not in self.answers:
             return self.pending[number]
@@ -244,10 +244,10 @@ class Rounds:
         return next((one for one in self.flights if decision.number in one.pending), None)
 
     def lose(self, past: int) -> None:
-        """Forget what waits for its answer, with all records up to round ``past``.
+        """Forget the rounds that wait for answers, with all records up to round ``past``.
 
-        Of each flight, and then of what goes on, one round that nobody contributes to is counted,
-        so that every release that is due covers a span that is not empty, and that is its own.
+        Each flight and the running episode count one round without a person's data.  So every due
+        release covers a non-empty span of its own.
         """
         for i, flight in enumerate(self.flights):
             flight.pending.clear()
@@ -288,7 +288,7 @@ class Rounds:
 
     @classmethod
     def restored(cls, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> Rounds:
-        """From what ``saved`` gave; takes its arrays out of the dictionary."""
+        """Restore from the data of ``saved``; takes its arrays out of the dictionary."""
         pending, unreleased = _taken(arrays, "rounds", numbers["pending"], numbers["unreleased"])
         flights = []
         for i, one in enumerate(numbers["flights"]):
@@ -323,7 +323,7 @@ def _alike(one: Any, **changed: Any) -> Any:
 def _arrays_of(
     name: str, pending: dict[int, Pending], booked: dict[int, Booked]
 ) -> dict[str, np.ndarray]:
-    """What JSON does not hold of them."""
+    """The arrays that are not stored in JSON."""
     return {
         f"{name}.weights": np.array([one.weights for one in pending.values()], float),
         f"{name}.contexts": np.array([one.contexts for one in pending.values()], float),
@@ -334,7 +334,7 @@ def _arrays_of(
 def _taken(
     arrays: dict[str, np.ndarray], name: str, pending: dict[str, int], booked: dict[str, int]
 ) -> tuple[dict[int, Pending], dict[int, Booked]]:
-    """The same with those arrays, which are taken out of the dictionary."""
+    """A copy with those arrays, which are taken out of the dictionary."""
     kinds = ("weights", "contexts", "unreleased")
     weights, contexts, booked_weights = (_rows(arrays.pop(f"{name}.{kind}")) for kind in kinds)
     waiting = zip(pending.items(), weights, contexts, strict=True)

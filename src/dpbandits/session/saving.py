@@ -1,4 +1,4 @@
-"""How a session is written down, goes on in another life, is shown, and makes up for a crash."""
+"""Save a session, continue it in another life, show it, and recover it after a crash."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def restore(
 
 
 def show(session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Take in what is public of another life, to be looked at: its releases, its ledger, and how
-    many rounds were recorded; a ``ValueError`` or ``KeyError`` for another policy's.
+    """Take in the public data of another life for inspection: its releases, its ledger, and its
+    number of recorded rounds.  Raises ``ValueError`` or ``KeyError`` for another policy's data.
     """
     for name, array in session.state.published.items():
         if array.shape != arrays[name].shape:
@@ -110,10 +110,10 @@ def replay(session: Session, announced: Sequence[Announcement]) -> None:
 def charge_older_noise(session: Session, header: dict[str, Any]) -> None:
     """Charge an (epsilon, delta) budget for secure noise that an earlier version has drawn.
 
-    There a scale of s grid steps was the parameter of discrete Gaussian noise, which hides what
-    Gaussian noise of ``privacy.discrete.hidden(s)`` steps hides.  Noise was calibrated in zCDP,
-    hence wider; but no line is charged less than a release of today, because later rows of a
-    running sum have today's noise, and hold the same records.
+    There a scale of s grid steps was the parameter of discrete Gaussian noise.  It hides as much as
+    Gaussian noise of ``privacy.discrete.hidden(s)`` steps.  That noise was calibrated in zCDP,
+    hence wider.  Yet no line is charged less than a release of today, because later rows of a
+    running sum have today's noise and the same records.
 
     Other budgets are charged as before.  The session remembers the older noise, because its zCDP
     does not follow the exact curve.

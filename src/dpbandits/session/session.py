@@ -27,7 +27,7 @@ from .state import State
 
 @dataclass(repr=False)
 class Session:
-    """What happens between ``pull`` and ``update``."""
+    """A session: the state and the steps behind ``pull`` and ``update``."""
 
     card: Card
     settings: Settings
@@ -51,8 +51,9 @@ class Session:
     # Pulls ------------------------------------------------------------------------------------
 
     def pull(self, shown: Any, user: User | None, open_arms: Mask = None) -> Decision:
-        """The decision for someone of whom ``shown`` is seen: a matrix of its own, or 0; ``user``
-        is None where a person contributes one round, ``open_arms`` where all arms may be served.
+        """Make the decision for a person with the contexts ``shown``: a matrix of its own, or 0.
+        ``user`` is None where a person contributes one round.  ``open_arms`` is None where all arms
+        may be served.
         """
         rounds = self.rounds
         if self.card.learns_at_once:
@@ -98,14 +99,14 @@ class Session:
         return due or waiting
 
     def choose(self, shown: Any, open_arms: Mask = None) -> tuple[int, Any]:
-        """An arm for somebody of whom nothing is kept, and its row of what is shown."""
+        """Choose an arm for a person without a record, and return it with its row of contexts."""
         found = self._found()
         if found is None or (open_arms is not None and not open_arms[found.arm]):
             found = self._aside(shown, open_arms)
         return found.arm, row(shown, found.arm)
 
     def _fresh(self, shown: Any, open_arms: Mask) -> tuple[Choice, int]:
-        """A choice among open arms, by what was released, and for how many rounds it stands."""
+        """A choice among open arms from released values, and for how many rounds it stands."""
         steps, rng = self.gate.steps, self.state.choice_rng
         sides = (self.gate.params, self.state.public)
         if open_arms is None:
@@ -119,7 +120,7 @@ class Session:
         return Choice(int(arm), propensity), int(rounds)
 
     def _aside(self, shown: Any, open_arms: Mask) -> Choice:
-        """A choice for which nothing is recorded, and of what it prepares nothing stays."""
+        """A choice without a record; the public side keeps nothing that it prepares."""
         restore = self.state.restorable_public() if self.card.randomised else lambda: None
         choice, _ = self._fresh(shown, open_arms)
         restore()
@@ -139,7 +140,7 @@ class Session:
         return open_arms is None or bool(open_arms[self.rounds.current_choice.arm])
 
     def _standing(self, shown: Any, open_arms: Mask) -> Choice:
-        """What to answer while nothing is recorded; under new contexts a choice of their own."""
+        """The decision while nothing is recorded; new contexts get a choice of their own."""
         if isinstance(shown, np.ndarray):
             return self._fresh(shown, open_arms)[0]
         if self._stands(open_arms):
@@ -180,8 +181,8 @@ class Session:
         self.rounds.retired = tuple(one for one in self.rounds.retired if one != arm)
 
     def _fill(self) -> None:
-        """End the episode of a retired arm with rounds of the default reward to which nobody
-        contributes; where each arm has episodes of its own, its may wait.
+        """End the episode of a retired arm with rounds of the default reward, which contain no
+        person's data.  Where each arm has its own episodes, that of the retired arm may wait.
         """
         rounds, (arm, _) = self.rounds, self.rounds.current_choice
         n = rounds.left
@@ -222,7 +223,7 @@ class Session:
             self.rounds.take_off(ended, self.settings.patience or 0)
 
     def _land(self, pulls: float) -> None:
-        """Release what was open for answers until so many pulls."""
+        """Release the episodes that were open for answers until so many pulls."""
         while self.rounds.flights and self.rounds.flights[0].deadline <= pulls:
             self.gate.refuse_fork()
             flight = self.rounds.flights[0]
@@ -242,7 +243,7 @@ class Session:
         self._released(self.state.memo)
 
     def learn_from(self, release: Release) -> bool:
-        """Take in what another worker has released; whether it was not known."""
+        """Take in a release of another worker, and return whether it was new."""
         if not self.exchange.is_new(release, {self.life.name, *self.former}):
             return False
         with _AllOrNothing(self):
@@ -272,7 +273,9 @@ class Session:
             rounds.close(rounds.pulls)
 
     def _found(self) -> Choice | None:
-        """What a search for the best arm has found; None where there is none, or it goes on."""
+        """The arm that a search for the best arm has found; None without a search, or while it
+        runs.
+        """
         kernels, public = self.gate.kernels, self.state.public
         if kernels.stop is never or not kernels.stop(self.gate.params, public):
             return None
@@ -281,9 +284,9 @@ class Session:
     # Answers ----------------------------------------------------------------------------------
 
     def own(self, decision: Any) -> Decision:
-        """The decision, or the last one for None, or that of a token, if it was made in this life,
-        or before a save; an ``UpdateError`` if it was not, or the token has expired or is
-        another's.
+        """The given decision, that of a token, or the last one for None.  It must have been made in
+        this life or before a save.  Raises ``UpdateError`` for others, and for a token that has
+        expired or is another policy's.
         """
         decision = self.last if decision is None else decision
         if isinstance(decision, str):
@@ -301,15 +304,15 @@ class Session:
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 
     def _signed(self, life: str, number: int, recorded: bool) -> Decision:
-        """What an own token stands for.  A pull that a crash made us forget is not recorded: to
-        book a round because its answer came would show that it came.
+        """The decision that an own token stands for.  A pull lost in a crash is not recorded: a
+        round counted because its answer came would show that it came.
         """
         known = life == self.life.name or number < self.former.get(life, 0)
         return Decision(NO_ARM, None, number, recorded and known, life)
 
     def take(self, value: float | None, decision: Decision, done: int | None) -> bool:
-        """Take in an answer, None for one that will not come; ``done`` is what the person did, None
-        for what was recommended.  Whether it is learned from.
+        """Take in an answer, None for one that will not come.  ``done`` is the arm that the person
+        took, None for the recommended one.  Returns whether the policy learns from it.
         """
         rounds = self.rounds
         flight = rounds.flight_of(decision)
@@ -360,7 +363,9 @@ class Session:
             rounds.answers.pop(number, None)
 
     def receive(self, report: np.ndarray) -> bool:
-        """Take in what somebody's device sent who was never seen; whether it is learned from."""
+        """Take in a report from the device of a person without a pull.  Returns whether the policy
+        learns from it.
+        """
         number = self.rounds.pulls
         self.rounds.pulls += 1
         pending = Pending(NO_ARM, report)
@@ -371,7 +376,7 @@ class Session:
             self.rounds.pending.pop(number, None)  # which a refused one would stay in
 
     def coming(self) -> tuple[Choice, int]:
-        """The coming choice, of which nothing is seen, and for how many rounds it stands."""
+        """The coming choice without contexts, and for how many rounds it stands."""
         return self._fresh(0, self.arms.open(None, self.rounds.retired, self.arms.count))
 
     def receive_sum(self, total: float) -> bool:

@@ -1,8 +1,8 @@
-"""What a policy knows: both sides, the wall, and where its random numbers stand.
+"""The state of a policy: both sides, the wall, and the states of its random generators.
 
-Copying, saving and restoring follow from one list of fields.  Of a living policy all arrays but
-those of the ledger, which grows, lie in two blocks, a private and a public one: to be able to undo
-a release is to copy these.
+Copying, saving and restoring follow from one list of fields.  In a running policy, all arrays
+except those of the growing ledger lie in two blocks, a private and a public one.  A copy of these
+blocks is enough to undo a release.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..protocol import Statistic, Wall
 
 
 class Span(NamedTuple):
-    """Which records a release covers: from which recorded round to which, and whose."""
+    """The records that a release covers: the first and the last recorded round, and their part."""
 
     first: int
     last: int
@@ -54,7 +54,7 @@ class State:
     _blocks: tuple[np.ndarray, ...] = ()  # the private one and the public one
 
     def in_blocks(self) -> Self:
-        """The same state in blocks of memory, for a policy that has to undo releases."""
+        """A copy of the state in blocks of memory, for a policy that has to undo releases."""
         rest = self.wall._replace(ledger=_NO_LEDGER)
         private, (self.raw, self.memo, rest, self.exact) = _in_one_block(
             (self.raw, self.memo, rest, self.exact)
@@ -78,7 +78,7 @@ class State:
         return dict(named_arrays("public", self.public))
 
     def restorable_public(self) -> Callable[[], None]:
-        """What puts the public side back as it is now."""
+        """A function that restores the public side to its present state."""
         now = [(array, array.copy()) for array in self.published.values()]
 
         def restore() -> None:
@@ -188,7 +188,7 @@ def named_arrays(name: str, held: Any) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _in_one_block(sides: tuple[Any, ...]) -> tuple[np.ndarray, tuple[Any, ...]]:
-    """The same sides with arrays that are parts of one block of memory, and the block."""
+    """Copies of the sides whose arrays are parts of one block of memory, and the block."""
     arrays = [array for side in sides for _, array in named_arrays("", side)]
     ends = np.cumsum([0] + [-(-array.nbytes // _ALIGNED) * _ALIGNED for array in arrays])
     block = np.zeros(int(ends[-1]), np.uint8)

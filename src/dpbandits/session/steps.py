@@ -1,6 +1,6 @@
 """The compiled steps between a policy and its algorithm: templates that are filled with kernels.
 
-The simulation loops are made of the same steps, so that what was measured is what is deployed.
+Simulation loops use these steps, too, so simulations measure the deployed code.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ announce = confirm = mechanism = let_through = release = end = cross = unbound
 def _end(
     params: Any, raw: Any, public: Any, memo: Vector, wall: Wall, statistic: Vector, rounds: int
 ) -> tuple[int, int, float]:
-    """End an episode after ``rounds`` rounds: its statistic, the first round that its release
-    covers, whose records, and how far one of them moves it; -1 for the last if that is no bound,
-    and then nothing has changed.
+    """End an episode after ``rounds`` rounds.  Fills in its statistic.  Returns the first round
+    that its release covers, the part of its records, and its sensitivity.  The last is -1 if the
+    sensitivity is no bound; then nothing has changed.
     """
     bound = sensitivity(params, public, wall.norm)
     scale = wall.multiplier * bound
@@ -62,9 +62,9 @@ def _let_through(
 ) -> None:
     """Make ``wall.release`` of a statistic: the only place where one crosses the wall.
 
-    What is about to be released is announced, and written into the ledger, before the noise is
-    drawn; the noisy value is confirmed before it is used.  ``announce``, ``mechanism`` and
-    ``confirm`` are all in which simulated and secure releases differ.
+    A release is announced and written into the ledger before the noise is drawn.  The noisy value
+    is confirmed before it is used.  Simulated and secure releases differ only in ``announce``,
+    ``mechanism`` and ``confirm``.
     """
     draws = statistic.size * draws_of(wall.running) if wall.family > 0 else 0
     announce(first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
@@ -100,8 +100,8 @@ def _release(
 ) -> bool:
     """End an episode and release it at once; False, and no release, if its sensitivity is no bound.
 
-    A running sum that has made all the releases it was planned for makes no more: what is public
-    stays as it is.
+    A running sum that has made all its planned releases makes no more, and the public side stays as
+    it is.
     """
     if is_spent(wall.running):
         return True
@@ -277,7 +277,7 @@ def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
 
 
 def called_from_python(steps: Steps) -> Steps:
-    """The same steps for one policy, which calls them in every round."""
+    """The steps compiled for one policy, which calls them from Python in every round."""
     exact = {"partition", "advance", "answer", "absorb", "end", "answer_late"}  # draw nothing
     return Steps(*(called(one, draws=name not in exact) for name, one in steps._asdict().items()))
 
@@ -310,18 +310,18 @@ def _cross_of(kernels: Kernels, channel: Kernel) -> Kernel:
 
 @cache
 def _through(channel: Kernel) -> Kernel:
-    """What all algorithms share, compiled once and called, where no loop waits for it."""
+    """The common part of all algorithms, compiled once and called, where no loop waits for it."""
     return bind(_let_through, **_SILENT, mechanism=channel)
 
 
 def cross_by(kernels: Kernels, channel: Kernel, tell: Kernel, keep: Kernel) -> Kernel:
-    """The same crossing in Python, around a channel; ``tell``, called with the ledger line before
-    anything is drawn; and ``keep``, called with the noisy values before they are used.
+    """A crossing of the wall in Python, around a channel.  It calls ``tell`` with the ledger line
+    before anything is drawn, and ``keep`` with the noisy values before they are used.
     """
     through = interpreted(_let_through, announce=tell, confirm=keep, mechanism=channel)
     return interpreted(_cross, publish=kernels.publish, let_through=through)
 
 
 def release_by(ending: Kernel, crossing: Kernel) -> Kernel:
-    """The same release around such halves."""
+    """A release in Python, made of an ``ending`` and a ``crossing``."""
     return interpreted(_release, end=ending, cross=crossing)

@@ -1,10 +1,9 @@
-"""Which rewards of an environment a policy never sees as they are, because it clips them to its
-range.
+"""Find the rewards of an environment that a policy clips to its range.
 
-Clipping is what makes a sensitivity true, but a reward outside of the range counts as its end,
-which biases what is learnt.  Reports say so wherever it may happen.  A warning comes only where the
-user could have given the right range: that of a bounded support, or one that holds the mean rewards
-of the arms where there are no bounds, as no range holds those rewards themselves.
+Clipping makes a sensitivity hold, but a reward outside of the range counts as the range's end.
+This biases the estimates.  Reports say so wherever it may happen.  A warning comes only where the
+user could have given the right range.  For a bounded support that is the support; without bounds, a
+range that holds the arms' mean rewards.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def clipping_range(policy: Policy) -> tuple[float, float] | None:
 
 
 class Entering(NamedTuple):
-    """How rewards become what a policy takes in: clipped, and under secure noise rounded."""
+    """The way in which rewards enter a policy: clipped, and under secure noise rounded."""
 
     clip: bool  # whether any of this is to be done
     low: float
@@ -50,8 +49,8 @@ def entered(entering: Entering, reward: float) -> float:
 
 
 def entering_of(policy: Policy, support: tuple[float, float]) -> Entering:
-    """What becomes of rewards with that support.  Grids of less than 1/4096 of the range are left
-    out: nobody sees them, and rewards would have to be drawn one by one.
+    """How rewards with that support enter a policy.  Grids of less than 1/4096 of the range are
+    left out: their effect is invisible, and rewards would have to be drawn one by one.
     """
     (lo, hi), (low, high) = policy.reward_range, support
     step = policy.grid if policy.grid > _FINE * (hi - lo) else 0.0
@@ -66,8 +65,8 @@ def support_ends(support: tuple[float, float]) -> list[float | None]:
 
 
 def clipping_in_words(reward_range: Interval | None, support: Interval | None) -> str | None:
-    """What becomes of rewards with that support, in words; None where they are left as they are, or
-    nothing is known of them.
+    """A sentence on the clipping of rewards with that support; None where they are not clipped, or
+    their support is unknown.
 
     >>> clipping_in_words([0.0, 1.0], [-1.0, 1.0])
     'rewards outside [0, 1] are clipped: those of this environment lie in [-1, 1]'

@@ -56,7 +56,7 @@ def play_late(
 
 
 def _shown_by(environment: World, advice: bool, rng: np.random.Generator) -> Answering:
-    """What a round shows, and how it answers an arm: the reward, and what the arm costs."""
+    """The contexts of a round, and its answer to an arm: the reward and the regret."""
     state = environment.state
     if isinstance(environment, ArmsEnvironment):
         draw, regret = environment.kernels

@@ -49,10 +49,10 @@ def _play_arms(
     """Play until the horizon, or pause at the first step at or after round ``until``.
 
     The arm is chosen once and stands for ``hold_rounds`` rounds; the environment answers with the
-    sum of their rewards.  The cost is that of the releases, not of the rounds.  A hold is never
-    split, because two smaller binomial draws would not be the same random numbers, but by the
-    horizon; ``max_hold`` = 1 takes every round by itself, for checks.  When a search for the best
-    arm is over, what it recommends is played: nothing more is recorded, or released.
+    sum of their rewards.  The cost is that of the releases, not of the rounds.  Only the horizon
+    splits a hold, because two smaller binomial draws would use other random numbers.  For checks,
+    ``max_hold`` = 1 takes every round by itself.  When a search for the best arm is over, its
+    recommended arm is played, and nothing more is recorded or released.
     """
     params, raw, public, memo, wall = sides
     environment, tally, entering, horizon, max_hold, until = shown
@@ -124,7 +124,7 @@ def arms_loop(kernels: Kernels, crossing: Kernel, environment: ArmsKernels) -> K
 
 @kernel
 def _distance_to(params: Any, public: Any, parameter: Vector) -> float:
-    """How far the estimate is from the truth, in the L2 norm; nan where there is no estimate."""
+    """The L2 distance of the estimate from the truth; nan where there is no estimate."""
     squared = 0.0
     for i in range(parameter.size):
         squared += (estimate(params, public, i) - parameter[i]) ** 2
@@ -135,11 +135,11 @@ def _distance_to(params: Any, public: Any, parameter: Vector) -> float:
 def _play(
     sides: Any, shown: Any, world_rng: Generator, choice_rng: Generator, privacy_rng: Generator
 ) -> int:
-    """Play until the horizon, or pause at round ``until``: show a row for each arm, its features or
-    what the experts make of it, ask for an arm, answer it, and let the algorithm learn.
+    """Play until the horizon, or pause at round ``until``.  Each round shows a row per arm, its
+    features or its advice.  The algorithm chooses an arm, gets the answer, and learns.
 
-    ``contexts`` holds what the environment shows, ``seen`` what the algorithm takes it for: the
-    same array unless ``altered``.
+    ``contexts`` holds the environment's contexts, ``seen`` the contexts as the algorithm takes
+    them: the same array unless ``altered``.
     """
     params, raw, public, memo, wall = sides
     environment, parameter, tally, contexts, seen, altered, entering, horizon, until = shown

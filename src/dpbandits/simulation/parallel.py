@@ -1,4 +1,4 @@
-"""What ``simulate`` and ``replay`` share: several policies, many runs of each, in batches over
+"""Common code of ``simulate`` and ``replay``: several policies with many runs each, in batches over
 threads.
 """
 
@@ -26,7 +26,7 @@ _BATCH = 25  # runs of a batch at most: enough to keep a thread busy, few enough
 
 
 def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
-    """The policies as a list, if they are what ``simulate`` takes."""
+    """The policies as a list, if ``simulate`` can take them."""
     if not isinstance(policies, Policy | Sequence) or isinstance(policies, str):
         raise ArgumentError(
             f"policies must be a policy or a list of policies, got {_told(policies)}"
@@ -76,8 +76,8 @@ def play_in_batches(
     progress: ProgressCallback | bool,
     play: Callable[[Policy, int], Played],
 ) -> list[list[Played]]:
-    """``play(policy, run)`` for every policy and run; a list of results per policy, in the order of
-    runs whatever ``n_jobs``.
+    """Call ``play(policy, run)`` for every policy and run.  Returns a list of results per policy,
+    in the order of runs for any ``n_jobs``.
 
     ``progress`` is called with (runs done, runs in all) after every batch; True shows a bar.
     """
@@ -114,7 +114,7 @@ def play_out(policy: Policy, state: State, advance: Callable[[], int]) -> Ledger
 
 
 def shown(progress: ProgressCallback | bool) -> AbstractContextManager[ProgressCallback]:
-    """What to call with (runs done, runs in all): a bar for True, nothing for False."""
+    """The function to call with (runs done, runs in all): a bar for True, nothing for False."""
     if not (isinstance(progress, bool) or callable(progress)):
         raise ArgumentError(f"progress must be True, False or a function, got {progress!r}")
     return _bar() if progress is True else nullcontext(progress or (lambda done, total: None))

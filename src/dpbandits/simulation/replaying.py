@@ -1,13 +1,13 @@
-"""``replay``: what a policy would have reached on the people of a randomised trial (Li, Chu,
+"""``replay``: estimate the mean reward of a policy on the people of a randomised trial (Li, Chu,
 Langford & Wang 2011).
 
-The people come one by one.  A round counts when the person got the arm that the policy wants;
-whoever got another arm is passed over and the policy learns nothing.  Assumed is that people are
-alike in law and that every arm was drawn uniformly, whoever the person. Then the rounds that count
-are distributed as if the policy had been in charge (Theorem 1 of the paper), and each person counts
-with probability 1 / K whatever has happened before, so that the number of rounds tells nothing
-about the rewards: the mean reward per counted round is unbiased, over the draw of the people and of
-their arms.
+The people come one by one.  A round counts when the person got the arm that the policy chooses.
+All other people are skipped, and the policy learns nothing from them.  The estimate assumes that
+people are identically distributed, and that arms were drawn uniformly and independently of the
+person.  Then the counted rounds are distributed as if the policy had been in charge (Theorem 1 of
+the paper).  Each person counts with probability 1 / K, independently of the past, so the number of
+rounds tells nothing about the rewards.  The mean reward per counted round is unbiased, over the
+draw of the people and of their arms.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def _replay(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generat
 
 @entry
 def _replay_contexts(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generator) -> int:
-    """The same for policies with contexts; ``seen`` is what they take them for, if ``altered``."""
+    """Replay for policies with contexts; ``seen`` holds the contexts as they take them, if
+    ``altered``.
+    """
     params, raw, public, memo, wall = sides
     arms, rewards, cursor, counted, limit, contexts, seen, altered = people
     while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
@@ -134,7 +136,7 @@ def replay_loop(kernels: Kernels, mechanism: Kernel, *, contexts: bool = False) 
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """What ``replay`` returns.
+    """The result of ``replay``.
 
     Attributes:
         runs: one row per (environment, policy, budget, run): ``holds`` as in ``Result``, ``rounds``
@@ -152,7 +154,7 @@ class ReplayResult:
 
     @property
     def titles(self) -> dict[str, str]:
-        """What environments are called in headings, by their keys."""
+        """Titles of environments in headings, by their keys."""
         return environment_titles(self.info["environments"])
 
     @classmethod
@@ -168,7 +170,7 @@ class ReplayResult:
 
     @classmethod
     def load(cls, path: str | Path) -> ReplayResult:
-        """Read what ``save`` wrote.
+        """Read a result that ``save`` wrote.
 
         Raises:
             StateFileError: the file is no saved replay.
@@ -184,16 +186,16 @@ class ReplayResult:
     def summary(
         self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
     ) -> pd.DataFrame:
-        """The mean rate of every policy with a bootstrap confidence interval, beside what the trial
-        itself reached.
+        """The mean rate of every policy with a bootstrap confidence interval, beside the trial's
+        own rate.
 
         Columns: environment, policy, budget, holds, runs; ``rounds``, ``successes`` and
         ``releases`` (means over runs); ``spent`` (the largest of all runs); ``mean``, ``low`` and
         ``high`` of the rate; ``trial`` (the mean reward under the trial's own allocation) and
         ``best`` (under its best arm).
 
-        The interval covers the order of the people and the noise.  It says nothing of what
-        others would do: all runs meet the same people, of whom ``trial`` and ``best`` are facts.
+        The interval covers the order of the people and the noise.  It does not extend to other
+        people: all runs meet the same people, and ``trial`` and ``best`` are exact for them.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
@@ -233,15 +235,15 @@ def replay(
     another order.
 
     About one person in K counts.  Policies are templates, and their noise is simulated, as in
-    ``simulate``.  In run i all policies meet the people in the same order, whatever ``n_jobs``.
-    Every person is a user of her own.
+    ``simulate``.  In run i all policies meet the people in the same order, for any ``n_jobs``.
+    Every person is a separate user.
 
     Args:
         policies, seed, n_jobs, progress: as of ``simulate``.
-        log: who got which arm, how it went, and for policies with contexts what was known.
+        log: each person's arm, the outcome, and for policies with contexts the features.
         horizon: a run ends after so many counted rounds; by default, and at the latest, when
             everybody has been met.
-        runs: how many orders.
+        runs: the number of orders.
 
     Returns:
         A ``ReplayResult`` with ``runs``, ``settings`` and ``summary()``.
@@ -310,7 +312,7 @@ def _check_fit(policy: Policy, log: LoggedTrial) -> None:
 def _play(
     policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int
 ) -> dict[str, Any]:
-    """What stands in the row of a run."""
+    """The values in the row of a run."""
     contextual = bool(policy.sees)
     loop = replay_loop(policy.driven, policy.mechanism, contexts=contextual)
     owner, state = identity(policy.stream_key), policy.new_state()

@@ -31,16 +31,17 @@ _LARGEST = 2**31 - 1  # bytes that a piece of metadata may take
 
 @dataclass(frozen=True)
 class Result:
-    """What ``simulate`` returns.
+    """The result of ``simulate``.
 
-    The columns ``environment``, ``policy``, ``budget`` and ``holds`` of the tables are keys, to be
-    read by people and never to be taken apart: what was compared is in ``settings`` and ``info``.
+    The columns ``environment``, ``policy``, ``budget`` and ``holds`` of the tables are keys for
+    people to read.  Do not parse them: ``settings`` and ``info`` describe the compared policies and
+    environments.
 
     Attributes:
         frame: one row per (environment, policy, budget, run, round) with the cumulative expected
-            ``regret``, and ``holds``: what really holds where ``budget`` was asked for, "none"
-            where nothing does.  With contexts and a linear truth also ``distance``, how far the
-            policy's estimate of the parameter is from it in the L2 norm.
+            ``regret``, and ``holds``: the budget that really holds where ``budget`` was asked for,
+            or "none".  With contexts and a linear truth also ``distance``, the L2 error of the
+            policy's estimate of the parameter.
         runs: one row per (environment, policy, budget, run): ``holds``, final ``regret``,
             ``reward``, ``releases``, ``draws``, ``spent`` (in the currency of the budget) and
             ``pulls_0``, ``pulls_1``, ... .  Of searches for the best arm also ``stopped`` (after
@@ -86,7 +87,7 @@ class Result:
 
     @property
     def titles(self) -> dict[str, str]:
-        """What environments are called in headings, by their keys."""
+        """Titles of environments in headings, by their keys."""
         return environment_titles(self.info["environments"])
 
     def summary(
@@ -125,8 +126,8 @@ class Result:
         """Mean regret curves with bands, as a matplotlib figure that shows itself in a notebook.
 
         Args:
-            bounds: what theory promises, from ``theory.bound_curves``: thin lines, dashed from
-                above and dotted from below.
+            bounds: proved bounds, from ``theory.bound_curves``: thin lines, dashed from above and
+                dotted from below.
             **options: ``width`` in inches; ``yscale``, "linear" or "log".
         """
         from ..plotting.curves import regret_curves  # brings matplotlib, which takes a while
@@ -145,7 +146,7 @@ class Result:
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
-        """Read what ``save`` wrote.
+        """Read a result that ``save`` wrote.
 
         Raises:
             StateFileError: the file is no saved result, or one of another version.
@@ -157,7 +158,7 @@ class Result:
 def described(
     summary: pd.DataFrame, titles: Mapping[str, str], settings: SettingsByKey
 ) -> list[list[str]]:
-    """The rows of a summary in words: environment, policy, what holds of its budget, mean, band."""
+    """The rows of a summary in words: environment, policy, the budget that holds, mean, band."""
     styles, rows = policy_styles(settings), []
     for row in summary.to_dict("records"):
         one = settings[row["policy"], row["budget"]]
@@ -182,8 +183,8 @@ def save_table(
 ) -> Path:
     """Write a table to a Parquet file, which appears complete or not at all.
 
-    Settings, JSON data and further tables stand in its metadata; tables as Parquet of their own,
-    as JSON those of a large study take more room than readers of Parquet allow.
+    Settings, JSON data and further tables stand in its metadata.  Tables are stored there as
+    Parquet, because JSON of a large study exceeds the limit of Parquet readers.
     """
     path, written = Path(path), pa.Table.from_pandas(table, preserve_index=False)
     described = [one.to_dict() for one in settings.values()]
@@ -209,7 +210,7 @@ def _packed(table: pd.DataFrame) -> bytes:
 
 
 def load_table(path: str | Path, *keys: str) -> tuple[pd.DataFrame, SettingsByKey, dict[str, Any]]:
-    """Read what ``save_table`` wrote with these keys of data and tables."""
+    """Read a file that ``save_table`` wrote with these keys of data and tables."""
     try:
         table = pq.read_table(path, thrift_string_size_limit=_LARGEST)
         extra = json.loads(table.schema.metadata[b"dpbandits"])
@@ -234,7 +235,7 @@ def load_table(path: str | Path, *keys: str) -> tuple[pd.DataFrame, SettingsByKe
 
 
 def environment_titles(environments: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """What environments are called in headings; equal titles are numbered, in their order.
+    """Titles of environments in headings; equal titles are numbered, in their order.
 
     >>> environment_titles({key: {"title": title} for key, title in zip("abc", "XYX")})
     {'a': 'X (1 of 2)', 'b': 'Y', 'c': 'X (2 of 2)'}

@@ -1,8 +1,8 @@
-"""Three named random streams per run, derived from (seed, what uses it, run).
+"""Three named random streams per run, derived from (seed, user of the stream, run).
 
-*environment* is keyed by the environment alone, so that every policy of a study meets the same
-instances; *policy* (exploration, ties) and *privacy* (channels) are keyed by the policy, so that
-adding a policy to a study never changes another one's numbers.
+*environment* is keyed by the environment alone, so every policy of a study meets the same
+instances.  *policy* (exploration, ties) and *privacy* (channels) are keyed by the policy. So adding
+a policy to a study never changes another one's numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a result compares: policies at budgets, as objects to which its tables refer by keys."""
+"""The policies and budgets that a result compares; its tables refer to them by keys."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class PolicySetting:
     Attributes:
         policy: its key in the tables of a result: its name, or its class and arguments.
         class_name: of the algorithm.
-        name: by which the user calls it; None without one.
-        arguments: what was configured, apart from the budget, the name, and options at their
-            default; a table of arms as a digest.
-        reward_range: to which rewards are clipped; None where they are not.
-        currency, limit: in which ``spent`` is counted, and its limit; None where no budget holds.
-        guarantee: what simulated runs promise.
+        name: the user's name for it; None without one.
+        arguments: its configuration, apart from the budget, the name, and options at their default;
+            a table of arms as a digest.
+        reward_range: the range that rewards are clipped to; None where they are not.
+        currency, limit: the currency of ``spent``, and its limit; None where no budget holds.
+        guarantee: the guarantee of simulated runs.
     """
 
     policy: str
@@ -63,17 +63,17 @@ class PolicySetting:
 
     @property
     def budget(self) -> Budget | None:
-        """What was asked for."""
+        """The budget that was asked for."""
         return self.guarantee.asked
 
     @property
     def holds(self) -> Budget | None:
-        """What really holds in its place."""
+        """The budget that really holds in its place."""
         return self.guarantee.holds
 
     @property
     def keys(self) -> dict[str, str]:
-        """What stands in the columns ``policy``, ``budget`` and ``holds`` of a result's tables."""
+        """The values of the columns ``policy``, ``budget`` and ``holds`` of a result's tables."""
         budgets = {"budget": self.budget, "holds": self.holds}
         return {"policy": self.policy, **{name: str(b or "none") for name, b in budgets.items()}}
 
@@ -96,12 +96,12 @@ SettingsByKey = dict[tuple[str, str], PolicySetting]
 
 
 def keyed(settings: Iterable[PolicySetting]) -> SettingsByKey:
-    """Settings by what stands in the columns ``policy`` and ``budget``."""
+    """Settings by the values of the columns ``policy`` and ``budget``."""
     return {(one.keys["policy"], one.keys["budget"]): one for one in settings}
 
 
 def policy_styles(settings: SettingsByKey) -> dict[str, PlotStyle]:
-    """How the policies of a result are written and drawn, by their keys."""
+    """Labels and plot styles of the policies of a result, by their keys."""
     facts = {}
     for one in settings.values():
         alike = [other for other in settings.values() if other.policy == one.policy]
@@ -116,7 +116,7 @@ def with_budget_labels(table: pd.DataFrame, settings: SettingsByKey) -> pd.DataF
 
 
 def _remark(settings: list[PolicySetting]) -> str:
-    """What legends say of a policy: that no promise holds, or whom it trusts, if not its host."""
+    """A remark in legends: that no promise holds, or whom the policy trusts, if not its host."""
     private = [one for one in settings if one.budget is not None]
     if private and all(one.holds is None for one in private):
         return NO_GUARANTEE

@@ -59,18 +59,18 @@ def simulate(
     with their ``patience``; elsewhere every answer is there at once.  Simulated noise is used
     throughout.  The result is the same for any ``n_jobs``.
 
-    All rounds are recorded: of policies with ``max_rounds`` with the noise, and in ``spent`` the
-    cost, of a user who has had that many.  So every round is another user's; or in environments
-    where users come back, no user may come more often, or twice in one release, or the policy is
+    All rounds are recorded.  For policies with ``max_rounds``, the noise and the cost in ``spent``
+    are those of a user with that many rounds.  In general every round is another user's.  Where
+    users come back, no user may come more often, or twice in one release; else the policy is
     refused.
 
     Args:
-        policies: one or more; refused are two that differ in nothing but seed and name, and two
-            different ones (apart from their budget) of the same name.
+        policies: one or more.  Refused are two that differ only in seed and name, and two of one
+            name that differ in more than their budget.
         environment: answers the pulls.
         horizon: rounds per run.
         runs: independent repetitions.
-        seed: of everything, see ``dpbandits.simulation.seeding``.
+        seed: the seed of all random numbers, see ``dpbandits.simulation.seeding``.
         record: about how many log-spaced rounds to record regret at, or the rounds themselves; the
             horizon is always among them.
         n_jobs: threads; -1 for one per core.  Pays when a run takes more than some milliseconds.
@@ -193,12 +193,12 @@ def check_users(policy: Policy, environment: World, horizon: int) -> None:
 
 
 def what_is_taken(policy: Any) -> str:
-    """What the policies of a class see before they choose."""
+    """The contexts that the policies of a class see before they choose."""
     return policy.sees or "no contexts"
 
 
 def what_is_shown(environment: object) -> str:
-    """What an environment shows before a choice."""
+    """The contexts that an environment shows before a choice."""
     if isinstance(environment, AdviceEnvironment):
         return "advice"
     return "contexts" if isinstance(environment, ContextEnvironment) else "no contexts"
@@ -256,7 +256,9 @@ def play(
 
 
 def _parameter_of(environment: World, n_models: int) -> np.ndarray:
-    """What so many models estimate; empty where it is not known, or is more than they can say."""
+    """The parameter that so many models estimate; empty where it is unknown, or beyond these
+    models.
+    """
     theta = environment.parameter if isinstance(environment, ContextEnvironment) else None
     if theta is None or theta.size > n_models * theta.shape[-1]:
         return np.zeros(0)
@@ -312,7 +314,7 @@ def _totals(keys: dict[str, str], played: list[_Run], environment: World) -> pd.
 
 
 def _searches(played: list[_Run], environment: World) -> dict[str, np.ndarray]:
-    """How searches for the best arm ended; nothing of policies that play for reward."""
+    """The ends of searches for the best arm; empty for policies that play for reward."""
     arms = np.array([run.recommended for run in played])
     if NO_ARM in arms or isinstance(environment, ContextEnvironment):
         return {}

@@ -1,4 +1,4 @@
-"""What the compiled loops keep of a run, and how they end."""
+"""The state of a run in the compiled loops, and the reasons why they end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CURSOR = Cursor()
 
 
 class Tally(NamedTuple):
-    """Where a run stands, from which a loop continues, and what has been seen of it."""
+    """The position of a run, from which a loop continues, and its measurements so far."""
 
     cursor: np.ndarray  # (5,) int64
     marks: np.ndarray  # (M,) int64: rounds after which regret is recorded, increasing

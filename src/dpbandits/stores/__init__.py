@@ -1,4 +1,4 @@
-"""Where policies are kept: snapshots, announcements, and who may go on with them."""
+"""Stores of policies: snapshots, announcements, and claims."""
 
 from .files import FileStore, store_at
 from .snapshots import decode, encode

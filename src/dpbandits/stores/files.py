@@ -30,13 +30,13 @@ except ImportError:  # not on POSIX
 class FileStore(Store):
     """A file with a journal beside it, ``<path>.journal``; claims lie in the user's state folder.
 
-    The file appears complete or not at all.  Claims are files that only one process can create, in
-    the platform's folder for states, or the one that ``$DPBANDITS_STATE_DIR`` names: a file that
-    was copied is known there by the life in it.  Claims and announcements of one life exclude each
-    other by a lock (``fcntl.flock``; where Python has no ``fcntl``, on Windows, a release that
-    begins in the very moment of a load may escape, and a file that was loaded can be loaded again).
-    What the state folder cannot see is for people to prevent: a state loaded under two state
-    folders, and an original that was never saved again and has no budget.
+    The file appears complete or not at all.  Claims are files that only one process can create.
+    They lie in the platform's folder for states, or in ``$DPBANDITS_STATE_DIR``.  Claims refer to
+    the life in a file, so they also cover copies of the file.  Claims and announcements of one life
+    exclude each other by a lock (``fcntl.flock``).  On Windows, Python has no ``fcntl``: a release
+    that begins in the moment of a load may escape, and a loaded file can be loaded again. The state
+    folder cannot detect two cases, which the operator has to prevent: a state loaded under two
+    state folders, and an original that was never saved again and has no budget.
 
     Raises:
         ArgumentError: ``path`` names no file.
@@ -132,8 +132,7 @@ class FileStore(Store):
             ]
         if _Claims(life.name).latest() == (life.saves, True):
             raise StateFileError(
-                f"{self._journal} is missing; it tells what was released since {self.path} was"
-                " saved"
+                f"{self._journal} is missing; it lists the releases since {self.path} was saved"
             )
         return []
 
@@ -164,7 +163,7 @@ class FileStore(Store):
 
 
 class _Claims:
-    """What the state folder knows of one life."""
+    """The claim and the releases of one life in the state folder."""
 
     def __init__(self, life: str) -> None:
         chosen = os.environ.get("DPBANDITS_STATE_DIR")
@@ -176,7 +175,7 @@ class _Claims:
 
     @contextmanager
     def locked(self) -> Iterator[_Claims]:
-        """Let nobody else look at the life's claim, or at what was released in it."""
+        """Lock the life's claim and releases against all other processes."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             handle = os.open(self.lock, os.O_CREAT | os.O_RDWR, 0o600)
@@ -197,7 +196,7 @@ class _Claims:
         _sync_folder(self.folder)
 
     def latest(self) -> tuple[int, bool] | None:
-        """What ``note`` has remembered; None for a life of another machine."""
+        """The data stored by ``note``; None for a life of another machine."""
         with suppress(FileNotFoundError):
             saves, announced = json.loads(self.saved.read_bytes())
             return saves, announced

@@ -67,7 +67,9 @@ def arguments(saved: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """What JSON has no form for; ``arguments`` turns budgets back, and constructors turn parts."""
+    """The JSON form of values without one; ``arguments`` restores budgets, and constructors restore
+    parts.
+    """
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, np.generic | np.ndarray):

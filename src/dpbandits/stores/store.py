@@ -1,17 +1,16 @@
-"""Stores: where snapshots of a policy live, and what it announces between two of them.
+"""Stores keep snapshots of a policy, and its announcements between two of them.
 
-*One holder.* Two living copies of a policy would release the same raw data twice with fresh noise,
-so that each record would lose more than the ledgers say.  Every life of a policy, from its
-construction or loading on, has a name of its own.  Whoever loads a snapshot claims the life in it,
-and goes on in a life of their own; of all the snapshots of one life only the last can be claimed,
-and once; and whoever goes on in a life that has been claimed is refused at the next release or
-save.
+*One holder.* Two running copies of a policy would release the same raw data twice with fresh noise.
+Each record would then lose more than the ledgers say.  Every life of a policy, from its
+construction or loading on, has a name of its own.  A process that loads a snapshot claims the life
+in it, and continues in a new life.  Only the last snapshot of a life can be claimed, and only once.
+A process that continues in a claimed life is refused at the next release or save.
 
 *Written ahead.* From the first ``save`` on, every release under a budget is announced in the store
-with its ledger line before it is made, and its noisy values are confirmed before they are used.
-After a crash all announced lines count as spent, made or not.  Without a store a policy lives in
-memory only.  With the line goes how many rounds of each user were recorded, where that has changed:
-a record is released only after it counts against its user for good.
+with its ledger line before it is made.  Its noisy values are confirmed before they are used. After
+a crash all announced lines count as spent, made or not.  Without a store a policy lives in memory
+only.  The line also has the number of recorded rounds of each user where it has changed.  So a
+record is released only after it counts against its user permanently.
 """
 
 from __future__ import annotations
@@ -49,11 +48,10 @@ class Announcement(NamedTuple):
 class Store(ABC):
     """The base of all stores.  One holds the snapshot and the announcements of one policy.
 
-    What a method has written is durable when it returns; calls of several processes exclude each
-    other.
+    Writes of a method are durable when it returns; calls of several processes exclude each other.
 
     Attributes:
-        life: whose snapshot this object has written last, and which; None before the first.
+        life: the policy's life and the number of the last snapshot written; None before the first.
     """
 
     life: Life | None = None
@@ -97,7 +95,7 @@ class Store(ABC):
 
     @abstractmethod
     def announced(self, life: Life) -> list[Announcement]:
-        """What was announced since the last snapshot of a life."""
+        """The announcements since the last snapshot of a life."""
 
     @abstractmethod
     def claim(self, life: Life) -> AbstractContextManager[None]:
@@ -115,7 +113,7 @@ class Store(ABC):
         return False
 
     def hold(self) -> Callable[[], None]:
-        """Let nobody claim the life of this object's snapshot while its process lives, or until the
-        function that is returned is called, where the store can do that.
+        """Prevent claims of the life of this object's snapshot, where the store can do that.  The
+        hold ends with the process, or when the returned function is called.
         """
         return lambda: None

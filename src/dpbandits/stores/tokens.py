@@ -1,8 +1,8 @@
-"""Tokens: short signed strings that stand for decisions, for clients that nobody has to trust.
+"""Tokens: short signed strings that stand for decisions, for clients that need not be trusted.
 
-A token names a life, a pull and a time; not the arm, which may be private, and is remembered.  The
-key is made with the policy, stands in its file, and is never shown: who reads that file could
-answer for others, and knows raw data anyway.
+A token names a life, a pull and a time.  It does not name the arm, which may be private; the policy
+remembers it.  The key is made with the policy, is stored in its file, and is never shown.  A reader
+of that file could answer for others, but sees raw data anyway.
 """
 
 from __future__ import annotations

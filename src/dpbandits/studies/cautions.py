@@ -1,10 +1,10 @@
-"""Budgets that are legal and say little: what whoever runs a study should be told, in sentences.
+"""Cautions for the user of a study whose budgets are valid but give little protection.
 
-Two thresholds.  A mechanism that publishes the record of each person outright with probability
-delta, and does nothing else, is (0, delta)-DP: over n people it exposes someone with a probability
-of about delta n, and from a tenth on this is no rare accident any more.  And a budget says next to
-nothing under which an adversary's belief in a true value can rise from 50 % to more than 1 / (1 +
-e^-10), which is 99.995 %: epsilon-DP does so from epsilon = 10 on.
+There are two thresholds.  First, a mechanism that only publishes each person's record with
+probability delta is (0, delta)-DP.  Over n people it exposes someone with a probability of about
+delta n; from a tenth on this is no rare accident.  Second, a budget is too loose if an adversary's
+belief in a true value can rise from 50 % to more than 99.995 %, which is 1 / (1 + e^-10).  Under
+epsilon-DP that happens from epsilon = 10 on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FEW = 100  # people, where nobody says how many there are
 
 
 def cautions(budgets: Iterable[Budget | None], people: int | None = None) -> list[str]:
-    """What to say about some of the budgets, in at most two sentences.
+    """Cautions about some of the budgets, in at most two sentences.
 
     Args:
         budgets: None for no privacy, about which nothing is said.

@@ -1,9 +1,9 @@
 """Cells: the parts that a long study is computed in, each kept on disk when it is finished.
 
-They are kept in a hidden folder beside the output, which is named by a digest of all that decides
-their numbers: the same command continues after a kill, and another one never finds them.  Several
-processes may share the folder: each file appears complete or not at all, and the last process to
-end removes the folder.
+They are kept in a hidden folder beside the output.  A digest of all settings that decide their
+numbers names the folder.  So the same command continues after a kill, and another one never finds
+them.  Several processes may share the folder: each file appears complete or not at all, and the
+last process to end removes the folder.
 """
 
 from __future__ import annotations
@@ -110,15 +110,15 @@ def _result_of(
 
 
 def folder_for(cells: Sequence[Cell], beside: Path) -> Path:
-    """Where the finished ones of these cells are kept."""
+    """The folder for the finished ones of these cells."""
     digest = sha256("".join(sorted(cell.digest for cell in cells)).encode()).hexdigest()[:16]
     return beside.resolve().parent / f"{_PREFIX}{digest}{_SUFFIX}"
 
 
 @contextlib.contextmanager
 def kept(cells: Sequence[Cell], beside: Path) -> Iterator[Path]:
-    """The folder of finished cells, which stays if the block fails, and is removed if it ends well
-    and nobody else uses it.
+    """The folder of finished cells.  It stays if the block fails, and is removed if the block
+    succeeds and no other process uses it.
 
     Raises:
         ArgumentError: the folder cannot be made.
@@ -188,7 +188,7 @@ class _Stages:
 
 
 def stages(cells: Sequence[Cell]) -> dict[str, int]:
-    """How many runs every stage has."""
+    """The number of runs of every stage."""
     totals: dict[str, int] = {}
     for cell in cells:
         totals[cell.stage] = totals.get(cell.stage, 0) + cell.runs

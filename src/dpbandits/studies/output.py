@@ -1,8 +1,8 @@
 """The folder that a study leaves behind: complete, or not there at all.
 
 Everything is written into a hidden folder beside the target, which gets its name at the very end.
-The process holds a lock on the hidden folder, which the system releases however the process ends: a
-hidden folder without a lock is a dead run's, and the next run removes it.
+The process holds a lock on the hidden folder, which the system releases when the process ends.  A
+hidden folder without a lock belongs to a dead run, and the next run removes it.
 """
 
 from __future__ import annotations

@@ -27,14 +27,14 @@ def run_study(
 
     Args:
         study: see ``load_study``.
-        beside: the output to be, beside which what is finished is kept, so that the same study
-            continues where it was cut short; see ``studies.cells.kept``, within which this has to
-            be called then.  None keeps nothing.
+        beside: the future output.  Finished cells are kept beside it, and the same study continues
+            from them after an interruption.  Then call this within ``studies.cells.kept``.  None
+            keeps nothing.
         n_jobs: threads; -1 for one per core.  The numbers are the same for any.
-        progress: called with (what is being simulated, runs done, runs in all) now and then.
+        progress: called with (name of the simulation, runs done, runs in all) now and then.
 
     Returns:
-        What a report is written from.
+        The record that a report is written from.
     """
     start = time.perf_counter()
     results = compute(cells_of(study), beside, n_jobs=n_jobs, progress=progress)

@@ -1,7 +1,7 @@
-"""The form of a study file: which keys there are, and what may stand behind them.
+"""The form of a study file: its keys, and their permitted values.
 
-What the arguments of a policy or an environment may be is known to their constructors only, which
-``build`` calls, and collects all that is wrong.
+Only constructors know the permitted arguments of a policy or an environment.  ``build`` calls them
+and collects all errors.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def place_of(loc: Iterable[int | str]) -> str:
 
 
 def form_problems(error: pydantic.ValidationError) -> list[str]:
-    """What pydantic found, in the words of the rest of the package."""
+    """The errors that pydantic found, in the words of the rest of the package."""
     return [_sentence(detail) for detail in error.errors(include_url=False)]
 
 
@@ -152,10 +152,10 @@ def _sentence(detail: Any) -> str:
 
 
 class Problems(list[str]):
-    """What is wrong with a file, each thing once."""
+    """The errors in a file, each listed once."""
 
     def add(self, place: str, message: str) -> None:
-        """Note what is wrong at a place."""
+        """Note an error at a place."""
         line = f"{place}: {message}"
         if line not in self:
             self.append(line)

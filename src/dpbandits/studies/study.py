@@ -77,12 +77,12 @@ class Study:
     Attributes:
         title, description: for people.
         seed, runs, horizon, record: as ``simulate`` takes them.
-        bounds: whether the report draws what theory promises beside what was measured.
-        environments: what the policies are simulated in; all have the same number of arms.
+        bounds: whether the report draws proved bounds beside measured regret.
+        environments: the environments of the simulation; all have the same number of arms.
         log: a logged trial that the policies are replayed on; None without one.
         policies: one for every policy and budget that fit.
         config: all of this as it was declared; JSON data.
-        folder: what paths in ``config`` are relative to.
+        folder: the folder that paths in ``config`` are relative to.
     """
 
     title: str
@@ -100,7 +100,7 @@ class Study:
 
     @property
     def cautions(self) -> list[str]:
-        """What has to be said of budgets that are legal and say little."""
+        """Cautions on budgets that are valid but give little protection."""
         return cautions([policy.budget for policy in self.policies], self.horizon)
 
     def altered(self, **changes: Any) -> Study:
@@ -157,7 +157,7 @@ def load_study(path: str | Path, *, before_policies: Callable[[], None] = lambda
 
 
 def _whole(value: Any) -> Any:
-    """The same with floats that are whole as integers: 1e6 is a number of rounds, too."""
+    """Turn whole floats into integers, because 1e6 is a number of rounds, too."""
     if isinstance(value, dict):
         return {key: _whole(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -240,7 +240,9 @@ def _entries(form: type[M], data: dict[str, Any], section: str) -> list[tuple[st
 
 
 def _import(modules: list[str], folder: Path, problems: Problems) -> None:
-    """Import modules from the study's folder or the path, so that what they register is known."""
+    """Import modules from the study's folder or the path, and with them their registered
+    policies.
+    """
     sys.path.insert(0, here := str(folder.resolve()))
     try:
         importlib.invalidate_caches()  # the file may be younger than the last look into the folder
@@ -306,7 +308,7 @@ def _policies(
 
 def _asked(entry: PolicyEntry, worlds: Worlds) -> tuple[Any, dict[str, Any]]:
     """The policy of an entry, and its arguments; ``kind = "bandit"`` is the default of a setting,
-    in the words of ``bandit``, of which the environments say some.
+    in the words of ``bandit``. The environments determine some of these words.
 
     Raises:
         ArgumentError: there is no such policy, or a word is wrong.
@@ -328,7 +330,7 @@ def _asked(entry: PolicyEntry, worlds: Worlds) -> tuple[Any, dict[str, Any]]:
 
 
 def _elsewhere(name: str, cls: type[Policy]) -> str:
-    """Where that stands which is no argument of a policy in a file."""
+    """The place in a file for a name that is no argument of a policy."""
     if name not in _of_budgets():
         return "a study sets this itself"
     taken = cls.example_budgets()
@@ -340,7 +342,7 @@ def _elsewhere(name: str, cls: type[Policy]) -> str:
 
 
 def _of_budgets() -> set[str]:
-    """What belongs to a budget, and not to a policy."""
+    """The arguments that belong to a budget, and not to a policy."""
     return {"budget"} | {name for budget in examples() for name in vars(budget)}
 
 

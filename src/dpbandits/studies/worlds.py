@@ -1,4 +1,4 @@
-"""The environments of a study file: which kinds there are, and what policies have to fit."""
+"""The environments of a study file: their kinds, and the requirements on policies."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _ANY_ARMS, _ANY_DIMENSION = 3, 2
 
 @dataclass(frozen=True)
 class Worlds:
-    """What policies meet in a study: environments that all have as many arms and show contexts of
-    one dimension, or none, and perhaps a logged trial.
+    """The worlds of a study: environments and perhaps a logged trial.  All environments have
+    equally many arms, and contexts of one dimension, or none.
     """
 
     simulated: list[World] = field(default_factory=list)
@@ -36,17 +36,19 @@ class Worlds:
 
     @property
     def n_arms(self) -> int:
-        """Number of arms of all; any where nobody knows."""
+        """Number of arms of all environments; any number where it is unknown."""
         return getattr(self.simulated[0] if self.simulated else self.log, "n_arms", _ANY_ARMS)
 
     @property
     def dimension(self) -> int | None:
-        """Of the contexts; None without any."""
+        """The dimension of the contexts; None without any."""
         return getattr(self.simulated[0], "dimension", None) if self.simulated else None
 
     @property
     def features(self) -> np.ndarray | None:
-        """Of the arms, shape (K, d), if they are the same in every environment; else None."""
+        """The features of the arms, shape (K, d), if they are the same in every environment; else
+        None.
+        """
         found = [
             world.features for world in self.simulated if isinstance(world, environments.LinearArms)
         ]
@@ -55,7 +57,7 @@ class Worlds:
 
     @property
     def words(self) -> dict[str, Any]:
-        """What the environments say of a setting, in the words of ``bandit``."""
+        """The words of ``bandit`` that the environments determine."""
         if self.features is not None:
             return {"features": self.features}
         shown = what_is_shown(self.simulated[0]) if self.simulated else ""
@@ -63,7 +65,7 @@ class Worlds:
         return {} if name is None else {name: self.dimension}
 
     def arguments_for(self, cls: type[Policy]) -> dict[str, Any]:
-        """What a policy of the class is built with in these environments."""
+        """The arguments for building a policy of the class in these environments."""
         known = inspect.signature(cls).parameters
         size = _ANY_DIMENSION if self.dimension is None else self.dimension
         fitting: dict[str, Any] = {"n_arms": self.n_arms, "dimension": size, "n_experts": size}
@@ -85,7 +87,7 @@ class Worlds:
         return None
 
     def wrong_arms(self, policy: Policy) -> str | None:
-        """What is wrong with the arms of a policy that was given them; None where nothing is."""
+        """The error in the arms that a policy was given; None where there is none."""
         if self.sound and policy.n_arms != self.n_arms:
             rule = f"must hold {self.n_arms} arms, as many as the environments have"
             return f"{rule}, got {policy.n_arms}"
@@ -155,7 +157,7 @@ def read_worlds(
 
 
 def _delayed(place: str, world: Any, given: dict[str, Any], problems: Problems) -> Any:
-    """The environment with late answers; None after noting what is wrong with them."""
+    """The environment with late answers; None after noting an error in them."""
     if isinstance(world, LoggedTrial):
         problems.add(place, "must not be given for a log, whose answers are replayed as they came")
         return None
@@ -165,7 +167,7 @@ def _delayed(place: str, world: Any, given: dict[str, Any], problems: Problems) 
 
 
 def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
-    """What may stand behind ``kind``: classes, other ways of making them, and readers of data."""
+    """The values of ``kind``: classes, other ways of making them, and readers of data."""
     adversarial, data = papers("adversarial"), _Data(folder)
     public = {name: getattr(environments, name) for name in environments.__all__}
     bases = (ArmsEnvironment, ContextEnvironment, LoggedTrial)
@@ -209,7 +211,7 @@ def _advised(make: Callable[..., Advised]) -> Callable[..., Advised]:
 
 
 def _arguments(make: Callable[..., Any]) -> set[str]:
-    """The names of what a kind takes; those of the class where the rest is passed on to it."""
+    """The argument names of a kind, with those of its class where it passes arguments on."""
     known = inspect.signature(make).parameters
     names = {name for name, one in known.items() if one.kind is not one.VAR_KEYWORD}
     if len(names) < len(known):
@@ -228,7 +230,9 @@ def _shown(world: World) -> str:
 
 
 class _Data:
-    """What is read from data, whose files a study names relative to its folder."""
+    """An environment or log that is read from data.  A study names the files relative to its
+    folder.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._beside = folder

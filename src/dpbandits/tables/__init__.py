@@ -1,8 +1,8 @@
-"""The door for tables and records: what a number is, what is missing, and how a mistake is named.
+"""Reading of tables and records: numbers, missing entries, and messages about mistakes.
 
-Whoever takes numbers in bulk takes them through this room: logs, features, outcomes, advice, and
-files that commands read.  Arrays, pandas, Arrow, lists and text files follow one set of rules, and
-no message holds a value of the data.
+All code that takes numbers in bulk uses this package: logs, features, outcomes, advice, and files
+that commands read.  Arrays, pandas, Arrow, lists and text files follow one set of rules, and no
+message holds a value of the data.
 """
 
 from .columns import (

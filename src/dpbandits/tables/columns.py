@@ -21,11 +21,12 @@ _NO_ROWS = (str, bytes, dict, set, np.ma.MaskedArray)
 def column(frame: Any, name: str, *, argument: str = "frame", by: str = "column") -> Any:
     """A column of a pandas or Arrow table, or of a dictionary.
 
-    ``argument`` is what the caller calls the table, ``by`` what names the column there.
+    ``argument`` is the caller's name for the table, ``by`` that for the argument with the column's
+    name.
 
     Raises:
-        ArgumentError: there is none of that name; the message lists those that there are.  Or the
-            name is no text, but maybe the column itself, which messages do not tell.
+        ArgumentError: the table has no such column; the message lists its columns.  Or the name is
+            no text; the message does not show it, as it may be the column itself.
     """
     if not isinstance(name, str | int):
         raise ArgumentError(
@@ -63,8 +64,8 @@ def flat(
         rows: how many there must be.
 
     Raises:
-        ArgumentError: the shape is another one, or an entry is refused; the message says in which
-            row, counted from 0, and never what stands there.
+        ArgumentError: the shape is wrong, or an entry is refused.  The message gives the row,
+            counted from 0, and never the entry.
     """
     found = entries(given) or (nested(_in_rows(given), 1) if manner.takes_all else None)
     if found is not None and found.values.ndim == 2 and found.values.shape[1] == 1:
@@ -175,10 +176,10 @@ def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
 
 
 def refuse(argument: str, given: Any, manner: Manner) -> None:
-    """Name the first entry of an array that the manner refuses, whatever the shape.
+    """Raise an error on the first entry of an array, of any shape, that the manner refuses.
 
     Raises:
-        ArgumentError: there is one.
+        ArgumentError: there is such an entry; the message gives its place.
     """
     given = _framed(given)
     found = entries(given) or nested(given)
@@ -215,17 +216,17 @@ def listed(column: Any) -> list[Any]:
 def numbered(
     argument: str, given: Any, names: Sequence[str], *, at: str = "", source: str = "names"
 ) -> np.ndarray | None:
-    """The places in ``names`` of what stands in each row, shape (n,).
+    """Position in ``names`` of each row's text, shape (n,).
 
     Args:
         argument: as the caller knows it; errors begin with it.
         given: an array, a pandas or Arrow column, or a list.
-        names: that may stand there.
+        names: the allowed texts.
         at: where the column stands, as in "column 'group'".
-        source: what the caller calls ``names``.
+        source: the caller's name for ``names``.
 
     Returns:
-        None where the column holds no text: then the caller reads numbers.
+        The positions, or None if the column holds no text: then the caller reads numbers.
 
     Raises:
         ArgumentError: a row of a column of text holds none of the names; or no row holds text,
@@ -331,7 +332,7 @@ def _names(given: Any) -> list[str] | None:
 
 
 def _shape(given: Any) -> str:
-    """What it is, and never what it holds."""
+    """Describe the type of an object, and never its contents."""
     shape = getattr(given, "shape", ())
     return type(given).__name__ + (f" of shape {shape}" if shape != () else "")
 

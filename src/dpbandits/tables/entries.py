@@ -1,4 +1,6 @@
-"""What a number is, entry by entry: ``validation.numeric`` says it of one."""
+"""Find the numbers of an array entry by entry, by the rules of ``validation.numeric`` for one
+number.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ class Entries(NamedTuple):
     """An array of any shape, read entry by entry.
 
     Attributes:
-        values: float64; NaN where there is no number.
-        missing: where there is nothing.
-        wrong: where there is something that is no number.
+        values: float64; NaN where an entry is no number.
+        missing: which entries are missing.
+        wrong: which entries are neither missing nor a number.
         kind: of the first wrong entry, in the plural, as in "text"; empty where there is none.
         typed: whether the type of the array says that it holds numbers, missing ones or not.
     """
@@ -148,7 +150,7 @@ def _plain(given: Any) -> Any:
 
 
 def _cells(given: Any, axes: int) -> np.ndarray | None:
-    """An array of objects with so many axes, whatever is nested in its cells."""
+    """An array of objects with the given number of axes; its cells may hold nested objects."""
     if not _is_listed(given):
         return None
     rows = [*given]

@@ -1,8 +1,8 @@
-"""What each caller makes of entries that are no numbers, or not in its range: declared here alone.
+"""How each caller treats entries that are no numbers, or outside its range: declared here alone.
 
-A caller with public data refuses, and says where.  A caller with private data must not let one
-person's entry decide whether there is an error, so that its entries count as something else; only
-what holds of a whole column, its type, is refused there.
+A caller with public data refuses, and says where.  With private data, one person's entry must not
+decide whether there is an error: such entries are replaced.  Only a property of a whole column, its
+type, is refused there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Manner:
         missing: how missing entries are treated; kept ones are NaN.
         wrong: with entries that are no numbers, likewise.
         infinite: with infinite ones; kept as they are.
-        low, high: the allowed range, of which an entry outside is refused.
+        low, high: the allowed range; entries outside it are refused.
         open_low: whether ``low`` itself lies outside of the range.
         whole: whether entries must be whole numbers.
         typed: whether a column is refused in which nothing is a number.  Which columns hold numbers
@@ -49,7 +49,7 @@ class Manner:
 
     @property
     def wanted(self) -> str:
-        """What an entry must be, in words."""
+        """Requirement on an entry, in words."""
         kind = "whole numbers" if self.whole else "numbers"
         if self.low == -math.inf and self.high == math.inf:
             return kind if self.infinite == "keep" else f"finite {kind}"
@@ -78,7 +78,7 @@ PRIVATE_RECORD = replace(PRIVATE, typed=False)  # of one person, whose entries a
 
 
 def parameters(low: float = -math.inf, high: float = math.inf) -> Manner:
-    """Of simulated environments: arguments, which are nobody's data."""
+    """Parameters of simulated environments: arguments, which are no person's data."""
     return Manner(low=low, high=high, shown=True)
 
 

@@ -1,5 +1,5 @@
-"""Checks for policies of one's own: what the suite of this package asks of every policy, apart from
-a textbook to compare it with.
+"""Checks for policies of one's own: the suite of this package runs them on every policy, and
+further compares it with a textbook version.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def check_policy(
     told: Callable[[str], None] = lambda check: None,
     **arguments: Any,
 ) -> list[str]:
-    """Play a policy in every way that can go wrong, and refuse it at the first rule that it breaks.
+    """Check a policy in all situations that often show errors, and stop at the first broken rule.
 
     A class is checked with a budget of every notion that it takes, and without; an object as it was
     configured.  Both should be small, and release within a few thousand rounds.
 
-    What this cannot know is whether the algorithm is the one that was meant, and how much an attack
-    on its releases can measure: write a walk by hand, and audit it.
+    These checks do not test whether the algorithm is the intended one, or how much an attack can
+    measure.  For these, write a walk by hand, and audit the policy.
 
     Args:
-        policy: registered with ``@register``; what that was given makes the instance.
-        told: is called with the name of each check that was passed.
-        **arguments: of the constructor, in the place of those.
+        policy: registered with ``@register``, whose ``example`` arguments make the instance.
+        told: called with the name of each passed check.
+        **arguments: arguments of the constructor, in the place of those.
 
     Returns:
         The names of all checks.
@@ -98,7 +98,7 @@ def _named(check: Check, make: Make, name: str) -> None:
 def _planned(
     policy: Policy | type[Policy], cls: type[Policy], arguments: dict[str, Any]
 ) -> Iterator[tuple[Make, Check]]:
-    """Each check, with what it is to play."""
+    """Each check, with its policies and environments."""
     made = list(_instances(policy, cls, arguments))
     yield made[0], _kernels_take_their_arguments
     yield made[0], _docstring_says_what_is_taken

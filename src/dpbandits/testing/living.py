@@ -1,4 +1,4 @@
-"""What a policy owes whoever runs it: a schedule, a ledger, and saves in which nothing is lost."""
+"""Checks of a running policy: its schedule, its ledger, and complete saves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DRAWN = np.random.default_rng(8).random(ROUNDS)  # rewards in [0, 1]
 
 
 def with_fixed_releases(policy: Policy) -> Policy:
-    """The policy with releases that no reward enters: what else differs then is timing."""
+    """The policy with releases that no reward enters, so only timing can differ."""
     rng, gate = np.random.default_rng(10), policy.session.gate
     policy.watch.silence()
 
@@ -38,8 +38,8 @@ def with_fixed_releases(policy: Policy) -> Policy:
 
 
 def schedule_owes_nothing_to_answers(make: Make, patience: int = 0) -> None:
-    """Of a policy that releases at the end of episodes: whoever answers what, and when, releases
-    and choices are the same as long as what is released is.
+    """A policy that releases at the end of episodes must not depend on answers directly.  With
+    equal released values, its releases and choices are the same for all answers and answer times.
     """
 
     def history(answer: bool, seed: int) -> tuple[list[Any], list[Any]]:
@@ -66,8 +66,8 @@ def schedule_owes_nothing_to_answers(make: Make, patience: int = 0) -> None:
 
 
 def pulls_are_learned_from_in_order(make: Make) -> None:
-    """Of a policy that learns at once: with patience the t-th pull is learned from at the pull
-    after three more, whether it was answered or not.
+    """A policy that learns at once, with patience, learns from the t-th pull at the pull after
+    three more, answered or not.
     """
 
     def history(answers: float, seed: int) -> list[Any]:
@@ -183,7 +183,7 @@ def saved_policies_go_on(make: Make, folder: Path) -> None:
 
 
 def what_a_crash_loses_is_charged(make: Make, folder: Path) -> None:
-    """What was released after the last save counts as spent, and the budget still holds."""
+    """Releases after the last save count as spent, and the budget still holds."""
     policy = make(seed=1)
     play(policy, _reward(policy), until=1)
     path = policy.save(folder / "crashed")

@@ -1,4 +1,6 @@
-"""What a policy shows: the same in loops and by hand, open arms, clear errors, documentation."""
+"""Checks of a policy's play: equal results in loops and by hand, open arms, clear errors,
+documentation.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def culprits_named(make: Make) -> Iterator[None]:
 
 
 def _culprit(policy: Policy) -> str:
-    """The first kernel that does not compile for what it is called with."""
+    """The first kernel that does not compile for its arguments."""
     walk, seen = Walk(policy), dict[str, tuple[Any, ...]]()
     call = walk.call
 
@@ -77,7 +79,7 @@ def _culprit(policy: Policy) -> str:
 
 
 def propensities_are_frequencies(make: Make) -> None:
-    """What ``choose`` says of how probable an arm was is how often it is drawn."""
+    """The propensities of ``choose`` equal the frequencies with which arms are drawn."""
     policy = make()
     draws = _DRAWS if policy.card.randomised else 2  # which have to agree
     walk, rng = Walk(policy, seed=2), np.random.default_rng(2)
@@ -123,8 +125,8 @@ def pull_among(policy: Policy, rng: np.random.Generator) -> tuple[Decision, list
 def closed_arms_are_never_chosen(
     policy: Policy, rounds: int = 150, each: Callable[[int], None] = lambda number: None
 ) -> list[tuple[Decision, list[int]]]:
-    """Among arms of which some are closed, an open one; ``each`` may change which are.  All
-    decisions, with the arms that were open.
+    """Where some arms are closed, the policy chooses an open one.  ``each`` may change the open
+    arms.  Returns all decisions, with the arms that were open.
     """
     rng, seen = np.random.default_rng(1), []
     for number in range(rounds):
@@ -150,7 +152,7 @@ def refuses(make: Make, name: str, value: Any) -> None:
 
 
 def bad_arguments_are_refused(make: Make) -> None:
-    """Options that all policies have, numbers of its own, and what it does not know."""
+    """Bad values of common options and of own numbers are refused, and so are unknown arguments."""
     config = make().config
     own = {
         name: math.nan

@@ -64,7 +64,7 @@ def looped(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]:
 
 
 def streams_of(policy: Policy) -> list[np.random.Generator | None]:
-    """For the environment, for choices and for noise, as ``simulate`` has them."""
+    """The streams for the environment, for choices and for noise, as in ``simulate``."""
     owner = identity(policy.stream_key)
     choices = stream(SEED, "policy", owner, 0) if policy.card.randomised else None
     return [stream(SEED, "environment", 0, 0), choices, stream(SEED, "privacy", owner, 0)]

@@ -1,4 +1,4 @@
-"""A policy driven kernel by kernel, or by hand: how checks see what it does."""
+"""Drive a policy kernel by kernel, or by hand, for checks of its behaviour."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def contexts_of(policy: Policy, *, corners: bool = False) -> np.ndarray | None:
 
 
 def shown(policy: Policy, contexts: np.ndarray) -> np.ndarray:
-    """What a user passes to ``pull`` for these."""
+    """The value that a user passes to ``pull`` for these contexts."""
     return contexts.T if policy.sees == "advice" else contexts
 
 
@@ -71,7 +71,7 @@ def pull(policy: Policy, user: User | None = None) -> Decision:
 
 
 class Release(NamedTuple):
-    """What crossed the wall, in every world of a ``Walk``."""
+    """A release in every world of a ``Walk``."""
 
     first: int
     last: int
@@ -82,7 +82,7 @@ class Release(NamedTuple):
 
 @cache
 def in_python(kernels: Kernels) -> Kernels:
-    """The same kernels, interpreted."""
+    """The kernels in plain Python."""
     fields = [field.name for field in dataclasses.fields(kernels) if field.type == "Kernel"]
     plain: Any = {name: interpreted(getattr(kernels, name)) for name in fields}
     return dataclasses.replace(kernels, **plain)
@@ -92,11 +92,11 @@ class Walk:
     """An algorithm driven kernel by kernel: one public side, and a private side for each of several
     worlds.
 
-    All kernels but ``init``, ``prepare``, ``record_pull``, ``close`` and ``publish`` are held to
-    leave the public side as it is.  Releases are the statistics of the first world, or where the
-    policy has a counter their sum so far, plus noise, or arbitrary numbers where ``noise`` is
-    large.  ``spoil`` puts NaN into working memory before every call.  Nothing is compiled: that
-    compiled code does the same is for ``streams``.
+    Only ``init``, ``prepare``, ``record_pull``, ``close`` and ``publish`` may change the public
+    side.  Releases are the statistics of the first world plus noise; with a counter, their sum so
+    far plus noise.  Where ``noise`` is large, they are arbitrary numbers.  ``spoil`` puts NaN into
+    working memory before every call.  Nothing is compiled; ``streams`` checks that compiled code
+    gives equal results.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ def scratch_of(side: Any) -> list[np.ndarray]:
 
 
 def frozen(state: Any) -> tuple[bytes, ...]:
-    """The bytes in nested tuples, without ``scratch``, which nobody reads between two calls."""
+    """The bytes in nested tuples, without ``scratch``, which is not read between two calls."""
     names = getattr(state, "_fields", [""] * len(state))
     found: list[bytes] = []
     for name, held in zip(names, state, strict=True):
@@ -245,7 +245,7 @@ def snapshot(policy: Policy) -> dict[str, Any]:
 
 
 def _comparable(rounds: Any) -> dict[str, Any]:
-    """Where a policy stands, with bytes in place of arrays."""
+    """The state of a policy, with bytes in place of arrays."""
     numbers, arrays = rounds.saved()
     held = {name: array.tobytes() for name, array in arrays.items()}
     choice = repr(numbers["current_choice"])
@@ -253,12 +253,12 @@ def _comparable(rounds: Any) -> dict[str, Any]:
 
 
 def releases(policy: Policy) -> int:
-    """How many there have been."""
+    """The number of releases so far."""
     return policy.ledger.releases
 
 
 def spans(policy: Policy) -> list[list[int]]:
-    """What the lines of the ledger cover."""
+    """The rounds that the lines of the ledger cover."""
     ledger = policy.session.state.wall.ledger
     lines: list[list[int]] = ledger.span[: ledger.head[HEAD.lines]].tolist()
     return lines

@@ -1,4 +1,6 @@
-"""What never crosses the wall but in a release, and how far one record moves that."""
+"""Checks of the wall: raw data leave only in a release, and one record moves it within its
+bound.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ GRID = 64  # rewards are multiples of width / 64 with dyadic ends: sums of them 
 
 
 def kernels_take_their_arguments(kernels: Kernels) -> None:
-    """What decides has no argument through which raw data could come."""
+    """Kernels that decide have no argument for raw data."""
     for name, arguments in ARGUMENTS.items():
         taken = " ".join(inspect.signature(plain(getattr(kernels, name))).parameters)
         require(taken == arguments, f"{name} takes ({taken}), where the protocol has ({arguments})")
@@ -68,7 +70,7 @@ def deciding_changes_nothing(make: Make, seed: int = 0, noise: float = 1.0) -> N
 
 
 def nobody_reads_old_scratch(make: Make) -> None:
-    """What an earlier call has left in working memory changes nothing."""
+    """Remains of an earlier call in working memory change nothing."""
     require(_walked(make, spoil=True) == _walked(make), "a kernel reads what was left in scratch")
 
 
@@ -99,7 +101,7 @@ def _walked(make: Make, *, spoil: bool = False) -> tuple[Any, ...]:
 
 
 class Movement(NamedTuple):
-    """How far a changed record moves a release."""
+    """The distance that a changed record moves a release."""
 
     distance: float
     covered: bool  # whether the ledger says that the release covers it
@@ -117,7 +119,7 @@ def movements(
     longer: float = 1.0,
     kernels: Kernels | None = None,
 ) -> list[Movement]:
-    """How the record at the fraction ``where`` of a random history moves every release when it
+    """The movements of every release when the record at the fraction ``where`` of a random history
     becomes ``new``.
 
     Rewards are drawn from ``values``, in grid steps above the lower end; ``new`` = None turns the
@@ -185,7 +187,7 @@ def records_stay_within_the_bound(make: Make, seeds: range = range(6)) -> None:
 
 
 def releases_are_as_declared(make: Make) -> None:
-    """Cards, plans and secure noise rely on what ``statistic`` declares of all releases."""
+    """Cards, plans and secure noise rely on the declarations of ``statistic`` for all releases."""
     policy = make()
     most, (lo, hi) = policy.statistic, policy.reward_range
     far = max(lo, hi, key=abs)
@@ -212,7 +214,7 @@ def releases_are_as_declared(make: Make) -> None:
 
 
 def statistic_of(policy: Policy, features: np.ndarray, reward: float, arm: int = 0) -> np.ndarray:
-    """What one person's record is in the statistic, after scaling and clipping."""
+    """One person's record in the statistic, after scaling and clipping."""
     state, lo_hi = policy.new_state(), policy.reward_range
     seen = policy.preprocessed(np.tile(features, (policy.n_arms, 1)))
     kernels, statistic = policy.driven, np.full(policy.statistic.size, np.nan)
@@ -245,7 +247,7 @@ def features_stay_within_the_bound(
 
 
 class Watched(NamedTuple):
-    """What a history has left on the public side."""
+    """The public side after a history."""
 
     public: list[tuple[bytes, ...]]  # after every round
     ends: list[bool]  # whether a release was due then
@@ -253,7 +255,7 @@ class Watched(NamedTuple):
 
 
 def watch(policy: Policy, contexts: np.ndarray | None, reward: float, released: int = 3) -> Watched:
-    """Play with these contexts, and force the same releases whatever was collected."""
+    """Play with these contexts, and force the same releases for all collected data."""
     walk, noisy = Walk(policy, contexts=contexts), np.random.default_rng(5)
     public: list[tuple[bytes, ...]] = []
     ends: list[bool] = []
@@ -278,14 +280,14 @@ def watch(policy: Policy, contexts: np.ndarray | None, reward: float, released: 
 
 
 def answers_leave_no_trace(make: Make) -> None:
-    """Where releases are the same, so are choices and the schedule, whatever was answered."""
+    """Equal releases give equal choices and schedules, for all answers."""
     lo, hi = make().reward_range
     one, other = (watch(make(), contexts_of(make()), reward) for reward in (lo, hi))
     require(one == other, "the public side, or the schedule, depends on answers")
 
 
 def private_features_leave_no_trace(make: Make) -> None:
-    """Equal releases give equal choices and schedules, whoever came and whatever they answered."""
+    """Equal releases give equal choices and schedules, for all people and all answers."""
     contexts = contexts_of(make())
     assert contexts is not None
     one, other = watch(make(), contexts, 0.0), watch(make(), -0.5 * contexts[::-1], 1.0)

@@ -1,4 +1,4 @@
-"""What theory promises: published and own bounds as functions, and which of them a policy has."""
+"""Theory: published and own bounds as functions, and the bounds of each policy."""
 
 from ..rooms import moved, papers
 from . import lower, searches

@@ -1,8 +1,8 @@
-"""The shape of a bound: a plain function of numbers, and an entry in a table of where it is from.
+"""Bounds: plain functions of numbers, and a table with the source of each.
 
-Every function takes what its theorem has, with logarithms to base e, regret in units of the reward
-range, and ``horizon`` a number or an array.  Outside of what the proof assumes an upper bound is
-infinite and a lower bound is zero: there it says nothing.
+Every function takes the quantities of its theorem.  Logarithms have base e, regret is in units of
+the reward range, and ``horizon`` is a number or an array.  Where the assumptions of the proof fail,
+an upper bound is infinite and a lower bound is zero.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ class Bound:
     """One result of a paper.
 
     Attributes:
-        name: of its function, by which ``BOUNDS`` and the command line know it.
+        name: the name of its function, in ``BOUNDS`` and on the command line.
         function: its value.
-        source: who proved it, and which theorem it is.
+        source: its authors, and the number of the theorem.
         kind: ``"upper"`` or ``"lower"``.
-        of: what is bounded: "expected regret", "regret" with a probability, "minimax regret" (over
-            all settings and, of a lower bound, all policies), or something else, in words.
+        of: the bounded quantity: "expected regret", "regret" with a probability, "minimax regret"
+            (over all settings and, of a lower bound, all policies), or something else, in words.
         constants: ``"explicit"``, or ``"order"`` where only the order is published: its value is
             then that of the order with constants 1, and no bound; or ``"asymptotic"``: a bound on
             the limit of regret over this value, and none at a finite horizon.
-        holds: ``"proved"``; ``"corrected"``: what stands here is not what was printed; ``"void"``:
-            the published proof has a gap.
-        because: what was corrected, or why the proof is void.
-        assumes: what the theorem needs, in words.
+        holds: ``"proved"``; ``"corrected"``: the formula here differs from the printed one;
+            ``"void"``: the published proof has a gap.
+        because: the correction, or why the proof is void.
+        assumes: the assumptions of the theorem, in words.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Bound:
 
     @property
     def parameters(self) -> list[str]:
-        """What its function takes."""
+        """The parameters of its function."""
         return list(inspect.signature(self.function).parameters)
 
     @property
@@ -97,7 +97,8 @@ def bound(
     """Enter a function in the table ``BOUNDS``, under its own name; see ``Bound``.
 
     Raises:
-        ArgumentError: another bound has that name, or nobody says why a proof does not hold.
+        ArgumentError: another bound has that name, or ``because`` is missing for a proof that does
+            not hold.
     """
 
     def enter(function: F) -> F:
@@ -113,7 +114,7 @@ def bound(
 
 
 def valid(holds: Any, value: Any, kind: Kind = "upper") -> Any:
-    """The value where what the proof assumes holds, and elsewhere what says nothing."""
+    """The value where the assumptions of the proof hold, and elsewhere a trivial bound."""
     return np.where(holds, value, np.inf if kind == "upper" else 0.0)[()]
 
 

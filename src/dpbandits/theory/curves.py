@@ -1,4 +1,4 @@
-"""Bounds beside measurements: what several policies are promised, as one table."""
+"""Bounds beside measurements: the proved bounds of several policies, as one table."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def bound_curves(
     environments: Environment | Iterable[Environment],
     rounds: Sequence[int],
 ) -> pd.DataFrame:
-    """What theory promises at every round, for ``Result.plot(bounds=...)``.
+    """Proved bounds at every round, for ``Result.plot(bounds=...)``.
 
     Args:
         policies: one or several, as ``simulate`` takes them.
         environments: one or several.
-        rounds: at which regret was recorded.
+        rounds: the rounds at which regret was recorded.
 
     Returns:
         One row per bound and round: ``environment``, ``policy`` and ``budget`` as in the tables of
         a ``Result``, ``round``, ``value``, ``bound`` (its name), ``label`` (its source and how far
-        it holds), ``kind`` and ``of``.  Bounds that say nothing there are left out.
+        it holds), ``kind`` and ``of``.  Trivial bounds are left out.
 
     Example:
         >>> from dpbandits import ZCDP
@@ -58,7 +58,7 @@ def bound_curves(
 
 
 def label_of(bound: Bound) -> str:
-    """A bound in legends and tables: its source, and what has to be known of it.
+    """A bound's label in legends and tables: its source, and its kind and validity.
 
     >>> from dpbandits.theory import BOUNDS
     >>> label_of(BOUNDS["dgs"])

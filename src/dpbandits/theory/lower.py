@@ -1,16 +1,16 @@
-"""What no policy can beat: lower bounds that the papers cite, and the instances behind them.
+"""Lower bounds for every policy, as cited by the papers, and the instances behind them.
 
-**Asymptotic.**  Whoever has o(T^p) regret in every environment, for all p > 0, plays a bad arm so
-often that its law is told from one under which it is the best: ln(T) times one over the divergence
-that a policy can see.  Without privacy that is kl (Lai & Robbins 1985).  Under epsilon-DP a change
-of n records moves the log-probability of actions by at most epsilon n, so that it costs no more to
-move some rewards first: d_epsilon(m, q) = min over z of kl(z, q) + epsilon |z - m| (Azize et al.
-2025).  With reports that are epsilon-LDP it is at most min(4, e^2epsilon) (e^epsilon - 1)^2 times
-the squared total variation distance (Duchi, Jordan & Wainwright 2013, Theorem 1).
+**Asymptotic.** Take a policy with o(T^p) regret in every environment, for all p > 0.  It plays a
+bad arm until its law is told from one under which it is the best.  That takes ln(T) rounds over the
+divergence that the policy can see.  Without privacy that is kl (Lai & Robbins 1985).  Under
+epsilon-DP a change of n records moves the log-probability of actions by at most epsilon n.  So it
+costs no more to move some rewards first: d_epsilon(m, q) = min over z of kl(z, q) + epsilon |z - m|
+(Azize et al. 2025).  With reports that are epsilon-LDP it is at most min(4, e^2epsilon) (e^epsilon
+- 1)^2 times the squared total variation distance (Duchi, Jordan & Wainwright 2013, Theorem 1).
 
-**Minimax.**  Arm 1 is better by D than all others; then one other, which the policy plays in at
-most T / (K - 1) rounds on average, is made better by D than arm 1.  Whoever cannot tell the two
-apart has a regret of D T / 2 in one of them (Bretagnolle & Huber):
+**Minimax.** Arm 1 is better by D than all others.  The policy plays some other arm in at most T /
+(K - 1) rounds on average.  In the second environment that arm is better by D than arm 1.  A policy
+that cannot tell the two apart has a regret of D T / 2 in one of them (Bretagnolle & Huber):
 
     the larger of the two regrets  >=  (D T / 8) exp(-divergence of actions) ,
 
@@ -59,7 +59,7 @@ def bernoulli_kl(p: Values, q: Values) -> Values:
 def private_divergence(mean: Values, best: float, epsilon: float) -> Values:
     """d_epsilon(mean, best) for coins, mean <= best.
 
-    The derivative of kl(z, q) by z is ln(z (1 - q) / ((1 - z) q)): the minimum is where that is
+    The derivative of kl(z, q) by z is ln(z (1 - q) / ((1 - z) q)).  The minimum is where that is
     -epsilon, or at z = mean if it is larger there already.
 
     >>> round(float(private_divergence(0.05, 0.95, np.sqrt(2.0))), 3)
@@ -72,8 +72,8 @@ def private_divergence(mean: Values, best: float, epsilon: float) -> Values:
 
 
 def free_epsilon(mean: float, best: float) -> float:
-    """From which epsilon on pure DP costs a bad arm nothing, asymptotically: the log odds ratio of
-    the two means.
+    """The epsilon from which on pure DP costs nothing asymptotically for a bad arm: the log odds
+    ratio of the two means.
 
     >>> round(free_epsilon(0.25, 0.75), 3)
     2.197
@@ -137,7 +137,9 @@ def local_asymptotic(horizon: Values, means: Array, epsilon: float) -> Values:
 
 
 def contraction(epsilon: float) -> float:
-    """At most the divergence of epsilon-LDP reports, per squared total variation distance."""
+    """An upper bound on the divergence of epsilon-LDP reports per squared total variation
+    distance.
+    """
     return min(4.0, float(np.exp(2.0 * epsilon))) * float(np.expm1(epsilon)) ** 2
 
 
@@ -148,7 +150,7 @@ def contraction(epsilon: float) -> float:
     assumes="epsilon-DP, stationary arms",
 )
 def shariff_sheffet(horizon: Values, n_arms: int, epsilon: float) -> Values:
-    """What pure DP adds to regret: of order K ln(T) / epsilon."""
+    """The additional regret under pure DP: of order K ln(T) / epsilon."""
     return n_arms * np.log(np.asarray(horizon, float)) / epsilon
 
 
@@ -264,9 +266,9 @@ def hidden_signs(
 ) -> Values:
     """d (s n / 4) exp(-divergence): of corners of a hypercube (n = T), or of axes (n = T / d).
 
-    A wrong sign costs 2 s in its rounds, and two worlds that differ in one sign have rewards at a
-    total variation distance of s there: the divergence is at most 2 n s^2 / (1 - m^2), m =
-    ``largest`` a bound on all means (s by default), and under zCDP rho (n^2 s^2 + n s).
+    A wrong sign costs 2 s in its rounds.  In two worlds that differ in one sign, these rewards have
+    a total variation distance of s.  So the divergence is at most 2 n s^2 / (1 - m^2), where m =
+    ``largest`` bounds all means (s by default).  Under zCDP it is at most rho (n^2 s^2 + n s).
 
     >>> round(float(hidden_signs(10_000, dimension=2, size=0.005)), 2)
     15.16
@@ -280,7 +282,7 @@ def hidden_signs(
 
 @promises_of(Policy)
 def _any(policy: Policy, world: World) -> Iterator[Applied]:
-    """What bounds every policy that knows nothing of the arms, in coins."""
+    """Lower bounds for every policy without knowledge of the arms, with coins as rewards."""
     if policy.sees or isinstance(policy, FixedFeaturesPolicy) or policy.retired:
         return  # what is retired is not played, and costs nothing
     if not isinstance(world.environment, Bernoulli) or np.ptp(world.environment.means()) == 0.0:

@@ -1,7 +1,7 @@
-"""Which bounds a policy has in an environment.
+"""The bounds of a policy in an environment.
 
-Each rule is a function of a policy and what is known of the environment.  It reads the policy's own
-parameters, instead of a second description of an algorithm, and names bounds with arguments.
+Each rule is a function of a policy and the known facts of the environment.  It reads the policy's
+own parameters, instead of a second description of an algorithm, and names bounds with arguments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _ROUNDING = 1e-9  # by which means may miss being linear, in units of the reward
 
 
 class World(NamedTuple):
-    """What bounds ask of an environment; None where it is not known, or does not exist."""
+    """The facts of an environment that bounds need; None where one is unknown, or does not
+    exist.
+    """
 
     gaps: np.ndarray | None = None  # (K,) of stationary arms, in units of rewards
     means: np.ndarray | None = None  # (K,)
@@ -30,7 +32,7 @@ class World(NamedTuple):
 
     @classmethod
     def of(cls, given: Environment | Sequence[float] | np.ndarray | None) -> Self:
-        """Of an environment, or of the gaps of stationary arms."""
+        """The facts of an environment, or of the gaps of stationary arms."""
         if given is None:
             return cls()
         if not isinstance(given, Environment):
@@ -81,12 +83,12 @@ def _gaps(given: Any) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Promise:
-    """What a bound says of a policy.
+    """The values of a bound for a policy.
 
     Attributes:
         bound: which bound.
         arguments: those of its function, but for the horizon.
-        horizons: for which it was computed, shape (n,).
+        horizons: the horizons of its values, shape (n,).
         values: its values there, in the units of the environment's rewards.
     """
 
@@ -121,16 +123,16 @@ def promises_of(*policies: Any) -> Callable[[Rule], Rule]:
 def promises(
     policy: Policy, world: Environment | Sequence[float] | None, horizons: Sequence[int]
 ) -> list[Promise]:
-    """What theory promises of a policy.
+    """The proved bounds of a policy.
 
     Args:
         policy: any policy.
         world: the environment, or the gaps of its arms; None for bounds that need neither.
-        horizons: at which to compute bounds on regret.
+        horizons: the horizons at which to compute bounds on regret.
 
-    No upper bound is promised where an environment's rewards are outside of the policy's range or
-    come late, where its regret is against the best arm of every round, or where the policy waits
-    for answers for some pulls (``patience``) or has retired arms.
+    There is no upper bound where an environment's rewards are outside of the policy's range or come
+    late, or where its regret is against the best arm of every round.  Nor is there one where the
+    policy waits for answers for some pulls (``patience``) or has retired arms.
 
     Raises:
         ArgumentError: gaps are not those of the policy's arms, or horizons not numbers of rounds.

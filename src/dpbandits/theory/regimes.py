@@ -10,8 +10,8 @@ With the constants of the bounds they meet at
     d dimensions, zCDP    rho T = 4 exp(-1/2)                         (Theorem 9)
     d dimensions, DP      epsilon^2 T = exp(2)                        (``lower.linear_pure``)
 
-These say from where on privacy *can* be free.  ``free_from`` says from which horizon on it is for a
-policy that has a bound: where what privacy adds to it is a given share of the rest.
+These say from where on privacy *can* be free.  ``free_from`` gives the horizon from which on it is
+free for a policy with a bound.  There the terms of privacy are a given share of the rest.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def regime(
 
 
 def free_from(bound: Bound, share: float = 0.1, **arguments: Any) -> float:
-    """From which horizon on privacy adds at most that share to an upper bound; infinite if never.
+    """The horizon from which on privacy adds at most that share to an upper bound; infinite if
+    never.
 
     Args:
         bound: of ``BOUNDS``, with a parameter ``rho``, ``epsilon`` or ``noise``.

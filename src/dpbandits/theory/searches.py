@@ -1,4 +1,4 @@
-"""What searches for the best arm promise of what they recommend."""
+"""Bounds of searches for the best arm, on the arm that they recommend."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Adversarial bandits: any learner of unbounded losses, behind a wall that opens once per batch.
 
-Nothing is assumed of the losses but that they do not react to what is played.  What crosses the
-wall, and why a budget covers it, stands in ``conversion``; the learners are in ``learners``.
+The only assumption on losses is that they do not react to the arms played.  ``conversion``
+describes the released sums and proves their privacy; ``learners`` holds the learners.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ def times(**given: int | None) -> dict[str, int | None]:
 
 @composed(n_arms=3)
 class Adversarial(LearningPolicy):
-    """Rewards that follow no law, by any learner, on the noisy losses of batches (Algorithm 1).
+    """Adversarial bandits: rewards that follow no law, and a learner from the noisy losses of
+    batches (Algorithm 1).
 
-    An arm is played for a batch of rounds; then the learner is told the batch's mean loss plus
-    noise.
+    The policy plays one arm for a batch of rounds.  Then the learner receives the batch's mean loss
+    plus noise.
 
     Args:
         n_arms: number of arms.
@@ -52,10 +53,10 @@ class Adversarial(LearningPolicy):
             for the learner without privacy.
         learner: ``HTINF()``, ``EXP3()``, ``FTPL()``, or one of your own, see ``Learner``;
             ``TsallisINF()`` and ``EXP3IX()`` without a budget.
-        horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
-            whenever it is reached.  ``HTINF`` needs none; its ``regret_bound`` does.
-        batch: rounds of one arm; by default the noise multiplier rounded up, which is ceil(1 /
-            epsilon) for ``PureDP``.
+        horizon: rounds to tune for; the policy may run longer.  None doubles the horizon of the
+            tuning whenever it is reached.  ``HTINF`` needs none; its ``regret_bound`` does.
+        batch: rounds of one arm.  By default the noise multiplier rounded up: ceil(1 / epsilon) for
+            ``PureDP``.
         **options: see ``Options``.
 
     When to choose: rewards that follow no law, or react to the time of day more than to the arm.

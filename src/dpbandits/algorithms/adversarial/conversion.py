@@ -1,33 +1,34 @@
-"""Learning from batches: an arm is played for tau rounds, whose noisy mean loss is learned from.
+"""Learning from batches: the policy plays an arm for tau rounds and learns from their noisy mean
+loss.
 
-This is Algorithm 1 of Faster Rates for Private Adversarial Bandits, for any learner that stands
+This is Algorithm 1 of Faster Rates for Private Adversarial Bandits, for any learner that accepts
 unbounded and negative losses.  A reward r in (lo, hi) is a loss (hi - r) / (hi - lo) in [0, 1].
 
 What crosses the wall: when a batch ends, the *sum* of its tau rewards.  One person contributes one
-reward to one batch, so a record moves one sum by at most ``hi - lo``, and batches are disjoint sets
-of records, cut by counting rounds: each sum may spend the whole budget (parallel composition;
+reward to one batch, so a record moves one sum by at most ``hi - lo``.  Batches are disjoint sets of
+records, cut by counting rounds.  Hence each sum may spend the whole budget (parallel composition;
 Theorem 1 of the paper).  Laplace noise of scale (hi - lo) / epsilon on the sum is noise of scale 1
-/ (tau epsilon) on the mean loss, which the learner forms after the wall.  Which arm a batch plays
-is drawn from earlier releases and from exploration only.  A batch that the horizon cuts short is
-played and never released.
+/ (tau epsilon) on the mean loss.  The learner computes that mean after the wall.  Which arm a batch
+plays is drawn from earlier releases and from exploration only.  A batch that the horizon cuts short
+is played and never released.
 
-Where some arms are closed the learner draws among the others, from its probabilities divided by
-their sum, and its loss is weighed by what came of that: so estimates of open arms stay unbiased.
-An arm that is closed is told the loss that the learner has had without it, as specialists who sleep
-are (Freund, Schapire, Singer & Warmuth 1997); else it would have none, and seem the best of all.
+If some arms are closed, the learner draws among the others, from its probabilities divided by their
+sum.  It weighs the loss by these quotients, which keeps estimates of open arms unbiased.  A closed
+arm is charged the learner's own loss, like sleeping specialists (Freund, Schapire, Singer & Warmuth
+1997).  Without this charge it would seem the best arm.
 
 The noise on a mean loss should be no larger than a loss: tau defaults to ceil(1 / epsilon), and to
-1 for epsilon >= 1.  tau = 1 with epsilon < 1 is the unbatched baseline (Tossou & Dimitrakakis 2017,
-Agarwal & Singh 2017): one noise draw per record, which would protect as well if every person added
-it herself.  These policies see the reward before the noise, so what they promise is central.
+1 for epsilon >= 1. tau = 1 with epsilon < 1 is the unbatched baseline (Tossou & Dimitrakakis 2017,
+Agarwal & Singh 2017), with one noise draw per record.  That noise would protect as well if people
+added it themselves.  These policies see the reward before the noise, so their guarantee is central.
 
-**Experts** (Algorithm 5).  An expert is followed for a batch, each round of which plays an arm
-drawn from that expert's advice.  What crosses the wall is the same sum: the choice of the expert
-and the draws of arms use earlier releases, public advice and exploration only, so that each sum may
-spend the whole budget (Theorem 4).  The paper says that advice is protected, too.  It is not: the
-arm that is played is drawn from the advice of that very round, and everybody who sees the arm
-learns about it.  What holds for advice is that *later* rounds tell no more of it than the budget
-allows: another arm means another reward in the batch's sum, which moves by at most ``hi - lo``.
+**Experts** (Algorithm 5).  The policy follows an expert for a batch, and draws each arm from that
+expert's advice.  The same sum crosses the wall.  The choice of the expert and the draws of arms use
+earlier releases, public advice and exploration only.  Hence each sum may spend the whole budget
+(Theorem 4).  The paper says that advice is protected, too.  It is not: the arm is drawn from the
+advice of its own round, and any observer of the arm learns about it.  For advice the budget limits
+only the information in *later* rounds.  Another arm means another reward in the batch's sum, which
+moves by at most ``hi - lo``.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def open_probability(public: BatchedPublic, arm: int) -> float:
 def prepare_mask(
     params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
 ) -> None:
-    """Ahead of a draw: keep which arms are closed, if any is; then what the learner prepares."""
+    """Before a draw: store which arms are closed, if any; then run the learner's ``prepare``."""
     least = 0.0
     for a in range(params.n_arms):  # without a mask there is no such loop
         if not is_open(contexts, a):
@@ -164,7 +165,7 @@ def note_masked(public: BatchedPublic, arm: int) -> None:
 
 @kernel
 def note_draw(public: BatchedPublic, arm: int) -> None:
-    """Keep what the coming loss is weighed by, once: a round may be taken back, others released."""
+    """Store the weight of the coming loss, once: a round may be taken back and others released."""
     if public.clock[CLOCK.fresh] == 1:
         public.clock[CLOCK.fresh] = 0
         public.drawn[DRAWN.arm], public.drawn[DRAWN.memory] = arm, public.memory[0]
@@ -249,7 +250,7 @@ def prepare_expert(
 def choose_advised(
     params: BatchedParams, public: BatchedPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """A draw from the advice of the expert who is followed."""
+    """Draw an arm from the advice of the expert in use."""
     advice = contexts[:, public.clock[CLOCK.arm]]
     arm = draw(advice, rng.random())
     return arm, float(advice[arm])

@@ -23,10 +23,10 @@ _ROUNDING = 1.0 + 1e-9
 
 @kernel
 def _planned(params: BatchedParams, public: BatchedPublic) -> float:
-    """For how many batches to tune: those of the horizon, or the next power of two.
+    """Number of batches to tune for: those of the horizon, or the next power of two.
 
-    With an unknown horizon the tuning doubles its horizon and the estimates stay.  The bound's
-    penalty is the last rate's: regret is at most what is proved of starting anew at powers of two.
+    With an unknown horizon the tuning doubles its horizon and the estimates stay.  The bound has
+    the penalty of the last rate: regret is at most the bound for restarts at powers of two.
     """
     if params.batches > 0:
         return float(params.batches)
@@ -44,10 +44,11 @@ def exp3_tuning(params: BatchedParams, public: BatchedPublic) -> tuple[float, fl
     """eta and gamma for T batches and noise of scale s on a loss.
 
     With gamma = 2 eta s K ln(KT), no estimate is below -1 / eta unless one of T draws exceeds 2 s
-    ln(KT), and regret is at most ln K / eta + 2 eta K T E[loss^2] + gamma T with E[loss^2] <= 1 + 2
-    s^2; the eta below balances the three.  The published one puts max |loss|^2 in the place of
-    E[loss^2], which costs a logarithm (Corollary 1, with the proof's s and the number of batches in
-    place of epsilon T, whose logarithm squared would vanish at epsilon K T = 1).
+    ln(KT).  Regret is at most ln K / eta + 2 eta K T E[loss^2] + gamma T with E[loss^2] <= 1 + 2
+    s^2.  The eta below balances these three terms.  The published eta has max |loss|^2 instead of
+    E[loss^2], which costs a logarithm (Corollary 1).  It is computed here with the proof's s, and
+    with the number of batches instead of epsilon T, whose logarithm squared would vanish at epsilon
+    K T = 1.
     """
     k, t, s = float(params.n_arms), _planned(params, public), params.noise
     log = np.log(k * t)
@@ -261,15 +262,15 @@ class EXP3(Learner):
 class HTINF(Learner):
     """Follow the regularised leader with 1/2-Tsallis entropy and skipping (Corollary 2).
 
-    HTINF of Huang, Dai & Huang (2022) for heavy tails: draws from the minimiser of ``eta <L, x> -
-    alpha sum x^(1/alpha)`` with ``eta = 1 / (sigma t^(1/alpha))``, and skips a loss above ``Theta
+    HTINF (Huang, Dai & Huang 2022) is for heavy tails.  It draws from the minimiser of ``eta <L, x>
+    - alpha sum x^(1/alpha)`` with ``eta = 1 / (sigma t^(1/alpha))``.  It skips a loss above ``Theta
     x^(1/alpha) / eta``, where Theta is 0.2063 for alpha = 2.  It needs no horizon.
 
     Args:
-        sigma: a bound on E[|noisy loss|^alpha]^(1/alpha); by default the root mean square, sqrt(1 +
-            2 / (epsilon tau)^2), sqrt(1 + its variance) for Gaussian noise, and sqrt(6) with
-            ``calibration="paper"``.
-        alpha: the moment that is bounded, in [1.01, 2]; 2 by default.
+        sigma: a bound on E[|noisy loss|^alpha]^(1/alpha).  By default the root mean square: sqrt(1
+            + 2 / (epsilon tau)^2) for Laplace noise, sqrt(1 + its variance) for Gaussian noise, and
+            sqrt(6) with ``calibration="paper"``.
+        alpha: order of the bounded moment, in [1.01, 2]; 2 by default.
 
     When to choose: the default.  Regret at most ``30 sigma tau sqrt(K (T / tau + 1)) + tau``.  An
     alpha below 2 is for losses whose squares have no mean; here they have one, and 2 is best for
@@ -331,12 +332,13 @@ _LEARNERS: dict[str, type[Learner]] = {"htinf": HTINF, "exp3": EXP3, "ftpl": FTP
 def register_learner(name: str, learner: type[Learner]) -> None:
     """Let ``Registered``, ``BatchConversion`` and ``ExpertConversion`` take a learner by a name.
 
-    The conversion is private whatever the learner does, because a learner sees released losses
-    only.  Regret is small if it stands any finite loss: they are in [0, 1] but for the noise, which
-    is symmetric, with heavy tails for ``PureDP``.
+    The conversion is private with any learner, because a learner sees released losses only.  Regret
+    is small if the learner can handle any finite loss.  Losses are in [0, 1] plus symmetric noise,
+    which has heavy tails for ``PureDP``.
 
     Args:
-        name: of the learner; registering it anew replaces it for policies that are made later.
+        name: of the learner; registering a name again replaces its learner for policies that are
+            made later.
         learner: a class; an example is in CONTRIBUTING.
 
     Raises:

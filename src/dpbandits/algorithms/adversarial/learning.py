@@ -54,11 +54,12 @@ class LearningPolicy(Policy):
 
     @property
     def regret_bound(self) -> float:
-        """What the policy loses at most over its horizon, in expectation, against the best arm, or
-        expert, in hindsight, in units of the reward range.
+        """Upper bound on expected regret over the horizon against the best arm, or expert, in
+        hindsight, in units of the reward range.
 
-        Of ``FrozenEXP4``, against experts who keep to their advice for a batch.  Infinite without a
-        horizon, and where constants are outside what the proof assumes; no bound above the horizon.
+        For ``FrozenEXP4`` it is regret against experts that keep to their advice for a batch.  The
+        bound is infinite without a horizon, or with constants that the proof does not cover.  It
+        never exceeds a finite horizon.
         """
         return float(self._learner.regret_bound(self))
 
@@ -78,11 +79,11 @@ class LearningPolicy(Policy):
 
 @dataclass(frozen=True, repr=False)
 class Learner(Part, base=True):
-    """A learner from the losses of single batches; every loss may be any finite number, negative
-    ones too.
+    """A learner from the losses of single batches; a loss may be any finite number, including a
+    negative one.
 
-    A subclass is a value: a frozen dataclass, whose fields are tuning constants, of "rate",
-    "mixing", "tries", "sigma" and "alpha"; None for one that is found.
+    A subclass is a frozen dataclass.  Its fields are tuning constants, among "rate", "mixing",
+    "tries", "sigma" and "alpha"; None for a constant that is computed.
 
     Attributes:
         choose: the arm of the next batch, as in the protocol.
@@ -91,7 +92,7 @@ class Learner(Part, base=True):
         prepare: as in the protocol.
         tuning: ``tuning(params, public)``: its constants; None for a learner that needs none.
         skips_closed: whether ``prepare`` and ``choose`` choose among open arms: see ``is_open``.
-        private: whether it stands losses with noise, so that it takes a budget.
+        private: whether it accepts noisy losses, hence a budget.
     """
 
     choose: ClassVar[Kernel]
@@ -109,9 +110,9 @@ class Learner(Part, base=True):
 
     @staticmethod
     def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
-        """What it loses at most over so many batches, in expectation, against its best choice in
-        hindsight, if losses have at most the second moment ``moment``; infinite where nothing is
-        proved for noisy losses.
+        """Upper bound on expected regret over a number of batches, against the best choice in
+        hindsight, for losses of second moment at most ``moment``.  Infinite if no bound is proved
+        for noisy losses.
         """
         return math.inf
 
@@ -189,7 +190,7 @@ class Learner(Part, base=True):
 
 
 def _choices(policy: LearningPolicy) -> int:
-    """What a learner chooses from: experts, or arms."""
+    """The choices of a learner: experts, or arms."""
     return int(policy.config.get("n_experts", policy.n_arms))
 
 

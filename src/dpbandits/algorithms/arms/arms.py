@@ -45,7 +45,7 @@ PARALLEL = (
 
 
 def composed_card(card: Card, index: Index, memory: Memory | None = None) -> Card:
-    """The card of parts that no preset has: privacy is proved whatever they are, regret is not."""
+    """Card for parts that no preset combines: privacy is proved for any parts, regret is not."""
     on = [] if memory is None else [memory]
     sources = [index.source, *(one.source for one in on), card.source]
     return replace(
@@ -122,21 +122,22 @@ class _HeldArms(Policy):
 
 @composed(n_arms=3)
 class Arms(_HeldArms):
-    """A few arms, each of which is played for a batch, whose noisy sum is released.
+    """Bandit with a finite number of arms: plays one arm for a batch and releases its noisy sum.
 
     Args:
         n_arms: number of arms.
         budget: of any notion; None for the non-private counterpart.
         index: which arm to play: ``IMED()``, ``KLUCB()``, ``UCB()`` or ``Thompson()``.
-        memory: what old sums count for: ``Merge()``, ``Forget()`` or, where arms change,
+        memory: how old sums are weighed: ``Merge()``, ``Forget()`` or, if arms change,
             ``Discount(rounds_per_change)``.
-        batches: for how many rounds an arm is played: ``Growing()`` or ``Fixed(rounds)``.
+        batches: number of rounds for which an arm is played: ``Growing()`` or ``Fixed(rounds)``.
         **options: see ``Options``.
 
     Raises:
-        ArgumentError: an argument is outside of its range, or two parts do not go together.
+        ArgumentError: an argument is out of range, or two parts do not fit together.
 
-    When to choose: a finite number of arms, and whoever runs the policy is trusted with rewards.
+    When to choose: there are finitely many arms, and the operator of the policy is trusted with
+    rewards.
 
     Example:
         >>> from dpbandits import PureDP
@@ -192,26 +193,27 @@ class Arms(_HeldArms):
 
 @composed(n_arms=3)
 class ArmsShuffled(_HeldArms, ShuffledPolicy):
-    """A few arms, where people add the noise and a shuffler adds up: with the Laplace noise of the
-    central model (shares of noise as in Chowdhury & Zhou 2023).
+    """Bandit with a finite number of arms, where people add the noise and a shuffler sums: the
+    Laplace noise of the central model (shares of noise as in Chowdhury & Zhou 2023).
 
-    With ``messages=True`` this is the server: all people of a batch play ``device().arm``, their
-    devices report what came of it, and what left the ``shuffler()`` goes to ``receive``.  The
-    server sees no reward; secure aggregation may stand in the shuffler's place.  Without, whoever
-    calls ``pull`` and ``update`` sees rewards, and is trusted with them.
+    With ``messages=True`` this is the server: all people of a batch play ``device().arm``, and
+    their devices report the rewards.  ``receive`` takes the output of the ``shuffler()``.  The
+    server sees no reward; secure aggregation may replace the shuffler.  With ``messages=False`` the
+    caller of ``pull`` and ``update`` sees rewards, and is trusted with them.
 
     Args:
         n_arms: number of arms.
         budget: ``PureDP``; None for the non-private counterpart.
         index, memory, batches: as in ``Arms``; the index may neither draw nor learn the variance of
-            rewards, which one sum does not tell.
+            rewards, which needs a second sum.
         messages: whether this is the server of a shuffler.
-        dropout: of each batch this share of the people, at most, may leave out their noise, or
-            tell the server what it was.  If nobody does, there is more noise than the index knows
-            of, and than simulations draw.
+        dropout: maximal share of a batch's people that leave out their noise or reveal it to the
+            server.  If all people add theirs, there is more noise than the index assumes and
+            simulations draw.
         **options: see ``Options``.
 
-    When to choose: nobody is to be trusted with rewards, and central regret is wanted all the same.
+    When to choose: no party may be trusted with rewards, but regret must be close to the central
+    model's.
 
     Example:
         >>> from dpbandits import PureDP

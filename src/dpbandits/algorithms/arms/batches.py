@@ -1,12 +1,12 @@
-"""Batches: for how many rounds an arm is played before its sum is released.
+"""Batches: the number of rounds that an arm is played before its sum is released.
 
 Lengths are public: they depend on parameters, and on how often an arm was played.
 
-**Growth.**  Where rewards scatter more than noise, the sums of an arm are worth as many rounds as
-it had, whatever their number.  Where noise scatters more, a batch of n rounds is worth n^2 over the
-variance of its noise, and few long batches are worth more than many short ones.  Hence a batch has
-1/3 of the arm's rounds before it in the first case, and 3/2 in the second; between them it goes by
-the ratio of the two variances.  That of a reward is taken for 1/10; so lengths are known
+**Growth.**  If rewards vary more than noise, the information in an arm's sums depends on its
+rounds, not on the number of sums.  If noise varies more, a batch of n rounds is worth n^2 over the
+variance of its noise.  Then few long batches are worth more than many short ones.  Hence a batch
+has 1/3 of the arm's rounds before it in the first case, and 3/2 in the second.  Between them the
+ratio of the two variances decides.  The variance of a reward is taken as 1/10, so lengths are known
 beforehand.
 """
 
@@ -40,7 +40,7 @@ def batch_rounds(params: Any, n: float) -> int:
 
 @kernel
 def weight_of(params: Any, n: float) -> float:
-    """What the noisy sum of a batch weighs, relative to one of a single round."""
+    """Weight of a batch's noisy sum, relative to that of a single round."""
     noise = noise_variance(params)
     return (0.25 + noise) / (0.25 / n + noise / (n * n))
 

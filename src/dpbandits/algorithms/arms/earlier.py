@@ -47,8 +47,9 @@ def _from_discounted(found: dict[str, np.ndarray]) -> None:
 
 
 def _from_doubling(policy: Any, found: dict[str, np.ndarray]) -> None:
-    """Of an arm there was an estimate, one over its variance, and the length of the last episode,
-    of what was released and of all that is over.  A single batch of that variance stands for all.
+    """Convert an arm's earlier state: an estimate, one over its variance, and the length of the
+    last episode, of released episodes and of all that ended.  A single batch of that variance
+    replaces them.
     """
     lo, width = policy.params.low, policy.params.width
     last = found.pop("public.length").astype(float)

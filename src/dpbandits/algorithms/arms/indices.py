@@ -1,7 +1,7 @@
-"""Indices: which arm to play, by what was released.
+"""Indices: choose the arm to play from released sums.
 
-Each is a formula of an arm's merged value m, its weight W and the law of its noise (``law``), and
-of what the memory has left of them.  All of it is post-processing of releases.
+Each is a formula of an arm's merged value m, its weight W and the law of its noise (``law``), after
+the memory has discounted them.  All of it is post-processing of releases.
 """
 
 from __future__ import annotations
@@ -107,12 +107,13 @@ def ucb(params: Any, public: Any, a: int, level: float) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Index(Part, base=True):
-    """The base of indices.
+    """Base class of indices.
 
-    An index of your own gives ``loop``, the kernel ``choose`` with places that are filled:
-    ``index`` by ``each``, the index of one arm; ``columns(merged, awaited)`` by those of which the
-    law is known; ``standing(params, public, a)`` by the weight of an arm now, and by the share that
-    is left of its exponent.  One that needs a ``memory`` names it, and says why: ``because``.
+    An index of your own provides ``loop``, the kernel ``choose`` with three placeholders.
+    ``index`` becomes ``each``, the index of one arm.  ``columns(merged, awaited)`` returns the
+    columns with a known law.  ``standing(params, public, a)`` returns the present weight of an arm,
+    and the share left of its exponent.  An index that needs a ``memory`` names it, and gives the
+    reason in ``because``.
     """
 
     title: ClassVar[str] = ""
@@ -165,15 +166,15 @@ class _Exponent(Index, base=True):
 
 @dataclass(frozen=True, repr=False)
 class IMED(_Exponent):
-    """Indexed minimum empirical divergence (Honda & Takemura 2015): the arm of least
-    ``D(m, max m) / alpha + ln W``.  exp(-D) bounds the probability that an arm as good as the best
-    seems to be looks as bad, with the law of its noise (``law``).
+    """Indexed minimum empirical divergence (Honda & Takemura 2015): the arm with the least ``D(m,
+    max m) / alpha + ln W``.  Let an arm's mean be the best estimate: exp(-D) bounds the probability
+    of an estimate as low as the arm's, given the law of its noise (``law``).
 
     Args:
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
-        variance: of rewards: "bound", that of a coin; "released" learns it from a second sum, of
-            ``(r - lo) (hi - r)``, which costs no privacy and no noise: for rewards that are seldom
-            at the ends of their range.
+        variance: of rewards: "bound" takes that of a coin.  "released" learns it from a second sum,
+            of ``(r - lo) (hi - r)``, which costs no privacy and no noise.  Use it for rewards that
+            are seldom at the ends of their range.
 
     When to choose: it is the default, with the least regret where rewards are random.
 
@@ -192,14 +193,14 @@ class IMED(_Exponent):
 
 @dataclass(frozen=True, repr=False)
 class KLUCB(_Exponent):
-    """KL-UCB (Cappe et al. 2013): the arm of the largest q with ``D(m, q) <= alpha ln t``, as good
-    as it may be if it does not look worse than it is with a probability below t^-alpha.
+    """KL-UCB (Cappe et al. 2013): the arm with the largest q such that ``D(m, q) <= alpha ln t``.
+    This q is an upper confidence bound of level t^-alpha on the arm's mean.
 
     Args:
         alpha: optimism.
         variance: see ``IMED``.
 
-    When to choose: as ``IMED``, where an index is wanted that is an upper confidence bound.
+    When to choose: as ``IMED``, if you want an index that is an upper confidence bound.
     """
 
     title: ClassVar[str] = "KL-UCB"
@@ -213,14 +214,14 @@ class KLUCB(_Exponent):
 
 @dataclass(frozen=True, repr=False)
 class Thompson(_Exponent):
-    """Thompson sampling (Thompson 1933): a mean is drawn for every arm, of which exp(-D) are the
-    tails, and the arm of the largest is played (``interleaved``).
+    """Thompson sampling (Thompson 1933): draws a mean for every arm from a law with tails exp(-D),
+    and plays the arm with the largest (``interleaved``).
 
     Args:
-        alpha: the lower, the nearer are draws to the merged values.
+        alpha: the lower, the closer draws are to the merged values.
         variance: see ``IMED``.
 
-    When to choose: as ``IMED``, where choices should be random.  Propensities have no closed form.
+    When to choose: as ``IMED``, if choices should be random.  Propensities have no closed form.
     """
 
     title: ClassVar[str] = "Thompson sampling"

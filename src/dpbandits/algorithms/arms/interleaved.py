@@ -1,18 +1,18 @@
 """Thompson sampling on merged batches, which fill up side by side.
 
-A mean is drawn for each arm, and the arm of the largest is played: for one round, if it has most
-rounds of all, and else until its batch is full, so that a few unlucky draws cannot hold it up.  The
-batch of the arm with most rounds fills up beside those of others; ``batches`` has its
-lengths.
-What crosses the wall: when a batch is full, its sum, or its two sums.  A release covers the records
-of one arm (its part) since that arm's last release: one person contributes to one batch, and each
-release may spend the whole budget.  Which arm a person meets depends on earlier releases and draws.
+The policy draws a mean for each arm, and plays the arm with the largest.  It plays that arm for one
+round, if it has most rounds of all, and otherwise until its batch is full.  Hence a few unlucky
+draws cannot delay a batch.  The batch of the arm with most rounds fills up beside those of others;
+``batches`` has its lengths.  What crosses the wall: when a batch is full, its sum, or its two sums.
+A release covers the records of one arm (its part) since that arm's last release: one person
+contributes to one batch, and each release may spend the whole budget.  The arm of a person depends
+on earlier releases and draws only.
 
-**Draws.**  exp(-D) of ``law`` bounds the tails of a merged value given its mean; a draw takes half
-of that for the tails of the mean given the value.  With a fair coin and E from the exponential law
-it is the largest q with D(m, q) <= alpha E, or the least with D(1 - m, 1 - q) <= alpha E: noise on
-rewards r and on 1 - r has one law.  Both are kept, when a batch is released, for E = v^2 on a grid
-of v, and interpolated: between releases a draw costs two random numbers.
+**Draws.** exp(-D) of ``law`` bounds the tails of a merged value given its mean.  A draw takes half
+of that for the tails of the mean given the value.  It needs a fair coin and E from the exponential
+law.  The draw is the largest q with D(m, q) <= alpha E, or the least with D(1 - m, 1 - q) <= alpha
+E. The latter holds as noise on r and on 1 - r has one law.  Each release tabulates both for E = v^2
+on a grid of v; a draw interpolates, and costs two random numbers.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def choose_mean(quantiles: Any, arm: int, rng: Generator) -> float:
 def choose(
     params: ArmsParams, public: InterleavedPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of the largest draw; arms of which nothing was released come first."""
+    """The arm with the largest draw; arms without a release come first."""
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
         if public.pulls[a] == 0 and is_open(contexts, a):
@@ -95,7 +95,7 @@ def choose(
 
 @kernel
 def hold_rounds(params: ArmsParams, public: InterleavedPublic, arm: int) -> int:
-    """One round of the arm that has most; of others what is missing of the batch."""
+    """One round for the arm with most rounds; the rest of the batch for other arms."""
     for a in range(params.n_arms):
         if public.pulls[a] > public.pulls[arm] or public.pulls[arm] == 0:
             return next_batch(params, public, arm) - public.fresh[arm]

@@ -1,55 +1,55 @@
-"""Merging noisy sums, and the exponent of what they are merged into.
+"""Merging of noisy sums, and the exponent of the merged value.
 
 Rewards are scaled to [0, 1], and s is the noise on a sum.
 
 **Merging.**  Batch j of n_j rounds has the sum S_j; its mean has a variance of at most 1 / (4 n_j)
 + v / n_j^2, where v is s^2 for normal noise and 2 s^2 for Laplace noise, and its weight w_j is one
 over that, relative to a batch of one round.  The merged value is m = sum of a_j S_j, a_j = w_j / (W
-n_j), W = sum of w_j, so that sum of n_j a_j = 1.  It is never cut to [0, 1].
+n_j), W = sum of w_j; hence sum of n_j a_j = 1.  It is never cut to [0, 1].
 
 **The exponent.**  For a reward in [0, 1] with mean q, and l >= 0, ln E[exp(-l r)] is at most psi(l)
-= ln(1 - q + q exp(-l)).  With N = 1 / sum of n_j a_j^2, the number of rounds that m would be worth
-without noise, and l = N u, Markov's inequality batch by batch says
+= ln(1 - q + q exp(-l)).  Let N = 1 / sum of n_j a_j^2, the number of rounds that m would be worth
+without noise, and l = N u.  Markov's inequality batch by batch says
 
     P(m <= x)  <=  exp(-D(x, q)) ,
     D(x, q) = sup over u >= 0 of  N (-u x - psi(u) - cost(u)) ,
 
 if N psi(u) bounds sum of n_j psi(a_j l), and N cost(u) the logarithm of E[exp(-l noise)].
 
-* *Rewards.*  Let f(l) = psi(l) / l, so that the sum is l times the mean of f(a_j l) with weights
-  n_j a_j, and the mean of a_j l with these weights is u.  f'' is the mean of t^2 psi'''(t l) over t
-  in [0, 1], and psi'''(l) = -sigma''(ln(q / (1 - q)) - l), sigma the logistic function.  For q <=
-  1/2 that is never positive: f is concave, and Jensen's inequality says that the sum is at most
-  l f(u) = N psi(u).  For q > 1/2 f'' is at most a third of max |sigma''|, which is 1 / (6 sqrt(3)),
-  and the sum at most N psi(u) + l^3 / (36 sqrt(3)) times the variance of a_j with these weights,
-  sum of n_j a_j^3 - 1 / N^2.  That is put into the cost of q > 1/2, but for q = 1, where psi is
-  straight.
-* *Noise.*  Normal noise has s^2 l^2 / 2 times sum of a_j^2 = V.  Laplace noise has the sum of
-  -ln(1 - (s a_j l)^2), where -ln(1 - y) / y rises: at most -(V / A^2) ln(1 - (s A l)^2), A the
-  largest a_j.
+* *Rewards.*  Let f(l) = psi(l) / l.  The sum is l times the mean of f(a_j l) with weights n_j a_j,
+  and the mean of a_j l with these weights is u. f'' is the mean of t^2 psi'''(t l) over t in [0,
+  1], and psi'''(l) = -sigma''(ln(q / (1 - q)) - l), sigma the logistic function.  For q <= 1/2 that
+  is never positive: f is concave, and by Jensen's inequality the sum is at most l f(u) = N psi(u).
+  For q > 1/2 let R be the variance of a_j with these weights, sum of n_j a_j^3 - 1 / N^2.  There
+  f'' is at most a third of max |sigma''|, which is 1 / (6 sqrt(3)).  Hence the sum is at most N
+  psi(u) + R l^3 / (36 sqrt(3)).  The last term is part of the cost for q > 1/2, except at q = 1,
+  where psi is linear.
+* *Noise.*  Normal noise has s^2 l^2 / 2 times sum of a_j^2 = V. Laplace noise has the sum of -ln(1
+  - (s a_j l)^2).  Since -ln(1 - y) / y increases, that is at most -(V / A^2) ln(1 - (s A l)^2), A
+  the largest a_j.
 
-* *Laplace noise, closer.*  Exponential moments miss most of what a single Laplace variable says: at
-  y scales its tail is exp(-y) / 2, and the bound of above e y exp(-y) / 2.  Let L be the noise of
-  the largest a_j, of scale s A in m, and X the rest of m, which owes nothing to it.  Then m <= x
-  only if X <= x, or X > x and L <= x - X:
+* *Laplace noise, closer.*  For a single Laplace variable exponential moments are loose.  At y
+  scales its tail is exp(-y) / 2, and the bound above is e y exp(-y) / 2.  Let L be the noise of the
+  largest a_j, of scale s A in m, and X the rest of m, which is independent of L. Then m <= x only
+  if X <= x, or X > x and L <= x - X:
 
       P(m <= x)  <=  exp(-D2) + E[exp((x - X) / (s A))] / 2  <=  exp(-D2) + exp(-D1) / 2 ,
 
-  D2 being the exponent of X, without that noise, and D1 what is maximised in D at l = 1 / (s A),
-  where that noise has no moment but the rest has.  ``closest_exponent`` is the larger of D and of
-  what this bound comes to, less ln 4: to be as sure as D was to keep the best arm.
+  where D2 is the exponent of X, without that noise.  D1 is the objective of D at l = 1 / (s A),
+  without that noise, which has no moment there.  ``closest_exponent`` is the larger of D and of
+  this bound's exponent, less ln 4.  The ln 4 keeps the best arm as surely as D does.
 
-By duality D is the least price of q - m, parted between the divergence of coins and that of noise.
+By duality D is the least cost of q - m, divided between the divergence of coins and that of noise.
 
-**Rewards between the ends.**  A coin has the widest rewards of its mean.  Where that is q, and
-E[r (1 - r)] >= e, the variance is at most q (1 - q) - e, and by Bennett's lemma E[exp(-l r)] at
-most that of a coin that pays b = 1 - e / q with probability q / b: D is that of rewards, means and
-noise divided by b.  The more of e is known, the smaller is b, so that a lower bound on e is enough.
-This holds for a mean of q, and not for larger ones.
+**Rewards between the ends.**  Of all rewards with mean q those of a coin vary most.  If E[r (1 -
+r)] >= e, the variance is at most q (1 - q) - e.  By Bennett's lemma E[exp(-l r)] is then at most
+that of a coin that pays b = 1 - e / q with probability q / b.  D is that of rewards, means and
+noise divided by b.  A larger e gives a smaller b, so a lower bound on E[r (1 - r)] is enough.  This
+holds for a mean of q, and not for larger ones.
 
-The rest is for a number of batches that is fixed, and rewards of which each has a mean of at least
-q, given the past.  Lengths are known beforehand: that of an arm's j-th batch depends on parameters
-alone, and only how many there are depends on releases; a bound for all of them at once costs their
+The bounds hold for a fixed number of batches, and rewards with means of at least q, given the past.
+Lengths are known beforehand: that of an arm's j-th batch depends on parameters alone.  Only the
+number of batches depends on releases.  A bound for all of them at once costs a factor of their
 number, which is logarithmic in the rounds.
 """
 
@@ -109,7 +109,7 @@ def noise_variance(params: Any) -> float:
 
 
 def merged_estimates(params: Any, public: Any) -> ArmEstimates:
-    """What is believed of the arms; Var(m) = sum of (w_j / W)^2 (1 / (4 n_j) + v / n_j^2)."""
+    """Estimates of the arms; Var(m) = sum of (w_j / W)^2 (1 / (4 n_j) + v / n_j^2)."""
     merged, noise = public.merged, plain(noise_variance)(params)
     known = merged[MERGED.weight] > 0.0
     squares = 0.25 * merged[MERGED.squares] + noise * merged[MERGED.noise]
@@ -119,7 +119,7 @@ def merged_estimates(params: Any, public: Any) -> ArmEstimates:
 
 @kernel
 def await_batch(merged: Vector, n: float, weight: float) -> None:
-    """Take a batch of n rounds into an arm's column, but for what it brought."""
+    """Add a batch of n rounds to an arm's column, without its rewards."""
     merged[MERGED.weight] += weight
     merged[MERGED.squares] += weight * weight / n
     merged[MERGED.noise] += (weight / n) ** 2
@@ -172,9 +172,9 @@ def _pull(law: Law, u: float, bent: float) -> float:
 
 @kernel
 def _best_tilt(law: Law, x: float, q: float, bent: float) -> float:
-    """The u of D(x, q), for x < q and some noise: by Newton's method on the slope of what is
-    maximised, which falls; by halving where a step would leave what encloses the root, or is not
-    half of the one before: two far points may send Newton's steps to each other.
+    """The u of D(x, q), for x < q and some noise, by Newton's method on the decreasing slope of the
+    objective.  A step is replaced by bisection if it would leave the bracket, or is not half of the
+    one before.  Otherwise Newton's steps may alternate between two distant points.
     """
     low, high = 0.0, (q - x) / law.noise
     if law.pole > 0.0:
@@ -220,7 +220,7 @@ def exponent(law: Law, x: float, q: float) -> float:
 
 @kernel
 def closest_exponent(law: Law, x: float, q: float) -> float:
-    """The larger of D(x, q) and what the tail of one Laplace noise says, less ln 4."""
+    """The larger of D(x, q) and the exponent of the tail of one Laplace noise, less ln 4."""
     found = exponent(law, x, q)
     if x >= q or law.pole < _FAINT or law.ratio > _AS_LARGE:
         return found
@@ -276,8 +276,8 @@ def _turning_point(law: Law, x: float, bent: float) -> float:
 
 @kernel
 def _largest_mean(law: Law, x: float, level: float, bent: float) -> float:
-    """The largest q for which N (-u x - psi(u) - cost(u)) <= level for all u: the least of h(u) =
-    (1 - exp(-g(u))) / (1 - exp(-u)), g(u) = level / N + u x + cost(u).
+    """The largest q for which N (-u x - psi(u) - cost(u)) <= level for all u.  It is the minimum of
+    h(u) = (1 - exp(-g(u))) / (1 - exp(-u)), g(u) = level / N + u x + cost(u).
 
     For q in [0, 1] h <= q where a concave function is at least level / N: so h falls, then rises.
     """
@@ -329,7 +329,7 @@ def _reach(params: Any, merged: Vector, q: float) -> float:
 
 @kernel
 def _stretched(law: Law, b: float) -> Law:
-    """The law of what was divided by b."""
+    """The law after division by b."""
     return Law(law.rounds, law.noise / (b * b), law.pole / b, law.bent, law.others, law.ratio)
 
 

@@ -1,13 +1,13 @@
-"""Arms where nobody is trusted: rewards that were randomised one by one.
+"""Arms under local privacy: rewards that were randomised one by one.
 
-What crosses the wall, which stands around the person: each reward by itself, noisy before anyone
-sees it.  A record is a reward, moves it by at most ``hi - lo``, and may spend the whole budget.
+The wall stands around the person.  What crosses the wall: each reward by itself, with noise.  A
+record is one reward, which it moves by at most ``hi - lo``; it may spend the whole budget.
 
 The value m of an arm is the mean of its n reports, and its law that of n batches of one round: N =
-n, V = 1 / n, A = 1 / n.  ``IMED`` plays the arm of least D(m_a, q) / alpha + ln n_a, q being max m
-cut to [0, 1], ``KLUCB`` that of the largest q with D(m_a, q) <= alpha ln t, and ``UCB`` that of the
-largest m_a + sqrt(2 alpha ln t (1/4 + v) / n_a), v the variance of noise; each choice stands for
-max(1, growth n_a) reports.
+n, V = 1 / n, A = 1 / n.  ``IMED`` plays the arm with the least D(m_a, q) / alpha + ln n_a, where q
+is max m cut to [0, 1].  ``KLUCB`` plays that with the largest q such that D(m_a, q) <= alpha ln t.
+``UCB`` plays that with the largest m_a + sqrt(2 alpha ln t (1/4 + v) / n_a), v the variance of
+noise.  Each choice stands for max(1, growth n_a) reports.
 """
 
 from __future__ import annotations
@@ -153,21 +153,22 @@ def report_kernels(index: Any) -> Kernels:
 
 @composed(n_arms=3)
 class ArmsLocal(LocalPolicy):
-    """A few arms, where nobody is trusted with rewards: each was randomised before anyone saw it.
+    """Bandit with a finite number of arms under local privacy: each reward is randomised on its
+    own.
 
-    The wall has to stand where the reward arises: with ``reports=True`` the person's device
-    randomises the reward with ``randomiser()``, and the policy takes the report as it is.  Without,
-    whoever calls ``update`` sees the reward and is trusted with it.
+    With ``reports=True`` the person's device randomises the reward with ``randomiser()``, and the
+    policy takes the report as it is.  With ``reports=False`` the policy adds the noise.  Then the
+    caller of ``update`` sees the reward and is trusted with it.
 
     Args:
         n_arms: number of arms.
         budget: of one reward; None for the non-private counterpart.
         index: which arm to play: ``IMED()``, ``KLUCB()`` or ``UCB()``.
-        growth: an arm is chosen for so many times its reports before.
+        growth: number of reports for which an arm is chosen, as a multiple of its earlier reports.
         reports: whether ``update`` is given reports instead of rewards.
         **options: see ``Options``.
 
-    When to choose: nobody may be trusted with raw rewards.  Regret grows like 1 / epsilon^2, far
+    When to choose: no party may be trusted with raw rewards.  Regret grows like 1 / epsilon^2, far
     above the central model's.
 
     Example:

@@ -1,28 +1,29 @@
-"""Memories: what noisy sums of an arm count for, the older they are.
+"""Memories: the weight of an arm's noisy sums by their age.
 
-What crosses the wall is the same under every memory (``held``): when a batch ends, the sum of its
-rewards.  A memory weighs what has been released, which is post-processing.  A sliding window, or a
-discount, of raw rewards would hold a record in many sums.
+What crosses the wall does not depend on the memory (``held``): when a batch ends, the sum of its
+rewards.  A memory weighs released sums, which is post-processing.  With a sliding window, or a
+discount, of raw rewards a record would enter many sums.
 
 **Discount.**  Let g be the discount of a round.  A batch of weight w (see ``law``) that ended n
 rounds ago weighs w g^n.  Merged values and the law of their noise are those of ``law`` with these
-weights, which is about what the sums say of the arm as they were drawn.  How much that says of the
-arm as it is now fades as well: with W the sum of w g^n and F that of w g^2n, the exponent is
-multiplied by F / W.  Without noise D is then that of W rounds, the discounted number of Garivier
-& Moulines (2011), instead of W^2 / F.  Under IMED both terms of the index fade while an arm is not
-played, ln W by the same in every round: every arm is tried again, after some half-lives at the
-latest, for a short batch if it looks as it did.
+weights; they describe the arm at the time of the sums.  Their relevance to the present arm fades as
+well.  With W the sum of w g^n and F that of w g^2n, the exponent is multiplied by F / W. Without
+noise D is then that of W rounds, the discounted number of Garivier & Moulines (2011), instead of
+W^2 / F. Under IMED both terms of the index fade while an arm is not played, ln W by a constant per
+round.  Hence every arm is tried again after some half-lives at the latest, for a short batch if it
+has not changed.
 
-A change shows when a batch ends, hence batches are no longer than ``longest``.  For the leader many
-short batches are worth less than few long ones by 1 + 4 v / n, v the variance of noise.
+A change shows only when a batch ends, hence no batch exceeds ``longest``.  For the leader many
+short batches are worth less than few long ones by a factor of 1 + 4 v / n, v the variance of noise.
 
-*How fast.*  With L rounds from one change to the next, a half-life H costs some H rounds of an arm
-that was the best in every L, and trying all others again in every few H rounds costs a number that
-depends on H by its logarithm only: the sum is least for H in proportion to the root of L times that
-number.  Means d apart are told apart in some 1 / d^2 rounds, and in sqrt(v) / d where noise rules:
-for each arm in proportion to 1 + d sqrt(v), d being taken for 0.3, and the factor for what had
-least regret.  There is no regret theorem: the exponent holds for arms that do not change, and for
-lengths that are known beforehand; here they depend on when an arm was last played.
+*How fast.*  Let L be the rounds from one change to the next.  In every L a half-life H costs about
+H rounds of an arm that was the best before.  Every few H rounds all other arms are tried again, at
+a cost that depends on H only by its logarithm.  The sum is least for H in proportion to the root of
+L times that cost.  Means d apart are distinguished in some 1 / d^2 rounds, or in sqrt(v) / d if
+noise dominates.  Hence each arm's cost is taken in proportion to 1 + d sqrt(v), with d = 0.3 and
+the factor of least measured regret.  There is no regret theorem: the exponent holds for arms that
+do not change, and for lengths that are known beforehand.  Here lengths depend on the time when an
+arm was last played.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def all_finished(merged: Matrix, awaited: Matrix) -> Matrix:
 
 @kernel
 def whole(params: Any, public: Any, a: int) -> tuple[float, float]:
-    """What an arm weighs, and the share that is left of its exponent: all."""
+    """The weight of an arm, and the share left of its exponent: all of it."""
     return public.awaited[MERGED.weight, a], 1.0
 
 
@@ -88,7 +89,7 @@ weigh = unbound
 
 @kernel
 def _await(params: Any, public: Any, memo: Vector) -> None:
-    """Take in a batch that has ended, but for what it brought."""
+    """Take in a batch that has ended, without its rewards."""
     column, n = public.awaited[:, int(memo[MEMO.arm])], memo[MEMO.size]
     if params.forgets:
         column[:] = 0.0
@@ -101,7 +102,7 @@ _await_batch = unbound
 
 @kernel
 def _close(params: Any, public: Any, memo: Vector) -> None:
-    """Until a batch is released its rounds count, as if they repeated what is known of the arm."""
+    """Until a batch is released its rounds count as if they repeated the arm's estimate."""
     close_episode(params, public, memo)
     _await_batch(params, public, memo)
 
@@ -152,13 +153,13 @@ ADDING = adding(weight_of)
 
 @kernel
 def all_released(merged: Matrix, awaited: Matrix) -> Matrix:
-    """The columns of which an index knows the law: those of released batches."""
+    """The columns with a law known to an index: those of released batches."""
     return merged
 
 
 @kernel
 def faded(params: Any, public: Any, a: int) -> tuple[float, float]:
-    """What an arm weighs by now, with batches to come, and the share left of its exponent."""
+    """The present weight of an arm, with unreleased batches, and the share left of its exponent."""
     merged, weight, share = public.merged[:, a], 0.0, 0.0
     if merged[MERGED.weight] > 0.0:
         left = np.exp(-params.decay * (public.clock[CLOCK.rounds] - public.ended[a]))
@@ -186,7 +187,9 @@ def close_and_count(params: Any, public: Any, memo: Vector) -> None:
 
 @kernel
 def fade(params: Any, public: Any, arm: int, ended: int) -> float:
-    """Count an arm as of round ``ended``, if it is later; what a batch that ended then weighs."""
+    """Discount an arm to round ``ended``, if it is later; returns the weight of a batch that ended
+    then.
+    """
     elapsed = ended - public.ended[arm]
     left = np.exp(-params.decay * abs(elapsed))
     if elapsed <= 0:  # releases may come in another order than batches ended
@@ -248,8 +251,8 @@ class Memory(Part, base=True):
 
 @dataclass(frozen=True, repr=False)
 class Merge(Memory):
-    """All noisy sums that were ever released of an arm, each weighted by one over the variance of
-    its mean, 1 / (4 n) + v / n^2 for n rounds and noise of variance v.  Source: this package.
+    """Merges all released sums of an arm, each weighted by one over the variance of its mean.  That
+    variance is 1 / (4 n) + v / n^2 for n rounds and noise of variance v.  Source: this package.
 
     When to choose: arms do not change.
 
@@ -283,18 +286,18 @@ _FEWEST = 16.0  # batches in a half-life
 
 @dataclass(frozen=True, repr=False)
 class Discount(Memory):
-    """Noisy sums that count less the older they are, hence every arm is tried again now and then.
+    """Discounts noisy sums by their age, so every arm is tried again now and then.
 
-    After n rounds a sum weighs 2^(-n / half_life) times what it did (discount after Garivier &
+    After n rounds a sum has 2^(-n / half_life) times its initial weight (discount after Garivier &
     Moulines 2011).
 
     Args:
-        rounds_per_change: how many rounds pass from one change of a mean to the next, more or less.
-        half_life: after how many rounds a sum counts half.  Default: from ``rounds_per_change``,
-            arms and budget.
+        rounds_per_change: approximate number of rounds from one change of a mean to the next.
+        half_life: number of rounds after which a sum counts half.  Default: from
+            ``rounds_per_change``, arms and budget.
 
-    When to choose: the best arm may change several times.  Where it never does, ``Merge`` has less
-    regret; where it changes as if against you, ``Adversarial`` has a bound.
+    When to choose: the best arm may change several times.  If it never does, ``Merge`` has less
+    regret; if changes are adversarial, ``Adversarial`` has a regret bound.
 
     >>> Discount(5000)
     Discount(rounds_per_change=5000)

@@ -184,15 +184,15 @@ class ContextualPolicy(Shown):
     def _assumed(self) -> list[str]:
         if not self.card.hides_contexts:
             return [
-                "contexts are public, and owe nothing to rewards that were not released; feature"
-                f" vectors are at most {self.context_bound:g} long, which scaling enforces"
+                "contexts are public, and depend on rewards only through releases; feature vectors"
+                f" are at most {self.context_bound:g} long, which scaling enforces"
             ]
         return [
             f"feature vectors are at most {self.context_bound:g} long, which scaling enforces",
-            "a decision goes to its person alone: the arm, how probable it was, and counts of arms"
-            " are functions of private features",
-            "the contexts of others, which arms are open among them, and their rewards owe nothing"
-            " to her record and to her decision but by way of releases",
+            "only the person concerned learns their decision: the arm, its probability, and counts"
+            " of arms are functions of private features",
+            "other people's contexts and rewards, and which arms are open to them, depend on a"
+            " person's record and decision only through releases",
         ]
 
     def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
@@ -255,7 +255,7 @@ class AdvicePolicy(Shown):
 
     def _assumed(self) -> list[str]:
         return [
-            "the experts' advice is public, and owes nothing to rewards but what was released: what"
+            "the experts' advice is public, and depends on rewards only through releases: whatever"
             " it says about a person is not protected"
         ]
 

@@ -303,16 +303,13 @@ class LinearPolicy(ContextualPolicy):
         if not self._has_radius:
             return "none: there is no theorem, and regret is measured only"
         if not self._holds:
-            return (
-                "none: the confidence radius is not one that is proved to hold, and regret is"
-                " measured only"
-            )
+            return "none: no theorem covers this confidence radius, and regret is only measured"
         return (
-            f"where means are linear in features no longer than {self.context_bound:g}, |theta| is"
+            f"if means are linear in features of length at most {self.context_bound:g}, |theta| is"
             f" at most {self._parameter_bound:g}, rewards scatter by at most {self._scatter:g} and"
-            " none were lost, the confidence radius holds in all rounds at once with probability at"
-            f" least {1.0 - self._failure:g}, and then no round loses more than twice the width of"
-            " the arm that was played"
+            " no reward was lost, the confidence radius holds in all rounds at once with"
+            f" probability at least {1.0 - self._failure:g}. Then no round loses more than twice"
+            " the width of the arm that was played"
         )
 
     @property

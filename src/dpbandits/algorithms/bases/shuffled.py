@@ -183,8 +183,8 @@ class ShuffledPolicy(Policy):
         return [
             "a batch has as many people as its devices are told, which the shuffler sees to",
             f"{share} the people of a batch add their noise, and keep it to themselves",
-            "a person is in one batch in all, in which the shuffler takes one record of hers",
-            "when a batch is closed owes nothing to the rewards in it",
+            "a person is in one batch only, and the shuffler takes one record of theirs",
+            "the time at which a batch closes does not depend on its rewards",
         ]
 
 

@@ -254,11 +254,11 @@ class LocalPolicy(HiddenPolicy):
         return [
             f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
             "the arm is carried out on the person's device, and nobody else sees it",
-            "the contexts of others, which arms are open among them, and their rewards owe nothing"
-            " to her record and to her decision but by way of reports",
-            "a report is sent at a time that owes nothing to what it holds, and a person has one"
-            f" device, which sends {self.max_rounds or 'one'} in all and of which no older copy is"
-            " used again",
+            "other people's contexts and rewards, and which arms are open to them, depend on a"
+            " person's record and decision only through reports",
+            "the time of a report does not depend on its content",
+            f"a person has one device, which sends {self.max_rounds or 'one'} in all, and no older"
+            " copy of it is used again",
         ]
 
 

@@ -414,14 +414,14 @@ class HiddenLinearShuffled(HiddenPolicy):
         return [
             f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
             "the arm is carried out on the person's device, and nobody else sees it",
-            "the contexts of others, which arms are open among them, and their rewards owe nothing"
-            " to her record and to her decision but by way of what leaves the shuffler",
+            "other people's contexts and rewards, and which arms are open to them, depend on a"
+            " person's record and decision only through the messages that leave the shuffler",
             f"a batch has {self._batch} people, of whom all but {self.config['dropout']} add"
             " their noise and keep it to themselves; the shuffler fills shorter batches up",
             "a person is in a batch once, which the shuffler enforces",
-            "everybody who sees all but her own decision sees what leaves the shuffler, which is"
-            f" {levels['shuffle']} (joint DP); her messages before are {levels['local']} by"
-            " themselves (local DP)",
+            "everyone but the person concerned sees only messages that leave the shuffler, which"
+            f" are {levels['shuffle']} (joint DP); a person's messages before the shuffler are"
+            f" {levels['local']} by themselves (local DP)",
         ]
 
     def _shown_at(self, level: str) -> str:

@@ -40,21 +40,22 @@ def _show_person(state: ClassificationState, t: int, contexts: Matrix, rng: Gene
 
 
 class Classification(ContextEnvironment):
-    """Persons with features and a class; an arm is a class, and the reward is 1 where it is the
-    person's, else 0.
+    """People with features and a class; an arm is a class, and the reward is 1 if it is the
+    person's class, else 0.
 
-    Columns are standardised and replaced by their first principal components, which are divided by
-    their root mean square length; then comes a 1 for the intercept, and every row is divided by its
-    length.  All this uses the features of everybody in advance, and no label: contexts are public
-    here, rewards are not.  Arm a sees the row x at the a-th of K places, e_a ⊗ x: a linear model
-    has coefficients of its own for every class, and decides alike for x of any length.
+    Columns are standardised and replaced by their first principal components, divided by their root
+    mean square length.  Then a 1 is added for the intercept, and every row is divided by its
+    length.  These steps use the features of all people in advance, and no label: contexts are
+    public here, rewards are not.  Arm a sees the row x at the a-th of K places, e_a ⊗ x.  Hence a
+    linear model has coefficients of its own for every class, and its decision does not depend on
+    the length of x.
 
     Args:
         features: shape (N, m).
         labels: the class of each person, shape (N,); 0 to K - 1, every class at least once.
         components: how many principal components are kept, at most min(N, m); None for all.
-        once: everybody comes once, in an order drawn by ``seed``, and the horizon is N; by default
-            every round draws anyone.
+        once: every person comes once, in an order drawn by ``seed``, and the horizon is N. By
+            default every round draws a person at random.
         seed: of the order.
         names: of the classes.
         blocks: as above; False shows x itself for every arm, shape (K, p), for policies with

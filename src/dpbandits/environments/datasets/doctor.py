@@ -69,9 +69,9 @@ def success(patients: pd.DataFrame) -> np.ndarray:
 
 
 def covariates(patients: pd.DataFrame) -> np.ndarray:
-    """What was known of the patients before treatment, in the order of ``COVARIATES``, shape (N,
-    10): standardised columns divided by 3, the root of their number, a 1 for the intercept, and
-    every row divided by its length.
+    """Covariates of the patients before treatment, in the order of ``COVARIATES``, shape (N, 10).
+    Standardised columns are divided by 3, the root of their number; then a 1 is added for the
+    intercept, and every row is divided by its length.
     """
     earlier = patients["strat"]
     columns = patients[["age", "wtkg", "karnof", "cd40", "gender", "race", "symptom"]]
@@ -137,18 +137,19 @@ def _show_patient(state: PatientsState, t: int, contexts: Matrix, rng: Generator
 
 
 class DoctorContexts(_OfTheTrial, ContextEnvironment):
-    """Patients of ACTG 175 with what was known of them: a patient is drawn from all, whatever she
-    got in the trial, and succeeds by a logistic model of the treatment.
+    """Patients of ACTG 175 with their covariates before treatment.  Each round draws from all
+    patients of the trial; a logistic model of the chosen treatment gives the probability of
+    success.
 
-    The models were fitted once to all patients of the trial, each to those who got the treatment,
-    at the highest posterior density under a standard normal prior; the simulated outcomes are
-    theirs, not those of the trial.  Patients are shown alike to all arms, for policies with
-    ``models="disjoint"``; no vector is longer than 1.  ``docs/data.md`` says what covariates are
-    worth here, which is little.
+    Each treatment's model was fitted once to the patients who got it in the trial, at the highest
+    posterior density under a standard normal prior.  The simulated outcomes follow these models,
+    not the outcomes of the trial.  Patients are shown alike to all arms, for policies with
+    ``models="disjoint"``; no vector is longer than 1.  Covariates are worth little here, see
+    ``docs/data.md``.
 
     Attributes:
         features: of the 2,139 patients, shape (2139, 10), columns as in ``feature_names``.
-        feature_names: what the columns mean.
+        feature_names: meanings of the columns.
         parameter: coefficients of the four models, shape (4, 10); up to 3.3 long.
         link: the logistic one.
 
@@ -169,12 +170,12 @@ class DoctorContexts(_OfTheTrial, ContextEnvironment):
 
 
 class DoctorReplay(_OfTheTrial, LoggedTrial):
-    """The log of ACTG 175, for ``dpbandits.replay``: what each patient got, whether the CD4 count
-    rose, and as contexts what was known before, the ``features`` of ``DoctorContexts``.
+    """The log of ACTG 175, for ``dpbandits.replay``: the treatment of each patient, and whether the
+    CD4 count rose.  Contexts are the ``features`` of ``DoctorContexts``, known before treatment.
 
-    The trial gave the four treatments at random with equal shares (Hammer et al. 1996), which is
-    what a replay needs.  Patients are in the order of their numbers in the trial; when they
-    enrolled is not published.
+    The trial gave the four treatments at random with equal shares (Hammer et al. 1996), as a replay
+    needs.  Patients are in the order of their numbers in the trial; dates of enrolment are not
+    published.
 
     >>> DoctorReplay().counts.tolist()
     [532, 522, 524, 561]

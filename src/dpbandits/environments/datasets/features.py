@@ -15,8 +15,8 @@ _DENSE = 10**6  # entries up to which a matrix is simply written out
 
 
 def tfidf(counts: sparse.csr_array) -> sparse.csr_array:
-    """Counts of words times ln((1 + n) / (1 + n_w)) + 1, for n things of which n_w have the word;
-    rows scaled to length 1, but those of zeros.
+    """TF-IDF: counts of words times ln((1 + n) / (1 + n_w)) + 1, if n_w of n things have the word.
+    Rows are scaled to length 1, except rows of zeros.
     """
     things, words = counts.shape
     having = np.bincount(counts.indices, minlength=words)

@@ -35,7 +35,7 @@ class LastFM:
 
     Attributes:
         artists: ``id``, ``name``, ``url``, ``pictureURL``; 17,632 rows.
-        listening: ``userID``, ``artistID``, ``weight`` (how often she listened); 92,834 rows of
+        listening: ``userID``, ``artistID``, ``weight`` (how often they listened); 92,834 rows of
             1,892 users.
         tags: ``tagID``, ``tagValue``; 11,946 rows.
         assignments: ``userID``, ``artistID``, ``tagID``, ``day``, ``month``, ``year``; 186,479
@@ -52,9 +52,9 @@ class LastFM:
     def features(self, components: int = 25) -> np.ndarray:
         """The features of every artist, shape (artists, components), rows as in ``artists``.
 
-        The words of an artist are her tags, each as often as it was assigned: TF-IDF, then
-        principal components, all divided by the length of the longest row.  Artists without tags
-        share one row.
+        The words of an artist are the artist's tags, each as often as it was assigned.  TF-IDF and
+        principal components make features of them, all divided by the length of the longest row.
+        Artists without tags share one row.
         """
         artists, tags = pd.Index(self.artists["id"]), pd.Index(self.tags["tagID"])
         rows = artists.get_indexer(self.assignments["artistID"])
@@ -73,15 +73,15 @@ class LastFM:
 
     def reward_table(self, *, artists: int = 20) -> RewardTable:
         """Artists as arms and visits as rounds, in the order of time: reward 1 for every artist
-        whom the visitor listens to.
+        that the visitor listens to.
 
-        A visit is a user on a date on which she tagged anything.  Most dates are the first of a
-        month; within a date visits are in the order of the file, which is that of users.  Whom she
-        listens to has no date, so that it is the visitors who change.
+        A visit is a user on a date on which they tagged anything.  Most dates are the first of a
+        month; within a date visits are in the order of the file, which is that of users.  Listening
+        has no date in the data: rewards change over time only because visitors do.
 
         Args:
-            artists: how many of those with most listeners; for equal numbers those whose identifier
-                is smaller.
+            artists: number of arms: the artists with most listeners; ties go to the smaller
+                identifier.
         """
         counts = self.listening.groupby("artistID")["userID"].nunique()
         by_listeners = counts.sort_values(ascending=False, kind="stable").index
@@ -110,7 +110,8 @@ def lastfm(folder: str | os.PathLike[str], *, check: bool = True) -> LastFM:
         check: refuse files that are not, byte for byte, the published ones.
 
     Raises:
-        ArgumentError: a file is missing, damaged, or refers to what the others do not list.
+        ArgumentError: a file is missing, damaged, or refers to entries that other files do not
+            list.
 
     >>> lastfm("no/such/folder")  # doctest: +ELLIPSIS
     Traceback (most recent call last):

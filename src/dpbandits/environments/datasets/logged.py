@@ -18,36 +18,36 @@ _CLEARLY_UNEVEN = 1e-6
 
 
 class LoggedTrial(Environment):
-    """The records of an experiment that gave every person one of K arms uniformly at random, for
+    """Records of an experiment that gave every person one of K arms uniformly at random, for
     ``dpbandits.replay``.
 
-    Replay needs that the arm of a person is drawn from all arms alike, whoever the person is and
-    whatever came before.  The log can only show whether the arms are about equally frequent: a log
-    that is clearly not (chi-square test at 1e-6) is refused.
+    Replay needs arms that were drawn uniformly, independently of the person and of all that came
+    before.  The log can only show whether the arms are about equally frequent: a log whose arms
+    clearly are not (chi-square test at 1e-6) is refused.
 
     Args:
-        arms: which arm each person got, shape (N,); numbers 0 to K - 1, or names; every arm at
-            least once.
+        arms: the arm of each person, shape (N,); numbers 0 to K - 1, or names; every arm at least
+            once.
         rewards: each person's reward under that arm, shape (N,).
-        contexts: what was known of each person before, for policies with contexts: shape (N, d),
-            shown alike to all arms, or (N, K, d).  The arms must owe nothing to it.
-        arm_names: what arms 0 to K - 1 are called.  Of arms that are given by name, their order,
-            which is alphabetical by default.
+        contexts: features of each person before the experiment, for policies with contexts: shape
+            (N, d), shown alike to all arms, or (N, K, d).  The arms must not depend on them.
+        arm_names: names of arms 0 to K - 1.  For arms given by name, their order, which is
+            alphabetical by default.
 
-    Columns may be arrays, lists, or those of pandas and Arrow.  Records without a reward have to be
-    left out first, or filled in: which of the two is right depends on why it is missing.
+    Columns may be arrays, lists, or those of pandas and Arrow.  Leave out records without a reward
+    first, or fill them in: the right choice depends on why it is missing.
 
     Attributes:
         arms: shape (N,) int64.
         rewards: shape (N,) float64.
-        counts: how many persons got each arm, shape (K,).
+        counts: number of people with each arm, shape (K,).
         contexts: shape (N, K, d), or None.
         dimension: of the contexts, d, or None.
-        context_bound: no context is longer.
+        context_bound: bound on the length of contexts.
 
     Raises:
         ArgumentError: shapes do not fit, an arm is missing, an entry is no finite number, or the
-            allocation is not uniform.  Messages tell rows and counts, and nobody's reward.
+            allocation is not uniform.  Messages contain rows and counts, and never a reward.
 
     >>> trial = LoggedTrial([0, 1, 1, 0], [1.0, 0.0, 1.0, 1.0])
     >>> trial.means().tolist(), trial.mean()
@@ -117,16 +117,16 @@ class LoggedTrial(Environment):
         return np.bincount(self.arms, weights=self.rewards) / self.counts
 
     def mean(self) -> float:
-        """The mean reward of all persons: what the trial's own allocation reached."""
+        """Mean reward of all people, which is that of the trial's own allocation."""
         return float(self.rewards.mean())
 
     def reward_table(self) -> RewardTable:
         """A table whose t-th row holds the reward of the t-th record of every arm; shape (smallest
         count, K).
 
-        For policies that play against fixed tables.  Each number is real and each arm's are in
-        their order, but a row is K persons and not one person under K arms, whom no trial can show;
-        and records beyond the smallest count are left out.
+        For policies that play against fixed tables.  Each number is a real reward, and each arm's
+        rewards keep their order.  A row joins K people: no trial can show one person under K arms.
+        Records beyond the smallest count are left out.
 
         >>> LoggedTrial([0, 1, 1, 0, 1], [1.0, 0.0, 1.0, 1.0, 1.0]).reward_table().means().tolist()
         [1.0, 0.5]

@@ -36,7 +36,7 @@ class MovieLens:
 
     Attributes:
         ratings: ``user``, ``movie``, ``rating`` (1 to 5), ``timestamp`` (seconds of Unix time) in
-            the order of time, and for equal times in that of the file; 100,000 rows of 943 users.
+            the order of time; ties keep the order of the file; 100,000 rows of 943 users.
         movies: ``movie``, ``title``, ``date`` (of release, as printed), ``year`` (of release, 0
             where it is missing), and for each genre a column of 0 and 1; 1,682 rows.
         genres: the names of the 19 genres, which are columns of ``movies``.
@@ -79,11 +79,11 @@ class MovieLens:
         """Genres as arms and ratings as rounds, in the order of time: reward 1 where the movie was
         liked and is of the genre.
 
-        The next person names the movie that she has just seen, and a genre had been picked for her:
-        a hit if she liked the movie and it is of that genre, for a movie may have several.  A genre
-        that many watch earns more than one that few watch and like. What she would have said of
-        another movie is nowhere in the data.  A round is one rating, so that what protects a round
-        protects a rating.  "unknown" is no genre; where a movie has no other, all arms get 0.
+        The policy picks a genre, and the next person names the movie that they have just seen.  The
+        reward is 1 if they liked the movie and it is of that genre; a movie may have several
+        genres.  A genre that many watch earns more than one that few watch and like.  The data do
+        not hold their opinion of other movies.  A round is one rating, hence privacy protects one
+        rating.  "unknown" is no genre; where a movie has no other, all arms get 0.
 
         Args:
             liked_from: the lowest rating that counts as liked.
@@ -109,7 +109,8 @@ def movielens(folder: str | os.PathLike[str], *, check: bool = True) -> MovieLen
         check: refuse files that are not, byte for byte, the published ones.
 
     Raises:
-        ArgumentError: a file is missing, damaged, or refers to what the others do not list.
+        ArgumentError: a file is missing, damaged, or refers to entries that other files do not
+            list.
 
     >>> movielens("no/such/folder")  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -1,8 +1,8 @@
-"""Warfarin doses as a bandit: the patients of the International Warfarin Pharmacogenetics
-Consortium, and which of three doses was right for them (IWPC 2009; Bastani & Bayati 2020).
+"""Warfarin doses as a bandit: patients of the International Warfarin Pharmacogenetics Consortium,
+and the right one of three doses for each (IWPC 2009; Bastani & Bayati 2020).
 
-The stable dose of every patient is known, so that every arm can be answered.  Beside what a bandit
-reaches stand the fixed dose and the two dosing algorithms of the consortium.
+The stable dose of every patient is known, hence the reward of every arm.  A bandit can be compared
+with the fixed dose and with the two dosing algorithms of the consortium.
 """
 
 from __future__ import annotations
@@ -102,11 +102,10 @@ class Warfarin:
         return arms_of(self.patients["dose"].to_numpy(), self.ends)
 
     def features(self, *, genotypes: bool = True) -> pd.DataFrame:
-        """What is shown of every patient: 28 columns, or 19 without ``genotypes``; rows are of
-        length 1.
+        """Features of every patient: 28 columns, or 19 without ``genotypes``; rows are of length 1.
 
         Age, height and weight are (x - c) / s with c = 6 decades, 168 cm, 78 kg and s = 1.5
-        decades, 11 cm, 22 kg; where they are missing c stands for them, and 1 in a column of its
+        decades, 11 cm, 22 kg.  A missing value is replaced by c and marked by 1 in a column of its
         own.  All else is 0 or 1, the last column the intercept.  Then rows are divided by their
         lengths.  Nothing is computed from the data of others.
         """

@@ -1,1 +1,1 @@
-"""Environments that draw what they answer from a law."""
+"""Simulated environments, which draw rewards from a distribution."""

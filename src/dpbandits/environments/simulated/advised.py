@@ -62,10 +62,10 @@ class Advised(AdviceEnvironment):
 
     Args:
         environment: whose rewards are given.
-        advice: shape (S, N, K): in S periods one after the other, what each expert advises; then
-            again from the start.
-        horizon: how many rounds there are.
-        period: in rounds; by default the horizon, so that advice never changes where S = 1.
+        advice: shape (S, N, K): the advice of each expert in S consecutive periods, which then
+            repeat from the start.
+        horizon: number of rounds.
+        period: rounds per period.  By default the horizon: with S = 1 advice never changes.
 
     Raises:
         ArgumentError: an argument is out of range, or advice does not fit the environment.
@@ -122,8 +122,8 @@ class Advised(AdviceEnvironment):
     def shifted(
         cls, environment: ArmsEnvironment, n_experts: int, *, period: int, horizon: int
     ) -> Advised:
-        """Experts who advise one arm each and move on after every period: expert j by j // K arms,
-        so that the first K stay.
+        """Experts that advise one arm each and move on after every period.  Expert j moves by j //
+        K arms; the first K experts stay.
 
         >>> from dpbandits.environments import Bernoulli
         >>> Advised.shifted(Bernoulli([0.9, 0.1]), 4, period=10, horizon=100).state.advice.shape

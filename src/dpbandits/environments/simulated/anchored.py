@@ -1,6 +1,6 @@
-"""Fresh features with one fixed coordinate, so that linear means are probabilities (Vaswani,
-Mehrabian, Durand & Kveton 2020; Chowdhury & Zhou 2022, Section 5): of every arm, or of the person,
-whom every arm serves by a parameter of its own.
+"""Fresh features with one fixed coordinate, which makes linear means probabilities (Vaswani,
+Mehrabian, Durand & Kveton 2020; Chowdhury & Zhou 2022, Section 5).  Features belong to every arm,
+or to the person; then every arm has a parameter of its own.
 """
 
 from __future__ import annotations
@@ -52,13 +52,12 @@ def _answer_coin(
 
 
 class AnchoredContexts(ContextEnvironment):
-    """Features of length 1 whose last coordinate is 1 / sqrt(2) and whose others point in a random
-    direction, fresh for every arm in every round; rewards are 0 or 1 with the mean <theta, x>.
+    """Features of length 1 with a random direction and a fixed last coordinate, 1 / sqrt(2).  They
+    are fresh for every arm in every round; rewards are 0 or 1 with the mean <theta, x>.
 
     Args:
         n_arms: number of arms, K.
-        theta: the parameter, shape (d,), d at least 2, for which <theta, x> always is a
-            probability.
+        theta: the parameter, shape (d,), d at least 2; <theta, x> must always be a probability.
 
     Raises:
         ArgumentError: an argument is outside its range.
@@ -125,8 +124,8 @@ class CovariateArms(ContextEnvironment):
     with the mean nu(<theta_a, x>).
 
     Features are of length 1, their last coordinate is 1 / sqrt(2), and the others point in a random
-    direction, fresh in every round.  They are shown as K equal rows: policies with
-    ``models="disjoint"`` learn what they mean to an arm; to others all arms look alike.
+    direction, fresh in every round.  The environment shows them as K equal rows, for policies with
+    ``models="disjoint"``; to other policies all arms look alike.
 
     Args:
         parameters: theta of every arm, shape (K, d), d at least 2; with the identity link <theta,
@@ -135,8 +134,8 @@ class CovariateArms(ContextEnvironment):
             1 or -1 instead.
 
     Attributes:
-        parameter: the same.
-        link: what makes means of <theta_a, x>.
+        parameter: ``parameters``, as given.
+        link: the function that maps <theta_a, x> to means.
 
     Raises:
         ArgumentError: an argument is outside its range.

@@ -107,17 +107,17 @@ def lowest_reward(link: Link, name: str, theta: np.ndarray) -> float:
 
 
 class GLMContexts(ContextEnvironment):
-    """Fresh features in every round, with a covariance that is asked for, and rewards of a
-    generalised linear model: E[reward] = nu(<x, theta>).
+    """Fresh features with a given covariance in every round, and rewards of a generalised linear
+    model: E[reward] = nu(<x, theta>).
 
-    Features are ``sqrt(d) * sqrt(eigenvalues) * u`` with u uniform on the unit sphere, so that none
-    is longer than 1, coordinates are uncorrelated with mean 0, and E[x x^T] has just these
-    eigenvalues.  An eigenvalue near 0 is a direction about which little can be learnt, and on which
-    little depends.  Rewards are 1 or 0 where all means are probabilities, else 1 or -1: with the
-    identity link they are -1 or 1 with the mean <x, theta>.
+    Features are ``sqrt(d) * sqrt(eigenvalues) * u`` with u uniform on the unit sphere.  None is
+    longer than 1, coordinates are uncorrelated with mean 0, and E[x x^T] has exactly these
+    eigenvalues.  A direction with an eigenvalue near 0 teaches little and affects rewards little.
+    Rewards are 1 or 0 where all means are probabilities, else 1 or -1: with the identity link they
+    are -1 or 1 with the mean <x, theta>.
 
-    With one parameter, every arm shows features of its own.  With one per arm, a person comes in
-    every round and is shown alike to all arms, for policies with ``models="disjoint"``.
+    With one parameter, every arm shows features of its own.  With one per arm, each round shows one
+    person's features alike to all arms, for policies with ``models="disjoint"``.
 
     Args:
         n_arms: number of arms, K.
@@ -128,8 +128,8 @@ class GLMContexts(ContextEnvironment):
         eigenvalues: instead of ``decay``, shape (d,), each in [0, 1 / d].
 
     Attributes:
-        parameter: theta, as it was given.
-        link: what makes means of <x, theta>.
+        parameter: theta, as given.
+        link: the function that maps <x, theta> to means.
         eigenvalues: of E[x x^T], shape (d,).
 
     Raises:

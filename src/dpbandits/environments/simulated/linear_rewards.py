@@ -68,15 +68,15 @@ def _draw_linear(state: LinearArmsState, arm: int, start: int, n: int, rng: Gene
 
 
 class LinearArms(KnownMeans):
-    """Arms that never change, with mean rewards <theta, a>; the sum of n rounds is one normal or
-    one binomial draw.
+    """Fixed arms with mean rewards <theta, a>; the sum of n rounds is one normal or one binomial
+    draw.
 
     Args:
         arms: the features of the arms, shape (K, d), which the environment keeps as ``features``.
         theta: the parameter, shape (d,), which it keeps as ``parameter``.
         std: of the noise; used by Gaussian rewards only.
-        rewards: ``"gaussian"``, <theta, a> plus normal noise, which no range holds; or
-            ``"bounded"``, 1 or -1, which a policy can keep private without clipping anything.
+        rewards: ``"gaussian"``, <theta, a> plus normal noise, which is unbounded; or ``"bounded"``,
+            1 or -1, which a policy can protect without clipping.
 
     Raises:
         ArgumentError: shapes that do not fit, numbers that are not finite, or a mean outside [-1,
@@ -232,8 +232,8 @@ class GaussianContexts(ContextEnvironment):
         theta: the parameter, shape (d,).
         mean, variance: of every coordinate of the features; the mean is 1 / sqrt(d) by default.
         std, rewards: as for ``LinearArms``.
-        project: scale features longer than 1 to length 1, so that a guarantee for contexts in the
-            unit ball holds.
+        project: scale features longer than 1 to length 1.  Guarantees for contexts in the unit ball
+            then hold.
 
     Raises:
         ArgumentError: an argument is outside its range.

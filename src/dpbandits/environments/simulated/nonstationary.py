@@ -26,7 +26,7 @@ REGRETS = ("static", "dynamic")
 
 
 class PiecewiseState(NamedTuple):
-    """Pieces of constant means, with prefix sums, of which any window is a difference."""
+    """Pieces of constant means, with prefix sums; any window is a difference of two of them."""
 
     starts: np.ndarray  # (S + 1,) int64: first round of every piece; the last entry is the horizon
     means: np.ndarray  # (S, K), or (S, K + 1): last what dynamic regret is against
@@ -73,13 +73,13 @@ def _piecewise_regret(state: PiecewiseState, arm: int, start: int, n: int) -> fl
 
 
 class Piecewise(KnownMeans):
-    """Means that are constant over pieces of time; sums over a window are one binomial draw per
-    piece that it meets.
+    """Means that are constant over pieces of time; the sum over a window is one binomial draw per
+    piece.
 
     Args:
         means: shape (S, K), in [0, 1]: one row per piece.
         starts: the first round of every piece, shape (S,): 0 at first, then increasing.
-        horizon: how many rounds there are.
+        horizon: number of rounds.
         random: rewards are 0 or 1 with those means; False gives the means themselves.
         regret: against the best fixed arm, "static", or the best arm of every round, "dynamic".
 
@@ -128,12 +128,12 @@ def _told(world: Piecewise | SineDrift) -> str:
 
 
 class SwitchingBest(Piecewise):
-    """One arm is better than all others by ``gap``, and which one changes at given rounds.
+    """One arm is better than all others by ``gap``; the best arm changes at given rounds.
 
     Args:
         n_arms: number of arms.
         best: the best arm of every piece.
-        switches: the rounds at which the best arm changes, one less than ``best`` has arms.
+        switches: the rounds at which the best arm changes, one fewer than entries of ``best``.
         gap: between the best arm and the others, whose mean is ``(1 - gap) / 2``.
         horizon, random, regret: as for ``Piecewise``.
 
@@ -225,11 +225,11 @@ def _sine_regret(state: SineState, arm: int, start: int, n: int) -> float:
 
 
 class SineDrift(KnownMeans):
-    """Means that swing around their centres, each at its own time: the best arm keeps changing.
+    """Means that swing around their centres with different phases: the best arm keeps changing.
 
     In round t, arm a has mean ``centres[a] + amplitude sin(2 pi (t / period + a / K))``.  With
-    ``random`` = False the rewards are the means, and a window costs the same whatever its length;
-    rewards 0 or 1 are drawn round by round.
+    ``random`` = False the rewards are the means, and the time of a window does not depend on its
+    length.  Rewards 0 or 1 are drawn round by round.
 
     Args:
         centres: shape (K,); they lie at least ``amplitude`` inside [0, 1].

@@ -1,9 +1,9 @@
 """Normal numbers by the hundred, for an environment where drawing them is most of the work.
 
 A generator of NumPy is called through a pointer for every number, which takes as long as the rest
-of drawing it.  ``fill_normal`` asks it for a state of xoshiro256++ (Blackman & Vigna 2021) once,
-and draws from that inside the compiled loop, by the ziggurat method (Marsaglia & Tsang 2000;
-Doornik 2005).  It is for worlds: noise that protects people is not drawn here.
+of drawing it.  ``fill_normal`` asks it once for a state of xoshiro256++ (Blackman & Vigna 2021).
+It then draws inside the compiled loop, by the ziggurat method (Marsaglia & Tsang 2000; Doornik
+2005).  Only environments use it: noise that protects people is not drawn here.
 """
 
 from __future__ import annotations

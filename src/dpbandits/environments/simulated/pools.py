@@ -1,4 +1,4 @@
-"""Contexts drawn from a pool of items, of which every round shows a few as its arms."""
+"""Contexts drawn from a pool of items: every round shows a few items as its arms."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ class PoolContexts(ContextEnvironment):
         std: float = 0.5,
         rewards: str = "gaussian",
     ) -> PoolContexts:
-        """Features and theta with coordinates uniform in (0, 1), every vector then divided by its
-        length, which is ours: the paper assumes lengths of at most 1, and does not say how.
+        """Features and theta with coordinates uniform in (0, 1), each vector divided by its length.
+        This division is our choice: the paper assumes lengths of at most 1 and does not say how.
 
         >>> PoolContexts.uniform(seed=1).n_arms
         10
@@ -174,24 +174,23 @@ def answer_hidden(
 
 
 class Recommendations(ContextEnvironment):
-    """In every round a random user, one item that she liked and others that she did not, in random
-    order; reward 1 for the liked one.
+    """In every round a random user, one item that they liked and others that they did not, in
+    random order; the reward is 1 for the liked item.
 
-    The user is drawn uniformly from those who liked anything, the liked item from hers, the others
-    without replacement from all items that are not hers.  A policy sees features of items only, and
-    learns what is liked in general.  Regret is against the choice of the liked item, which no
-    policy can know: ratios of rewards say more.
+    The user is drawn uniformly from those who liked anything, and the liked item from theirs.  The
+    others are drawn without replacement from all items that the user did not like.  A policy sees
+    features of items only, and learns which are liked in general.  Regret is against the choice of
+    the liked item, which no policy can know: ratios of rewards say more.
 
     Args:
         features: of the items, shape (M, d).
-        users: who liked, shape (N,), numbers from 0.
-        items: what each of them liked, shape (N,), rows of ``features``; a pair that comes twice
-            counts once.
+        users: the user of each pair of user and liked item, shape (N,), numbers from 0.
+        items: the item of each pair, shape (N,), rows of ``features``; repeated pairs count once.
         per_round: how many items each round shows; they are its arms.
 
     Raises:
-        ArgumentError: an argument is outside its range, shapes do not fit, or a user liked so much
-            that too few other items are left.
+        ArgumentError: an argument is outside its range, shapes do not fit, or a user liked so many
+            items that too few others are left.
 
     >>> features = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
     >>> Recommendations(features, users=[0, 0, 1], items=[0, 2, 1], per_round=2)

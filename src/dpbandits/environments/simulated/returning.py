@@ -51,27 +51,27 @@ def _answer_user(
 
 
 class ReturningUsers(ContextEnvironment):
-    """In every round one of some users comes, in a state of her own; a reward is 1 or -1, with the
-    mean <theta_a, s> for arm a in the state s, cut off at -1 and 1.
+    """Users who return: each round brings one of them, with a state s of their own.  The reward of
+    arm a is 1 or -1, with the mean <theta_a, s> cut off at -1 and 1.
 
-    A user's state goes on from visit to visit, s' = persistence s + sqrt(1 - persistence^2) z, with
-    z normal of variance 1 / d in each of its d coordinates; it is divided by its length where that
-    exceeds 1.  It is shown as K equal rows: policies with ``models="disjoint"`` learn what it means
-    to an arm; to others all arms look alike.  Every theta_a is of length 1.
+    A user's state changes from visit to visit: s' = persistence s + sqrt(1 - persistence^2) z, with
+    z normal of variance 1 / d in each of its d coordinates.  A state longer than 1 is divided by
+    its length.  It is shown as K equal rows, for policies with ``models="disjoint"``; to other
+    policies all arms look alike.  Every theta_a is of length 1.
 
-    Who comes when, and in which state, is drawn once by ``seed`` and the same in all runs.  Rounds
-    go on until nobody is left who may come.
+    ``seed`` draws users and states of all rounds once; they are the same in all runs.  Rounds end
+    when no user has visits left.
 
     Args:
         n_arms: number of arms, K.
         dimension: coordinates of a state, d.
-        users: how many there are.
-        visits: how often a user comes, at most.
-        gap: from a visit to the next one of the same user there are at least so many rounds.
-        weights: how eager each user is, shape (users,), all positive; by default all alike.
+        users: number of users.
+        visits: maximal number of visits of a user.
+        gap: minimal number of rounds between two visits of a user.
+        weights: relative frequency of each user, shape (users,), all positive; equal by default.
         persistence: correlation of the states of consecutive visits, from 0 to below 1.
-        heterogeneity: standard deviation of what users' coefficients differ by from those of all,
-            times sqrt(d); rewards are linear in the contexts, for all users alike, where it is 0.
+        heterogeneity: standard deviation, times sqrt(d), of a user's coefficients around those of
+            all users.  At 0 rewards are linear in the contexts, alike for all users.
         seed: of coefficients, attendance and states.
 
     Raises:

@@ -1,9 +1,8 @@
 """*Faster Rates for Private Adversarial Bandits* (anonymous, under review).
 
-Here are batched EXP4 as published (``exp4``), the learners without privacy that its own are
-measured against, its theorems, with what they cite (``theory``), the measurement of its bounds
-(``plan``), and classifiers as experts.  Its learners, conversions and the tighter relatives of EXP4
-are in the core.
+Here are batched EXP4 as published (``exp4``), non-private learners for comparison, and classifiers
+as experts.  ``theory`` has its theorems and the results that they cite, and ``plan`` measures its
+bounds.  Its learners, conversions and the tighter relatives of EXP4 are in the core.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,9 @@
 """EXP4 as published: ``BatchedEXP4`` with its releases, and the tunings of Theorems 5, 6 and 8.
 
-What crosses the wall, when a batch ends, is told in ``algorithms.exp4.values``: a sum for every
-expert, which a record moves by at most (hi - lo) sqrt(N) K / gamma.  The improved variant first
-divides every expert's number by (hi - lo) times the largest x / Q(a) that she had in the batch,
-which is public: a record then moves each by at most 1, and all by at most sqrt(N).
+The end of a batch releases a sum for every expert (see ``algorithms.exp4.values``).  A record moves
+these sums by at most (hi - lo) sqrt(N) K / gamma.  The improved variant first divides every
+expert's number by (hi - lo) times that expert's largest x / Q(a) in the batch, which is public.  A
+record then moves each by at most 1, and all by at most sqrt(N).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def summarise_by_reach(
 
 @kernel
 def sensitivity_by_reach(params: EXP4Params, public: EXP4Public, norm: int) -> float:
-    """At most 1 in each of N coordinates."""
+    """The sensitivity where a record moves each of N coordinates by at most 1."""
     return np.sqrt(float(params.n_experts)) * ROUNDED_UP
 
 
@@ -67,8 +67,8 @@ BY_REACH = replace(
 
 
 def theorem_5(n_arms: int, n_experts: int, horizon: int, noise: float) -> Tuning:
-    """The published eta and gamma of EXP4 on locally randomised losses, and their bound, for noise
-    of a scale ``noise`` on a loss, which is 1 / epsilon; the bound has no less than 1.
+    """The published eta and gamma of EXP4 on locally randomised losses, and their bound.  ``noise``
+    is the scale of the noise on a loss, 1 / epsilon; the bound uses at least 1 for it.
     """
     k, t, log = float(n_arms), float(horizon), math.log(n_arms * horizon)
     few = math.log(max(n_experts, 2))
@@ -80,8 +80,8 @@ def theorem_5(n_arms: int, n_experts: int, horizon: int, noise: float) -> Tuning
 def theorem_6(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: float) -> Tuning:
     """The published tau, eta and gamma of batched EXP4, and its bound; ``log`` is ln(1 / delta).
 
-    gamma has ln(1 / delta)^(1/3), as the proof uses and the theorem leaves out.  Outside of what
-    ``_is_proved`` says nothing is bounded.
+    gamma has ln(1 / delta)^(1/3), as the proof uses and the theorem leaves out.  Outside of the
+    range in ``_is_proved`` there is no bound.
     """
     n, k, t = float(max(n_experts, 2)), float(n_arms), float(horizon)
     nt, few = math.log(n * t), math.log(n)
@@ -101,15 +101,14 @@ def theorem_6(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: fl
 
 
 def theorem_8(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: float) -> Tuning:
-    """The published tau, eta and gamma of improved batched EXP4, and their bound: the second of the
-    two of which Theorem 8 has the lesser.  The first is that of Theorem 6, with its tuning.
+    """The published tau, eta and gamma of improved batched EXP4, and their bound.  Theorem 8 takes
+    the lesser of two bounds; this is the second.  The first is that of Theorem 6, with its tuning.
 
-    The proof drops a factor 9 of the noise's variance, (3 sqrt(N ln(1 / delta)) / epsilon)^2: with
-    it 14 becomes 27, and the constant 18 becomes 31, which is what stands here.  The statement is
-    for every epsilon and delta, but its bounds fall to 0 as epsilon grows, which no algorithm's
-    regret does; outside of what ``_is_proved`` says nothing is bounded.  Within it tau is at least
-    1/9, so that to round it up costs nothing: of 3 + 27 the rounding multiplies the 3 and divides
-    the 27.
+    The proof drops a factor 9 of the noise's variance, (3 sqrt(N ln(1 / delta)) / epsilon)^2.  With
+    it 14 becomes 27, and the constant 18 becomes 31, as used here.  The statement is for every
+    epsilon and delta.  But its bounds fall to 0 as epsilon grows, which no algorithm's regret does.
+    Outside of the range in ``_is_proved`` there is no bound.  Within it tau is at least 1/9, so
+    rounding it up costs nothing: of 3 + 27 the rounding multiplies the 3 and divides the 27.
     """
     n, k, t = float(max(n_experts, 2)), float(n_arms), float(horizon)
     nt, few = math.log(n * t), math.log(n)
@@ -167,17 +166,18 @@ class BatchedEXP4(Mixture):
     """EXP4 as published, with Laplace noise on every expert's sum of a batch (Algorithms 2 and 7).
 
     Args:
-        rate: eta; by default of the least regret bound, with ``calibration="paper"`` of Theorem 6,
-            and for ``"improved"`` of Theorem 8: whichever of its two bounds is less.  So is tau.
+        rate: eta; by default that of the least regret bound.  With ``calibration="paper"`` it is
+            that of Theorem 6, and for ``"improved"`` that of the lesser bound of Theorem 8.  So is
+            tau.
         mixing: gamma in [1e-12, 1]; likewise.
         variant: ``"published"``, noise for the worst case, sqrt(N) K / gamma (Algorithm 2); or
-            ``"improved"``, noise of its own for every expert, in proportion to the most that a
-            record of the batch moves that expert's sum (Algorithm 7).
+            ``"improved"``, separate noise for every expert, in proportion to the largest effect of
+            a record of the batch on that expert's sum (Algorithm 7).
 
     With ``calibration="paper"`` the noise is that of advanced composition, 3 sqrt(ln(1 / delta)) /
-    epsilon; the default is the exact zCDP of independent Laplace noise, and less noise for the same
-    guarantee.  It is refused outside the range where it is proved: epsilon > 1.10 ln(1 / delta), or
-    gamma > 1/2 because the horizon is too short.
+    epsilon.  The default uses the exact zCDP of independent Laplace noise, and needs less noise for
+    the same guarantee.  It is refused outside the range where it is proved: epsilon > 1.10 ln(1 /
+    delta), or gamma > 1/2 because the horizon is too short.
 
     When to choose: to reproduce the paper.  ``EXP4`` has less noise for the same guarantee.
 

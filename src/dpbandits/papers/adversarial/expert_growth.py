@@ -55,7 +55,7 @@ COMPARED = "Expert advice: which policy is ahead"
 
 
 class Kind(NamedTuple):
-    """A policy with advice, and what is proved of it."""
+    """A policy with advice, and its proved bounds."""
 
     make: Callable[..., AdvicePolicy]
     pure: bool  # whether it is measured with pure DP, or with (epsilon, delta)-DP
@@ -119,7 +119,8 @@ class Advice(NamedTuple):
 
 
 def both_of_theorem_8(horizon: int, n_experts: int, epsilon: float) -> tuple[Tuning, Tuning]:
-    """The two bounds of which Theorem 8 has the lesser, for the arms and the delta of this study.
+    """The two bounds of Theorem 8, which takes the lesser, for the arms and the delta of this
+    study.
 
     >>> first, second = both_of_theorem_8(10**6, 16, 0.5)
     >>> second.bound < first.bound, second.mixing > 0.5
@@ -262,7 +263,7 @@ class Experts:
         ]
 
     def _below(self, name: str, results: Results) -> list[Claim]:
-        """That the bound is true, where it says something."""
+        """The claim that the bound holds, where it is not trivial."""
         told = [one for one in self._settings(name) if one.bound < one.horizon]
         if not told:
             return []
@@ -336,7 +337,7 @@ class Experts:
         results: Results,
         high: float = 1.0,
     ) -> Claim:
-        """Of one's worst regret to the least of others."""
+        """The ratio of a policy's worst regret to the least of others."""
 
         def least(means: np.ndarray) -> np.ndarray:
             worst = self.probe.worst(means)

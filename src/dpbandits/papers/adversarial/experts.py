@@ -16,7 +16,7 @@ from ...validation import choice, flag, integer, real
 
 
 class PersonsState(NamedTuple):
-    """Persons, their classes, and what every expert makes of them."""
+    """Persons, their classes, and every expert's advice on them."""
 
     advice: np.ndarray  # (P, K, N)
     labels: np.ndarray  # (P,)
@@ -43,14 +43,14 @@ def _answer_person(
 
 
 class ClassifierAdvice(AdviceEnvironment):
-    """Persons whose class is to be guessed, advised by classifiers that were trained on others;
-    reward 1 for the right class, else 0.
+    """Guess the class of persons, with advice of classifiers trained on other persons.  The reward
+    is 1 for the right class, else 0.
 
     Args:
         advice: shape (P, N, K): the probability that each expert gives each class of each person.
         labels: the class of each person, shape (P,); 0 to K - 1.
         once: everybody comes once, in the order given, and the horizon is P; by default every round
-            draws anyone.
+            draws a random person.
         names: of the classes.
 
     Raises:
@@ -89,7 +89,7 @@ class ClassifierAdvice(AdviceEnvironment):
 
     @property
     def accuracies(self) -> np.ndarray:
-        """How often each expert's draw is right, shape (N,)."""
+        """The rate at which each expert's draw is right, shape (N,)."""
         rows = np.arange(self.state.labels.size)
         return np.asarray(self.state.advice[rows, self.state.labels].mean(axis=0))
 
@@ -117,8 +117,8 @@ def classifier_advice(
 
     Args:
         name: ``"digits"``, 10 classes; or ``"breast_cancer"``, 2 classes.
-        n_experts: how many classifiers are trained.
-        share: of the training half that each of them sees.
+        n_experts: the number of trained classifiers.
+        share: the share of the training half that each of them sees.
         once: as for ``ClassifierAdvice``; the order is drawn by ``seed``.
         seed: of halves, slices and order.
 

@@ -1,4 +1,4 @@
-"""Lemma 15: who has left an arm for good is slow to notice that it turned.
+"""Lemma 15: a policy that no longer plays an arm is slow to notice that the arm has improved.
 
 Of two arms the first always loses 1/2.  The second loses 1, for ever or until round tau, and
 nothing afterwards.  A policy to which the lemma applies
@@ -53,13 +53,15 @@ class Conditions(NamedTuple):
 
 
 def conditions(played: np.ndarray, epsilon: float, turns: Sequence[int]) -> Conditions | None:
-    """Those that prove most, of the given tau, of all p with e^(epsilon p) < 2, and of all gamma.
+    """The conditions with the largest bound, among the given tau, all p with e^(epsilon p) < 2, and
+    all gamma.
 
     Condition 1 bounds gamma from above, and condition 2 from below: by p over the rounds until arm
     2 is played for the (p + 1)-th time.  The bound is largest at one of the two ends.
 
-    Of ``played``, shape (runs, T), is True where arm 2 was played while it never turns; ``turns``
-    are every tau to try, of which those in the first half count.  None if none meets both.
+    ``played``, shape (runs, T), is True where arm 2 was played while it never turns.  ``turns``
+    lists every tau to try; only those in the first half count.  None if no choice meets both
+    conditions.
     """
     horizon = played.shape[1]
     shares = played.mean(axis=1)
@@ -80,7 +82,7 @@ def conditions(played: np.ndarray, epsilon: float, turns: Sequence[int]) -> Cond
 
 
 def late_switch(size: Size) -> Section:
-    """Regret against the place of the turn, and beside what the lemma proves of it."""
+    """Regret against the place of the turn, beside the lemma's lower bound."""
     horizon = max(SMALLEST, round(horizon_of(size) * SHORTER))
     shares = QUICK_TURNS if size.quick else TURNS
     turns = [max(1, round(horizon * share)) for share in shares]
@@ -134,7 +136,7 @@ def _note(horizon: int, epsilon: float) -> str:
 
 
 def _proved(name: str, met: Conditions, horizon: int, where: str, results: Results) -> list[Claim]:
-    """That the conditions are met, and what follows."""
+    """The claim that the conditions are met, with its consequence."""
     gamma, tau, p, *both = met
     least = float(late_notice(horizon, USUAL_EPSILON, tau, p, gamma))
     numbers = f"γ = {gamma:.2g}, τ = {tau:,} and p = {p}"
@@ -162,7 +164,7 @@ def _proved(name: str, met: Conditions, horizon: int, where: str, results: Resul
 
 
 def _price(name: str, turns: Sequence[int], where: str, results: Results) -> Claim:
-    """That privacy makes it slow."""
+    """The claim that privacy makes the policy slow."""
     columns = [results.final(_key(one, turn)) for one in (name, OPEN[0]) for turn in turns]
     return Claim(
         f"{name} loses more than EXP3-IX does without privacy. Measured: the ratio of their"

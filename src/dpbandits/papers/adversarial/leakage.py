@@ -1,4 +1,4 @@
-"""What EXP3 leaks without noise: the paper's Figure 1."""
+"""The leak of EXP3 without noise: the paper's Figure 1."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def leaked(rate: float, rounds: int) -> np.ndarray:
     """P_t(2) of EXP3 without noise on two sequences of losses that differ in their first round;
     shape (2, rounds).
 
-    Eta and gamma are ``rate``.  Both arms lose 1 in all rounds, but for arm 2 in the first round of
-    the first sequence, which loses nothing.  The arms 2, 1, 2, 1, ... are played, whatever their
-    probabilities (Appendix G.1).
+    Eta and gamma are ``rate``.  Both arms lose 1 in all rounds, except arm 2 in the first round of
+    the first sequence, which loses nothing.  The arms 2, 1, 2, 1, ... are played, independently of
+    their probabilities (Appendix G.1).
     """
     found = np.empty((2, rounds))
     for row, first in zip(found, (0.0, 1.0), strict=True):
@@ -39,7 +39,7 @@ def leaked(rate: float, rounds: int) -> np.ndarray:
 
 
 def leak(size: Size) -> Section:
-    """Two neighbouring sequences of losses, and what they do to the probabilities."""
+    """Two neighbouring sequences of losses, and their effect on the probabilities."""
     rate = 1e-3 if size.quick else 1e-4
     rounds = round(100 / rate)
 

@@ -1,10 +1,10 @@
 """The bounds of Faster Rates for Private Adversarial Bandits, measured: its Table 1, the leak of
 EXP3, and Lemma 15.
 
-The paper has no experiments, so that the settings are ours.  Its bounds are about the worst
-sequence of losses, which nobody can play: regret is measured on a family of instances, and the
-largest mean counts.  Gaps of the family are the same at all sizes, or regret would grow as the gaps
-do, whatever the policy.
+The paper has no experiments, so the settings are ours.  Its bounds are about the worst sequence of
+losses, which is unknown.  So regret is measured on a family of instances, and the largest mean
+counts.  Gaps of the family are the same at all sizes; else regret would grow as the gaps do, for
+any policy.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ REAL = "Real rewards"
 
 
 def real(size: Size) -> Section:
-    """The trial, and what a folder holds."""
+    """The trial, and the data sets in a folder."""
     tables = reward_tables(size.data)
     horizons = {
         name: min(table.horizon, size.horizon or table.horizon) for name, table in tables.items()
@@ -49,7 +49,7 @@ def real(size: Size) -> Section:
 
 
 def reward_tables(data: Path | None) -> dict[str, RewardTable]:
-    """The trial, and what a folder holds."""
+    """The trial, and the data sets in a folder."""
     tables = {"ACTG 175": DoctorReplay().reward_table()}
     if data is None:
         return tables

@@ -1,4 +1,4 @@
-"""Table 1 as measured scaling, and what batches save against noise on every reward."""
+"""Table 1 as measured scaling, and the saving of batches against noise on every reward."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Scaling:
         return worst_case.grows(name, sweep, self.probe, results, settings, bounds, source, reading)
 
     def _saves(self, name: str, results: Results) -> list[Claim]:
-        """What batches are there for."""
+        """The claim on the benefit of batches."""
         batched, every = self._pairs(name)
         columns = self.probe.columns(results, [*batched, *every])
         held = f"K = {USUAL_ARMS}, {spoken(self.shorter)} rounds"

@@ -1,4 +1,4 @@
-"""What the parts of the study share: their form, and how large they are."""
+"""The common form and sizes of the study's parts."""
 
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
-"""*Faster Rates for Private Adversarial Bandits* (anonymous, under review), and what it cites.
+"""*Faster Rates for Private Adversarial Bandits* (anonymous, under review), and results that it
+cites.
 
-Losses are in [0, 1] and owe nothing to what is played; regret is against the best arm, or the best
-expert, in hindsight.  Most functions are those by which the algorithms tune themselves.  T is the
-horizon, K the number of arms, N that of experts, eta the ``rate``, gamma the ``mixing``, tau the
-``batch``, M the ``tries``, and s the scale of the ``noise`` on a loss; ``moment`` is E[loss^2] at
-most, by default 1 + 2 s^2, and ``rounding`` what a round loses besides, because rewards are rounded
-to a grid.
+Losses are in [0, 1] and independent of the played arms.  Regret is against the best arm, or the
+best expert, in hindsight.  Algorithms tune themselves by most of these functions.  T is the
+horizon, K the number of arms, N that of experts, eta the ``rate``, and gamma the ``mixing``.  tau
+is the ``batch``, M the ``tries``, and s the scale of the ``noise`` on a loss.  ``moment`` bounds
+E[loss^2], by default 1 + 2 s^2.  ``rounding`` is the additional loss of a round because rewards are
+rounded to a grid.
 
 Theorems about an algorithm that is tuned to a horizon have an argument ``tuned_for``.  Fewer rounds
-lose at most as much as all of them, since losses may be zero from then on; of more nothing is
-proved.  Without it the algorithm is one that was tuned to the horizon asked for.
+lose at most as much as all of them, since losses may be zero from then on.  For more rounds there
+is no proof.  Without it the algorithm is one that was tuned to the horizon asked for.
 
-Where a theorem has epsilon <= 1, its value at 1 stands for all above: who keeps 1-DP keeps these.
+Where a theorem has epsilon <= 1, its value at 1 stands for all above, because 1-DP implies these.
 """
 
 from __future__ import annotations
@@ -185,8 +186,9 @@ def ftpl_conversion(
 ) -> Values:
     """FTPL on batches of ceil(1 / epsilon), with the published eta and M; epsilon >= 1 / T.
 
-    With n = epsilon T, X = K n (1 + 10 ln^2(K n)), M = ceil(sqrt(K n)), eta = min(sqrt(ln K / X),
-    1 / (M (1 + 4 ln n))) that is 2 / epsilon times 6 ln K / eta + 4 eta X + sqrt(K n) / e + 2.
+    Let n = epsilon T, X = K n (1 + 10 ln^2(K n)), M = ceil(sqrt(K n)) and eta = min(sqrt(ln K / X),
+    1 / (M (1 + 4 ln n))).  The bound is 2 / epsilon times 6 ln K / eta + 4 eta X + sqrt(K n) / e +
+    2.
 
     >>> round(ftpl_conversion(10**9, n_arms=2, epsilon=0.1))
     143316472
@@ -280,19 +282,19 @@ def exp4_regret(
     tuned_for: int | None = None,
     rounding: float = 0.0,
 ) -> Values:
-    """What batched EXP4 loses at most, in expectation, against the best expert of a sequence.
+    """The largest expected regret of batched EXP4 against the best expert of a sequence.
 
     With Z the noise on an expert's mean loss, of variance v, exponential weights lose (Littlestone
     & Warmuth's bound for losses above -1 / eta, times tau)
 
         tau ln N / eta + gamma T + eta T (1 + K / ((1 - gamma) tau) + v) + tau + 1.
 
-    The last rounds that fill no batch cost tau, and the event that some draw exceeds its ``tail``
-    costs 1; ``rounding`` to a grid of secure noise comes on top, for each round.  The middle term
-    is the second moment of an expert's loss: a mean of tau draws that are independent given P has
-    at most the square of its mean, 1, and a tau-th of the variance of one of them,
-    K / (1 - gamma); the published proof has K for both.  It is infinite where noise may lead to a
-    loss below -1 / eta, and beyond ``tuned_for``, the T of that ``tail``.
+    The last rounds that fill no batch cost tau.  The event that some draw exceeds its ``tail``
+    costs 1. ``rounding`` to a grid of secure noise adds to the cost of each round.  The middle term
+    bounds the second moment of an expert's loss, a mean of tau draws that are independent given P.
+    It is at most the square of its mean, 1, plus a tau-th of the variance of one draw, K / (1 -
+    gamma).  The published proof has K for both.  It is infinite where noise may lead to a loss
+    below -1 / eta, and beyond ``tuned_for``, the T of that ``tail``.
 
     >>> round(exp4_regret(10**6, 10, 100, Noise(0.0, 1.0, 1.0), batch=1, rate=6e-4, mixing=0.0))
     14277
@@ -431,8 +433,8 @@ def improved_exp4(
     delta: float,
     tuned_for: int | None = None,
 ) -> Values:
-    """EXP4 with noise for what the batch has realised: the lesser of ``batched_exp4`` and of 31 (N
-    l ln(NT) ln(N) / epsilon)^(2/5) (K T)^(3/5), l = ln(1 / delta).
+    """EXP4 with noise for the realised batch.  The bound is the lesser of ``batched_exp4`` and 31
+    (N l ln(NT) ln(N) / epsilon)^(2/5) (K T)^(3/5), l = ln(1 / delta).
 
     >>> f"{improved_exp4(10**12, n_arms=2, n_experts=16, epsilon=1.0, delta=1e-6):.3g}"
     '3.8e+10'
@@ -473,7 +475,7 @@ def _composed(
     assumes="K >= 2; reached by hidden_arm for a random arm",
 )
 def adversarial_minimax(horizon: Values, n_arms: int) -> Values:
-    """Whatever is played, private or not: min(sqrt(K T), T) / 20.
+    """A lower bound for every policy, private or not: min(sqrt(K T), T) / 20.
 
     >>> float(adversarial_minimax(10**6, n_arms=4))
     100.0
@@ -489,7 +491,7 @@ def adversarial_minimax(horizon: Values, n_arms: int) -> Values:
     assumes="2 <= K <= N; reached by hidden_expert for random arms",
 )
 def experts_minimax(horizon: Values, n_arms: int, n_experts: int) -> Values:
-    """With expert advice, whatever is played: sqrt(m K T) / 20 with m = ln N / ln K, rounded down.
+    """A lower bound for every policy with advice: sqrt(m K T) / 20, m = ln N / ln K rounded down.
 
     In m games of T / m rounds, one after the other, each with its own best arm, experts are all
     sequences of arms.
@@ -536,8 +538,8 @@ def few_and_private(horizon: Values, epsilon: float) -> Values:
     assumes="epsilon-local DP; arms are coins",
 )
 def locally_private(horizon: Values, n_arms: int, epsilon: float) -> Values:
-    """Under local privacy: (D T / 8) exp(-4 c n D^2) at D = min(1 / 4, 1 / sqrt(8 c n)), with n = T
-    / (K - 1) and c = min(4, e^(2 epsilon)) (e^epsilon - 1)^2.
+    """Under local privacy: (D T / 8) exp(-4 c n D^2) at D = min(1 / 4, 1 / sqrt(8 c n)).  Here n =
+    T / (K - 1) and c = min(4, e^(2 epsilon)) (e^epsilon - 1)^2.
 
     That is of order T up to epsilon = 1 / sqrt(T), and then of order sqrt(K T) / epsilon.  Two
     worlds as in ``dpbandits.theory.lower``, but reports of coins with 1/2 and 1/2 + 2 D diverge by
@@ -571,13 +573,13 @@ def locally_private(horizon: Values, n_arms: int, epsilon: float) -> Values:
 def late_notice(
     horizon: Values, epsilon: float, tau: int, p: int, gamma: float | None = None
 ) -> Values:
-    """Who has left an arm for good is slow to notice that it turned: the larger of gamma T / 4 and
-    (1 - e^(epsilon p) / 2) p / (4 gamma) - tau / 2.
+    """A lower bound for policies that no longer play an arm, and notice late that it turned: the
+    larger of gamma T / 4 and (1 - e^(epsilon p) / 2) p / (4 gamma) - tau / 2.
 
     The arm turns after tau rounds and is visited p times; the second needs tau < T / 2, gamma <=
     1/2 and p <= gamma (T - tau).  Gamma is the share of rounds in which it is played if it never
-    turns; None is whatever is best for the policy, with which (sqrt(tau^2 + (1 - e^(epsilon p) / 2)
-    p T) - tau) / 4 are lost.
+    turns.  None takes the best gamma for the policy, with a loss of (sqrt(tau^2 + (1 - e^(epsilon
+    p) / 2) p T) - tau) / 4.
 
     >>> round(late_notice(10**5, 0.1, 30, 5, gamma=0.001)), round(late_notice(10**5, 0.1, 30, 5))
     (205, 67)

@@ -27,7 +27,7 @@ def learn_exp3_ix(params: BatchedParams, public: BatchedPublic, memo: Vector, lo
 def learn_tsallis_inf(
     params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float
 ) -> None:
-    """The importance-weighted loss, whatever its size."""
+    """Learn from the importance-weighted loss, without a limit on its size."""
     public.losses[int(memo[MEMO.arm])] += loss / memo[MEMO.probability]
     follow_tsallis(params, public)
 

@@ -29,7 +29,7 @@ LEARNERS: dict[str, Any] = {"EXP3": EXP3, "HTINF": HTINF, "FTPL": FTPL}
 
 
 class Playable(Protocol):
-    """A policy at some size, with instances to play; the tuple of what sets it apart."""
+    """A policy at some size, with instances to play; the tuple identifies it."""
 
     @property
     def horizon(self) -> int: ...
@@ -81,7 +81,7 @@ def instance(horizon: int, n_arms: int, gap: float, changes: bool) -> SwitchingB
 
 @dataclass(frozen=True)
 class Probe:
-    """How the worst mean regret over some instances is measured."""
+    """A measurement of the worst mean regret over some instances."""
 
     prefix: str  # of the keys of its cells
     family: Sequence[tuple[float, bool]]  # gap, and whether the best arm changes
@@ -96,7 +96,7 @@ class Probe:
         )
 
     def cells(self, stages: Mapping[S, str]) -> list[Cell]:
-        """One per setting and instance, for settings with what they are part of."""
+        """One cell per setting and instance, for settings with the sweep they belong to."""
         return [
             Cell(
                 key=self._key(setting, *kind),
@@ -124,7 +124,9 @@ class Probe:
 
     @property
     def worst_ratios(self) -> Ratio:
-        """Of the first half of the settings to the second, one by one."""
+        """The ratios of worst regrets, from the first half of the settings to the second, one by
+        one.
+        """
         return Ratio(lambda means: ratios(self.worst(means)))
 
     def over_random(self, results: Results, settings: Sequence[Playable]) -> Estimate:
@@ -139,7 +141,7 @@ class Probe:
         return largest(self.columns(results, settings), Ratio(lambda m: self.worst(m) / random))
 
     def slope(self, x: Sequence[float]) -> Statistic:
-        """Of log worst regret in log x, by least squares."""
+        """The slope of log worst regret in log x, by least squares."""
         weights = log_weights(x)
         return lambda means: np.log(self.worst(means)) @ weights
 
@@ -183,7 +185,7 @@ def bound(learner: str, horizon: float, n_arms: float, epsilon: float) -> float:
 
 
 class Sweep(NamedTuple, Generic[S]):
-    """What is varied, and in which settings."""
+    """The varied quantity, and the settings of the sweep."""
 
     symbol: str
     name: str
@@ -202,10 +204,10 @@ def sweeps(
     usual: tuple[int, float],
     horizons: tuple[int, int],
 ) -> list[Sweep[S]]:
-    """Over rounds, over numbers of what is ``counted``, and over one over epsilon.
+    """Sweeps over rounds, over numbers of the ``counted`` things, and over one over epsilon.
 
-    Where others are varied number and epsilon are the ``usual`` ones; ``horizons`` are the rounds
-    where numbers are varied, and where epsilon is.
+    Where they are not varied, number and epsilon are the ``usual`` ones.  ``horizons`` are the
+    rounds where numbers are varied, and where epsilon is.
     """
     (symbol, name), (usual_count, usual_epsilon), (longer, shorter) = counted, usual, horizons
     return [
@@ -258,8 +260,9 @@ def grows(
     reading: str,
     exponent: str = "",
 ) -> Claim:
-    """That the worst regret of a policy grows no faster than the bound does on the same settings,
-    one for each value of the sweep; ``exponent`` is what to say of the theorem besides.
+    """The claim that the worst regret of a policy grows no faster than the bound on the same
+    settings.  There is one setting for each value of the sweep.  ``exponent`` is a further remark
+    on the theorem.
     """
     proved = float(np.log(bounds) @ log_weights(sweep.values))
     return Claim(
@@ -276,7 +279,7 @@ def grows(
 
 
 def slopes(names: Iterable[str], sweeps: Sequence[Sweep[S]], claims: Sequence[Claim]) -> str:
-    """What ``grows`` found, in one sentence; claims are those of all names, sweep by sweep."""
+    """The findings of ``grows``, in one sentence; claims are those of all names, sweep by sweep."""
     names, parts = list(names), []
     for i, sweep in enumerate(sweeps):
         of = zip(names, claims[i * len(names) :], strict=False)

@@ -1,9 +1,9 @@
-"""Azize & Basu (2024), *Concentrated Differential Privacy for Bandits*, and what it starts
-from, their *When Privacy Meets Partial Information* (2022).
+"""Azize & Basu (2024), *Concentrated Differential Privacy for Bandits*, and their earlier *When
+Privacy Meets Partial Information* (2022).
 
-Here are AdaC-UCB and AdaP-UCB (``episodes``), phased elimination on G-optimal designs (``gope``),
-what the papers prove (``theory``), the instances of their lower bounds (``hard``), and Figures 4
-and 5 (``plan``).  AdaC-OFUL is in the core.
+Here are AdaC-UCB and AdaP-UCB (``episodes``), and phased elimination on G-optimal designs
+(``gope``).  ``theory`` has the papers' theorems, ``hard`` the instances of their lower bounds, and
+``plan`` Figures 4 and 5.  AdaC-OFUL is in the core.
 """
 
 from ...rooms import lazily

@@ -25,7 +25,7 @@ class Measured:
         self.setting, self.budgets, self.results = setting, budgets, results
 
     def key(self, policy: str, rho: float | None = None) -> str:
-        """By which a family at a budget is found, or a policy without privacy."""
+        """The key of a family at a budget, or of a policy without privacy."""
         return f"{self.setting.key}/{policy if rho is None else policy_key(policy, rho)}"
 
     def final(self, policy: str, rho: float | None = None) -> np.ndarray:
@@ -92,7 +92,7 @@ class Measured:
         )
 
     def against_sums(self) -> list[Claim]:
-        """What Figure 5 is there to show."""
+        """The claims that Figure 5 illustrates."""
         source = f"{PAPER}, Figure 5"
         ours, theirs = self.finals("published"), self.finals("sums")
         title = f"{self.setting.title}: AdaC-GOPE has less regret than AdaR-GOPE-Var"
@@ -122,7 +122,7 @@ class Measured:
         ]
 
     def tighter(self) -> Claim:
-        """That the relatives of this package lose no more, at any budget."""
+        """The claim that this package's variants lose no more, at any budget."""
         return Claim(
             f"{self.setting.title}: {self.name('tight')} has no more regret than"
             f" {self.name('published')} at any ρ. Measured: the largest ratio of their regrets"
@@ -147,7 +147,7 @@ def ends(budgets: Sequence[float]) -> tuple[float, ...]:
 
 
 def figure4(settings: Sequence[Measured], name: str, reading: str) -> list[Exhibit]:
-    """What privacy costs, by budget and over rounds."""
+    """Claims on the cost of privacy, by budget and over rounds."""
     heading = "Figure 4" if reading == PUBLISHED else "The same with the guarantee that holds"
     return [
         Exhibit(
@@ -233,7 +233,7 @@ def figure5(fixed: Measured) -> Exhibit:
 
 
 def tighter_ratios(settings: Sequence[Measured]) -> Exhibit:
-    """What the tighter variants gain."""
+    """The gain of the tighter variants."""
     panels = []
     for one in settings:
         pairs = list(zip(one.finals("tight"), one.finals("published"), strict=True))

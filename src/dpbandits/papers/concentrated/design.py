@@ -2,19 +2,19 @@
 best.
 
 For weights w on arms in R^d let V = sum w_a a a^T.  A G-optimal design has the least max_a
-|a|^2_{V^-1}; by Kiefer & Wolfowitz (1960) that least value is the rank r of the arms, so that max_a
+|a|^2_{V^-1}.  By Kiefer & Wolfowitz (1960) that least value is the rank r of the arms.  So max_a
 |a|^2_{V^-1} - r >= 0 certifies how far a design is from it.  Where the arms do not span R^d
 everything happens in their span, and V^-1 is the inverse there.
 
-Weights move by Frank-Wolfe steps with exact line search, towards the arm of the largest width
-|a|^2_{V^-1} or away from the played arm of the smallest (Wynn 1970, Atwood 1973; linear convergence
-by Ahipasaoglu, Sun & Todd 2008), from the start of Kumar & Yildirim (2005). Steps update V^-1 and
-all widths by a rank-one formula; what is returned has been computed afresh.
+Weights move by Frank-Wolfe steps with exact line search, from the start of Kumar & Yildirim (2005).
+A step goes towards the arm of the largest width |a|^2_{V^-1}, or away from the played arm of the
+smallest (Wynn 1970, Atwood 1973).  Ahipasaoglu, Sun & Todd (2008) show linear convergence.  Steps
+update V^-1 and all widths by a rank-one formula.  The returned values are computed afresh.
 
 The search starts with a pivoted orthogonalisation, in which the arm that is farthest from the span
-of those before it comes next. These pivots are the start of Kumar & Yildirim, and the arms'
-coordinates with respect to them are what the search works on: designs do not depend on the basis,
-and there V is well conditioned even if all arms are nearly collinear.
+of those before it comes next. These pivots are the start of Kumar & Yildirim.  The search works on
+the arms' coordinates with respect to the pivots.  Designs do not depend on the basis, and in this
+one V is well conditioned even if all arms are nearly collinear.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _UPDATES = 64  # rank-one updates between two fresh inverses
 
 
 class DesignSpace(NamedTuple):
-    """What the kernels below work in.  n arms are competing, in the first n rows."""
+    """The working memory of the kernels below.  n arms are competing, in the first n rows."""
 
     rows: np.ndarray  # (K,) int64: which arms compete
     order: np.ndarray  # (K,) int64: scratch
@@ -326,7 +326,7 @@ def optimise(space: Any, n: int, rank: int, tolerance: float) -> float:
 
 @dataclass(frozen=True)
 class Design:
-    """How often to play each arm."""
+    """A design: how often to play each arm."""
 
     weights: np.ndarray  # (K,); they sum to one, and at most rank (rank + 1) / 2 are positive
     value: float  # the largest |a|^2_{V^-1}, with V = sum w a a^T and its inverse on the arms' span
@@ -340,10 +340,10 @@ def g_optimal(arms: Any, tolerance: float = 1e-6) -> Design:
     Args:
         arms: shape (K, d); they need not span R^d, and may be zero or equal.
         tolerance: at least 1e-9.  With 1 the design is coarse and plays few arms, about twice the
-            rank; for a like search Todd (2016) shows 4 r ln ln r + 16.
+            rank; for a similar search Todd (2016) shows 4 r ln ln r + 16.
 
     Returns:
-        A ``Design``, whose ``gap`` certifies it whatever the search has done.
+        A ``Design``, whose ``gap`` certifies it independently of the search.
 
     Raises:
         ArgumentError: ``arms`` is not a table of finite numbers, or the tolerance is out of range.

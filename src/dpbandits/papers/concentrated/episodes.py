@@ -2,7 +2,7 @@
 (2022), as indices and names of ``Arms``.
 
 An arm is played for an episode as long as all its rounds before, and estimated from its last
-episode.  What crosses the wall, and why that is private, is what ``algorithms.arms.held`` says.
+episode.  ``algorithms.arms.held`` describes the releases, and proves that they are private.
 AdaC-UCB is UCB with the variance of the noisy mean, eq. (14) of the paper for rewards in [0, 1]
 with the true length of the episode.  (The paper writes half its rounds for it, which is wrong in
 the first two episodes of an arm.)
@@ -72,8 +72,8 @@ def adap_kl_ucb(params: Any, public: Any, a: int, level: float) -> float:
 
 @dataclass(frozen=True, repr=False)
 class AdaPIndex(UCB):
-    """The index of AdaP-UCB (Azize & Basu 2022): ``m + sqrt(alpha ln t / 2n) + alpha s ln t / n``,
-    with n the rounds of the last episode and s the scale of its Laplace noise.
+    """The index of AdaP-UCB (Azize & Basu 2022): ``m + sqrt(alpha ln t / 2n) + alpha s ln t / n``.
+    n is the number of rounds of the last episode, and s the scale of its Laplace noise.
 
     Args:
         alpha: optimism.  The regret theorem needs more than 3.
@@ -93,8 +93,8 @@ class AdaPIndex(UCB):
 
 @dataclass(frozen=True, repr=False)
 class AdaPKLIndex(AdaPIndex):
-    """The index of AdaP-KLUCB (Azize & Basu 2022): the largest q with ``n kl(m, q) <= alpha ln t``,
-    with ``m`` the noisy mean plus ``alpha s ln t / n``.
+    """The index of AdaP-KLUCB (Azize & Basu 2022): the largest q with ``n kl(m, q) <= alpha ln t``.
+    ``m`` is the noisy mean plus ``alpha s ln t / n``.
 
     Args:
         alpha: optimism.  The regret theorem needs more than 3.

@@ -1,12 +1,12 @@
 """Phased elimination on a G-optimal design, for linear bandits with fixed arms (Azize & Basu 2024,
 Algorithm 2 and Appendix E).
 
-The mean reward of arm a is <theta, a>.  Phase l finds a G-optimal design of the arms that are left,
-plays each of its arms so often that every <theta, a> is known up to beta = 2^-l, and then drops the
-arms that trail the best by more than 2 beta.
+The mean reward of arm a is <theta, a>.  Phase l finds a G-optimal design of the remaining arms, and
+plays its arms until every <theta, a> is known up to beta = 2^-l.  Then it drops the arms that trail
+the best by more than 2 beta.
 
-What crosses the wall: at the end of a phase, a linear map of the sums of rewards that each played
-arm had in this phase.  With V = sum n_a a a^T over the n_a rounds of arm a, it is one of
+Releases: the end of a phase releases a linear map of the sums of rewards that each played arm had
+in this phase.  With V = sum n_a a a^T over the n_a rounds of arm a, it is one of
 
 * ``SUMS``: the sums themselves; one reward moves one of them by at most w = hi - lo, in the L1 and
   in the L2 norm;
@@ -15,16 +15,16 @@ arm had in this phase.  With V = sum n_a a a^T over the n_a rounds of arm a, it 
 * ``OUTPUT``: V^-1 sum a s_a, the estimate of theta; one reward of arm a moves it by at most w |V^-1
   a|_2.
 
-The last two are divided by the largest such norm over the arms that this phase has played, with the
-V of the rounds that it has played, so that w is the sensitivity of all three.  (The paper puts d /
-c in place of that norm's square, which is too little noise for a design that is optimal up to
-rounding and tolerance only.)  Exact secure noise needs multiples of a grid: sums of rewards are,
-and the other two are rounded to it, which one reward can turn into one more step in every
-coordinate; the sensitivity says so.
+The last two are divided by the largest such norm over the played arms of this phase, with the V of
+its played rounds.  So w is the sensitivity of all three.  (The paper puts d / c in place of that
+norm's square.  That is too little noise for a design that is only optimal up to rounding and
+tolerance.) Exact secure noise needs multiples of a grid.  Sums of rewards are such multiples, and
+the other two are rounded to the grid.  One reward can then cause one more step in every coordinate,
+and the sensitivity includes it.
 
-One person contributes one reward to one phase, and phases are disjoint sets of records, so that
-each release may spend the whole budget.  Which arms a phase plays, and how often, follows from
-which arms are left, hence from earlier releases only.
+One person contributes one reward to one phase.  Phases are disjoint sets of records, so each
+release may spend the whole budget.  The arms of a phase and their rounds follow from the remaining
+arms, hence from earlier releases only.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def publish(params: PhasedParams, public: PhasedPublic, memo: Vector, release: V
 
 
 class _Phased(FixedFeaturesPolicy):
-    """What the policies of this file share."""
+    """The base of the policies of this file."""
 
     kernels = Kernels(
         init=init,
@@ -188,10 +188,10 @@ class GOPE(_Phased):
     """Phased elimination on a G-optimal design, without privacy (Lattimore & Szepesvári 2020,
     Algorithm 12).
 
-    Phase l plays every arm a of a G-optimal design pi of the arms left ``ceil(2 g s^2 ln(2 /
-    delta_l) pi(a) / 4^-l)`` times, where g is the largest |a|^2_{V(pi)^-1}, the rank if pi is
-    exactly optimal, and ``delta_l = delta / (K l (l + 1))``; then it drops the arms that trail the
-    best estimate by more than ``2 * 2^-l``.
+    Phase l takes a G-optimal design pi of the remaining arms.  It plays every arm a of it ``ceil(2
+    g s^2 ln(2 / delta_l) pi(a) / 4^-l)`` times, with ``delta_l = delta / (K l (l + 1))``.  Here g
+    is the largest |a|^2_{V(pi)^-1}, the rank if pi is exactly optimal.  Then it drops the arms that
+    trail the best estimate by more than ``2 * 2^-l``.
 
     Args:
         arms, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
@@ -234,9 +234,9 @@ class AdaCGOPE(_Phased):
     """Phased elimination on a G-optimal design with Gaussian noise (Azize & Basu 2024, Algorithm
     2), as published or with shorter phases.
 
-    Phase l plays every arm a of a G-optimal design pi of the arms left ``ceil(c pi(a))`` times,
-    estimates theta from a noisy release, and drops the arms that trail the best estimate by more
-    than ``2 beta``, beta = 2^-l.
+    Phase l plays every arm a of a G-optimal design pi of the remaining arms ``ceil(c pi(a))``
+    times. It estimates theta from a noisy release.  Then it drops the arms that trail the best
+    estimate by more than ``2 beta``, beta = 2^-l.
 
     With ``variant="published"`` the release is V^-1/2 sum a r and c that of the paper's eq. (4),
     which adds up a bound on the sampling error and one on the norm of the noise vector.
@@ -244,18 +244,18 @@ class AdaCGOPE(_Phased):
     With ``variant="tight"`` c follows from the error of one estimated mean, to which the noise adds
     a scalar.  Let n be the standard deviation of the noise on a sum of rewards: ``(hi - lo) /
     sqrt(2 rho)`` under rho-zCDP.  The error is s-subgaussian sampling plus normal noise, together
-    subgaussian with variance ``s^2 g / c + n^2 q / c^2``.  Here g = max |a|^2_{V(pi)^-1}, the
-    tolerance of the design included, and q is the noise variance for n = c = 1: ``g max_b
-    |b|^2_{V(pi)^-1}``, over the played arms b, with noise on V^-1/2 sum a r, and ``max_a sum_b (a^T
-    V(pi)^-1 b)^2`` with noise on the sums.  The shape with the smaller q is taken, which is public.
-    Both tails hold for all arms in all phases if ``2 L (s^2 g / c + n^2 q / c^2) = beta^2`` with L
-    = ln(2 / delta_l), hence ``c = (L s^2 g + sqrt(L^2 s^4 g^2 + 2 L n^2 q beta^2)) / beta^2``.  At
-    an optimal design every played b has |b|^2 = g, so that the second q is no smaller than the
-    first: noise on sums is taken where they are equal, as for independent arms, or the design is
-    not quite optimal.
+    subgaussian with variance ``s^2 g / c + n^2 q / c^2``.  Here g = max |a|^2_{V(pi)^-1}, including
+    the tolerance of the design, and q is the noise variance for n = c = 1.  With noise on V^-1/2
+    sum a r, q is ``g max_b |b|^2_{V(pi)^-1}`` over the played arms b.  With noise on the sums, q is
+    ``max_a sum_b (a^T V(pi)^-1 b)^2``.  The shape with the smaller q is taken, which is public.
+    Let L = ln(2 / delta_l).  Both tails hold for all arms in all phases if ``2 L (s^2 g / c + n^2 q
+    / c^2) = beta^2``.  Hence ``c = (L s^2 g + sqrt(L^2 s^4 g^2 + 2 L n^2 q beta^2)) / beta^2``.  At
+    an optimal design every played b has |b|^2 = g, so the second q is no smaller than the first.
+    Noise on sums is taken where they are equal, as for independent arms, or where the design is not
+    quite optimal.
 
-    Under ``noise="secure"`` what is no sum is rounded to the grid, at the price of a slightly
-    larger sensitivity, which c knows of.
+    Under ``noise="secure"`` a release other than sums is rounded to the grid.  That increases the
+    sensitivity slightly, and c includes it.
 
     Args:
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
@@ -264,13 +264,13 @@ class AdaCGOPE(_Phased):
             ``variant="tight"`` is ``GOPE``.
         variant: "tight" (default) or "published".
         failure_probability: delta, of dropping a best arm ever.
-        subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2
-            unless given, which bounded rewards are.
+        subgaussian: s, such that every reward is s-subgaussian around its mean; by default (hi -
+            lo) / 2, which holds for bounded rewards.
         **options: see ``Options``.  ``calibration="paper"`` concerns (epsilon, delta) budgets only:
             noise is always in proportion to the sensitivity of the rounds played, never to the
             paper's d / c.
 
-    When to choose: fixed arms that are far more than their features, and very few releases.
+    When to choose: for fixed arms that are far more than their features, and very few releases.
     ``MergedLinearIMED`` has far less regret with a few dozen.
 
     Example:
@@ -316,8 +316,8 @@ class AdaRGOPEVar(_Phased):
     """AdaC-GOPE with noise on the sum of every arm, and the phases of eq. (4) (Azize & Basu 2024,
     Appendix H).
 
-    The paper's comparison: the lengths are those that suffice for noise on V^-1/2 sum a r, and are
-    no theorem for this noise, whose effect grows with the number of arms played.
+    This is the paper's comparison.  The lengths suffice for noise on V^-1/2 sum a r.  They have no
+    theorem for this noise, whose effect grows with the number of played arms.
 
     Args:
         arms, budget, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
@@ -352,8 +352,8 @@ class OutputGOPE(_Phased):
     Args:
         arms, budget, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
 
-    When to choose: to see what noise in the wrong place costs; otherwise ``AdaCGOPE``, whose q is
-    no larger for an optimal design.
+    When to choose: to measure the cost of noise in the wrong place; otherwise ``AdaCGOPE``, whose q
+    is no larger for an optimal design.
 
     Example:
         >>> from dpbandits import ZCDP
@@ -375,10 +375,10 @@ class HannaGOPE(_Phased):
     """Phased elimination on a coarse design with Laplace noise on the sum of every arm (after
     Hanna, Yang & Fragouli 2022).
 
-    The design has widths up to twice the least possible, and in return plays few arms, each of
-    which adds noise to every estimate.  The algorithm is that of the paper as Azize & Basu (2024,
-    Appendix E-C) describe it; the constants of the phase lengths are ours, from Chernoff's bound on
-    the sum of sampling error and weighted Laplace variables.
+    The design has widths up to twice the least possible.  In return it plays few arms, because each
+    played arm adds noise to every estimate.  The algorithm is that of the paper as Azize & Basu
+    (2024, Appendix E-C) describe it.  The constants of the phase lengths are ours, from Chernoff's
+    bound on the sum of sampling error and weighted Laplace variables.
 
     Args:
         arms, failure_probability, subgaussian, **options: see ``AdaCGOPE``.
@@ -411,7 +411,7 @@ class DPDPE(_Phased):
     Zhou & Ji 2022, DP-DPE).
 
     The design has widths up to twice the least possible, and in return plays few arms.  The
-    algorithm is that of the paper as Azize & Basu (2024, Appendix E-C) describe it; the phase
+    algorithm is that of the paper as Azize & Basu (2024, Appendix E-C) describe it.  The phase
     lengths are ours, with ``q = max_a sum_b (a^T V(pi)^-1 b)^2`` as in ``AdaCGOPE``.
 
     Args:

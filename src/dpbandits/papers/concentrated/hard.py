@@ -1,8 +1,8 @@
-"""The instances behind lower bounds: arms so close that privacy, or chance, hides which is best.
+"""The instances behind lower bounds: arms so close that privacy or chance hides the best one.
 
-They are made for a horizon, and lose their point at others.  Azize & Basu (2024) have normal
-rewards of variance 1 in Theorems 9 and 17; here they are 0 and 1, or -1 and 1, which a policy keeps
-private without clipping.  What a lower bound says of these is in ``dpbandits.theory.lower``.
+They are made for one horizon, and are not hard at others.  Azize & Basu (2024) have normal rewards
+of variance 1 in Theorems 9 and 17.  Here rewards are 0 and 1, or -1 and 1, so a policy need not
+clip them.  Their lower bounds are in ``dpbandits.theory.lower``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _MOST_DIMENSIONS = 10  # of a hypercube, whose corners are arms
 def gap_of_coins(
     n_arms: int, horizon: int, rho: float | None = None, epsilon: float | None = None
 ) -> float:
-    """The gap D of which (D T / 8) exp(-divergence) is largest, up to 0.2.
+    """The gap D with the largest (D T / 8) exp(-divergence), up to 0.2.
 
-    With n = T / (K - 1) the divergence is about 8 n D^2; under zCDP at most b D^2 + c D, b = 4 rho
-    n T and c = 2 rho n; under pure DP at most 2 epsilon n D.  What it costs to
-    hide is the least of them, and the largest of the gaps that are best for one is taken.
+    With n = T / (K - 1) the divergence is about 8 n D^2.  Under zCDP it is at most b D^2 + c D,
+    with b = 4 rho n T and c = 2 rho n.  Under pure DP it is at most 2 epsilon n D.  The least of
+    these counts, so the result is the largest of the gaps that are best for one of them.
 
     >>> round(gap_of_coins(2, 10_000), 4), round(gap_of_coins(2, 10_000, epsilon=0.01), 4)
     (0.0025, 0.005)
@@ -53,17 +53,17 @@ def gap_of_coins(
 
 
 class HardArms(Bernoulli):
-    """Rewards 0 or 1: arm 0 has the mean 1/2 + D, all others 1/2, but for the one that is raised to
-    1/2 + 2 D.  The attribute ``gap`` holds D.
+    """Arms with rewards 0 or 1.  Arm 0 has the mean 1/2 + D, the raised arm 1/2 + 2 D, and all
+    others 1/2.  The attribute ``gap`` holds D.
 
-    Two such environments differ in one arm, which whoever believes in arm 0 hardly plays.  No
+    Two such environments differ in one arm, which a policy that prefers arm 0 rarely plays.  No
     policy does well in all of them.
 
     Args:
         n_arms: number of arms, at least 2.
-        horizon: for which D is chosen.
-        rho, epsilon: of zCDP, and of pure DP, that policies are to keep; None without it.
-        raised: which arm is raised; None for none.
+        horizon: the horizon for which D is chosen.
+        rho, epsilon: the budgets of zCDP and of pure DP that policies keep; None without it.
+        raised: the raised arm; None for none.
 
     >>> HardArms(3, 10_000, raised=2).means().round(4).tolist()
     [0.5035, 0.5, 0.5071]
@@ -90,13 +90,13 @@ class HardArms(Bernoulli):
 
 
 class HardLinear(LinearArms):
-    """Arms are the corners of [-1, 1]^d, theta has coordinates of one size and hidden signs, and
-    rewards are -1 or 1 (Azize & Basu 2024, Theorem 9).
+    """Arms at the corners of [-1, 1]^d, with rewards -1 or 1 (Azize & Basu 2024, Theorem 9).  theta
+    has coordinates of one size and hidden signs.
 
     Args:
         dimension: d, at most 10; there are 2^d arms.
-        horizon: for which the size of the coordinates is chosen, the larger of 1 / sqrt(T) and 1 /
-            (T sqrt(rho)).
+        horizon: the horizon for which the size of the coordinates is chosen, the larger of 1 /
+            sqrt(T) and 1 / (T sqrt(rho)).
         rho: of zCDP that policies are to keep; None without it.
         signs: of the coordinates; all positive by default.
 
@@ -131,15 +131,15 @@ def _show_axis(state: LinearRewards, t: int, contexts: Matrix, rng: Generator) -
 
 
 class HardContexts(ContextEnvironment):
-    """Two arms, e_i and -e_i, with the coordinate i of the next round in turn; theta has
-    coordinates of one size and hidden signs, and rewards are -1 or 1.
+    """Two arms, e_i and -e_i, with rewards -1 or 1; the coordinate i changes in turn with each
+    round. theta has coordinates of one size and hidden signs.
 
-    So every coordinate is a problem with two arms of its own, for a d-th of the rounds.
+    So every coordinate is a separate problem with two arms, for a d-th of the rounds.
 
     Args:
         dimension: d.
-        horizon: for which the size of the coordinates is chosen, 1 / (2 sqrt(n)) or 1 / (n
-            sqrt(rho)), n = T / d.
+        horizon: the horizon for which the size of the coordinates is chosen, 1 / (2 sqrt(n)) or 1 /
+            (n sqrt(rho)), n = T / d.
         rho, signs: as for ``HardLinear``.
 
     >>> HardContexts(3, 30_000).parameter.tolist()

@@ -1,9 +1,9 @@
-"""Phases of elimination on a G-optimal design: which arms a phase plays, how often, and how sums of
-rewards become estimated means.
+"""Phases of elimination on a G-optimal design: choose arms and rounds, and turn sums of rewards
+into estimated means.
 
-``begin_phase`` finds a design of the arms left and plays it so often that every estimated mean is
-known up to beta = 2^-l.  What is released in the end, and why ``reach`` is its sensitivity, is told
-in ``gope.py``.
+``begin_phase`` finds a design of the remaining arms, and plays it until every estimated mean is
+known up to beta = 2^-l.  ``gope.py`` describes the release at the end, and proves that ``reach`` is
+its sensitivity.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Clock(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """Slots of ``PhasedPublic.measures``: what a unit of reward, and of noise on a sum, can do."""
+    """Slots of ``PhasedPublic.measures``: effects of a unit of reward, and of noise on a sum."""
 
     reach: int = 0  # the sensitivity, per unit of hi - lo
     width: int = 1  # the largest |a|^2_{V^-1} of an arm left
@@ -129,9 +129,9 @@ def _encode(public: PhasedPublic, n: int, rank: int, shape: int) -> None:
 def _normalise(params: PhasedParams, public: PhasedPublic, n: int, rank: int) -> float:
     """Divide ``encode`` by its largest norm over played arms; the sensitivity per unit of hi - lo.
 
-    That is 1, and on a grid one step in each coordinate more.  To this come the rounding errors of
-    a coordinate before it is rounded to the grid: it is a sum of products whose sizes add up to
-    less than the rounds of the phase times the largest reward.
+    That is 1, and on a grid one step in each coordinate more.  It also includes the rounding errors
+    of a coordinate before it is rounded to the grid.  A coordinate is a sum of products whose sizes
+    add up to less than the rounds of the phase times the largest reward.
     """
     space, largest, rounds, terms = public.space, 0.0, 0.0, 2.0
     for k in range(n):
@@ -183,15 +183,17 @@ def _log_failures(params: PhasedParams, phase: int, numerator: float) -> float:
 
 @kernel
 def _half_width(params: PhasedParams, public: PhasedPublic) -> float:
-    """Of the confidence interval for a mean; each end fails with probability delta_{K,l} / 2.
+    """The half-width of the confidence interval for a mean; each end fails with probability
+    delta_{K,l} / 2.
 
     With Gaussian noise the error of an estimated mean is subgaussian with variance v = s^2 g + n^2
-    q, where g is the largest |a|^2_{V^-1}, q the noise variance per unit and n the noise scale:
-    sqrt(2 L v) with L = ln(2 / delta_{K,l}).
+    q. Here g is the largest |a|^2_{V^-1}, q the noise variance per unit, and n the noise scale.
+    The half-width is sqrt(2 L v) with L = ln(2 / delta_{K,l}).
 
-    With Laplace noise of coefficients w_b, ln E e^{tX} <= t^2 s^2 g / 2 - sum ln(1 - (t n w_b)^2),
-    and -ln(1 - u) <= 2 u ln 2 for u <= 1/2: a bound t^2 v / 2 with v = s^2 g + 4 ln 2 n^2 q for t
-    <= 1 / (sqrt 2 n max |w_b|).  The best such t gives the width min_t L / t + t v / 2 (Chernoff).
+    With Laplace noise of coefficients w_b, ln E e^{tX} <= t^2 s^2 g / 2 - sum ln(1 - (t n w_b)^2).
+    Also -ln(1 - u) <= 2 u ln 2 for u <= 1/2.  This gives a bound t^2 v / 2 with v = s^2 g + 4 ln 2
+    n^2 q, for t <= 1 / (sqrt 2 n max |w_b|).  The best such t gives the width min_t L / t + t v / 2
+    (Chernoff).
     """
     log, measures = _log_failures(params, public.clock[CLOCK.phase], 2.0), public.measures
     sampling = params.variance_proxy * measures[MEASURES.width]
@@ -215,9 +217,9 @@ def _length(params: PhasedParams, public: PhasedPublic, rank: int) -> float:
     All measures scale with c: g / c, q / c^2, w / c.  For Gaussian noise c is that of ``AdaCGOPE``.
     In the other regime of Laplace noise ``_half_width`` is linear in 1 / c.
 
-    Eq. (4) of the paper, in the same terms: c = (8 g s^2 / beta^2) ln(4 / delta_{K,l}) + (2 g /
-    beta) n sqrt(f), with f = r + 2 sqrt(r ln(2 / delta_{K,l})) + 2 ln(2 / delta_{K,l}); for rewards
-    in [-1, 1], n^2 = 2 / rho.
+    Eq. (4) of the paper, in these terms: c = (8 g s^2 / beta^2) ln(4 / delta_{K,l}) + (2 g / beta)
+    n sqrt(f). Here f = r + 2 sqrt(r ln(2 / delta_{K,l})) + 2 ln(2 / delta_{K,l}).  For rewards in
+    [-1, 1], n^2 = 2 / rho.
     """
     phase, measures = public.clock[CLOCK.phase], public.measures
     beta, log = params.unit * 2.0**-phase, _log_failures(params, phase, 2.0)

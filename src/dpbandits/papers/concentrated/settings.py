@@ -79,7 +79,7 @@ def fixed(horizon: int, seed: int) -> Setting:
 
 
 def fixed_bounded(horizon: int, seed: int) -> Setting:
-    """The same with rewards within their range."""
+    """Fixed arms with rewards within their range."""
     world = LinearArms.on_sphere(ARMS, DIMENSION, seed=seed, rewards="bounded")
     published, tight = (
         partial(AdaCGOPE, world.features, variant=variant, **_RANGED)
@@ -109,7 +109,7 @@ def contextual(horizon: int, seed: int) -> Setting:
 
 
 def contextual_bounded(horizon: int, seed: int) -> Setting:
-    """The same with rewards and contexts within their bounds."""
+    """Contextual worlds with rewards and contexts within their bounds."""
     world = GaussianContexts.on_sphere(ARMS, DIMENSION, seed=seed, rewards="bounded", project=True)
     return Setting(
         "contexts-bounded",
@@ -133,7 +133,7 @@ def _oful(horizon: int, variant: str, options: dict[str, Any]) -> Budgeted:
 
 
 def policy_key(family: str, rho: float) -> str:
-    """By which cells and results of a policy at a budget are found."""
+    """The key of the cells and results of a policy at a budget."""
     return f"{family}/{rho:g}"
 
 

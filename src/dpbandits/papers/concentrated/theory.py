@@ -1,37 +1,38 @@
 """Azize & Basu (2024), *Concentrated Differential Privacy for Bandits*: Theorems 1, 4 to 11, 16 and
 17, Tables I and II, and LinPriv as they correct it.
 
-Every formula was compared with its proof.  What differs is marked, and stands in docs/errata.md:
+Every formula was compared with its proof.  Differences are marked, and listed in docs/errata.md:
 
-* **Theorem 9** holds for rho <= 1, but not by its proof, which loses a factor 2.  By Markov's
-  inequality a sign that is wrong in half of T rounds costs s T / 2, s the size of a coordinate,
-  with probability exp(-KL) / 4 on average over signs.  Every round's distance is at most s, so that
+* **Theorem 9** holds for rho <= 1, but not by its proof, which loses a factor 2.  Let s be the size
+  of a coordinate.  By Markov's inequality a sign that is wrong in half of T rounds costs s T / 2,
+  with probability exp(-KL) / 4 on average over signs.  Every round's distance is at most s.  So
   E[(their sum)^2] <= (s T)^2 and KL <= rho ((s T)^2 + s T).  For s T = c / sqrt(rho) that is a
-  regret of d c / (8 sqrt(rho)) exp(-c^2 - c sqrt(rho)), largest at c = (sqrt(rho + 8) -
-  sqrt(rho)) / 4: more than the printed exp(-9/4) / 4 for all rho <= 1.
+  regret of d c / (8 sqrt(rho)) exp(-c^2 - c sqrt(rho)).  It is largest at c = (sqrt(rho + 8) -
+  sqrt(rho)) / 4, and exceeds the printed exp(-9/4) / 4 for all rho <= 1.
 * **Theorem 10** rests on a decomposition (Theorem 11 of Azize & Basu 2022) that looks at a bad
-  arm's index after one episode.  To be safe here: let an arm's index be below mu_1 after all of its
-  episodes of at least 2^l rounds, but with probability log2(T) T^-beta.  Then it is played in more
-  than 2^(l + 1) rounds only in episodes that begin where the index of the best arm is below mu_1.
-  One that begins in round t has at most t rounds, and is such with probability (1 + log2 t)
-  t^-beta.  For beta > 3 both together are at most 2 beta / (beta - 3) rounds, as printed.
+  arm's index after one episode.  The argument here covers all episodes.  Let an arm's index be
+  below mu_1 after all of its episodes of at least 2^l rounds, except with probability log2(T)
+  T^-beta.  Then it is played in more than 2^(l + 1) rounds only in episodes that begin where the
+  index of the best arm is below mu_1. An episode that begins in round t has at most t rounds, and
+  is such with probability (1 + log2 t) t^-beta.  For beta > 3 both together are at most 2 beta /
+  (beta - 3) rounds, as printed.
 
 Bounds "after" the papers have constants that are derived here:
 
 **AdaP-UCB and AdaP-KLUCB** (Azize & Basu 2022).  Noise of scale s / n on the mean of an episode of
-n rounds, L = ln T.  A bad arm's index is below the best mean, but with probability 3/2 T^-alpha,
-once its episodes have n rounds with sqrt(alpha L / 2n) + s alpha L / n <= gap / 2; that is so from
+n rounds, L = ln T.  A bad arm's index is below the best mean, except with probability 3/2 T^-alpha,
+once its episodes have n rounds with sqrt(alpha L / 2n) + s alpha L / n <= gap / 2.  That holds from
 
     n* = alpha L (1 / sqrt(2) + sqrt(1/2 + 2 s gap))^2 / gap^2
 
-on.  What follows is as told of Theorem 10, with 3/2 for the two tails, that of Hoeffding and that
-of Laplace noise: at most 4 n* + 3 alpha / (alpha - 3) rounds.  The index of AdaP-KLUCB is never
-larger than that of AdaP-UCB (Pinsker), and below the true mean no more often (Chernoff).
+on.  The rest is as for Theorem 10, with 3/2 for the two tails, that of Hoeffding and that of
+Laplace noise.  It gives at most 4 n* + 3 alpha / (alpha - 3) rounds.  The index of AdaP-KLUCB is
+never larger than that of AdaP-UCB (Pinsker), and below the true mean no more often (Chernoff).
 
-**Phased elimination** (Azize & Basu 2024, Algorithm 2).  But with probability b every mean of phase
-l is within B = unit 2^-l: the best arm stays, and whoever is played in phase l + 1 has a gap of at
-most 4 B.  A phase has at most c rounds, and one for every arm of the design, of which there are at
-most d (d + 1) / 2.
+**Phased elimination** (Azize & Basu 2024, Algorithm 2).  Except with probability b, every mean of
+phase l is within B = unit 2^-l.  Then the best arm stays, and every arm played in phase l + 1 has a
+gap of at most 4 B.  A phase has at most c rounds, and one more for every arm of the design.  A
+design has at most d (d + 1) / 2 arms.
 """
 
 from __future__ import annotations
@@ -135,8 +136,8 @@ def _adac_ucb(policy: Any, world: World) -> Iterator[Applied]:
     assumes="alpha > 3; stationary arms, rewards in [0, 1]",
 )
 def adap_ucb(horizon: Values, gaps: Array, noise: float, alpha: float) -> Values:
-    """AdaP-UCB and AdaP-KLUCB: sum over positive gaps of 4 alpha ln(T) (sqrt(1/2) + sqrt(1/2 + 2 s
-    gap))^2 / gap + 3 alpha / (alpha - 3), ``noise`` s = 1 / epsilon.
+    """AdaP-UCB and AdaP-KLUCB, with ``noise`` s = 1 / epsilon: sum over positive gaps of 4 alpha
+    ln(T) (sqrt(1/2) + sqrt(1/2 + 2 s gap))^2 / gap + 3 alpha / (alpha - 3).
 
     >>> round(float(adap_ucb(1000, gaps=[0.5], noise=1.0, alpha=4.0)))
     837
@@ -285,11 +286,11 @@ def gope(
     unit: float = 0.5,
     published: bool = False,
 ) -> Values:
-    """GOPE and AdaC-GOPE: what phases cost, and failure_probability T for errors.
+    """GOPE and AdaC-GOPE: the cost of phases, plus failure_probability T for errors.
 
-    In units of the reward range: ``noise`` is the standard deviation of that on a sum,
-    ``deviation`` how far rewards scatter (subgaussian), ``unit`` what half-widths are halves of.
-    ``published``: phases as long as in eq. (4).
+    In units of the reward range: ``noise`` is the standard deviation of the noise on a sum.
+    ``deviation`` is the subgaussian deviation of rewards.  ``unit`` is the factor of 2^-l in
+    half-widths. ``published``: phases as long as in eq. (4).
     """
     t = np.asarray(horizon, float)
     width, rounds = _phases(
@@ -400,8 +401,8 @@ def _adac_oful(policy: Linear, world: World) -> Iterator[Applied]:
     assumes="rho-interactive zCDP; the actions of the history are the same",
 )
 def group_actions(rho: float, changed: float) -> float:
-    """Of two sequences of rewards that differ in so many rounds: rho changed^2, for the sum over
-    rounds of KL(pi_t given one || pi_t given the other).
+    """The divergence for two sequences of rewards that differ in so many rounds: rho changed^2, for
+    the sum over rounds of KL(pi_t given one || pi_t given the other).
     """
     return rho * changed**2
 
@@ -419,7 +420,9 @@ def group_renyi(rho: float, changed: float, alpha: float) -> float:
 
 @bound("upper", "KL divergence between outputs", source=f"{PAPER}, Theorem 6", assumes="rho-zCDP")
 def kl_transport(rho: float, mean_square: float) -> float:
-    """Of data from two laws: rho times the mean of d_Ham(d, d')^2 under any coupling of them."""
+    """The divergence for data from two laws: rho times the mean of d_Ham(d, d')^2 under any
+    coupling of them.
+    """
     return rho * mean_square
 
 
@@ -430,8 +433,8 @@ def kl_transport(rho: float, mean_square: float) -> float:
     assumes="rho-zCDP, independent records",
 )
 def kl_product(rho: float, distances: Array) -> float:
-    """Of data from two product laws: rho ((sum t_i)^2 + sum t_i (1 - t_i)), t_i the total variation
-    distances of the records' laws.
+    """The divergence for data from two product laws: rho ((sum t_i)^2 + sum t_i (1 - t_i)), t_i the
+    total variation distances of the records' laws.
 
     >>> round(kl_product(0.5, [0.2, 0.2]), 3)
     0.24
@@ -447,10 +450,11 @@ def kl_product(rho: float, distances: Array) -> float:
     assumes="rho-interactive zCDP",
 )
 def kl_bandits(rho: float, mean: float, within: float, variance: float) -> float:
-    """Of a policy in two environments: rho (mean^2 + within + variance).
+    """The divergence of a policy's actions in two environments: rho (mean^2 + within + variance).
 
-    t_a is the total variation distance of the laws of arm a's rewards, ``mean`` and ``variance``
-    those of the sum of t_a over the rounds, ``within`` the mean of the sum of t_a (1 - t_a).
+    t_a is the total variation distance of the laws of arm a's rewards.  ``mean`` and ``variance``
+    are those of the sum of t_a over the rounds.  ``within`` is the mean of the sum of t_a (1 -
+    t_a).
     """
     return kl_transport(rho, mean**2 + within + variance)
 
@@ -462,7 +466,9 @@ def kl_bandits(rho: float, mean: float, within: float, variance: float) -> float
     assumes="(epsilon, delta)-View DP",
 )
 def table_delta(delta: float, n_arms: int, horizon: Values) -> Values:
-    """What (epsilon, delta)-View DP says of Table DP at the same epsilon: delta K^T, if below 1."""
+    """The delta of Table DP that (epsilon, delta)-View DP implies at the same epsilon: delta K^T,
+    if below 1.
+    """
     growth = np.asarray(horizon, float) * np.log(n_arms)
     return np.exp(np.minimum(np.log(delta) + growth, 0.0)) if delta > 0.0 else 0.0 * growth
 

@@ -1,8 +1,8 @@
 """Wang, Zhao & Wang (2022), *Dynamic Global Sensitivity for Differentially Private Contextual
 Bandits*.
 
-Here are LinUCB-DGS, whose privacy theorem is false, and what it really loses (``ExactLoss``); the
-bounds of the paper (``theory``); and Figures 1 and 2 (``plan``).
+Here are LinUCB-DGS, whose privacy theorem is false, and its real privacy loss (``ExactLoss``).
+``theory`` has the bounds of the paper, and ``plan`` Figures 1 and 2.
 """
 
 from ...rooms import lazily

@@ -1,4 +1,4 @@
-"""The worlds of the paper, LinUCB-DGS and its rivals in them, and what it really loses there."""
+"""The worlds of the paper, LinUCB-DGS and its rivals in them, and its real privacy loss there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EQUAL = "At equal real privacy"
 
 
 class Scale(NamedTuple):
-    """How LinUCB-DGS makes its noise."""
+    """The noise scale of LinUCB-DGS."""
 
     key: str
     name: str
@@ -52,7 +52,7 @@ SCALE = 0.05
 
 @dataclass(frozen=True)
 class World:
-    """An environment, one of some instances, and what the policies in it have in common."""
+    """An environment, one of some instances, and the common arguments of the policies in it."""
 
     key: str  # of cells; that of all instances
     title: str  # for people; likewise
@@ -97,19 +97,19 @@ def cited(reading: str, where: str) -> str:
 
 
 class Loss(NamedTuple):
-    """What LinUCB-DGS really loses, in each of some runs."""
+    """The real privacy loss of LinUCB-DGS, in each of some runs."""
 
     epsilons: tuple[float, ...]
     rhos: tuple[float, ...]
 
     @property
     def pure(self) -> PureDP:
-        """What is not more in any run, in pure DP."""
+        """The least real privacy loss of all runs, in pure DP."""
         return PureDP(rounded_down(min(self.epsilons)))
 
     @property
     def concentrated(self) -> ZCDP:
-        """What is not more in any run, in zCDP."""
+        """The least real privacy loss of all runs, in zCDP."""
         return ZCDP(rounded_down(min(self.rhos)))
 
 
@@ -146,12 +146,14 @@ def music(folder: Path, horizon: int, runs: int, seed: int) -> World:
 
 
 def _eigenvalue(features: np.ndarray) -> float:
-    """To six digits, in which all machines agree: it is part of what policies are keyed by."""
+    """The eigenvalue to six digits, in which all machines agree, because it is part of policies'
+    keys.
+    """
     return float(f"{LinUCBDGS.estimate_eigenvalue(features):.6g}")
 
 
 def as_read(reading: str, world: World) -> Comparison:
-    """With one of the ``SCALES`` of noise, at the budget that was asked for."""
+    """The comparison with one of the ``SCALES`` of noise, at the requested budget."""
     key, name, sensitivity = SCALES[reading]
     policies = {
         "linucb": world.linucb(),
@@ -162,7 +164,9 @@ def as_read(reading: str, world: World) -> Comparison:
 
 
 def at_equal_privacy(worlds: Sequence[World]) -> list[list[Comparison]]:
-    """Both of these against rivals that may spend what they really lose, in all instances."""
+    """Both of these against rivals with a budget equal to their real privacy loss, in all
+    instances.
+    """
     found = []
     for scale in SCALES.values():
         loss = real_loss(worlds, scale.sensitivity)
@@ -231,7 +235,7 @@ def tabulated(environment: ContextEnvironment, horizon: int, seed: int) -> Conte
 
 
 def arms_of(policy: ContextualPolicy, table: ContextTable, seed: int, run: int) -> np.ndarray:
-    """Which arm the policy plays in every round of a table, shape (T,)."""
+    """The arm that the policy plays in every round of a table, shape (T,)."""
     assert table.horizon is not None
     record = np.array([table.horizon])
     return play(policy, table, table.horizon, run, seed, record, trace=True).tally.trace
@@ -244,7 +248,7 @@ def draws(worlds: Sequence[World], count: int) -> list[tuple[World, int]]:
 
 
 def real_loss(worlds: Sequence[World], sensitivity: str) -> Loss:
-    """What LinUCB-DGS really loses on the features that it plays, in each run on other rounds."""
+    """The real privacy loss of LinUCB-DGS on its played features, in each run on other rounds."""
     losses = []
     for world, seed in draws(worlds, LOSS_RUNS):
         policy = world.dgs(EPSILON, sensitivity, radius_scale=SCALE)

@@ -1,4 +1,6 @@
-"""Figures 1 and 2, and their claims: regret, reward, errors, and what one changed reward does."""
+"""Figures 1 and 2, and their claims: regret, reward, errors, and the effect of one changed
+reward.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ class Measured:
         return self.results.rounds(f"{self.world.key}/{self.one.dgs[0]}")
 
     def gain(self, key: str) -> np.ndarray:
-        """Reward at the horizon, where regret is against what nobody can know."""
+        """Reward at the horizon, where the regret's reference is unknown to any policy."""
         return self.world.horizon - self._final(key)
 
     def _final(self, key: str, column: str = "regret") -> np.ndarray:
@@ -55,7 +57,7 @@ class Measured:
         return f"after {spoken(self.world.horizon)} rounds"
 
     def price(self) -> Claim:
-        """That privacy has a price."""
+        """The claim that privacy has a price."""
         private = [self.one.dgs[0], *self.one.rivals]
         title = (
             f"{self.world.title}: LinUCB, which is not private, plays better than its private"
@@ -70,7 +72,7 @@ class Measured:
 
     @property
     def _contests(self) -> list[tuple[str, str, str, Callable[[str], np.ndarray], Expectation]]:
-        """By figure: what is better, what is measured of which numbers, and where it lies then."""
+        """By figure: the claim, the measured ratio, the numbers compared, and the expectation."""
         if self.ratios:
             return [("1 (b)", "earns more", "the ratio of their rewards", self.gain, MORE)]
         distance = partial(self._final, column="distance")
@@ -80,7 +82,7 @@ class Measured:
         ]
 
     def compared(self) -> list[Claim]:
-        """That LinUCB-DGS is better than its rivals."""
+        """The claims that LinUCB-DGS is better than its rivals."""
         key, name = self.one.dgs
         return [
             self._claim(
@@ -95,7 +97,7 @@ class Measured:
         ]
 
     def _real(self, rival: str) -> str:
-        """What LinUCB-DGS loses, in the notion in which a rival spends it."""
+        """The privacy loss of LinUCB-DGS, in the notion of a rival's budget."""
         if self.loss is None:
             return ""
         if isinstance(self.one.policies[rival].budget, ZCDP):
@@ -103,7 +105,7 @@ class Measured:
         return f" at its real ε = {number(min(self.loss.epsilons))} (pure DP)"
 
     def at_claimed_privacy(self) -> Claim:
-        """That the privacy that was claimed can be had, at less regret."""
+        """The claim that a policy can keep the claimed privacy, at less regret."""
         _, better, what, value, expected = self._contests[0]
         statement = (
             f"{self.world.title}: Private LinUCB with correlated Gaussian noise, which really keeps"
@@ -114,7 +116,7 @@ class Measured:
         return Claim(statement, "this package", CLAIMED, found, expected)
 
     def real_epsilon(self) -> Claim:
-        """That the privacy is there."""
+        """The claim that the privacy guarantee holds."""
         assert self.loss is not None
         return Claim(
             f"{self.world.title}: {self.one.dgs[1]} loses at most the ε that was asked for, on the"
@@ -146,7 +148,7 @@ class Measured:
 
     @property
     def title(self) -> str:
-        """With the notion of privacy, where all panels of a figure do not share it."""
+        """The title, with the notion of privacy where the panels of a figure differ in it."""
         if self.reading == CLAIMED:
             return f"{self.reading}: ({EPSILON:g}, {DELTA:g})-DP"
         if self.loss is None:
@@ -170,7 +172,7 @@ class Against:
         ]
 
     def claims(self, reading: str) -> list[Claim]:
-        """That more privacy costs more."""
+        """The claims that more privacy costs more."""
         key, name, _ = SCALES[reading]
         finals = self.finals(key)
         source = cited(reading, "Figure 2 (a)")
@@ -240,12 +242,12 @@ def curves(
 
 
 class Changes:
-    """Figures 2 (b) and (c): in how many rounds another arm is played after one reward has changed.
+    """Figures 2 (b) and (c): the number of rounds with another arm after one reward has changed.
 
-    Contexts, rewards of all arms and the noise of policies are fixed, so that nothing differs but
-    that reward and what follows from it.  Which reward that is matters more than the noise: so
-    there are several draws of contexts and rewards, from as many instances of the world as there
-    are, each with several noises.
+    Contexts, rewards of all arms and the noise of policies are fixed.  So only that reward and its
+    consequences differ.  The choice of the reward matters more than the noise.  So there are
+    several draws of contexts and rewards, from all instances of the world, each with several
+    noises.
     """
 
     def __init__(self, worlds: Sequence[World], tables: int, noises: int) -> None:
@@ -264,7 +266,7 @@ class Changes:
         self.changed = {key: np.array([one[key] for one in counts]) for key in self.names}
 
     def _counted(self, world: World, seed: int) -> dict[str, np.ndarray]:
-        """For every policy, shape (noises, places)."""
+        """The counts for every policy, shape (noises, places)."""
         table = compare.tabulated(world.environment, self.horizon, seed)
         others = [self._with_change(table, place) for place in self.places]
         policies: dict[str, ContextualPolicy] = {
@@ -284,13 +286,13 @@ class Changes:
         return changed
 
     def _with_change(self, table: ContextTable, place: int) -> ContextTable:
-        """The table with other rewards in one round, of which that of the played arm matters."""
+        """The table with other rewards in one round; only that of the played arm matters."""
         rewards = table.state.rewards.copy()
         rewards[place] = rewards[place] + STEP if self.synthetic else 1.0 - rewards[place]
         return ContextTable(table.state.contexts, rewards, table.state.means)
 
     def claims(self, reading: str) -> list[Claim]:
-        """How sensitive the choice of arms is."""
+        """The claims on the sensitivity of the choice of arms."""
         key = SCALES[reading].key
         name, figure = self.names[key], "2 (b)" if self.synthetic else "2 (c)"
         source = cited(reading, f"Figure {figure}")

@@ -1,9 +1,10 @@
 """The experiments of Wang, Zhao & Wang (2022), Dynamic Global Sensitivity for Differentially
 Private Contextual Bandits: Figures 1 and 2.
 
-LinUCB-DGS stands beside LinUCB and Private LinUCB three times: at the published constants; with the
-noise of the authors' code, which has another scale; and at equal real privacy, where Private LinUCB
-may spend what LinUCB-DGS really loses on the features that it meets.
+LinUCB-DGS is compared with LinUCB and Private LinUCB three times.  The first comparison uses the
+published constants.  The second uses the noise of the authors' code, which has another scale.  The
+third is at equal real privacy: Private LinUCB may spend the real privacy loss of LinUCB-DGS on its
+features.
 """
 
 from __future__ import annotations

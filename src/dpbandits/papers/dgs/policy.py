@@ -1,18 +1,18 @@
 """LinUCB with dynamic global sensitivity, as published (Wang, Zhao & Wang 2022, Algorithms 1 and 2)
 and without its privacy claim.
 
-Contexts are public, and so is A = lambda I + sum of x x^T of what was played.  The idea: one reward
-moves the ridge estimate ``A_t^-1 sum x r`` by at most (hi - lo) |x| / lambda_min(A_t), which
-shrinks as A grows; so noise that shrinks should do.
+Contexts are public, and so is A = lambda I + sum of x x^T of the played features.  The idea: one
+reward moves the ridge estimate ``A_t^-1 sum x r`` by at most (hi - lo) |x| / lambda_min(A_t).  That
+shrinks as A grows, so shrinking noise should suffice.
 
-What crosses the wall: after every answer the increment of the ridge estimate, as a running sum with
-the Laplace noise of a binary tree. The node that ends at round s draws its noise once, with scale
-Delta_s log2(T) / epsilon in every coordinate.
+Every answer releases the increment of the ridge estimate, as a running sum with the Laplace noise
+of a binary tree. The node that ends at round s draws its noise once, with scale Delta_s log2(T) /
+epsilon in every coordinate.
 
-Why that is not private as claimed: where the increments of a tree are ``x_t r_t``, one record is in
-one of them, and in log2(T) + 1 nodes. Here it moves the estimate at every later round, and so *all*
-later increments and all nodes that hold one (``docs/errata.md``).  Hence ``guarantee.holds`` is
-None, and ``exact_loss`` computes what a record really loses.
+This is not private as claimed.  Where the increments of a tree are ``x_t r_t``, one record is in
+one of them, and in log2(T) + 1 nodes.  Here it moves the estimate at every later round, and so
+*all* later increments and all nodes that hold one (``docs/errata.md``).  Hence ``guarantee.holds``
+is None, and ``exact_loss`` computes the real loss of a record.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ class PublishedLaplace(Laplace):
 
 @dataclass(frozen=True, repr=False)
 class ExactLoss:
-    """What the released estimates say about single rewards, for one sequence of played features;
-    ``float`` of it is ``epsilon``.
+    """The privacy loss of single rewards in the released estimates, for one sequence of played
+    features; ``float`` of it is ``epsilon``.
 
     ``epsilon`` and ``losses`` are largest ratios of likelihoods.  They hold for features that were
-    fixed beforehand, and where a policy has chosen them, for the outcomes in which it chose just
-    these.  ``rho`` and ``delta`` are means over outcomes, and hold for features that were fixed
-    beforehand only: with other noise, a policy chooses others.
+    fixed beforehand.  Where a policy has chosen them, they hold for the outcomes in which it chose
+    exactly these.  ``rho`` and ``delta`` are means over outcomes, and hold for features that were
+    fixed beforehand only: with other noise, a policy chooses others.
 
     Attributes:
         epsilon: the largest privacy loss of any record: no smaller pure-DP epsilon is true.
@@ -118,21 +118,21 @@ VOID = (
 
 @register(n_arms=3, dimension=2, horizon=30_000, smallest_eigenvalue=0.1)
 class LinUCBDGS(LinearPolicy):
-    """LinUCB with shrinking noise on its estimate (Wang, Zhao & Wang 2022), to be reproduced; *it
-    gives no privacy guarantee*.
+    """LinUCB with shrinking noise on its estimate (Wang, Zhao & Wang 2022), for reproduction only;
+    *it gives no privacy guarantee*.
 
-    Plays arg max of ``<x, estimate> + radius |x|_{A^-1}``, where ``estimate`` is the ridge estimate
-    plus the noise of a binary tree whose nodes have noise of scale ``Delta_s log2(T) / epsilon``,
-    drawn once, when a node closes at round s; the radius is eq. (4).
+    It plays arg max of ``<x, estimate> + radius |x|_{A^-1}``.  ``estimate`` is the ridge estimate
+    plus the noise of a binary tree.  A node draws its noise once, with scale ``Delta_s log2(T) /
+    epsilon``, when it closes at round s.  The radius is eq. (4).
 
     Args:
         n_arms, dimension: as in ``Linear``.
-        budget: what noise is calibrated to, ``ApproxDP`` or ``PureDP``: it is asked for, and does
-            not hold; None for no noise.
-        horizon: T, after which nothing more is learned.  None takes the hybrid tree, as the paper
+        budget: the budget for calibrating the noise, ``ApproxDP`` or ``PureDP``.  It does not hold.
+            None for no noise.
+        horizon: T, after which the policy stops learning.  None takes the hybrid tree, as the paper
             proposes; a horizon planned with ``dpbandits.privacy.continual.overshoot`` has less
             noise.  The paper's T = 1 divides by log2(1) = 0: one level is taken.
-        smallest_eigenvalue: lambda_0, the least eigenvalue of E[x x^T] of what is played; see
+        smallest_eigenvalue: lambda_0, the least eigenvalue of E[x x^T] of the played features; see
             ``estimate_eigenvalue``.  Needed by "published" and "lemma"; with a perturbation it is
             its variance by default (Corollary 1).
         sensitivity: Delta_t, with L = ``context_bound`` and W the width of the reward range.
@@ -150,7 +150,7 @@ class LinUCBDGS(LinearPolicy):
             not positive.
 
     When to choose: to reproduce the paper.  ``PrivateLinUCB`` puts the noise on the sum itself: it
-    is private whatever the contexts, with less noise than the published constants ask for.
+    is private for any contexts, with less noise than the published constants require.
 
     Example:
         >>> options = {"horizon": 1000, "smallest_eigenvalue": 0.1, "seed": 1}
@@ -249,19 +249,20 @@ class LinUCBDGS(LinearPolicy):
         return float(values[0])
 
     def exact_loss(self, contexts: Any) -> ExactLoss:
-        """What the released estimates really say about a single reward, for features as played.
+        """The real privacy loss of single rewards in the released estimates, for features as
+        played.
 
-        The noise of the tree's nodes is independent, and which nodes exist is public; so releasing
-        all estimates is releasing all node sums with noise, and the largest privacy loss of record
-        j is the sum over nodes of ``(hi - lo) |(A_t^-1 - A_p^-1) x_j|_1 / scale_t``, for the node
-        that covers the rounds p + 1 to t (and without A_p for p < j). For features that were fixed
-        beforehand this is exact: some outputs reach it.  Where they were chosen by the policy it
-        bounds the loss of every outcome in which just they were played.  It is in proportion to the
-        epsilon of the budget.
+        The noise of the tree's nodes is independent, and the existing nodes are public.  So
+        releasing all estimates is releasing all node sums with noise.  The largest privacy loss of
+        record j is the sum over nodes of ``(hi - lo) |(A_t^-1 - A_p^-1) x_j|_1 / scale_t``.  Here
+        the node covers the rounds p + 1 to t (without A_p for p < j).  For features that were fixed
+        beforehand this is exact: some outputs reach it.  Where the policy chose them, it bounds the
+        loss of every outcome in which exactly they were played.  It is in proportion to the epsilon
+        of the budget.
 
         Args:
-            contexts: the features that were played, in order, shape (T, d): perturbed and scaled to
-                ``context_bound`` as by ``pull``. Rewards are taken to lie in ``reward_range``.
+            contexts: the played features in order, shape (T, d), perturbed and scaled to
+                ``context_bound`` as by ``pull``.  Rewards are assumed to lie in ``reward_range``.
 
         Returns:
             The loss of the worst record, and of all others.  Takes O(T^2 d^2) steps: seconds at T =
@@ -299,7 +300,7 @@ class LinUCBDGS(LinearPolicy):
         return BinaryTree(self._horizon, levels=max(1.0, math.log2(self._horizon)))
 
     def _levels(self, t: np.ndarray) -> np.ndarray:
-        """(n,) what the noise of the nodes that end at rounds t is multiplied with."""
+        """(n,) the factors of the noise of the nodes that end at rounds t."""
         counter = self._counter
         if not isinstance(counter, HybridTree):
             return np.full(len(t), counter.column_norm(1))
@@ -307,7 +308,7 @@ class LinUCBDGS(LinearPolicy):
         return counter.start(1, 1).table[0, np.where(t & (t - 1), depth, 0)]
 
     def _nodes(self, precision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """By the round that ends a node: the one before its first, and its noise scale, (T,)."""
+        """For the round that ends a node: the round before its first, and its noise scale, (T,)."""
         t = np.arange(1, len(precision) + 1)
         previous = t & (t - 1)
         if self._horizon is None:
@@ -455,9 +456,9 @@ def loss_of_tree(
     """The loss of all records together with the noise of a tree.
 
     A node over the rounds p + 1 to t holds the estimate after t, A_t^-1 sum x_j r_j, minus that
-    after p, plus Laplace noise of its own in every coordinate.  If reward j changes by w, the node
-    moves by w A_t^-1 x_j for p < j <= t and by w (A_t^-1 - A_p^-1) x_j for j <= p; later rewards
-    are not in it.
+    after p.  It has Laplace noise of its own in every coordinate.  If reward j changes by w, the
+    node moves by w A_t^-1 x_j for p < j <= t.  For j <= p it moves by w (A_t^-1 - A_p^-1) x_j.
+    Later rewards are not in it.
 
     Features x, shape (T, d), were played; ``precision`` is A_t after each round, (T, d, d), and
     ``previous`` and ``scale`` are those of ``_nodes``.  ``width`` is the most by which a reward can

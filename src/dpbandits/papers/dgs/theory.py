@@ -2,9 +2,9 @@
 Bandits*: Theorems 2 and 3, Corollary 1.
 
 All three are void.  Theorem 1, that the noise keeps (epsilon, delta)-DP, is not proved and false as
-stated; and the radius (eq. 4), from which regret is bounded, leaves out 32 / lambda_0 and sqrt(d):
-see docs/errata.md.  The formulas are as printed, with L^2 lambda where the theorem that they cite
-has L^2 / lambda.
+stated.  The radius (eq. 4), from which regret is bounded, leaves out 32 / lambda_0 and sqrt(d): see
+docs/errata.md.  The formulas are as printed, with L^2 lambda where the theorem that they cite has
+L^2 / lambda.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def dgs(
     ridge: float = 1.0,
     parameter_bound: float = 1.0,
 ) -> Values:
-    """LinUCB-DGS, ``eigenvalue`` lambda_0: 2 (sqrt(d ln((1 + T L^2 lambda) / zeta)) + sqrt(lambda)
-    S) w + 2 (3 / e)^1.5 L ln(1 / zeta) w / (lambda_0 epsilon) + 32 ln(1 / delta) / lambda_0, with w
-    = sqrt(d T ln(lambda + L T / d)).
+    """LinUCB-DGS, with ``eigenvalue`` lambda_0 and w = sqrt(d T ln(lambda + L T / d)): 2 (sqrt(d
+    ln((1 + T L^2 lambda) / zeta)) + sqrt(lambda) S) w + 2 (3 / e)^1.5 L ln(1 / zeta) w / (lambda_0
+    epsilon) + 32 ln(1 / delta) / lambda_0.
     """
     t = np.asarray(horizon, float)
     widths = np.sqrt(dimension * t * np.log(ridge + context_bound * t / dimension))

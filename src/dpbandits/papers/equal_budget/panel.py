@@ -1,4 +1,4 @@
-"""What is compared with what: instances, budgets, and the policies that enter."""
+"""The panel of the comparison: instances, budgets, and the policies that enter."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ PANEL = (
 
 
 def _swinging(n_arms: int) -> Callable[[int], ArmsEnvironment]:
-    """The last arm is better by .1 in every round, while the level of all jumps between low and
-    high after times that double: means of whole arms mislead whoever played them at other times
-    (after Zimmert & Seldin 2021).
+    """The last arm is better by .1 in every round.  The level of all arms jumps between low and
+    high after times that double.  So means of arms mislead a policy that played them at different
+    times (after Zimmert & Seldin 2021).
     """
 
     def world(horizon: int) -> ArmsEnvironment:
@@ -180,16 +180,16 @@ FEATURES = (
 
 
 class Entrant(Candidate):
-    """A policy with its arguments, whatever the world and the budget."""
+    """A policy with its arguments, for any world and budget."""
 
     @property
     def title(self) -> str:
-        """How it is written in tables, without what all are told."""
+        """The title in tables, without arguments common to all."""
         own = {name: value for name, value in self.arguments.items() if name not in _TOLD_ALL}
         return written(self.cls.__name__, own)
 
     def policy(self, world: World, budget: Budget | None, horizon: int, **options: Any) -> Policy:
-        """The policy itself, told what is known of the world."""
+        """Make the policy, with the known facts of the world."""
         options |= {"reward_range": world.support}
         return self.build(Setting.of(world), budget, horizon, **options)
 
@@ -205,7 +205,7 @@ class Contest:
 
     @property
     def setting(self) -> str:
-        """What is decided, and who is trusted."""
+        """The decision problem, with its trust model."""
         return setting_of(self.default, self.family)
 
     @property
@@ -222,9 +222,9 @@ class Contest:
     def entrants(self) -> list[Entrant]:
         """Every registered policy that serves setting, budget and trust, in all its variants.
 
-        Learners for rewards that follow no law are left out where rewards have one: they pay for
-        what is not needed.  What the default is told of batches, all are told, and that means are
-        linear.
+        Learners for rewards without a law are left out where rewards have one, because they pay for
+        needless protection.  All get the sizes of batches that the default gets, and the fact that
+        means are linear.
         """
         setting = self._described
         return [

@@ -1,10 +1,9 @@
 """Least regret at equal budget: every private policy for finite arms, with features or without, on
-one panel of instances per setting, and whether any policy that was entered, with the settings that
-it was entered with, has clearly less than the default.
+one panel of instances per setting.  The study tests whether any entered policy, with its entered
+settings, has clearly less regret than the default.
 
-Policies are ranked with those alone that trust the same people and spend the same budget, which is
-read off their ledgers.  Runs are paired: run i of all policies meets the same noise of the
-instance.
+A ranking contains only policies with equal trust and equal spent budget, which is read from their
+ledgers.  Runs are paired: run i of all policies meets the same noise of the instance.
 """
 
 from __future__ import annotations
@@ -121,7 +120,7 @@ def _horizons(played: Sequence[Contest], size: Size) -> str:
 
 
 def _counted(played: Sequence[Contest]) -> str:
-    """How many instances every setting has, whoever is trusted."""
+    """The number of instances of every setting, for any trust."""
     counts = {}
     for contest in played:
         setting = setting_of(contest.default.central, contest.family)
@@ -182,7 +181,9 @@ def _weakest(own: Mapping[str, np.ndarray]) -> str:
 
 
 def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
-    """That nobody has much less regret than the default, but for those who pay with lost runs."""
+    """The claim that no policy has much less regret than the default, except for policies with lost
+    runs.
+    """
     title = contest.champion.title
     own = regrets[title]
     keeping = who_keeps_tails(regrets, _yardstick(contest))
@@ -217,7 +218,7 @@ def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
 
 
 def _tails(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> list[Claim]:
-    """That hardly a run of a default is lost."""
+    """The claim that hardly any run of a default is lost."""
     claims = []
     for setting in dict.fromkeys(contest.setting for contest in played):
         own = [contest for contest in played if contest.setting == setting]
@@ -244,7 +245,7 @@ def _tails(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> list[Cl
 
 
 def _spent_alike(contest: Contest, size: Size, results: Results) -> Claim:
-    """That the ledgers of all say the same."""
+    """The claim that the ledgers of all policies agree."""
     worst = max(
         _deviation(contest, entrant, instance, size, results)
         for entrant in contest.entrants
@@ -264,7 +265,9 @@ def _spent_alike(contest: Contest, size: Size, results: Results) -> Claim:
 def _deviation(
     contest: Contest, entrant: Entrant, instance: Instance, size: Size, results: Results
 ) -> float:
-    """Of what a policy spent from its budget; infinite where what it keeps is another one."""
+    """The deviation of a policy's spent budget from its budget; infinite where it keeps another
+    notion.
+    """
     horizon = _rounds(instance, size)
     policy = entrant.policy(instance.world(horizon), contest.budget, horizon)
     meter = policy.meter
@@ -280,7 +283,7 @@ def _deviation(
 
 
 def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results: Results) -> Table:
-    """The default of every setting, and what it costs."""
+    """The default of every setting, and its regret."""
     central = {
         _asked(contest): regrets[contest.title][contest.champion.title]
         for contest in played
@@ -324,12 +327,12 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
 
 
 def _yardstick(contest: Contest) -> str | None:
-    """Whose median run says what a lost one is; None where promises are about means."""
+    """The policy whose median run defines a lost run; None where promises are about means."""
     return contest.champion.title if contest.default.rewards == "law" else None
 
 
 def _asked(contest: Contest) -> tuple[str, str, Budget]:
-    """What is compared under different trust."""
+    """The instances that are compared under different trust."""
     return contest.default.setting, contest.family, contest.budget
 
 
@@ -365,7 +368,7 @@ def _ranks(contest: Contest, regrets: Regrets) -> Table:
 
 
 def _worst_ranks(contest: Contest, regrets: Regrets) -> Table:
-    """All who entered, by what they lose on the worst instance."""
+    """All entered policies, by their regret on the worst instance."""
     worst = {who: float(own[_weakest(own)].mean()) for who, own in regrets.items()}
     rows = [
         {
@@ -387,7 +390,7 @@ def _worst_ranks(contest: Contest, regrets: Regrets) -> Table:
 
 
 def _beaten(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Table:
-    """Where another policy had less regret than the default."""
+    """The instances where another policy had less regret than the default."""
     rows = []
     for contest in played:
         title, found = contest.champion.title, regrets[contest.title]
@@ -417,7 +420,7 @@ def _beaten(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Table:
 
 
 def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhibit:
-    """For every factor of the least regret the share of instances on which a policy is within."""
+    """The share of instances on which a policy is within each factor of the least regret."""
     factors = np.geomspace(1.0, 30.0, 120)
     nothing = np.full(factors.size, np.nan)
 
@@ -444,14 +447,14 @@ def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhi
 
 
 def _entitled(contest: Contest, regrets: Mapping[str, Regrets]) -> dict[str, np.ndarray]:
-    """The factors of those who keep tails, or of all if nobody does."""
+    """The factors of policies that keep tails, or of all if none does."""
     found, yardstick = regrets[contest.title], _yardstick(contest)
     keeping = who_keeps_tails(found, yardstick) or list(found)
     return {who: ratios for who, ratios in relative(found, yardstick).items() if who in keeping}
 
 
 def _best_variants(ratios: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Of every class the variant whose worst factor is least."""
+    """The variant of every class with the least worst factor."""
     best: dict[str, str] = {}
     for title in sorted(ratios, key=lambda title: float(ratios[title].max())):
         best.setdefault(title.partition("(")[0], title)

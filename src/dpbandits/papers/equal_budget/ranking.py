@@ -1,7 +1,8 @@
-"""From regrets to ranks: who is within which factor of the best, and how often lost.
+"""Turn regrets into ranks: the factor of each policy over the best, and its number of lost runs.
 
-Who loses runs pays for a low mean with the few that never come back, and is not the best however
-low it is.  So factors are of the least mean regret of those whose tails may be as short as asked.
+A policy with lost runs has a low mean at the price of a few runs that never recover. It is not the
+best, for any mean.  So factors refer to the least mean regret among policies whose tails are as
+short as required.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Regrets = Mapping[str, Mapping[str, np.ndarray]]  # policy -> instance -> regret
 
 @dataclass(frozen=True)
 class Rank:
-    """What came of one policy in a contest."""
+    """The result of one policy in a contest."""
 
     title: str  # of the policy
     tails_kept: bool  # see ``who_keeps_tails``
@@ -52,8 +53,8 @@ def relative(regrets: Regrets, default: str | None) -> dict[str, np.ndarray]:
 
 
 def ranking(regrets: Regrets, default: str | None) -> list[Rank]:
-    """Every policy, by its worst ratio: who is first is the least bad everywhere.  Who does not
-    keep tails comes last.  Arguments are those of ``relative``.
+    """Every policy, by its worst ratio: the first has the smallest one.  Policies that do not keep
+    tails come last.  Arguments are those of ``relative``.
 
     >>> one = np.ones(3)
     >>> ranks = ranking({"A": {"x": one, "y": one}, "B": {"x": one, "y": 2 * one}}, "A")
@@ -108,8 +109,8 @@ def _keeps_tails(own: Mapping[str, np.ndarray], usual: Mapping[str, float]) -> b
 
 
 def lost_runs(runs: np.ndarray, usual: float = 0.0) -> int:
-    """How many are above ``LOST`` times their median, and the ``usual`` regret: nobody is blamed
-    for runs that would be good ones of the default.
+    """The number of runs above ``LOST`` times their median and the ``usual`` regret.  So a run that
+    would be good for the default is not lost.
 
     >>> runs = np.array([1.0, 1.0, 1.0, 7.0, 9.0])
     >>> lost_runs(runs), lost_runs(runs, usual=2.0)

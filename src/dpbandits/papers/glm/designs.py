@@ -21,7 +21,7 @@ def narrow(people: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
 
 def step(people: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
     """Normal features with the standard deviation 0.5 in the first direction and 0.1 in others, cut
-    to the unit ball: what noise drowns is most of it.
+    to the unit ball: noise hides most directions.
     """
     return at_most_1(
         rng.standard_normal((people, dimension)) * np.append(0.5, np.full(dimension - 1, 0.1))

@@ -1,26 +1,25 @@
-"""Information-weighted regression for features some directions of which are small or rare;
-experimental.
+"""Information-weighted regression for features with small or rare directions; experimental.
 
 People are split into batches by their number, which is public.  The first batches find the
-weighting A of ``weights``: each releases the sum of p p^T at the last A, and is twice as large as
-the one before, because what early ones get wrong is halved by each that follows.  The last of them
-is not used to improve A but to measure B = E[w z z^T] at the A that stays.  The other batches
-regress: each releases g, the sum of r u at the last theta, with the bounded residuals r of
-``dpbandits.glm.scores``, and theta goes to the least point within |theta| <= S of
+weighting A of ``weights``.  Each releases the sum of p p^T at the last A, and is twice as large as
+the one before, because each batch halves the error of earlier ones.  The last of them does not
+improve A, but measures B = E[w z z^T] at the final A.  The other batches regress.  Each releases g,
+the sum of r u at the last theta, with the bounded residuals r of ``dpbandits.glm.scores``.  Then
+theta goes to the least point within |theta| <= S of
 
     h |theta - theta'|_B^2 / 2 + <A^-1 g / n, theta - theta'> + b h |theta|_{A^-1}^2 / 2 ,
 
 theta' and g averaged over the batches since the pilot, h the slope of residuals (at zero for the
-first, the middle of what it may be for others), b the ridge.  Its gradient is A^-1 times
-h E[u z^T] (theta - theta') + g / n + b h theta.
+first, the middle of its range for others), b the ridge.  Its gradient is A^-1 times h E[u z^T]
+(theta - theta') + g / n + b h theta.
 
-A person is in one batch, which has the whole budget; what a batch computes follows from releases of
-batches before.  So everybody has the guarantee of one Gaussian release (parallel composition,
-adaptive; local: each report is her own).
+A person is in one batch, which has the whole budget.  The computation of a batch depends on
+releases of earlier batches only.  So everybody has the guarantee of one Gaussian release (adaptive
+parallel composition; local: each report has one person's data).
 
 This is a reconstruction of the idea of Chen, Li, Rakhlin & Simchi-Levi (2025, "Beyond Covariance
-Matrix: The Statistical Complexity of Private Linear Regression"), from what the paper is known to
-show; it is not their text, and constants and steps are ours.
+Matrix: The Statistical Complexity of Private Linear Regression"), from the known results of the
+paper.  It is not their text, and constants and steps are ours.
 """
 
 from __future__ import annotations
@@ -153,12 +152,12 @@ def _chunks(batch: range) -> list[slice]:
 
 
 class InformationWeightedGLM(Estimator):
-    """A generalised linear model E[y | x] = nu(<x, theta>) for features some directions of which
-    are small or rare, fitted with differential privacy; experimental.
+    """A generalised linear model E[y | x] = nu(<x, theta>) for features with small or rare
+    directions, fitted with differential privacy; experimental.
 
-    Rather than sums of x y, it releases sums of u y, where u is x weighted by a matrix that earlier
-    batches of people have found, so that every direction counts as much as bounded records allow.
-    A reconstruction of the idea of Chen, Li, Rakhlin & Simchi-Levi (2025), not their text.  See
+    Rather than sums of x y, it releases sums of u y.  u is x weighted by a matrix from earlier
+    batches of people, in which every direction counts as much as bounded records allow.  This is a
+    reconstruction of the idea of Chen, Li, Rakhlin & Simchi-Levi (2025), not their text.  See
     ``dpbandits.papers.glm.estimator``, and ``dpbandits.papers.glm.weights`` for the proof.
 
     Which data are private, and how features are treated: as for ``PrivateGLM``.
@@ -166,19 +165,19 @@ class InformationWeightedGLM(Estimator):
     Args:
         link, outcome_range, context_bound, parameter_bound, noise, grid, seed: as for
             ``PrivateGLM``.
-        budget: of any notion but ``PureDP``: of each person, who is in one batch; None for no
+        budget: of any notion but ``PureDP``, for each person; a person is in one batch. None for no
             noise, where all people are in all batches.
         trust_model: "central", one party is trusted with the data; "local", every person adds noise
-            to her own report, and ``fit`` plays all parts on one machine.
-        weight_batches: how many find the weighting, at least 2; each is twice as large as the one
-            before.  Default 5, or 40 without noise.
+            to their own report, and ``fit`` plays all parts on one machine.
+        weight_batches: the number of batches that find the weighting, at least 2; each is twice as
+            large as the one before.  Default 5, or 40 without noise.
         weight_share: share of the people in these batches.
-        batches: how many regress.  Default 2, a quarter of the people in the first, or 1 with the
-            identity link in the local model; without noise 40.
-        ridge: b > 0, of the mean over people whose features have been divided by
-            ``context_bound``; what suits the noise by default.
-        damping: g > 0, of the central model: the less, the less are long features weighted down,
-            and the more noise there is.  Default: what suits the noise.
+        batches: the number of batches that regress.  Default 2, a quarter of the people in the
+            first, or 1 with the identity link in the local model; without noise 40.
+        ridge: b > 0, of the mean over people whose features have been divided by ``context_bound``.
+            Default: a value that suits the noise.
+        damping: g > 0, of the central model.  A smaller damping weights long features down less,
+            and needs more noise.  Default: a value that suits the noise.
 
     Attributes:
         coef_: (d,) the estimate.
@@ -261,15 +260,15 @@ class InformationWeightedGLM(Estimator):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What holds for the people of one ``fit``; those of several lose what these add up to."""
+        """The guarantee for the people of one ``fit``; for people of several, losses add up."""
         assumed = [
-            "a person is one row, and one fit is made of her data",
+            "a person is one row, and their data enter one fit",
             "in which batch a person is, and the number of people, are public",
             f"features are at most {self.context_bound:g} long, which scaling enforces",
             TYPES_ARE_PUBLIC,
         ]
         if self._is_local:
-            assumed.append("`fit` plays devices and curator, and whoever calls it sees all data")
+            assumed.append("`fit` plays devices and curator, and its caller sees all data")
         return self._spending().guarantee(self._source(), assumed, _PROOF, local=self._is_local)
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
@@ -300,7 +299,7 @@ class InformationWeightedGLM(Estimator):
         return _People(known, outcomes, score, channel, source, self._rounded, self._is_local)
 
     def _batches(self, people: int) -> tuple[list[range], list[range]]:
-        """Of those that find the weighting, and those that regress."""
+        """The batches that find the weighting, and those that regress."""
         if self.budget is None:
             every = [range(people)]
             finding = self.weight_batches or _STEPS_WITHOUT_NOISE
@@ -343,7 +342,7 @@ class InformationWeightedGLM(Estimator):
         return max(solved, _RIDGE_WITHOUT_NOISE), damping
 
     def _slopes(self) -> tuple[float, float]:
-        """The slope of residuals at zero, and the middle of what it may be."""
+        """The slope of residuals at zero, and the middle of its range."""
         score, link = self._score(bounded=self.budget is not None), link_of(self.link)
         nu, (lo, hi) = link.mean(0.0), self.outcome_range
         at_zero = link.slope(0.0) / (max(nu - lo, hi - nu) if score.bounded else 1.0)

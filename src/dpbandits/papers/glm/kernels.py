@@ -1,27 +1,27 @@
 """Information-weighted regression in generalised linear bandits; experimental.
 
-E[r | x] = nu(<x, theta>), |x| <= l, z = x / l.  In every epoch the features of the arms that were
-played are weighted by a matrix A that the epoch before has found, and looked at from the estimate p
-of that epoch, with h = nu'(<x, p>) (``dpbandits.papers.glm.weights`` says what A is for):
+E[r | x] = nu(<x, theta>), |x| <= l, z = x / l.  Every epoch weights the features of the played arms
+by a matrix A from the epoch before.  Residuals are taken at the estimate p of that epoch, with h =
+nu'(<x, p>) (``dpbandits.papers.glm.weights`` explains A):
 
     u = w A z ,   q = sqrt(w) A^1/2 z ,   w = 1 / (1 + g |A z|)    (local: w = 1 / |A z|) ,
 
 both divided by their largest size, c = a / (1 + g a) and its root (local: c = 1), with a the
-largest eigenvalue of A.  What crosses the wall is the sum over the epoch of
+largest eigenvalue of A.  An epoch releases the sum over its rounds of
 
     [ W (r - nu(<x, p>)) u ;  svec(h q q^T) ] ,
 
-with one noise on both.  An estimate is made of one epoch, because A^-1 turns the noise of every
-epoch another way; so epochs double.
+with one noise on both.  An estimate uses one epoch, because A^-1 turns the noise of every epoch
+another way.  So epochs double.
 
-**Sensitivity.**  |u| <= 1 and |q| <= 1, to which the kernel cuts them, whatever A is, and
-|W (r - nu)| <= R and 0 <= h <= L, too.  Vectors too short for their length to be told are cut to
-nothing.  Another record of hers moves the first part by at most 2 R and the second by at most
-sqrt(2) L, or L if d = 1 (``dpbandits.papers.glm.weights``); together
+**Sensitivity.** The kernel cuts u and q to |u| <= 1 and |q| <= 1, for any A.  Also |W (r - nu)| <=
+R and 0 <= h <= L.  Vectors whose length is too small to compute are cut to zero.  Replacing a
+person's record moves the first part by at most 2 R.  It moves the second by at most sqrt(2) L, or L
+if d = 1 (``dpbandits.papers.glm.weights``).  Together
 
     D^2 <= 4 R^2 + min(2, d) L^2 .
 
-That is at most 6 / 4.5 of what a record can do where A is a multiple of I.
+That is at most 6 / 4.5 of the largest effect of a record where A is a multiple of I.
 
 **Post-processing.**  With P = sum of h q q^T and noise N on it, let H = (P + N)_+ + k I, without
 the negative eigenvalues of P + N, and
@@ -29,9 +29,9 @@ the negative eigenvalues of P + N, and
     theta^ = p + A^1/2 H^-1 A^-1/2 y / W ,   y the first part as released,
 
 both in units of z.  For outcomes r = nu(<x, theta>) + eta, sum of (r - nu) u = A^1/2 P A^-1/2
-(theta - p) + X, X the sum of (eta + rho) u, where rho is the remainder of the link: for e = |<x,
-theta - p>| at most min(M / 2 e^2, (L - m) e), since its slope is between m and L and |nu''| <= M.
-With v the noise on y,
+(theta - p) + X. X is the sum of (eta + rho) u, where rho is the remainder of the link.  For e =
+|<x, theta - p>|, rho is at most min(M / 2 e^2, (L - m) e), since its slope is between m and L and
+|nu''| <= M. With v the noise on y,
 
     theta^ - theta  =  A^1/2 H^-1 ( (H - P) A^-1/2 (p - theta) + A^-1/2 (X + v / W) ) ,
 
@@ -41,16 +41,15 @@ Let T = A^-1/2 H^-1 A^1/2.  Then for every z
     |<z, theta^ - theta>|  <=  B |T z| ,
     B = |X| + |v| / W + (k + 2 |N| sqrt(cond A)) |p - theta| .
 
-Where A is what is looked for, T is about c A over the number of people.  |sum of eta u| <= s sqrt(n
-(4 ln(1 / f) + 2)) with probability 1 - f after n rounds, rewards being s-subgaussian: u is at most
-1 long, so that the mixture of normals of Abbasi-Yadkori, Pal & Szepesvari (2011), with the
-precision s^2 n I, has a log determinant of at most 1.  |theta - p| is what the epoch before said of
-it, and at most S + |p|.  What is added for links that are not straight falls only as fast as
-|theta - p| does.
+At the exact weighting A, T is about c A over the number of people.  For s-subgaussian rewards, |sum
+of eta u| <= s sqrt(n (4 ln(1 / f) + 2)) with probability 1 - f after n rounds.  For u is at most 1
+long.  So the mixture of normals of Abbasi-Yadkori, Pal & Szepesvari (2011), with the precision s^2
+n I, has a log determinant of at most 1.  The epoch before bounds |theta - p|, which is at most S +
+|p|.  The additional term for nonlinear links falls only as fast as |theta - p| does.
 
-**Ridge and damping.**  The ridge b of A is such that k = n b / c pulls as much as noise does, k =
-max(sqrt(d) t / (S l), lambda) with t the noise on a coordinate of y / W in the epoch that comes,
-and g = 10 t / sqrt(n).  Since a is about 1 / b, b (b + g) = k / n (local: b = k / n).
+**Ridge and damping.** The ridge b of A is such that k = n b / c pulls as much as noise does.  That
+is k = max(sqrt(d) t / (S l), lambda), with t the noise on a coordinate of y / W in the coming
+epoch, and g = 10 t / sqrt(n).  Since a is about 1 / b, b (b + g) = k / n (local: b = k / n).
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ class Facts(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Of ``WeightedPublic.work``, which holds nothing between calls."""
+    """Slots of ``WeightedPublic.work``, which holds nothing between calls."""
 
     product: int = 0
     values: int = 1  # the eigenvalues, on the diagonal
@@ -171,7 +170,7 @@ def _length(matrix: Matrix, x: Vector, scale: float) -> float:
 
 @kernel
 def _shrink(length: float, size: float) -> float:
-    """By what a vector of that length is multiplied to have that size, at most 1."""
+    """The factor, at most 1, that scales a vector of that length to that size."""
     if not length > _SHORTEST:
         return 0.0
     return (size if size < 1.0 else 1.0) / length
@@ -244,7 +243,7 @@ def summarise_report(
 
 @kernel
 def _of_eigenvalues(work: Matrices, power: float, shift: float, matrix: Matrix) -> None:
-    """Fill with a power of what is diagonalised, shifted and without negative eigenvalues."""
+    """Fill with a power of the diagonalised matrix, shifted and without negative eigenvalues."""
     values, vectors = work[WORK.values], work[WORK.vectors]
     d = values.shape[0]
     for i in range(d):
@@ -423,7 +422,7 @@ def of_epochs(link: Link) -> Kernels:
 
 @cache
 def of_records(link: Link) -> Kernels:
-    """The same where every record brings its own noise to the server."""
+    """The variant in which every record brings its own noise to the server."""
     return replace(
         of_epochs(link),
         accumulate=keep,

@@ -1,10 +1,11 @@
-"""Generalised linear bandits under the definitions of Chen, Li, Rakhlin & Simchi-Levi (2025): does
-the price of joint privacy fall as a run grows, how does local privacy depend on T and alpha, what
-do ill-conditioned features do, and what does a wrong link cost?
+"""Generalised linear bandits under the definitions of Chen, Li, Rakhlin & Simchi-Levi (2025). The
+study measures whether the price of joint privacy falls as a run grows, and how local privacy
+depends on T and alpha.  It also measures the effects of ill-conditioned features and of a wrong
+link.
 
-The paper states such rates, sqrt(T) + 1 / alpha and sqrt(T) / alpha, for algorithms of its own, and
-has no experiments.  Worlds, sizes and policies are those of this package, of which Thompson
-sampling and stochastic gradients have no theorem here.
+The paper states such rates, sqrt(T) + 1 / alpha and sqrt(T) / alpha, for its own algorithms, and
+has no experiments.  Worlds, sizes and policies are those of this package.  Thompson sampling and
+stochastic gradients have no theorem here.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Setting:
     policies: Mapping[str, Policy]  # by what is claimed of them
 
     def key(self, name: str) -> str:
-        """By which results of a policy are found."""
+        """The key of the results of a policy."""
         return f"{self.reading}/{self.title}/{name}"
 
 
@@ -215,7 +216,7 @@ def _early_and_late(
 
 
 def _change(means: np.ndarray) -> np.ndarray:
-    """What the price of privacy changes by from early to late, from means (private, open) at both.
+    """The change of the price of privacy from early to late, from means (private, open) at both.
 
     A difference, because early on the price may be anything around 0.
     """
@@ -223,7 +224,7 @@ def _change(means: np.ndarray) -> np.ndarray:
 
 
 def _exponent(means: np.ndarray) -> np.ndarray:
-    """Of T, by which regret grew from the first mean to the second."""
+    """The exponent of T with which regret grew from the first mean to the second."""
     return np.log(means[..., 1] / means[..., 0]) / math.log(EARLY)
 
 
@@ -283,7 +284,7 @@ def _local(settings: Sequence[Setting], horizon: int, results: Results) -> list[
 
 
 def _spectra(settings: Sequence[Setting], horizon: int, results: Results) -> list[Claim]:
-    """That the price of joint privacy vanishes whatever the covariance."""
+    """The claim that the price of joint privacy vanishes for every covariance."""
     return [
         Claim(
             f"{one.title}: the price of joint privacy falls as the run grows. Measured: the change"

@@ -1,8 +1,8 @@
 """Bandits on information-weighted regression, with private features; experimental.
 
-What crosses the wall, how far one person moves it, and what follows from it: ``kernels``.  Lenses
-and estimates are functions of what was released before, and every person is in one epoch, of which
-there is one release: joint privacy as in ``joint``, local privacy as in ``local``.
+``kernels`` describes the release, its sensitivity, and the estimates from it.  Lenses and estimates
+are functions of earlier releases.  Every person is in one epoch, which has one release.  Joint
+privacy follows as in ``joint``, local privacy as in ``local``.
 """
 
 from __future__ import annotations
@@ -92,18 +92,18 @@ class WeightedGLMJDP(EpochPolicy, HiddenPolicy):
     """Optimism on information-weighted regression with private features and rewards, under joint
     differential privacy; experimental.
 
-    Mean rewards are ``nu(<x, theta>)``.  Features are weighted by a matrix A that earlier epochs
-    have found, such that every direction of them counts as much as bounded records allow.  It
-    plays arg max of ``<x, estimate> + B |T x|``, with T near a multiple of A, of the last epoch
-    alone.  It reconstructs the idea of Chen, Li, Rakhlin & Simchi-Levi (2025), not their text.
+    Mean rewards are ``nu(<x, theta>)``.  Features are weighted by a matrix A from earlier epochs,
+    in which every direction counts as much as bounded records allow.  The policy plays arg max of
+    ``<x, estimate> + B |T x|``, with T near a multiple of A, from the last epoch alone.  It
+    reconstructs the idea of Chen, Li, Rakhlin & Simchi-Levi (2025), not their text.
 
     Args:
         n_arms, dimension, budget, horizon, reward_weight: as in ``HiddenGLM``.
         link, batch, growth: as in ``GLM``; but an estimate is made of one epoch alone.
         **options: see ``LinearOptions``.
 
-    When to choose: to study features some directions of which are small.  It has not been seen to
-    beat ``GLMUCBJDP``, which makes use of all epochs: docs/papers/glm.md.
+    When to choose: to study features with small directions.  In no measurement did it beat
+    ``GLMUCBJDP``, which uses all epochs: docs/papers/glm.md.
 
     Raises:
         ArgumentError: as for ``GLM``.
@@ -162,10 +162,10 @@ class WeightedGLMLDP(LocalPolicy):
     """Information-weighted regression on reports that every person's device has randomised, under
     local differential privacy; experimental.
 
-    A device reports her residual times weighted features, and their square, as seen through A and
-    the estimate of the running epoch, which come with the chooser: reports of devices that still
-    have an older one are as private, and make estimates wrong.  With ``reports=True`` this is the
-    server of devices, as ``LDPSGD`` is.
+    A device reports its person's residual times weighted features, and the square of these
+    features. It uses A and the estimate of the running epoch, which come with the chooser.  Reports
+    of devices with an older chooser are as private, but make estimates wrong.  With
+    ``reports=True`` this is the server of devices, as ``LDPSGD`` is.
 
     Args:
         n_arms, dimension, budget, horizon, reports: as in ``HiddenLinearLocal``.
@@ -174,7 +174,7 @@ class WeightedGLMLDP(LocalPolicy):
         batch: reports of the first epoch, and of the shortest.
         **options: see ``LinearOptions``.
 
-    When to choose: nobody may be trusted, and features are far smaller in some directions than in
+    When to choose: no party is trusted, and features are far smaller in some directions than in
     others, for everybody.  Elsewhere ``LDPSGD``.
 
     Raises:

@@ -1,7 +1,7 @@
 """Information-weighted regression beside ridge regression, where features are ill-conditioned.
 
-Both have the same people and the same budget, and each the best of as many settings, chosen by the
-true error, which nobody who has to protect people could look at.
+Both have the same people and the same budget.  Each gets the best of equally many settings, chosen
+by the true error, which is unknown in a private analysis.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ def compare_with_ridge(
 
     Args:
         budget: of any notion but ``PureDP``, of both.
-        people: how many.
+        people: their number.
         trust_model: "local" or "central".
         dimension: d.
-        designs: which: "narrow", "step", "rare", "mixed".
+        designs: the designs: "narrow", "step", "rare", "mixed".
         runs: at least 2.
-        seed: of all of it.
+        seed: the seed of all random numbers.
 
     Returns:
         A frame with a row for each design and error ("absolute", the mean of |<x, error>|, and
         "squared", that of its square): ``ridge`` and ``weighted``, the means over runs at the best
         settings; ``ratio``, weighted over ridge, and its ``low`` and ``high``, two standard errors
-        away by the jackknife, which know nothing of how settings were chosen; ``zero``, the error
-        of the estimate zero.
+        away by the jackknife, which ignores the choice of settings; ``zero``, the error of the
+        estimate zero.
 
     Raises:
         ArgumentError: an argument is out of range.
@@ -101,7 +101,7 @@ def compare_with_ridge(
 def _errors(
     features: Features, people: int, dimension: int, budget: Budget, trust_model: str, seed: int
 ) -> list[list[tuple[float, float]]]:
-    """Of ridge, of information weights, and of zero, for every setting."""
+    """The errors of ridge, of information weights, and of zero, for every setting."""
     rng = np.random.default_rng(seed)
     x = features(people, dimension, rng)
     y, theta = linear_outcomes(x, rng)

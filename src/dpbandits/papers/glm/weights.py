@@ -1,4 +1,4 @@
-"""Matrices by which features are weighted where some directions of them are small or rare.
+"""Matrices that weight features with small or rare directions.
 
 Features z are at most 1 long.  A symmetric positive matrix A and a damping g > 0 turn them into
 
@@ -8,17 +8,17 @@ and A is the *information weighting* of the people, of the ridge b > 0, where
 
     E[w A z z^T A] + b A = I .
 
-Then E[u z^T] = A^-1 - b: u is an instrument for z whose cross-moments are as large as a bounded u
-allows, and noise n on the mean of u y moves the estimate by A n, whose size E|<z, A n>| <= E|A z|
-|n| has no least eigenvalue of E[z z^T] in it.  In the local model E|A z| <= d, by the trace.
+Then E[u z^T] = A^-1 - b.  So u is an instrument for z whose cross-moments are as large as a bounded
+u allows.  Noise n on the mean of u y moves the estimate by A n.  Its size E|<z, A n>| <= E|A z| |n|
+does not contain the least eigenvalue of E[z z^T].  In the local model E|A z| <= d, by the trace.
 
-**How it is found.**  With B = E[w z z^T] held fixed, A B A + b A = I is solved by A = f(B), f(x) =
-1 / (sqrt(x + b^2 / 4) + b / 2) on the eigenvalues.  Each step estimates B at the last A, as
-A^-1/2 P A^-1/2 from P = E[p p^T], p = sqrt(w) A^1/2 z, and goes to f(B).  Where all people look the
-same direction by direction, this halves log A's distance from where it has to go.
+**How it is found.** With B = E[w z z^T] held fixed, A = f(B) solves A B A + b A = I, with f(x) = 1
+/ (sqrt(x + b^2 / 4) + b / 2) on the eigenvalues.  Each step estimates B at the last A, as A^-1/2 P
+A^-1/2 from P = E[p p^T], p = sqrt(w) A^1/2 z, and goes to f(B).  Where all people look the same
+direction by direction, this halves the distance of log A from its limit.
 
-**What one person can move, if she is replaced by another.**  Let a be the largest eigenvalue of A,
-which is public, and c = a / (1 + g a) (local: c = 1).  Then
+**The effect of replacing one person.** Let a be the largest eigenvalue of A, which is public, and c
+= a / (1 + g a) (local: c = 1).  Then
 
     |u| <= c    and    |p|^2 <= c ,
 
@@ -26,11 +26,11 @@ both reached by the eigenvector of a.  *Proof.*  |u| = h(|A z|) with h(s) = s / 
 and |A z| <= a.  |p|^2 = w <z, A z> <= w |A z| = |u|.  QED
 
 So with residuals in [-1, 1], r u / c has length at most 1, and svec(p p^T) / c too.  Replacing a
-person moves the sum of the first by at most 2 (the same z, residuals -1 and 1), and that of the
-second by at most sqrt(2): |p p^T - q q^T|^2 = |p|^4 + |q|^4 - 2 <p, q>^2 <= 2 c^2, with equality
-where A has the eigenvalue a twice, or in the local model, for two orthogonal eigenvectors.  With
-one feature p p^T is a number in [0, c], and sqrt(2) becomes 1.  Lengths are cut to these bounds in
-the code, so that they hold whatever A is.
+person moves the sum of the first by at most 2 (the same z, residuals -1 and 1). It moves that of
+the second by at most sqrt(2), because |p p^T - q q^T|^2 = |p|^4 + |q|^4 - 2 <p, q>^2 <= 2 c^2.
+Equality holds where A has the eigenvalue a twice, or in the local model, for two orthogonal
+eigenvectors.  With one feature p p^T is a number in [0, c], and sqrt(2) becomes 1.  The code cuts
+lengths to these bounds, so they hold for any A.
 
 With secure noise coordinates are rounded to the grid, which adds grid sqrt(size), as in
 ``dpbandits.glm.scores``.
@@ -62,7 +62,7 @@ def weighting_of(moments: np.ndarray, ridge: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Weighting:
-    """A, the damping, and what they make of features that are at most 1 long."""
+    """A, the damping, and the weighted features for features that are at most 1 long."""
 
     matrix: np.ndarray  # (d, d) A
     damping: float  # g > 0; infinity for the local model

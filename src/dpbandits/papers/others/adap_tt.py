@@ -1,26 +1,26 @@
 """AdaP-TT: the best arm at a confidence, with means of one episode each (Azize, Jourdan, Al Marjani
 & Basu 2023).
 
-Each arm has episodes of its own, which fill up side by side: when an arm has twice as many rounds
-as at the beginning of its episode, the episode is over, and its mean replaces the one before.  So
-an arm's episodes last 1, 1, 2, 4, 8, ... rounds.  Of its j-th one, of n rounds, m is the released
+Each arm has episodes of its own, which fill up side by side.  An episode ends when its arm has
+twice as many rounds as at the episode's beginning, and its mean replaces the one before.  So an
+arm's episodes last 1, 1, 2, 4, 8, ... rounds.  For the j-th episode, of n rounds, m is the released
 mean, and s the scale of the noise on a sum, both in units of the reward range.
 
-What crosses the wall: when an arm's episode is over, the sum of its rewards.  The release covers
-the records of that arm since its last release: one person contributes to one episode, a record
-moves one sum by at most ``hi - lo``, and each sum may spend the whole budget.  How long episodes
-are is fixed; which arm a person meets depends on earlier releases and on counts of rounds only.
-Whether the search is over is asked after each release, of releases; episodes that are open then are
-never released.
+The end of an arm's episode releases the sum of its rewards.  The release covers the records of that
+arm since its last release.  One person contributes to one episode, a record moves one sum by at
+most ``hi - lo``, and each sum may spend the whole budget.  Lengths of episodes are fixed.  The arm
+of a person depends on earlier releases and on counts of rounds only.  After each release, the
+search decides from releases whether it is over.  Episodes that are open then are never released.
 
-**Rounds.**  The leader is the arm of highest m + sqrt(ln t / (2 n)) + s ln t / n, t the rounds of
-all episodes that are over; the challenger of a leader b that of least (m_b - m_c) / sqrt(1 / N_b +
-1 / N_c), N all rounds of an arm, running episodes included.  The leader is played while it has had
-at most a share ``beta`` of the rounds in which it led, the challenger otherwise.
+**Rounds.** The leader is the arm of highest m + sqrt(ln t / (2 n)) + s ln t / n, with t the rounds
+of all episodes that are over.  The challenger of a leader b is the arm of least (m_b - m_c) /
+sqrt(1 / N_b + 1 / N_c), with N all rounds of an arm, including running episodes.  The leader is
+played while it has had at most a share ``beta`` of the rounds in which it led, the challenger
+otherwise.
 
-**Stopping.**  Let w_j be the weights of ``search.top_two``, and b the arm of highest m.  It
-is recommended as soon as for every other arm c, with v = 1 / n_b + 1 / n_c and L = ln(2 (K - 1) /
-(failure_probability w_j w_k)), j and k the numbers of episodes of b and c,
+**Stopping.** Let w_j be the weights of ``search.top_two``, and b the arm of highest m.  For another
+arm c let v = 1 / n_b + 1 / n_c and L = ln(2 (K - 1) / (failure_probability w_j w_k)), with j and k
+the numbers of episodes of b and c.  Then b is recommended as soon as for every c
 
     (m_b - m_c)^2 / v  >=  (sqrt(L / 2) + s sqrt(v) L)^2 ,  m_b > m_c .
 
@@ -28,12 +28,12 @@ That is the paper's statistic; the threshold is derived here.
 
 **The error.**  Rewards are independent, in the range, and those of an arm have one mean.  Let b
 have a lower mean than a best arm ``*``.  For fixed episodes j of b and k of ``*`` the difference of
-m_b and m_* is at most A + B, A that of the means' errors of sampling, B that of noise.  By
-Hoeffding's inequality A reaches sqrt(v L / 2) with probability at most exp(-L).  Each of the two
-Laplace variables of B, of scale s / n, reaches s L / n with probability exp(-L) / 2, so that B
-reaches s v L with at most exp(-L).  Together: at most 2 exp(-L) = failure_probability w_j w_k / (K
-- 1).  Weights of all pairs j, k sum to one, and there are at most K - 1 arms b: so that some such
-arm is recommended with probability at most ``failure_probability``.
+m_b and m_* is at most A + B, with A from sampling errors and B from noise.  By Hoeffding's
+inequality A reaches sqrt(v L / 2) with probability at most exp(-L).  Each of the two Laplace
+variables of B, of scale s / n, reaches s L / n with probability exp(-L) / 2. So B reaches s v L
+with at most exp(-L).  Together: at most 2 exp(-L) = failure_probability w_j w_k / (K
+- 1).  Weights of all pairs j, k sum to one, and there are at most K - 1 arms b.  So some such arm
+is recommended with probability at most ``failure_probability``.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def release_due(params: AdaPTTParams, public: AdaPTTPublic) -> bool:
 
 @kernel
 def publish(params: AdaPTTParams, public: AdaPTTPublic, memo: Vector, release: Vector) -> None:
-    """Replace the arm's mean; what came before is forgotten."""
+    """Replace the arm's mean, and forget earlier ones."""
     arm, n = int(memo[MEMO.arm]), int(memo[MEMO.size])
     public.mean[arm] = (release[0] / n - params.low) / params.width
     public.episodes[arm] += 1
@@ -216,11 +216,11 @@ def stop(params: AdaPTTParams, public: AdaPTTPublic) -> bool:
 
 @register(n_arms=3, failure_probability=0.1)
 class AdaPTT(Policy):
-    """The best arm with few errors: Top Two on noisy sums, of which only each arm's last is used.
+    """Top Two search for the best arm with few errors, on the last noisy sum of each arm.
 
     Args:
         n_arms: number of arms.
-        failure_probability: of recommending another than the best arm.
+        failure_probability: the probability of recommending another than the best arm.
         budget: ``PureDP``; None for the non-private counterpart.
         beta: the share of rounds for the leader.
         **options: see ``Options``.

@@ -1,16 +1,16 @@
-"""KL-UCB and IMED on noisy sums that are added up, as published (Azize, Wu, Honda, Orabona, Ito &
-Basu 2025, Optimal Regret of Bandits under Differential Privacy), as indices and a memory of
+"""KL-UCB and IMED on accumulated noisy sums, as published (Azize, Wu, Honda, Orabona, Ito & Basu
+2025, Optimal Regret of Bandits under Differential Privacy).  They are indices and a memory of
 ``Arms``.
 
-What crosses the wall, and why that is private, is what ``algorithms.arms.held`` says.  All noisy
-sums of an arm count alike, and x is that total over its n rounds, cut to [0, 1].  The index takes
-the noise of all for that of a single sum: with
+``algorithms.arms.held`` describes the releases, and proves that they are private.  All noisy sums
+of an arm count alike, and x is that total over its n rounds, cut to [0, 1].  The index takes the
+noise of all for that of a single sum: with
 
     d(x, y)  =  min over z of  epsilon |z - x| + kl(z, y) ,
 
 DP-KLUCB plays the arm of the largest y with n d(x, y) <= ln t, and DP-IMED that of the least n d(x,
-max x) + ln n.  For x <= y the minimum is at z = max(x, y exp(-epsilon) / Y), Y = 1 - y (1 -
-exp(-epsilon)): where the second is larger, kl(z, y) is -epsilon z - ln Y, and so
+max x) + ln n.  Let Y = 1 - y (1 - exp(-epsilon)).  For x <= y the minimum is at z = max(x, y
+exp(-epsilon) / Y). Where the second is larger, kl(z, y) is -epsilon z - ln Y, and so
 
     d(x, y)  =  -epsilon x - ln(1 - y (1 - exp(-epsilon))) ,
 
@@ -115,7 +115,7 @@ class DPKLIndex(DPIMEDIndex):
 
 @dataclass(frozen=True, repr=False)
 class Add(Memory):
-    """All noisy sums of an arm, each weighted by its rounds, whatever its noise.
+    """All noisy sums of an arm, each weighted by its rounds, independently of its noise.
 
     When to choose: to compare with algorithms that add up; ``Merge`` has less noise.
     """

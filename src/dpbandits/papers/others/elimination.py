@@ -1,23 +1,22 @@
 """DP-SE: successive elimination on privately released sums (Sajed & Sheffet 2019).
 
-In epoch e every surviving arm is played equally often, long enough to tell arms apart that differ
-by 2^-e; then those that are clearly worse are dropped.
+In epoch e every surviving arm is played equally often, until arms that differ by 2^-e can be told
+apart.  Then the clearly worse arms are dropped.
 
-What crosses the wall: when an epoch ends, the vector of the arms' reward sums, with independent
-noise in every coordinate.  (Public code draws one scalar for all arms, which cancels in every
-comparison and protects nothing.)  One person contributes one reward to one coordinate of one
-epoch's vector, so a record moves it by at most ``hi - lo`` in the L1 norm, and epochs are disjoint
-sets of records. The length of an epoch depends on which arms survived, hence on earlier releases
-only.
+The end of an epoch releases the vector of the arms' reward sums, with independent noise in every
+coordinate.  (Public code draws one scalar for all arms, which cancels in every comparison and
+protects nothing.) One person contributes one reward to one coordinate of one epoch's vector.  So a
+record moves it by at most ``hi - lo`` in the L1 norm, and epochs are disjoint sets of records. The
+length of an epoch depends on which arms survived, hence on earlier releases only.
 
-A best arm is dropped with a probability of at most ``failure_probability`` b: in epoch e, by
+A best arm is dropped with a probability of at most ``failure_probability`` b.  In epoch e, by
 Hoeffding's inequality, the sampling error of a mean exceeds h with probability at most b / (4 |S|
-e^2), and that of the noise c with b / (4 |S| e^2); where no error does, a best arm trails by at
-most 2 h + 2 c.  Over |S| arms and all epochs that adds up to b pi^2 / 12.  So a search for the best
-arm may stop when one arm is left.
+e^2).  The error of the noise exceeds c with at most the same probability.  Where no error does, a
+best arm trails by at most 2 h + 2 c.  Over |S| arms and all epochs that adds up to b pi^2 / 12.  So
+a search for the best arm may stop when one arm is left.
 
-The rounds of an arm in an epoch are a batch of people who all play it, so that its sum may come
-from a shuffler, with the noise that their devices have added (Chowdhury & Zhou 2023, Distributed
+The rounds of an arm in an epoch are a batch of people who all play it.  So its sum may come from a
+shuffler, with the noise that their devices have added (Chowdhury & Zhou 2023, Distributed
 Differential Privacy in Multi-Armed Bandits).
 """
 
@@ -144,19 +143,19 @@ def recommend(params: EliminationParams, public: EliminationPublic) -> int:
 
 
 def _errs(failure_probability: float) -> dict[str, Any]:
-    """How often the best arm may be dropped, checked."""
+    """The checked probability with which the best arm may be dropped."""
     checked = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
     return {"failure_probability": checked}
 
 
 def _planned(horizon: int, failure_probability: float | None) -> dict[str, Any]:
-    """For how long the policy is made, and how often it may err, where that is given."""
+    """The horizon of the policy, and its failure probability, where they are given."""
     planned = {"horizon": integer("horizon", horizon, 2)}
     return planned if failure_probability is None else {**planned, **_errs(failure_probability)}
 
 
 class _Elimination(Policy):
-    """What all of them share."""
+    """The base of all elimination policies."""
 
     @staticmethod
     def _arm_estimates(params: EliminationParams, public: EliminationPublic) -> ArmEstimates:
@@ -228,15 +227,15 @@ class DPSE(_Elimination):
 class DPSESDP(_Elimination, ShuffledPolicy):
     """The successive elimination of ``DPSE`` on sums from a shuffler (Chowdhury & Zhou 2023).
 
-    With ``messages=True`` this is the server, as ``AdaPUCBSDP`` is; a batch is all that an arm is
-    played in an epoch, and nothing comes after one arm is left.
+    With ``messages=True`` this is the server, as ``AdaPUCBSDP`` is.  A batch contains all rounds of
+    an arm in an epoch.  The batches end when one arm is left.
 
     Args:
         n_arms, horizon, budget, failure_probability, **options: see ``DPSE``.
         messages: whether this is the server of a shuffler.
         dropout: see ``AdaPUCBSDP``.
 
-    When to choose: nobody is to be trusted with rewards, and batches should be few and large.
+    When to choose: no party is trusted with rewards, and batches should be few and large.
 
     Example:
         >>> server = DPSESDP(3, horizon=10_000, budget=PureDP(1.0), messages=True, seed=1)

@@ -1,14 +1,13 @@
 """LinUCB for arms that stay the same (Abbasi-Yadkori, Pal & Szepesvari 2011), at a cost per round
 in proportion to K d + d^2.
 
-The mean reward of arm a is <theta, x_a>.  With V = lambda I + sum of x x^T of what was played,
-LinUCB needs the estimated mean m_a and the squared width w_a = |x_a|^2_{V^-1} of every arm.
-Playing arm b changes them by one product: with g = X V^-1 x_b,
+The mean reward of arm a is <theta, x_a>.  With V = lambda I + sum of x x^T of the played features,
+LinUCB needs the estimated mean m_a and the squared width w_a = |x_a|^2_{V^-1} of every arm. Playing
+arm b changes them by one product: with g = X V^-1 x_b,
 
     w <- w - g^2 / (1 + w_b)        m <- m + g (r - m_b) / (1 + w_b)        (Sherman & Morrison).
 
-Updates lose digits, so that all is computed anew from the counts and the sums of rewards now and
-then.
+Updates lose digits, so all is recomputed from the counts and the sums of rewards now and then.
 
 Nothing is private: every reward crosses the wall as it is.
 """
@@ -194,19 +193,19 @@ def publish(
 class FixedLinUCB(FixedFeaturesPolicy):
     """LinUCB for fixed arms, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011).
 
-    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}`` with the radius of their Theorem 2, as
-    ``LinUCB`` does when it is shown the same features in every round; here ``pull`` takes none, and
-    a round costs K d + d^2 operations instead of K d^2.
+    It plays arg max of ``<x, estimate> + radius |x|_{V^-1}`` with the radius of their Theorem 2.
+    ``LinUCB`` does so when it gets equal features in every round.  Here ``pull`` takes none, and a
+    round costs K d + d^2 operations instead of K d^2.
 
     Args:
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
             They need not span R^d.
         budget: None; a private relative is ``MergedLinearIMED``.
         ridge: lambda, the regulariser.
-        subgaussian: s, how far rewards scatter around their mean; half the width of the reward
-            range unless given.
-        parameter_bound: on the norm of theta.
-        failure_probability: with which the confidence radius may be too small at some time.
+        subgaussian: s, the subgaussian deviation of rewards around their mean; by default half the
+            width of the reward range.
+        parameter_bound: a bound on the norm of theta.
+        failure_probability: the probability that the confidence radius is too small at some time.
         radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
         **options: see ``Options``.
 

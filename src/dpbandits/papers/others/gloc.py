@@ -1,57 +1,58 @@
 """Generalised linear bandits by online learning to confidence sets, with private features.
 
-What crosses the wall, which stands around each person: [w g ; svec(x x^T)], where g = (nu(<x, p>) -
-r) x is the gradient of her log-loss at the public point p, |p| <= S.
+The wall stands around each person.  A person releases [w g ; svec(x x^T)].  Here g = (nu(<x, p>) -
+r) x is the gradient of the person's log-loss at the public point p, |p| <= S.
 
-**Sensitivity.**  This is the statistic of a linear model with nu - r in the place of a reward
-(``hidden.model``): its proof takes any r with |r| <= R, and the kernel cuts nu - r to
-[-R, R].  For the links of this package the bound is that of ``glm.replacement``, with h = 1: the
-kernel scales points to |p| <= S.
+**Sensitivity.** This is the statistic of a linear model with nu - r in the place of a reward
+(``hidden.model``). Its proof takes any r with |r| <= R, and the kernel cuts nu - r to [-R, R].  For
+the links of this package the bound is that of ``glm.replacement``, with h = 1: the kernel scales
+points to |p| <= S.
 
-The published report has (x^T p) x, too.  That is (x x^T) p, a linear map of what is reported anyway
-and known to the server, which therefore makes it of the noisy matrix: with no noise of its own, and
-with less on the rest.  For the published form, with w = 1 and records (x, r), (x', r'), let M = x
-x^T - x' x'^T, c = cos(x, x'), |x|^2 = L^2 tau and |x'|^2 = L^2 tau'.  Then
+The published report has (x^T p) x, too.  That is (x x^T) p, a known linear map of the reported
+matrix.  So the server computes it from the noisy matrix, without separate noise, and with less
+noise on the rest.  Take the published form with w = 1 and records (x, r), (x', r').  Let M = x x^T
+- x' x'^T, c = cos(x, x'), |x|^2 = L^2 tau and |x'|^2 = L^2 tau'.  Then
 
     D^2 = |x r - x' r'|^2 + |M|_F^2 + |M p|^2 ,   |M p| <= S |M|_op .
 
-The last two are convex in tau, and in tau': at most what they are at the ends.  With tau = tau' = 1
-the eigenvalues of M are +-L^2 sqrt(1 - c^2), and they are (2 + S^2) L^4 (1 - c^2); with tau' = 0
-they are (1 + S^2) L^4; with tau = tau' = 0, nothing.  The first is at most 2 R^2 L^2 (1 + |c|), as
-it is for tau = tau' = 1.  So
+The last two are convex in tau, and in tau', so they are largest at the ends.  With tau = tau' = 1
+the eigenvalues of M are +-L^2 sqrt(1 - c^2), and the two terms are (2 + S^2) L^4 (1 - c^2).  With
+tau' = 0 they are (1 + S^2) L^4; with tau = tau' = 0, zero.  The first is at most 2 R^2 L^2 (1 +
+|c|), as it is for tau = tau' = 1.  So
 
     D^2  <=  max( a^2 J(R / a, L)^2 ,  4 R^2 L^2 + (1 + S^2) L^4 ) ,   a^2 = 1 + S^2 / 2 ,
 
 with J the sensitivity of the linear model (``joint_sensitivity``).
 
-**What follows.**  The point p moves against noisy gradients, and back into the ball of radius S in
-which theta lies, once in a batch; p_t is the one at the t-th report, and p' their mean.  The
+**Post-processing.** Once in a batch, the point p moves against noisy gradients, and back into the
+ball of radius S in which theta lies.  p_t is the point at the t-th report, and p' their mean.  The
 estimate is the ridge regression of <x_t, p_t> on x_t that is drawn to p': theta^ = p' + V^-1 sum of
-(x_t x_t^T + N_t) (p_t - p'), with V = sum of (x_t x_t^T + N_t) + lambda I + C as in
-``hidden.model``.  (Drawn to 0, as published, it would turn around in directions in
-which noise has taken away more than was seen.)  So with q_t = p_t - theta
+(x_t x_t^T + N_t) (p_t - p').  Here V = sum of (x_t x_t^T + N_t) + lambda I + C as in
+``hidden.model``.  (Drawn to 0, as published, it would change sign in directions where the noise
+subtracts more than the data.) So with q_t = p_t - theta
 
     V (theta^ - theta)  =  sum of x_t <x_t, q_t>  +  sum of N_t q_t  +  (lambda I + C) (p' - theta).
 
-In the norm of A^-1 the first is at most sqrt(B), B = sum of <x_t, q_t>^2; the rest is noise and
-bias, as there, with |p' - theta| <= |p'| + S.  For the slope of nu at least mu, eta_t the scatter
-of rewards, and n_t the noise of g_t,
+In the norm of A^-1 the first is at most sqrt(B), B = sum of <x_t, q_t>^2.  The rest is noise and
+bias, as there, with |p' - theta| <= |p'| + S.  Let the slope of nu be at least mu, eta_t the
+scatter of rewards, and n_t the noise of g_t.  Then
 
     mu B  <=  sum of <g_t + n_t, q_t>  -  sum of <n_t, q_t>  +  sum of eta_t <x_t, q_t> .
 
-* The first: batches of b reports with mean gradient G_k and steps z_k that do not grow: at most b
-  (2 S^2 / z_K + sum of z_k |G_k|^2 / 2), since |q| <= 2 S and projections do not lengthen q
+* The first, with batches of b reports, mean gradient G_k and steps z_k that do not grow: it is at
+  most b (2 S^2 / z_K + sum of z_k |G_k|^2 / 2).  For |q| <= 2 S, and projections do not lengthen q
   (Zinkevich 2003).  All of this is public.
-* A sum of d-vectors, conditionally sub-Gaussian with proxies s_t^2 that add up to at most W, is in
-  all rounds at once with probability 1 - f at most sqrt(2 (W + c) (ln(1 / f) + d / 2 ln(1 + W /
-  c))), for any c > 0 that is fixed (mixture of normals; Robbins 1970).  For <n_t, q_t>, d = 1, and
-  for N_t q_t, whose covariance is v^2 (|q|^2 I + q q^T) / 2, W = (2 S s)^2 n after n reports, s the
-  standard deviation of n_t and of N_t.  The largest W is used, and c that of one batch.
+* Take a sum of d-vectors, conditionally sub-Gaussian with proxies s_t^2 that add up to at most W.
+  In all rounds at once, with probability 1 - f, it is at most sqrt(2 (W + c) (ln(1 / f) + d / 2
+  ln(1 + W / c))), for any fixed c > 0 (mixture of normals; Robbins 1970).  Let s be the standard
+  deviation of n_t and of N_t.  For <n_t, q_t>, d = 1, and for N_t q_t, whose covariance is v^2
+  (|q|^2 I + q q^T) / 2, W = (2 S s)^2 n after n reports.  The largest W is used, and c that of one
+  batch.
 * For eta_t <x_t, q_t> it is s^2 B, and c = s^2 (2 S L)^2 b, L the bound on features; in the
-  logarithm B <= (2 S L)^2 n.  What is left is quadratic in sqrt(B + c / s^2).
+  logarithm B <= (2 S L)^2 n.  The remaining inequality is quadratic in sqrt(B + c / s^2).
 
-Nothing is said of where the noise of one report lies: choices and points may follow it in any way.
-What is left out: as in ``hidden.model``.
+The noise of one report may have any direction: choices and points may depend on it in any way. The
+omissions are those of ``hidden.model``.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ from ...validation import flag
 
 
 def published_sensitivity(residual: float, length: float, parameter: float) -> float:
-    """By how much a record moves [(nu - r) x ; svec(x x^T) ; (x^T p) x] at most, for bounds on
-    |nu - r|, on |x| and on |p|; see above.
+    """The sensitivity of [(nu - r) x ; svec(x x^T) ; (x^T p) x], for bounds on |nu - r|, on |x| and
+    on |p|; see the docstring of the module.
 
     >>> round(published_sensitivity(1.0, 1.0, 1.0) ** 2, 12)
     6.0
@@ -191,14 +192,14 @@ def summarise(
 
 @kernel
 def _within(log_odds: float, width: float, coordinates: int, batches: float) -> float:
-    """What a sum of noise of that width, the root of W, stays below."""
+    """An upper bound on a sum of noise of that width, the root of W."""
     shares = (1.0 + 1.0 / batches) * (2.0 * log_odds + coordinates * np.log1p(batches))
     return width * np.sqrt(shares)
 
 
 @kernel
 def _widen(params: OnlineParams, public: OnlinePublic, reports: float) -> None:
-    """Put what is true of so many reports in the place of the width of a linear model."""
+    """Replace the width of a linear model by the proved one for so many reports."""
     facts, scale = public.linear.facts[:, 0], params.linear.radius_scale
     if params.linear.published:
         facts[FACTS.radius] = scale * np.sqrt(params.excess * np.sqrt(max(reports, 1.0)))
@@ -225,7 +226,7 @@ def _widen(params: OnlineParams, public: OnlinePublic, reports: float) -> None:
 
 @kernel
 def _absorb(params: OnlineParams, public: OnlinePublic, release: Vector) -> None:
-    """Add the reports of a batch to the moments; what is left in ``seen`` are their sums."""
+    """Add the reports of a batch to the moments; ``seen`` keeps their sums."""
     d, seen, moments = params.dimension, public.seen, public.moments
     for k in range(params.size):
         seen[k] = release[k] - seen[k]
@@ -340,22 +341,23 @@ class LDPGLOC(LocalPolicy):
 
     With ``reports=True`` this is the server of devices, as ``LDPSGD`` is.
 
-    Against the published mechanism: one noise for the gradient and the matrix, at the exact joint
-    sensitivity and budget; ``<x, p> x`` is made of the noisy matrix instead of being reported with
-    noise of its own; ``p`` stays within ``parameter_bound``; its steps fit the noise; and the width
-    is one that is proved.
+    It differs from the published mechanism.  The gradient and the matrix share one noise, at the
+    exact joint sensitivity and budget.  ``<x, p> x`` is computed from the noisy matrix instead of
+    being reported with separate noise.  ``p`` stays within ``parameter_bound``, its steps fit the
+    noise, and the width is proved.
 
     Args:
         n_arms, dimension, budget, horizon, batch, reports: as in ``HiddenLinearLocal``.
         link: as in ``GLM``.
-        gradient_weight: w; how much more of the precision falls on gradients than on ``x x^T``.
+        gradient_weight: w; the weight of gradients relative to ``x x^T``, hence their relative
+            precision.
         **options: see ``GLOCOptions``.  With ``calibration="paper"`` and an ``ApproxDP`` budget
             report, noise, steps (1 / sqrt(horizon)), shift and radius are the published ones.  They
-            are for features, rewards and a parameter of length 1; noise is proportional to how far
-            a record moves a report.
+            are for features, rewards and a parameter of length 1; noise is proportional to the
+            sensitivity of a report.
 
-    When to choose: nobody may be trusted, and features are not diverse; elsewhere ``LDPSGD`` has
-    far less regret.  The width is far above the error: ``radius_scale=0.01`` mostly plays better.
+    When to choose: no party is trusted, and features are not diverse; elsewhere ``LDPSGD`` has far
+    less regret.  The width is far above the error: ``radius_scale=0.01`` mostly plays better.
 
     Raises:
         ArgumentError: as for ``GLM``.
@@ -477,7 +479,7 @@ class LDPGLOC(LocalPolicy):
         )
 
     def _with_published_bounds(self, params: linear.Params) -> linear.Params:
-        """With the shift of Han et al. (2021), for the first report."""
+        """The parameters with the shift of Han et al. (2021), for the first report."""
         d, rounds = self.dimension, self._horizon or MOST_ROUNDS
         std = self.noise_scale / self._diagonal
         bound = std * (4.0 * math.sqrt(d) + 2.0 * math.log(2.0 * rounds / self._failure))

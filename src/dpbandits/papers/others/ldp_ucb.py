@@ -1,8 +1,8 @@
 """LDP-UCB-L (Ren, Zhou, Liu & Shroff 2020): UCB where every reward is private from the policy, too.
 
-What crosses the wall: each reward by itself.  The wall stands around the person: noise is added to
-the reward before anyone sees it, a record is one reward and moves it by at most ``hi - lo``, and
-every reward may spend the whole budget.
+Each reward crosses the wall by itself.  The wall stands around the person: noise is added to the
+reward before anyone sees it.  A record is one reward and moves it by at most ``hi - lo``, and every
+reward may spend the whole budget.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def local_terms(params: StepwiseParams, t: float) -> tuple[float, float]:
 def local_index(params: StepwiseParams, mean: float, n: float, pressure: float) -> float:
     """mean + w sqrt(2 ln t / N) + the noise's own width.
 
-    For Laplace noise of scale s the width is s sqrt(32 ln t / N), as published: a mean of N > 4 ln
+    For Laplace noise of scale s the width is s sqrt(32 ln t / N), as published.  A mean of N > 4 ln
     t such variables exceeds that with probability at most t^-4.  Gaussian noise of standard
     deviation s widens the variance proxy: sqrt((2 w^2 + 8 s^2) ln t / N).
     """
@@ -43,7 +43,7 @@ def local_index(params: StepwiseParams, mean: float, n: float, pressure: float) 
 class LDPUCB(Stepwise, LocalPolicy):
     """UCB on rewards that were randomised before anyone saw them (Ren et al. 2020, LDP-UCB-L).
 
-    With ``reports=True`` it takes what devices report, as ``ArmsLocal`` does, and sees no reward.
+    With ``reports=True`` it takes reports of devices, as ``ArmsLocal`` does, and sees no reward.
 
     Args:
         n_arms: number of arms.

@@ -1,9 +1,9 @@
-"""Regret of policies whose papers have no room of their own, with constants that are derived here,
-"after" whoever published the policy.
+"""Regret of policies whose papers have no module of their own, with constants derived here; their
+sources say "after" and the authors of the policy.
 
-**DP-SE** (Sajed & Sheffet 2019).  But with probability b pi^2 / 12 all means of epoch e are within
-D / 8 for sampling, and D / 8 for noise, D = 2^-e: the best arm stays, and an arm of gap above D
-goes.
+**DP-SE** (Sajed & Sheffet 2019).  Let D = 2^-e.  Except with probability b pi^2 / 12, all means of
+epoch e are within D / 8 for sampling, and D / 8 for noise.  Then the best arm stays, and an arm of
+gap above D is dropped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _rounds_of_arms(gaps: Array, noise: float, failure_probability: float) -> np
     assumes="stationary arms, rewards in [0, 1]",
 )
 def dpse(horizon: Values, gaps: Array, noise: float, failure_probability: float) -> Values:
-    """DP-SE: what its epochs cost until every bad arm is gone, and b pi^2 / 12 T for errors."""
+    """DP-SE: the cost of its epochs until every bad arm is gone, and b pi^2 / 12 T for errors."""
     t, gap = np.asarray(horizon, float), np.asarray(gaps, float)
     rounds = _rounds_of_arms(gap, noise, failure_probability)
     error = np.pi**2 / 12.0 * failure_probability * t * gap.max()

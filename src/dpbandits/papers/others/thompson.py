@@ -1,25 +1,25 @@
 """Thompson sampling on released sums (Hu & Hegde 2022): DP-TS on the arms' running sums, and
 Lazy-DP-TS on batches.
 
-**DP-TS.**  What crosses the wall: after every answer, the running sums of all arms' rewards, as a
-continual sum of vectors (``privacy.continual``).  One person contributes one reward to one
-coordinate of one increment, so that a record moves it by at most ``hi - lo`` in the L1 and in the
-L2 norm.  Which arm she meets depends on what was released before her and on the sampling only, and
-how often each arm was played is public.
+**DP-TS.** Every answer releases the running sums of all arms' rewards, as a continual sum of
+vectors (``privacy.continual``).  One person contributes one reward to one coordinate of one
+increment.  So a record moves it by at most ``hi - lo`` in the L1 and in the L2 norm.  The person's
+arm depends on earlier releases and on the sampling only.  The number of rounds of each arm is
+public.
 
 The paper has two counters for each arm, of half the budget.  One counter of vectors counts the
-releases of all arms, and so has a few more nodes; but it has the whole budget, and may be any that
-the toolkit knows.
+releases of all arms, and so has a few more nodes.  But it has the whole budget, and may be any
+counter of the toolkit.
 
-**Lazy-DP-TS.**  Each arm collects fresh rewards until it has twice as many as in its batch before;
-then the batch's mean is released and replaces the old one.  In between, every round samples from
+**Lazy-DP-TS.** Each arm collects fresh rewards until it has twice as many as in its batch before.
+Then the batch's mean is released and replaces the old one.  In between, every round samples from
 the posteriors that the released means describe, which costs no privacy.
 
-What crosses the wall: when an arm's batch is full, the sum of its rewards.  The batches of
-different arms fill up side by side, so a release covers the records of one arm (its part) since
-that arm's last release: one person contributes to one batch, a record moves one sum by at most ``hi
-- lo``, and each sum may spend the whole budget.  A batch's size is fixed; which arm a person meets
-depends on earlier releases and on the sampling only.
+A full batch of an arm releases the sum of its rewards.  The batches of different arms fill up side
+by side, so a release covers the records of one arm (its part) since that arm's last release. One
+person contributes to one batch, a record moves one sum by at most ``hi - lo``, and each sum may
+spend the whole budget.  A batch's size is fixed.  The arm of a person depends on earlier releases
+and on the sampling only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ...session.estimates import standard_error
 
 
 def _estimates(params: Any, mean: np.ndarray, n: np.ndarray, variance: float) -> ArmEstimates:
-    """Of means of n rewards, with noise of that variance on their sum."""
+    """Estimates from means of n rewards, with noise of that variance on their sum."""
     means = np.where(n > 0, params.low + params.width * mean, np.nan)
     return ArmEstimates(means, standard_error(n, params.width, variance), n)
 
@@ -79,14 +79,14 @@ def init(params: ThompsonParams) -> tuple[ThompsonRaw, ThompsonPublic]:
 def choose(
     params: ThompsonParams, public: ThompsonPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """Arg max of Beta(m n + 1, (1 - m) n + 1) draws for means m of n rewards, which are clipped to
-    [0, 1]; unplayed arms first.
+    """Choose arg max of Beta(m n + 1, (1 - m) n + 1) draws for means m of n rewards, clipped to [0,
+    1]; unplayed arms first.
 
-    A sum is raised by what its noise exceeds with probability t^-3 at most.  A Laplace variable of
-    scale b has ln E exp(s X) = -ln(1 - (s b)^2) <= (s b)^2 / (1 - s b), so that their sum, with
-    variance sigma^2 and no scale above w, stays below sigma sqrt(2 L) + w L but with probability
-    exp(-L); Gaussian noise has w = 0.  As published it is 6 sigma ln t, which is the paper's 6
-    sqrt(8 ln(n + 1)) ln t / epsilon for its counters.
+    A sum is raised by a bound that its noise exceeds with probability t^-3 at most.  A Laplace
+    variable of scale b has ln E exp(s X) = -ln(1 - (s b)^2) <= (s b)^2 / (1 - s b).  So a sum of
+    them, with variance sigma^2 and no scale above w, exceeds sigma sqrt(2 L) + w L with probability
+    exp(-L) at most.  Gaussian noise has w = 0.  As published it is 6 sigma ln t, which is the
+    paper's 6 sqrt(8 ln(n + 1)) ln t / epsilon for its counters.
     """
     log = 3.0 * np.log(max(float(public.clock[CLOCK.rounds]), 1.0))
     raised = params.noise_std * np.sqrt(2.0 * log) + params.widest * log

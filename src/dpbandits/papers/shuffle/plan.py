@@ -1,11 +1,11 @@
 """The experiments of Chowdhury & Zhou (2022), Shuffle Private Linear Contextual Bandits: Figures 1
-and 2, and what Sections 4 and 6 say of people who come back and of batches.
+and 2, and the claims of Sections 4 and 6 on people who come back and on batches.
 
-The three models of trust stand beside each other four times: at the published constants, which
-keep very different privacy; with this noise and one radius for all, because the theorems of the
-shuffle model state none and the others state wide ones; at equal real privacy, each with the least
-noise that is proved; and so with a delta of one over the number of people, where the paper's allows
-one record in ten to be revealed.
+The three models of trust are compared four times.  The first comparison uses the published
+constants, which keep very different privacy.  The second uses this noise and one radius for all,
+because the theorems of the shuffle model state none and the others state wide ones.  The third is
+at equal real privacy, each with the least proved noise.  The fourth repeats it with a delta of one
+over the number of people; the paper's delta allows one record in ten to be revealed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Setting:
     played: Setting | None = None  # of the same budget, whose policies play there
 
     def key(self, name: str) -> str:
-        """By which results of a policy are found; LinUCB is the same in all settings."""
+        """The key of the results of a policy; LinUCB is the same in all settings."""
         if self.played is not None and name in self.played.policies:
             return self.played.key(name)
         return f"d{self.dimension}/" + (name if name == _OPEN else f"{self.title}/{name}")
@@ -157,8 +157,8 @@ def _published(dimension: int, budget: ApproxDP, horizon: int) -> Setting:
 
 
 def _one_radius(published: Setting, horizon: int) -> Setting:
-    """The same noise, where radius and shift are those of this package in all: the theorems of the
-    shuffle model leave theirs open, and ``published`` has ours there already.
+    """The published noise with the radius and shift of this package for all policies.  The theorems
+    of the shuffle model leave theirs open, and ``published`` has ours there already.
     """
     dimension = published.dimension
     shape = _shape(dimension, published.budget, horizon)
@@ -189,7 +189,7 @@ def _equal(reading: str, dimension: int, budget: ApproxDP, horizon: int) -> Sett
 
 
 def _ranked(horizon: int) -> Setting:
-    """What other policies make of the same budget: fewer releases, and draws instead of radii."""
+    """Claims on other policies at the same budget: fewer releases, and draws instead of radii."""
     equal = _equal(EQUAL, 5, ApproxDP(1.0, DELTA), horizon)
     shape = _shape(5, equal.budget, horizon)
     policies: dict[str, ContextualPolicy] = {
@@ -230,7 +230,7 @@ def _returning(horizon: int, most: int) -> Setting:
 
 
 def _named(key: str, dimension: int) -> str:
-    """For tables: no two policies share it, whatever their panel."""
+    """A name for tables, unique among the policies of all panels."""
     name, *rest = key.split(", ")
     return ", ".join([_NAMES[name], *rest, *([] if dimension == 5 else [f"d = {dimension}"])])
 
@@ -254,7 +254,7 @@ def _assess(groups: Sequence[Setting], horizon: int, results: Results) -> Findin
 
 
 def _order(setting: Setting, horizon: int, results: Results) -> list[Claim]:
-    """That less trust costs more regret."""
+    """The claim that less trust costs more regret."""
     figure = "Figure 1" if setting.dimension == 5 else "Figure 2"
     source = f"{PAPER}, {figure}" if setting.reading == PUBLISHED else f"after {PAPER}, {figure}"
     return [
@@ -271,7 +271,7 @@ def _order(setting: Setting, horizon: int, results: Results) -> list[Claim]:
 
 
 def _kept(setting: Setting) -> list[Claim]:
-    """That the noise keeps what was asked for."""
+    """The claim that the noise keeps the requested budget."""
     claims, budget = [], setting.budget
     at, most = number(budget.epsilon), Expectation(high=budget.delta * (1.0 + 1e-9))
     for name, policy in setting.policies.items():
@@ -293,7 +293,9 @@ def _share(means: np.ndarray) -> np.ndarray:
 
 
 def _gains(setting: Setting, published: Setting, results: Results) -> list[Claim]:
-    """How much of the private part of regret at the published constants exact noise leaves."""
+    """The share of the private part of regret at the published constants that remains with exact
+    noise.
+    """
     compared = (("jdp", "jdp", 0.15), ("sum", "amp", 0.22), ("ts-sum", "amp", 0.22))
     free = results.final(setting.key(_OPEN))
     return [
@@ -313,7 +315,7 @@ def _gains(setting: Setting, published: Setting, results: Results) -> list[Claim
 
 
 def _batches(setting: Setting, horizon: int, results: Results) -> list[Claim]:
-    """That rare updates cost nothing."""
+    """The claim that rare updates cost nothing."""
     sources = {"jdp": "Proposition F.3", "ldp": "Proposition F.1"}
     return [
         Claim(
@@ -331,7 +333,9 @@ def _batches(setting: Setting, horizon: int, results: Results) -> list[Claim]:
 
 
 def _visits(setting: Setting, most: int, horizon: int, results: Results) -> list[Claim]:
-    """That protecting whole users costs the shuffle model no more than the central one."""
+    """The claim that protecting whole users costs the shuffle model no more than the central
+    one.
+    """
 
     def grown(name: str) -> list[np.ndarray]:
         return [results.final(setting.key(key)) for key in (f"{name}-{most}", f"{name}-1", _OPEN)]

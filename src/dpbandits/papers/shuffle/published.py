@@ -1,4 +1,4 @@
-"""What Chowdhury & Zhou (2022) publish of batches, noise and budgets, whatever it really keeps."""
+"""Batches, noise and budgets as published by Chowdhury & Zhou (2022), without correction."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def published_batch(
     level: str = "shuffle",
     returning: bool = False,
 ) -> int:
-    """People in a batch, by which the paper balances what waiting and what noise costs in regret.
+    """People in a batch, for which the paper balances the regret of waiting and of noise.
 
     The paper has these numbers up to constants; here they are 1.
 
     Args:
-        budget: (epsilon, delta); None for the rule that knows of none: T^(3/5) for T people
+        budget: (epsilon, delta); None for the rule without a budget: T^(3/5) for T people
             (Corollary 3.3, Remark 3.6), and T^(2/3) where they return.
         features: numbers in a feature vector, d.
         people: T; where they return, rounds.
         protocol: "bits" (P_Vec) or "reports" (P_Amp).
-        level: "shuffle" if the budget is that of what leaves the shuffler ("utility-targeted":
+        level: "shuffle" if the budget is that of the shuffler's output ("utility-targeted":
             Corollaries B.2 and C.2), "local" if it is that of a person's messages by themselves
             ("privacy-targeted": Corollaries B.3 and C.3).
         returning: whether a user may be in every batch, and the budget is for all of them
@@ -105,7 +105,7 @@ def for_reports(budget: ApproxDP, batch: int, features: int, batches: int, level
 
 
 def _shape(batch: int, features: int) -> dict[str, Any]:
-    """Of x y with the upper triangle of x x', for norms at most 1."""
+    """The size and the bounds of x y with the upper triangle of x x', for norms at most 1."""
     d = integer("features", features, 1)
     size, bound = d + d * (d + 1) // 2, math.sqrt(2.0)
     norms = {"bound": bound, "largest": 1.0, "sensitivity": math.sqrt(4.5)}
@@ -113,7 +113,7 @@ def _shape(batch: int, features: int) -> dict[str, Any]:
 
 
 def divided_budget(budget: ApproxDP, batches: int) -> ApproxDP:
-    """What each of so many batches may spend by advanced composition (Theorem E.2)."""
+    """The budget of each of so many batches by advanced composition (Theorem E.2)."""
     if integer("batches", batches, 1) == 1:
         return budget
     epsilon = budget.epsilon / (2.0 * math.sqrt(2.0 * batches * math.log(2.0 / budget.delta)))

@@ -1,15 +1,16 @@
-"""Chowdhury & Zhou (2022), *Shuffle Private Linear Contextual Bandits*, and what it cites.
+"""Chowdhury & Zhou (2022), *Shuffle Private Linear Contextual Bandits*, and results it cites.
 
 Features x and the parameter are at most 1 long, rewards are in [0, 1], and estimates change after
 every ``batch`` of rounds.  Bounds on regret hold with probability 1 - ``failure``.  Those of the
-paper's theorems leave their constants open; ``perturbed_linucb`` and ``noisy_linucb`` have them,
-for whatever noise a policy has.
+paper's theorems leave their constants open.  ``perturbed_linucb`` and ``noisy_linucb`` have
+constants, for any noise of a policy.
 
-Where a theorem has a largest epsilon, its value there stands for all above: who keeps less keeps
-these.  Not so for noise on every report, which shuffling has to hide: there nothing is said above.
+Where a theorem has a largest epsilon, its value there stands for all above, because a smaller
+epsilon implies them.  Bounds for noise on every report, which shuffling has to hide, do not extend
+so.
 
-What noise the theorems ask for say ``report_noise`` and ``bit_noise``, and ``calibration="paper"``
-takes it.
+``report_noise`` and ``bit_noise`` give the noise of the theorems, and ``calibration="paper"`` uses
+it.
 """
 
 from __future__ import annotations
@@ -64,14 +65,15 @@ def perturbed_linucb(
     failure: float,
     tuned_for: int | None = None,
 ) -> Values:
-    """LinUCB in batches on noisy sums: d B L / ln 2 + 8 beta sqrt(d T L), with L = ln(1 + T / (d
+    """LinUCB in batches on noisy sums: d B L / ln 2 + 8 beta sqrt(d T L).  Here L = ln(1 + T / (d
     least)) and beta = sqrt(2 ln(2 / failure) + d L) + sqrt(largest) + nu.
 
     Args:
         horizon, dimension, batch, failure: T, d, B, and a probability.
         least, largest: eigenvalues of H = lambda I + noise on sum x x^T, in any batch.
         nu: the norm of the noise on sum x r, in that of H^-1.
-        tuned_for: of how many rounds the three norms are bounds; of more nothing is proved.
+        tuned_for: the number of rounds for which the three norms are bounds; for more there is no
+            proof.
 
     >>> round(perturbed_linucb(10**6, 2, 1, least=1.0, largest=1.0, nu=0.0, failure=0.001))
     304870
@@ -97,9 +99,9 @@ def noisy_linucb(
     d sqrt(T) + d^(3/4) sqrt(std T).
 
     It is ``perturbed_linucb`` with 2 S added to all eigenvalues, for S = 2 std (sqrt(d) + sqrt(ln(8
-    M / failure))) or 1/2, and M = T / B.  The norm of noise on the matrix exceeds its mean, 2 std
-    sqrt(d) at most, by 2 std sqrt(ln(1 / p)) with probability p; that of noise on the vector
-    sqrt(d) std by std sqrt(2 ln(1 / p)).
+    M / failure))) or 1/2, and M = T / B.  With probability p, the norm of noise on the matrix
+    exceeds its mean, 2 std sqrt(d) at most, by 2 std sqrt(ln(1 / p)).  The norm of noise on the
+    vector exceeds sqrt(d) std by std sqrt(2 ln(1 / p)).
 
     >>> [round(noisy_linucb(10**6, 2, 1, std, failure=0.001)) for std in (0.0, 100.0)]
     [326761, 2477461]
@@ -135,9 +137,9 @@ def _order(
 def shuffled_reports(
     horizon: Values, dimension: int, batch: Values, epsilon: float, delta: float, failure: float
 ) -> Values:
-    """Normal noise on every message, less for shuffling, for epsilon < sqrt(ln(2 / delta) / B): d B
-    ln T + (ln(B / delta) ln(2 / delta) / B)^(1/4) d^(3/4) T^(3/4) ln(T) ln(T / failure) /
-    sqrt(epsilon).
+    """Normal noise on every message, less for shuffling, for epsilon < sqrt(ln(2 / delta) / B).
+    The bound is d B ln T + (ln(B / delta) ln(2 / delta) / B)^(1/4) d^(3/4) T^(3/4) ln(T) ln(T /
+    failure) / sqrt(epsilon).
 
     >>> f"{shuffled_reports(10**6, 5, 100, epsilon=0.1, delta=1e-6, failure=0.001):.2g}"
     '1.2e+08'
@@ -188,7 +190,7 @@ def shuffled_bits(
 )
 def shuffled_bits_balanced(horizon: Values, dimension: int, epsilon: float, delta: float) -> Values:
     """Sums of bits, batches of T^(3/5): T^(3/5) sqrt(ln(d^2 / delta) / min(epsilon, 1)), because
-    what waiting costs does not fall with epsilon.
+    the cost of waiting does not fall with epsilon.
 
     >>> round(shuffled_bits_balanced(10**5, 5, epsilon=1.0, delta=1e-5))
     3838
@@ -213,9 +215,9 @@ def shuffled_bits_balanced(horizon: Values, dimension: int, epsilon: float, delt
 def returning_reports(
     horizon: Values, dimension: int, batch: Values, epsilon: float, delta: float, failure: float
 ) -> Values:
-    """Normal noise on every message, for epsilon <= 2 ln(2 / delta) sqrt(2 T) / B, M = T / B: d B
-    ln(T) + sqrt(M T / epsilon) d^(3/4) (ln(T / delta) ln(2 / delta) ln(M / delta))^(1/4) ln(T) ln(T
-    / failure).
+    """Normal noise on every message, for epsilon <= 2 ln(2 / delta) sqrt(2 T) / B.  With M = T / B
+    the bound is d B ln(T) + sqrt(M T / epsilon) d^(3/4) (ln(T / delta) ln(2 / delta) ln(M /
+    delta))^(1/4) ln(T) ln(T / failure).
 
     >>> f"{returning_reports(10**6, 5, 10**4, epsilon=0.1, delta=1e-6, failure=0.001):.2g}"
     '2.8e+08'
@@ -355,7 +357,7 @@ def contextual_minimax(horizon: Values) -> Values:
 def shuffled_epsilon(
     reports: int, local_epsilon: float, delta: float, local_delta: float = 0.0
 ) -> float:
-    """At the given delta, where shuffling is proved to help at all; else infinite.
+    """The epsilon at the given delta, where shuffling is proved to help; else infinite.
 
     ``shuffle_amplification`` with its default method proves less.
 
@@ -397,7 +399,7 @@ def report_noise(batch: int, epsilon: float, delta: float, batches: int = 1) -> 
     assumes=f"{BOUNDED}; epsilon <= 15, delta < 1/2",
 )
 def bit_noise(batch: int, features: int, epsilon: float, delta: float, batches: int = 1) -> float:
-    """P_Vec: sqrt(3 B b / 16) / g, with g = max(2 sqrt(B), d, 4) and b = 24 * 10^4 (g ln(4 (d^2 +
+    """P_Vec: sqrt(3 B b / 16) / g.  Here g = max(2 sqrt(B), d, 4), and b = 24 * 10^4 (g ln(4 (d^2 +
     1) / delta) / epsilon)^2 / B, rounded up.
 
     That keeps (epsilon, delta)-DP with plenty to spare: ``BitSum.calibrated`` needs a small part.
@@ -433,7 +435,7 @@ def divided_epsilon(epsilon: float, delta: float, batches: int) -> float:
     assumes="messages with report_noise; at delta / B",
 )
 def report_alone(batch: int, epsilon: float, delta: float) -> float:
-    """What a report keeps without a shuffler: epsilon sqrt(B / ln(2 / delta)).
+    """The epsilon of a report without a shuffler: epsilon sqrt(B / ln(2 / delta)).
 
     >>> round(report_alone(20, epsilon=0.2, delta=0.1), 3)
     0.517
@@ -454,7 +456,7 @@ def report_alone(batch: int, epsilon: float, delta: float) -> float:
     assumes="bits with bit_noise; at delta",
 )
 def bits_alone(batch: int, epsilon: float) -> float:
-    """What bits keep without a shuffler: epsilon sqrt(B).
+    """The epsilon of bits without a shuffler: epsilon sqrt(B).
 
     >>> bits_alone(25, epsilon=0.2)
     1.0
@@ -490,7 +492,7 @@ def _by_the_template(policy: HiddenPolicy, world: World) -> Iterator[Applied]:
 
 
 def _failure(params: Params) -> float:
-    """What the lemma calls alpha: its three parts fail with half of it, each."""
+    """The lemma's alpha; each of its three parts fails with half of it."""
     return 2.0 * math.exp(-0.5 * params.log_odds)
 
 

@@ -1,15 +1,15 @@
 """LinUCB under joint differential privacy with the Wishart noise of Shariff & Sheffet (2018).
 
-What crosses the wall: after every ``batch`` rounds, by a binary tree, the running sum of v v^T over
-records v = (x, w r), but for the square of w r, with Wishart noise in every node; less the mean of
-this noise, which is public.  What that hides is proved in ``wishart_noise``; that
-decisions are as private, by the billboard lemma, see ``joint``.
+Every ``batch`` rounds, a binary tree releases the running sum of v v^T over records v = (x, w r),
+without the square of w r.  Every node has Wishart noise, less its mean, which is public.
+``wishart_noise`` proves the privacy of the releases.  Decisions are as private, by the billboard
+lemma (see ``joint``).
 
-**Several models.**  All blocks cross the wall at once, with noise of their own, and a person's
-record leaves one block and enters another, or stays: see *Several sums at once* there.
+**Several models.** All blocks are released at once, each with its own noise.  Replacing a person's
+record moves it from one block to another, or keeps it in one: see *Several sums at once* there.
 
 **Post-processing** is that of ``hidden.model``, with bounds on the norms of N and n - N theta for
-Wishart noise (``wishart_norm``); a release holds as many nodes as its number has binary ones, m at
+Wishart noise (``wishart_norm``).  A release holds as many nodes as its number has binary ones, m at
 most.
 
 **As published** noise is not centred, and a release has that of m nodes: N - c I has its
@@ -47,10 +47,10 @@ class WishartOptions(LinearOptions, HiddenOptions, total=False):
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
 class WishartLinUCBJDP(HiddenPolicy):
     """LinUCB with private features and rewards under joint differential privacy, with Wishart noise
-    (Shariff & Sheffet 2018; here with as little as is proved to be enough).
+    (Shariff & Sheffet 2018; here with the least proved amount).
 
-    Plays the arms of ``LinUCBJDP``, by another noise: the sum of k outer products of normal vectors
-    as long as a record, in every node of a binary tree.
+    It plays like ``LinUCBJDP``, with another noise in every node of a binary tree: the sum of k
+    outer products of normal vectors as long as a record.
 
     Args:
         n_arms, dimension, horizon, models: as in ``HiddenLinear``.
@@ -58,11 +58,11 @@ class WishartLinUCBJDP(HiddenPolicy):
         batch: rounds between two releases.
         reward_weight: w, as in ``HiddenLinear``.
         **options: see ``WishartOptions``.  With ``calibration="paper"`` k, shift and radius
-            are the published ones, and the guarantee says what really holds.  No exact sampler of
-            this noise is known: ``noise="secure"`` is refused.
+            are the published ones, and the guarantee has the budget that really holds.  No exact
+            sampler of this noise is known: ``noise="secure"`` is refused.
 
-    When to choose: to compare with what was published; ``LinUCBJDP`` needs less noise, and keeps
-    every kind of budget.
+    When to choose: to compare with the publication; ``LinUCBJDP`` needs less noise, and keeps every
+    kind of budget.
 
     Example:
         >>> policy = WishartLinUCBJDP(2, 3, budget=ApproxDP(1.0, 1e-4), horizon=1000, seed=1)
@@ -185,7 +185,8 @@ class WishartLinUCBJDP(HiddenPolicy):
         return self._square * bound
 
     def _with_published_bounds(self, params: Params) -> Params:
-        """With rho_min, rho_max, the shift and gamma for noise of m k degrees of freedom.
+        """The parameters with rho_min, rho_max, the shift and gamma for noise of m k degrees of
+        freedom.
 
         Their gamma is that of noise before the shift; sqrt(least eigenvalue before / after) is by
         how much more it is after that.
@@ -213,11 +214,12 @@ class WishartLinUCBJDP(HiddenPolicy):
 
 
 def wishart_norm(dimension: int, freedom: float, releases: int, probability: float) -> float:
-    """What the operator norms of ``releases`` matrices W - K I, W ~ Wishart(I, K) and K at most
-    ``freedom``, however dependent, stay below with probability 1 - ``probability``.
+    """An upper bound on the operator norms of ``releases`` matrices W - K I, with probability 1 -
+    ``probability``.  W ~ Wishart(I, K), K is at most ``freedom``, and the matrices may be
+    dependent.
 
-    W = G^T G with G normal of K rows, whose singular values are within sqrt(K) +- (sqrt(d) + t)
-    with probability 1 - 2 exp(-t^2 / 2) (Davidson & Szarek 2001, Theorem II.13); their squares are
+    W = G^T G with G normal of K rows.  Its singular values are within sqrt(K) +- (sqrt(d) + t) with
+    probability 1 - 2 exp(-t^2 / 2) (Davidson & Szarek 2001, Theorem II.13).  So their squares are
     at most 2 sqrt(K) (sqrt(d) + t) + (sqrt(d) + t)^2 from K.
     """
     if freedom == 0.0:
@@ -229,11 +231,11 @@ def wishart_norm(dimension: int, freedom: float, releases: int, probability: flo
 def wishart_image_norm(
     dimension: int, freedom: float, releases: int, probability: float, along: float, last: float
 ) -> float:
-    """What |n - N theta| stays below in the same sense, where n is ``last`` times the last column
-    of W - K I, of side d + 1, without its end, and N the rest; ``along`` bounds |theta|.
+    """An upper bound on |n - N theta| with that probability.  n is ``last`` times the last column
+    of W - K I, of side d + 1, without its end, and N is the rest.  ``along`` bounds |theta|.
 
-    It is what (W - K I) u has in the first d coordinates, u = (-theta, last).  In the direction of
-    u, W u / |u| is a chi2(K) variable q, and across sqrt(q) times d independent normal ones.  With
+    It is the first d coordinates of (W - K I) u, u = (-theta, last).  In the direction of u, W u /
+    |u| is a chi2(K) variable q, and across sqrt(q) times d independent normal ones.  With
     probability 1 - 2 e^-t q is above K - 2 sqrt(K t) and below K + 2 sqrt(K t) + 2 t <= (sqrt(K) +
     sqrt(2 t))^2 (Laurent & Massart 2000, Lemma 1).
     """

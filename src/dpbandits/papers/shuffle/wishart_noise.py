@@ -1,4 +1,4 @@
-"""What Wishart noise on a sum of outer products hides.
+"""The privacy of Wishart noise on a sum of outer products.
 
 A sum of matrices v v^T with |v| <= L, of side p, is released with noise W ~ Wishart_p(L^2 I, k):
 the sum of k such matrices of normal vectors.  One record is replaced, v by v'.  Let L = 1 without
@@ -6,20 +6,20 @@ loss of generality, n = k - p - 1, and W have the density
 
     f(W)  ~  det(W)^(n / 2) exp(-tr(W) / 2)        for positive definite W, else 0.
 
-**The loss of one release.**  With M = v v^T - v' v'^T and X the release, W = X - (sum) in one world
-and W + M in the other, so that the privacy loss ln f(W) / f(W + M) is
+**The loss of one release.** Let M = v v^T - v' v'^T and X the release.  The noise is W = X - (sum)
+in one world and W + M in the other.  So the privacy loss ln f(W) / f(W + M) is
 
     l  =  tr(M) / 2 - (n / 2) ln(det(W + M) / det(W)) ,
 
 infinite where W + M is not positive definite: supports differ, and there is no pure DP.
 
-*Everybody else does not matter*, whose sum is gone.  *Two numbers are left*: M has at most one
-positive and one negative eigenvalue, a <= |v|^2 and -b >= -|v'|^2 by Weyl's inequality, and no
-rotation changes the law of W: let M = a e1 e1^T - b e2 e2^T with 0 <= a, b <= 1.  *Two dimensions
-are left*: with U = [e1 e2], det(W + M) / det(W) is a function of U^T W^-1 U, whose inverse S has
-the law Wishart_2(I, n + 3) (Muirhead 1982, Theorem 3.2.11).  *Three variables are left*,
-independent ones, by Bartlett's decomposition of S: x ~ chi2(n + 3), w ~ chi2(n + 2), g ~ N(0, 1),
-with which
+*Other people do not matter*, because their sum cancels.  *Two numbers are left*.  By Weyl's
+inequality M has at most one positive and one negative eigenvalue, a <= |v|^2 and -b >= -|v'|^2.
+Rotations do not change the law of W.  So let M = a e1 e1^T - b e2 e2^T with 0 <= a, b <= 1.  *Two
+dimensions are left*: with U = [e1 e2], det(W + M) / det(W) is a function of U^T W^-1 U.  Its
+inverse S has the law Wishart_2(I, n + 3) (Muirhead 1982, Theorem 3.2.11).  *Three independent
+variables are left*, by Bartlett's decomposition of S: x ~ chi2(n + 3), w ~ chi2(n + 2), g ~ N(0,
+1). With them
 
     det(W + M) / det(W)  =  (1 + a / x) (1 - b / w + g^2 a / (w (x + a))) .
 
@@ -28,47 +28,46 @@ So, without the last term, which only lowers the loss, and where w > b,
     l  <=  l1 + l2 ,   l1 = a / 2 - (n / 2) ln(1 + a / x) ,   l2 = -b / 2 - (n / 2) ln(1 - b / w) .
 
 **The worst pair of records.**  Let t > 0, s = n t / 2, and w0 > 1.  (1 + a / x)^-s is the integral
-of u^(s - 1) exp(-u - u a / x) / Gamma(s) over u > 0, and (1 - b / w)^-s that with + u b / w.  As
-mixtures of exponentials, E exp(t l1), with min(x, x1) in the place of x, and E exp(t l2) 1{w >= w0}
-are log-convex in a and in b, and at most 1 where these are 0.  Let E1 and E2 be their values for a
-= b = 1.  Hence for all records
+of u^(s - 1) exp(-u - u a / x) / Gamma(s) over u > 0, and (1 - b / w)^-s that with + u b / w.  So E
+exp(t l1), with min(x, x1) in the place of x, and E exp(t l2) 1{w >= w0} are mixtures of
+exponentials.  They are log-convex in a and in b, and at most 1 where these are 0.  Let E1 and E2 be
+their values for a = b = 1.  Hence for all records
 
     E exp(t l) 1{w >= w0, x <= x1}  <=  G  =  max(1, E1) max(1, E2) .
 
-**All releases.**  One record is in m nodes of a tree at most, each with noise of its own.  Whatever
-earlier releases were, and v and v' may follow from them, the next node that holds the record has a
-loss of the law above, and all other nodes none.  With E the event that w >= w0 and x <= x1 in each,
+**All releases.** One record is in m nodes of a tree at most, each with noise of its own.  For any
+earlier releases, on which v and v' may depend, the next node that holds the record has a loss of
+the law above.  All other nodes have none.  With E the event that w >= w0 and x <= x1 in each,
 
     E exp(t sum l) 1{E}  <=  G^m ,   P(not E)  <=  m (P(w < w0) + P(x > x1)) ,
 
-and (1 - e^(epsilon - z))+ <= e^(t (z - epsilon)) t^t / (1 + t)^(1 + t), which is the step from
-Renyi divergences to (epsilon, delta) of Canonne, Kamath & Steinke (2020), makes it (epsilon,
+Use (1 - e^(epsilon - z))+ <= e^(t (z - epsilon)) t^t / (1 + t)^(1 + t), the step from Renyi
+divergences to (epsilon, delta) of Canonne, Kamath & Steinke (2020).  So the releases are (epsilon,
 delta)-DP for
 
     delta  =  P(not E) + G^m e^(-t epsilon) t^t / (1 + t)^(1 + t) .
 
 The other direction exchanges v and v', for which the bound is the same.
 
-**Several sums at once**, with noise of their own each, where the record may also leave one and
-enter another: then a comes from one matrix and b from the other, l1 + l2 is the loss itself, but
-with x ~ chi2(n + 2), which is stochastically smaller.  l1 grows with x, so that the bound holds
-there, too.
+**Several sums at once** each have their own noise, and the record may also leave one and enter
+another.  Then a comes from one matrix and b from the other.  l1 + l2 is the loss itself, but with x
+~ chi2(n + 2), which is stochastically smaller.  l1 grows with x, so the bound holds there, too.
 
-**Several records of a user** are replaced one after another.  Each step leads from one world to
-another that differ in one record, however it follows from releases, so that j steps give (j
-epsilon, delta (1 + e^epsilon + ... + e^((j - 1) epsilon)))-DP.
+**Several records of a user** are replaced one after another.  Each step joins two worlds that
+differ in one record, which may depend on releases.  So j steps give (j epsilon, delta (1 +
+e^epsilon + ... + e^((j - 1) epsilon)))-DP.
 
-**Digits.**  exp(t l1) grows with x and exp(t l2) falls with w: each integral is bounded by the sum
-over cells of a grid of the larger value times the probability of the cell, so that no quadrature is
-trusted, and every t, w0 and x1 gives a valid bound.
+**Digits.** exp(t l1) grows with x and exp(t l2) falls with w.  A sum over cells of a grid, of the
+larger value times the cell's probability, bounds each integral.  So the bound needs no quadrature,
+and is valid for every t, w0 and x1.
 
-**Against Gaussian noise.**  l is about normal, of variance at most 1 / n: centred Wishart noise, a
-symmetric matrix with variance k off the diagonal and 2 k on it, costs what Gaussian noise of this
-shape costs, but for what tails add: for (1, 1e-6)-DP in 15 levels n is 327, and m / mu^2 of
+**Against Gaussian noise.** l is about normal, of variance at most 1 / n.  Centred Wishart noise is
+a symmetric matrix with variance k off the diagonal and 2 k on it.  Except for tails, it costs as
+much as Gaussian noise of this shape.  For (1, 1e-6)-DP in 15 levels n is 327, and m / mu^2 of
 Gaussian noise 268.
 
 Shariff & Sheffet (2018) use k = p + ceil(224 m ln(8 m / delta) ln(2 / delta) / epsilon^2), from
-advanced composition of 28 ln(4 / delta) / epsilon^2 for one release: here n would be 906,879.
+advanced composition of 28 ln(4 / delta) / epsilon^2 for one release.  Here n would be 906,879.
 """
 
 from __future__ import annotations
@@ -97,8 +96,8 @@ class WishartNoise:
 
     Args:
         dimension: p, the side of the matrices.
-        releases: m, how many contain a record at most, each with noise of its own.
-        records: of one user, which are protected together.
+        releases: m, the most releases that contain a record, each with noise of its own.
+        records: the number of records of one user, which are protected together.
 
     Raises:
         ArgumentError: a number is out of its range.
@@ -135,7 +134,9 @@ class WishartNoise:
         return min(_delta(epsilon, excess, self.releases, part * delta) for part in _PARTS)
 
     def _least_delta(self, epsilon: float, excess: int) -> float:
-        """The least delta kept, from above; larger ones are: what is cut off grows by less."""
+        """An upper bound on the least delta kept; larger deltas are kept, too, because the cut-off
+        part grows by less.
+        """
         low, high = math.log(_LEAST), 0.0
         while high - low > 1e-4:
             middle = 0.5 * (low + high)
@@ -197,7 +198,7 @@ class _Losses(NamedTuple):
 
     @classmethod
     def entered(cls, excess: int, most: float) -> _Losses:
-        """l1 at a = 1, which grows with x; what is beyond ``most`` counts as if it were there."""
+        """l1 at a = 1, which grows with x; values beyond ``most`` count as ``most``."""
         low = 2.0 * special.gammaincinv(0.5 * (excess + 3), _TAIL)
         ends = np.linspace(low, most, _CELLS)
         worst = 0.5 - 0.5 * excess * np.log1p(1.0 / np.append(ends, most))

@@ -2,34 +2,34 @@
 
 An increment x_t, a vector of n numbers, arrives with each release, and one record moves exactly one
 increment by at most D.  The matrix A that sums (lower triangular, all ones) is split into A = B C.
-What is private is the sequence of rows y_t = C_t x + z_t with independent noise z_t of scale
-``multiplier * D * |C|``, where |C| is the longest column of C in the channel's norm; what is
-published, B y = (sum so far) + B z, follows from y alone.  Noise of different releases is
-correlated, and that is the whole gain.
+The private mechanism is the sequence of rows y_t = C_t x + z_t with independent noise z_t of scale
+``multiplier * D * |C|``.  Here |C| is the longest column of C in the channel's norm.  The published
+sum, B y = (sum so far) + B z, follows from y alone.  The gain comes from correlated noise of
+different releases.
 
-**What a record costs, over all releases together: one release of the channel with that
-multiplier.**  Fix everybody else, and let the record be in increment s.  Whatever was released
-before row t, the two worlds have equal increments elsewhere, those after s too if they depend on
-releases, so that row t moves by a vector of length C_ts D at most: a bound that depends on the
-position alone.  C has no entries above its diagonal (a row uses nothing that comes later), so that
-the rows are an adaptive composition of channels with fixed parameters:
+**Over all releases together, a record costs one release of the channel with that multiplier.** Fix
+all other people, and let the record be in increment s.  For all values released before row t, the
+two worlds have equal increments elsewhere, also after s if increments depend on releases.  So row t
+moves by a vector of length C_ts D at most, a bound that depends on the position alone.  C has no
+entries above its diagonal: a row uses no later increment.  So the rows are an adaptive composition
+of channels with fixed parameters:
 
 * Gaussian: row t is (C_ts / m|C|)-GDP and (C_ts^2 / 2 m^2 |C|^2)-zCDP.  Squares add up under
   adaptive composition, and their sum over t is at most |C|^2 with |C| in L2: (1/m)-GDP, (1 /
   2m^2)-zCDP, and (alpha, alpha / 2m^2)-RDP (Denisov, McMahan, Rush, Smith & Thakurta 2022, Theorem
   2.1, for continuous noise).
-* Discrete Gaussian noise on integers obeys the same bounds row by row, GDP among them, with the
-  1/10 of a squared step that ``discrete`` adds to every integer row; hence the same totals.
+* Discrete Gaussian noise on integers obeys the same bounds row by row, GDP among them.  For that
+  ``discrete`` adds 1/10 of a squared step to every integer row.  Hence the totals are the same.
 * Laplace: row t is (C_ts / m|C|)-DP.  These add up to at most 1/m with |C| in L1: the rows are as
   private as one release.
 
-The adversary may choose increments after seeing releases, which is what bandits do.  The argument
-needs the same D in every row: where the scale changes, later rows count with the scale they were
-drawn with, and the record costs sum_t (C_ts D_s / scale_t)^2 / 2, which no single release bounds.
+The adversary may choose increments after seeing releases, as bandits do.  The argument needs the
+same D in every row.  Where the scale changes, later rows count with the scale they were drawn with.
+The record then costs sum_t (C_ts D_s / scale_t)^2 / 2, which no single release bounds.
 
-**What M records of one user cost**, in increments s_1 < ... < s_M: row t moves by at most (C_ts_1 +
-... + C_ts_M) D, so that her records together cost what one does of length |sum of these columns|.
-Which columns these are may depend on earlier releases: on every path the costs of the rows stay
+**The cost of M records of one user**, in increments s_1 < ... < s_M: row t moves by at most (C_ts_1
++ ... + C_ts_M) D.  So these records together cost as much as one of length |sum of these columns|.
+The choice of columns may depend on earlier releases.  On every path the costs of the rows stay
 below that of the worst choice, and each currency has a filter.  ``Counter.growth`` is that worst
 choice, or a bound of it, in units of the longest column.
 

@@ -1,4 +1,4 @@
-"""What a mechanism is: a factorisation A = B C of the matrix that sums."""
+"""The base of mechanisms: a factorisation A = B C of the matrix that sums."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Counter(ABC):
     kind: ClassVar[int]
 
     def column_norm(self, norm: int = 2) -> float:
-        """The length of the longest column of C: what all rows multiply the sensitivity by.
+        """The length of the longest column of C: the factor of the sensitivity in all rows.
 
         Raises:
             ArgumentError: a norm that the mechanism has no use for.
@@ -47,16 +47,18 @@ class Counter(ABC):
         return self._column(norm)
 
     def exact_column_norm(self, norm: int = 2) -> float:
-        """What privacy needs ``column_norm`` to be: a record's cost rests on their quotient."""
+        """The ``column_norm`` that privacy requires: a record's cost depends on their quotient."""
         return self.column_norm(norm)
 
     def growth(self, records: int, norm: int = 2) -> float:
-        """By how much farther than one record so many of one user, each in an increment of its own,
-        move all rows together: at least max |sum of so many columns of C| / ``exact_column_norm``.
+        """How much farther so many records of one user move all rows together than one record does.
+        Each is in an increment of its own.  The value is at least max |sum of so many columns of C|
+        / ``exact_column_norm``.
 
         Where a sum ends and another begins, as after a crash, a user may have records in both.
-        They cost no more than if all were in one: the squares of growths (Laplace noise: growths)
-        of j and of k records add up to at most that of j + k.  Records are at most the horizon.
+        They cost no more than if all were in one sum.  The squares of growths (Laplace noise:
+        growths) of j and of k records add up to at most that of j + k.  Records are at most the
+        horizon.
 
         >>> Independent(10).growth(4), Independent(10).growth(4, norm=1)
         (2.0, 4.0)
@@ -135,7 +137,7 @@ class Counter(ABC):
         return integer("n", self._length(n), 1, _DENSE)
 
     def _peaks(self, n: int) -> np.ndarray:
-        """Releases up to n one of which has the largest variance."""
+        """Releases up to n that include the one with the largest variance."""
         return np.array([n])
 
     @abstractmethod

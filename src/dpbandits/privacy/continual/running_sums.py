@@ -1,7 +1,7 @@
 """The compiled side of continual sums: one structure for every mechanism, and one step for each.
 
-The noise of a node or row is drawn once, with the scale of the release that draws it, and kept;
-what leaves is the exact sum plus a public combination of the noise that was kept.
+The noise of a node or row is drawn once, with the scale of the release that draws it, and kept.  A
+release is the exact sum plus a public combination of the kept noise.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def highest_bit(t: int) -> int:
 
 @kernel
 def draws_of(running: RunningSum) -> int:
-    """How many noise variables the coming release draws for each coordinate."""
+    """The number of noise variables that the coming release draws for each coordinate."""
     return lowest_bit(running.clock[0] + 1) + 1 if running.kind == HONAKER else 1
 
 
@@ -189,7 +189,7 @@ def _hybrid(running: RunningSum, family: int, width: float, noise: Vector, rng: 
 def _integers(
     running: RunningSum, family: int, width: float, noise: Vector, rng: Generator
 ) -> None:
-    """What people have added, in steps of a grid; ``family`` and ``width`` say what that costs."""
+    """Draw people's noise in steps of a grid; ``family`` and ``width`` serve accounting alone."""
     table, memory = running.table, running.memory
     amount, heads, step, rounding = table[0, 0], table[0, 1], table[0, 2], table[0, 3]
     for i in range(noise.size):
@@ -256,9 +256,9 @@ def _release_prefix_sum(
 
 @cache
 def mechanism_of(kind: int) -> Kernel:
-    """``mechanism(running, family, scale, exact, release, rng)``, which adds a statistic to a
-    running sum of that kind and writes the noisy sum into ``release``: without a running sum the
-    noisy statistic, and NaN after the planned number of releases.
+    """Returns ``mechanism(running, family, scale, exact, release, rng)``.  It adds a statistic to a
+    running sum of that kind, and writes the noisy sum into ``release``.  Without a running sum it
+    writes the noisy statistic; after the planned number of releases it writes NaN.
 
     ``scale`` is the noise multiplier times the sensitivity of this statistic; the column norm is
     applied here.  Simulation only: ``rng`` can be predicted.

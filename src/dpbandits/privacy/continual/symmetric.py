@@ -1,4 +1,4 @@
-"""Symmetric matrices as vectors, so that lengths and noise carry over."""
+"""Symmetric matrices as vectors of equal length (norm), with matching noise."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _ROOT = math.sqrt(2.0)
 
 
 def svec(matrix: Any) -> np.ndarray:
-    """A symmetric (d, d) matrix as its diagonal, then sqrt(2) times what is above it, row by row.
+    """A symmetric (d, d) matrix as its diagonal, then sqrt(2) times the entries above it by rows.
 
-    Lengths are kept: the Euclidean norm of the vector is the Frobenius norm of the matrix, so that
-    sensitivities carry over. Independent normal noise of standard deviation s on the vector is the
-    Gaussian orthogonal ensemble on the matrix, s on the diagonal and s / sqrt(2) off it, whose law
-    no rotation changes.
+    Lengths are kept: the Euclidean norm of the vector is the Frobenius norm of the matrix, so
+    sensitivities carry over.  Independent normal noise of standard deviation s on the vector is the
+    Gaussian orthogonal ensemble on the matrix: s on the diagonal and s / sqrt(2) off it.  Rotations
+    do not change its law.
 
     >>> svec([[1.0, 2.0], [2.0, 5.0]]).round(3).tolist()
     [1.0, 5.0, 2.828]
@@ -56,7 +56,7 @@ def smat(vector: Any) -> np.ndarray:
 
 
 def _floats(name: str, given: Any, shape: str) -> np.ndarray:
-    """An array of floats as it is, which is what running sums hand over; others by the door."""
+    """An array of floats as it is, because running sums pass these; others are checked."""
     if type(given) is np.ndarray and given.dtype == np.float64:
         return given
     return array(name, given, PUBLIC, shape)

@@ -2,10 +2,10 @@
 
 Buffered Toeplitz mechanisms are by Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024).  The
 encoder C is lower triangular and Toeplitz, with first column 1, w, w theta, w theta^2, ... summed
-over the buffers.  In terms of gaps d = 1 - theta, which keep their digits where theta is close to
-one, its generating function at x = 1 / (1 - s) is 1 + sum_j w_j / (d_j - s).  The zeros s_i of that
-function interlace with the gaps, and the decoder B = A C^-1 has the first column b_k = sum_i beta_i
-(1 - s_i)^k, with one more zero, s = 0, from summing.  All beta are positive, with sum one.
+over the buffers.  It is written in gaps d = 1 - theta, which keep their digits where theta is close
+to one.  Its generating function at x = 1 / (1 - s) is 1 + sum_j w_j / (d_j - s).  The zeros s_i of
+that function interlace with the gaps.  The decoder B = A C^-1 has the first column b_k = sum_i
+beta_i (1 - s_i)^k, with one more zero, s = 0, from summing.  All beta are positive, with sum one.
 
 Both norms are geometric sums in closed form: everything costs the same for any horizon.
 """
@@ -58,17 +58,17 @@ _FIRST, _STEP = 4, 2
 class _Toeplitz(Counter):
     """The base of Toeplitz factors whose first column f_0, f_1, ... of C falls and is not negative.
 
-    *The first columns are the worst.*  Of the columns s < s', the inner product is the sum of f_k
-    f_{k + s' - s} over k <= horizon - s'; it falls with the distance s' - s, and with s'.  The
-    i-th record of a user is in column i or later, and i-th and j-th are |i - j| apart or more: no
+    *The first columns are the worst.* Columns s < s' have as inner product the sum of f_k f_{k + s'
+    - s} over k <= horizon - s'.  It falls with the distance s' - s, and with s'.  The i-th record
+    of a user is in column i or later.  The i-th and the j-th are |i - j| apart or more.  So no
     inner product exceeds that of columns i and j.
 
-    *Two sums cost no more than one.*  With F(t) = f_0 + ... + f_{t - 1}, row t of the first j
+    *Two sums cost no more than one.* Let F(t) = f_0 + ... + f_{t - 1}.  Row t of the first j
     columns is S_j(t) = F(t) - F(t - j), and S_{j+k}(t) = S_j(t) + S_k(t - j).  For k <= j, and j +
-    k <= horizon, the squares of S_{j+k} exceed those of S_j and S_k: after row j + k because S_k
-    falls from row k on; up to there, by the sum over s <= k of 2 F(s) S_j(s + j), less the sum over
-    k < t <= j + k of S_k(t)^2.  Both sum products f f, and term by term the first has the earlier,
-    hence larger ones.
+    k <= horizon, the squares of S_{j+k} exceed those of S_j and S_k.  After row j + k that holds
+    because S_k falls from row k on.  Up to there, the difference is the sum over s <= k of 2 F(s)
+    S_j(s + j), less the sum over k < t <= j + k of S_k(t)^2.  Both sum products f f, and term by
+    term the first has the earlier, hence larger ones.
     """
 
     horizon: int
@@ -96,7 +96,7 @@ class SqrtToeplitz(_Toeplitz):
     Args:
         horizon: the number of releases planned.
         bits: rounds C to multiples of 2^-bits, which secure noise needs (10 are enough) and which
-            fits at most 2^16 releases; B is then A times the inverse of what was rounded.
+            fits at most 2^16 releases; B is then A times the inverse of the rounded C.
 
     Example:
         >>> round(SqrtToeplitz(20_000).max_variance() / 2, 2)
@@ -266,14 +266,14 @@ def _toeplitz(column: np.ndarray) -> np.ndarray:
 def overshoot(expected: int, factor: float = 32.0) -> int:
     """A horizon to plan for: the least power of two above ``factor * expected``.
 
-    A mechanism refuses what goes beyond its horizon, so that the plan must be generous; and a
-    generous one is cheap, because the noise grows with the logarithm of the horizon only.  With the
-    default, release 20,000 of ``SqrtToeplitz`` has 1.3 times the variance that it would have had
-    with the horizon known; the largest of ``HybridTree`` up to there is 20 times as large.
+    A mechanism refuses releases beyond its horizon, so the plan must be generous.  A generous plan
+    is cheap, because the noise grows only with the logarithm of the horizon.  With the default,
+    release 20,000 of ``SqrtToeplitz`` has 1.3 times the variance that it has with a known horizon.
+    The largest variance of ``HybridTree`` up to there is 20 times as large.
 
     Args:
         expected: the number of releases that you expect.
-        factor: by how much you may be wrong, at least 1.
+        factor: the largest error of that number, as a ratio of at least 1.
 
     Example:
         >>> horizon = overshoot(20_000)

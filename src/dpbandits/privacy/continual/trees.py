@@ -24,7 +24,7 @@ class _Dyadic(Counter):
 
 
 class _Planned(_Dyadic):
-    """A single tree, of which every node is noised with the same scale."""
+    """A single tree whose nodes all get noise of one scale."""
 
     horizon: int
 
@@ -49,14 +49,14 @@ class _Planned(_Dyadic):
 class BinaryTree(_Planned):
     """The binary tree (Dwork, Naor, Pitassi & Rothblum 2010; Chan, Shi & Song 2011).
 
-    Release t draws one noise, for the sum of the increments since the last multiple of t's lowest
-    binary digit, and adds up one such node for each binary one of t.  A record is in floor(log2
-    horizon) + 1 nodes at most.
+    Release t draws one noise, for the node of the increments since t less its lowest binary one.
+    The release adds up one such node for each binary one of t.  A record is in floor(log2 horizon)
+    + 1 nodes at most.
 
     Args:
         horizon: the number of releases planned.
         levels: overrides the number of nodes that a record is counted in, to reproduce a published
-            recipe; if that is too few, a record costs more than one release of the channel: see
+            recipe; with too few, a record costs more than one release of the channel; see
             ``exact_column_norm``.
 
     Prefer it where noise must be Laplace or integer; under Gaussian noise ``SqrtToeplitz`` and
@@ -106,8 +106,8 @@ class BinaryTree(_Planned):
 
 @dataclass(frozen=True)
 class HonakerTree(_Planned):
-    """The binary tree with every node noised, each averaged with what its halves say about it
-    (Honaker 2015, from below).
+    """The binary tree with every node noised, each averaged with the sum of its halves (Honaker
+    2015, from below).
 
     A record is in as many nodes as in ``BinaryTree``; the variance is about half.  Release t draws
     as many noises as t has trailing binary zeros, plus one.
@@ -160,8 +160,8 @@ class HonakerTree(_Planned):
 class HybridTree(_Dyadic):
     """The hybrid mechanism for an unknown number of releases (Chan, Shi & Song 2011).
 
-    Half of the budget noises one block between neighbouring powers of two; the other half a tree in
-    each epoch from 2^k to 2^(k+1) - 1, calibrated to its k levels.  A Gaussian plan with
+    Half of the budget is for one block between neighbouring powers of two.  The other half is for a
+    tree in each epoch from 2^k to 2^(k+1) - 1, calibrated to its k levels.  A Gaussian plan with
     ``overshoot`` has less noise from the start.
 
     Example:
@@ -179,7 +179,7 @@ class HybridTree(_Dyadic):
         return float(self.scales(norm)[n.bit_length() - 1])
 
     def scales(self, norm: int) -> np.ndarray:
-        """(49,) what multiplies the noise of a block, and of nodes in trees of 1, 2, ... levels."""
+        """(49,) factors of the noise of a block, and of nodes in trees of 1, 2, ... levels."""
         return (2.0 * np.maximum(1.0, np.arange(LONGEST.bit_length()))) ** (1 / norm)
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:

@@ -18,14 +18,14 @@ _ROOT = math.sqrt(2.0)
 
 @kernel
 def _place(d: int, j: int, i: int) -> int:
-    """Where the entry (j, i), j < i, stands after the vector and the diagonal."""
+    """The index of the entry (j, i), j < i, after the vector and the diagonal."""
     return 2 * d + j * d - j * (j + 1) // 2 + i - j - 1
 
 
 @kernel
 def _draw_factor(freedom: float, d: int, noise: Vector, rng: Generator) -> None:
-    """The factor T of W = T T^T, lower triangular: roots of chi2(k), chi2(k - 1), ... on the
-    diagonal, and normal variables below it (Bartlett); its last row first, but for its end.
+    """The lower triangular factor T of W = T T^T (Bartlett).  It has roots of chi2(k), chi2(k - 1),
+    ... on the diagonal, and normal variables below it.  Its last row comes first, without its end.
     """
     for i in range(d):
         noise[i] = rng.standard_normal()
@@ -53,8 +53,8 @@ def _multiply_factor(d: int, noise: Vector) -> None:
 
 @kernel
 def draw_wishart(freedom: float, scale: float, d: int, noise: Vector, rng: Generator) -> None:
-    """Fill ``noise`` with the entries of a centred Wishart matrix of side d + 1: of its last
-    column, but for its end, and ``svec`` of what remains, d + d (d + 1) / 2 in all.  The law is
+    """Fill ``noise`` with the entries of a centred Wishart matrix of side d + 1.  These are its
+    last column without its end, and ``svec`` of the rest, d + d (d + 1) / 2 in all.  The law is
     W(scale I, freedom), less its mean.  Simulation only: ``rng`` can be predicted.
     """
     _draw_factor(freedom, d, noise, rng)
@@ -68,7 +68,7 @@ def draw_wishart(freedom: float, scale: float, d: int, noise: Vector, rng: Gener
 
 @kernel
 def _wishart(running: RunningSum, family: int, width: float, noise: Vector, rng: Generator) -> None:
-    """A Wishart matrix in each block of a node; ``family`` and ``width`` say what that costs."""
+    """A Wishart matrix in each block of a node; ``family`` and ``width`` serve accounting alone."""
     freedom, scale, d = running.table[0, 0], running.table[0, 1], int(running.table[0, 2])
     size = d + d * (d + 1) // 2
     for first in range(0, noise.size, size):
@@ -81,10 +81,10 @@ STEPS[_WISHART] = _wishart
 
 @dataclass(frozen=True)
 class WishartTree(BinaryTree):
-    """The binary tree with a centred Wishart matrix in every node, of sums of outer products of
-    records (x, r) but for r^2: blocks of [sum of x r ; svec(sum of x x^T)].
+    """A binary tree with a centred Wishart matrix in every node.  It sums outer products of records
+    (x, r), without r^2, as blocks of [sum of x r ; svec(sum of x x^T)].
 
-    ``dpbandits.papers.shuffle.wishart_noise`` proves what it costs; no channel's multiplier does.
+    ``dpbandits.papers.shuffle.wishart_noise`` proves its cost; no channel's multiplier gives it.
 
     Args:
         horizon: the number of releases planned.
