@@ -138,7 +138,9 @@ class _Called:
 
 
 def _kept(argument: Any) -> Any:
-    """A named tuple, whose types stay; of all else, which may be somebody's answer, the class."""
+    """A named tuple, whose types stay.  Anything else may be a person's answer, so only its
+    class.
+    """
     if isinstance(argument, tuple):
         return argument
     kind = type(argument)

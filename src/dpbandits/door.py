@@ -78,8 +78,8 @@ def bandit(
         link: how mean rewards follow from features: "logistic", "probit", "identity", or one of
             ``dpbandits.glm.register_link``; by default they are linear.
         protects: "rewards"; or "contexts and rewards" where features are private, too.
-        trust: who may see raw data: "central": the operator of the policy; "shuffle" or "local": no
-            one.
+        trust: who may see raw data. "central" is the operator of the policy; "shuffle" and "local"
+            mean no one.
         horizon: the largest number of people.  It is required with features of every round,
             ``person`` and ``experts``.  With ``goal="best arm"``, the search has that many rounds;
             without a horizon it continues until it is certain.

@@ -109,7 +109,9 @@ def table(
     groups: Iterable[tuple[str, Sequence[Sequence[str]]]],
     words: Iterable[int] = (),
 ) -> Html:
-    """Rows in groups under a common first cell; of numbers but for two columns, and ``words``."""
+    """Rows in groups under a common first cell.  All columns but two, and ``words``, hold
+    numbers.
+    """
     kinds = ["", "budget"] + ["n"] * (len(heads) - 2)
     for column in words:
         kinds[0], kinds[column] = "budget", "words"

@@ -32,7 +32,7 @@ class Inspection:
     """The public facts of a saved policy, as ``inspect`` returns them.
 
     Attributes:
-        policy: its class, arguments and budget, as one writes them.
+        policy: the call that makes it: class, arguments and budget.
         guarantee: its privacy guarantee.
         ledger: its releases, with all that were announced since the save.
         estimates: estimates from the values released by the save.
@@ -90,6 +90,9 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
 
     Args:
         where: the store or file that ``Policy.save`` wrote; a file has its journal beside it.
+
+    Returns:
+        An ``Inspection``: the ledger, the estimates and the privacy card.
 
     Raises:
         ArgumentError: ``where`` is neither a store nor the path of a file.

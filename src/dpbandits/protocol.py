@@ -136,7 +136,7 @@ def own_alone(params: Any, public: Any, memo: Vector, release: Vector) -> None:
 
 @kernel
 def never(params: Any, public: Any) -> bool:
-    """``stop`` of an algorithm that goes on."""
+    """``stop`` of an algorithm that never ends."""
     return False
 
 

@@ -25,7 +25,7 @@ def code_digest() -> str:
 
 
 def digest_of_files(folder: Traversable) -> str:
-    """A digest of the names and bytes of all files in a folder, but for compiled ones."""
+    """A digest of the names and bytes of all files in a folder, except compiled ones."""
     digest = sha256()
     for name, file in _files(folder, ""):
         content = file.read_bytes()

@@ -47,7 +47,7 @@ def real(
 def number(name: str, value: Any) -> float:
     """``value`` as a float by the rule of ``numeric``, infinite or NaN where it is.
 
-    It may be somebody's reward: messages tell its type alone.
+    It may be a person's reward, so messages name its type alone.
     """
     if isinstance(value, float) or type(value) is int:  # without a detour in every round
         try:
@@ -181,8 +181,8 @@ def _told_apart(name: str, other: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """An argument in a message: cut where it is long; of an array or a table the shape alone, for
-    its entries may be somebody's.
+    """An argument in a message, cut where it is long.  For an array or a table it is the shape
+    alone, because entries may be private.
 
     >>> shown(0.5), shown(np.eye(2))
     ('0.5', 'ndarray of shape (2, 2)')

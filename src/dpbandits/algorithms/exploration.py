@@ -1,34 +1,32 @@
-"""Ways to explore, as values: what linear and other models do with a released regression.
+"""Explorations, as values: rules that choose an arm from a released regression.
 
-They look at what was released, an estimate and V, and at the features x at hand: privacy is that of
-the class, whichever it explores by.  Arguments that are None are the class's own best constants.
+They use released values, an estimate and V, and the features x at hand.  Hence privacy is that of
+the class, with any exploration.  For arguments that are None the class uses its own best constants.
 
 **Divergence** is IMED (Honda & Takemura 2015; for linear models Bian & Tan 2024): the arm of least
-D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, w^2 = alpha s_x^2 |x|^2_{V^-1}, s_x is the scatter of
-rewards, and D what <x, estimate> lacks to the best, for which the margin is left out.  An arm is
-tried as often as it takes to say that it is worse, about as surely as the best one is known, and
-only if its variance is more than ``margin`` times that of the best.  w is the error that rewards
-make in one direction, and no bound for all at once: exploration ends by itself where contexts are
-diverse enough to teach everything, and goes on, logarithmically, where they are not.  Bian & Tan
-have a confidence radius, of order sqrt(d ln T), in place of s_x.  There is no regret theorem: alpha
-= 1 is the law of normal rewards, and the constants were chosen by measurement
-(``docs/contexts/exploration.md``).  What noise does to D and w is said by classes.
-*Rounds that pay.*  s_x^2 / w^2 is a number of rounds, how well an arm is known.  No arm counts as
-known by more than n / alpha of them, with n = min(t, (T - t) / 10) after t rounds of a horizon of
-T, or t without one.  Without that, features of nothing at all would be known for ever, and all
-others be tried for as long.  What is learned of another arm pays in the T - t rounds that remain,
-however well the best one is known, as for a Gittins index (Lattimore 2016, Regret Analysis of the
+D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, w^2 = alpha s_x^2 |x|^2_{V^-1}. s_x is the standard
+deviation of rewards, and D the gap of <x, estimate> to the leader's; the leader has no margin.  An
+arm that looks worse is explored until that is about as certain as the leader's value.  It is
+explored only if its variance exceeds ``margin`` times the leader's. w is the error of rewards in
+one direction, and no bound for all directions at once.  Exploration ends by itself if contexts are
+diverse enough, and goes on logarithmically otherwise.  Bian & Tan have a confidence radius, of
+order sqrt(d ln T), in place of s_x.  There is no regret theorem: alpha = 1 is the law of normal
+rewards, and the constants were chosen by measurement (``docs/contexts/exploration.md``).  Classes
+describe the effect of noise on D and w.  *Rounds that pay.* s_x^2 / w^2 is the number of rounds
+that an arm's estimate is worth.  It is capped at n / alpha, with n = min(t, (T - t) / 10) after t
+rounds of a horizon of T, or t without one.  Without the cap, features of zeros would count as known
+for ever, and all other arms would be explored for as long.  Knowledge of another arm pays in the T
+- t rounds that remain, as for a Gittins index (Lattimore 2016, Regret Analysis of the
 Finite-Horizon Gittins Index Strategy for Multi-Armed Bandits).  T is an argument, and t and V are
-public.  Where contexts are few this is a fifth to a third less regret, with shorter tails, because
-alpha may be larger; where a gap is so small that T D^2 / s^2 is below a hundred or so, some runs
-never find out.
+public.  With few contexts the cap saves a fifth to a third of regret, with shorter tails, because
+alpha may be larger.  If T D^2 / s^2 is below a hundred or so, some runs never find the best arm.
 
 *Scatter.*  Rewards in [lo, hi] whose mean is m have a variance of at most (hi - m) (m - lo) (Bhatia
-& Davis 2000), with m in the middle (hi - lo)^2 / 4.  s_x^2 is the largest for means within two
-standard deviations of <x, estimate>, those of rewards, for which s counts, and of the noise; or
-s^2, if that is less.  An arm that happens to look extreme need not be so, hence these two.  The
-regression weighs all rewards alike, and what it errs by along x comes mostly from rewards of
-features like x, which have about that scatter; that this is so is no theorem.
+& Davis 2000), with m in the middle (hi - lo)^2 / 4. s_x^2 is the largest such bound for means
+within two standard deviations of <x, estimate>, or s^2, if that is less.  These are the deviations
+of rewards, counted with s, and of the noise.  They are needed since an arm may look extreme by
+chance.  The regression weighs all rewards alike.  Its error along x comes mostly from rewards of
+features like x, which have about that variance; this is no theorem.
 """
 
 from __future__ import annotations
@@ -43,14 +41,14 @@ from ..validation import choice, real
 
 @dataclass(frozen=True, repr=False)
 class Optimism(Part):
-    """The arm of the highest upper confidence bound: <x, estimate> + radius |x|_{V^-1}, and what
-    the noise may amount to (Abbasi-Yadkori, Pál & Szepesvári 2011).
+    """The arm with the highest upper confidence bound: <x, estimate> + radius |x|_{V^-1}, plus a
+    bound on the noise (Abbasi-Yadkori, Pál & Szepesvári 2011).
 
     Args:
         radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
-        failure_probability: with which the radius may be too small at some time.
-        parameter_bound: on the norm of the unknown parameter.  None: 1; a generalised linear model
-            has it as an argument of its own.
+        failure_probability: probability with which the radius may be too small at some time.
+        parameter_bound: on the norm of the unknown parameter.  None means 1; a generalised linear
+            model has an argument of its own for it.
         radius: for public contexts.  "safe" holds for all releases at once; "heuristic" takes the
             noise as independent of the features, which is tighter and claims no coverage;
             "published", with ``Switching``, is that of Azize & Basu (2024), Appendix F.  None:
@@ -58,8 +56,8 @@ class Optimism(Part):
         smallest_eigenvalue: with ``Switching``: lambda_0, the least eigenvalue of E[x x^T], from
             which the radius takes a bound on that of V; None takes V itself.
 
-    When to choose: regret is to have a bound that is proved.  ``Divergence`` mostly loses a
-    fraction of it.
+    When to choose: you need a proved bound on regret.  ``Divergence`` mostly has a fraction of its
+    regret.
 
     >>> Optimism(radius_scale=0.5)
     Optimism(radius_scale=0.5)
@@ -117,23 +115,24 @@ class Sampling(Part):
 
 @dataclass(frozen=True, repr=False)
 class Divergence(Part):
-    """Indexed minimum empirical divergence: an arm is tried as often as its own uncertainty wants,
-    and not as a worst case does (after Bian & Tan 2024, who have another radius).
+    """Indexed minimum empirical divergence: explores an arm by its own uncertainty instead of a
+    worst case (after Bian & Tan 2024, who have another radius).
 
-    The arm of least D^2 / (2 w^2) - ln(w^2 / s^2) + ln margin, the margin left out for the best: D
-    is what the arm lacks to the best, s^2 how far rewards scatter, w^2 = alpha s^2 |x|^2_{V^-1}.
+    Plays the arm of least D^2 / (2 w^2) - ln(w^2 / s^2) + ln margin, without the margin for the
+    leader.  D is the arm's gap to the leader, s^2 the variance of rewards, w^2 = alpha s^2
+    |x|^2_{V^-1}.
 
     Args:
-        alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
-            probably is the best one lost for good.
-        margin: how many times the variance of the best an arm has to have, to be tried although it
-            looks worse; 1 is plain IMED.
-        share: of the noise's variance which explores, where noise stands for long.  The lower, the
-            less regret, and the more runs are lost.
-        parameter_bound: with hidden contexts: on the norm of the unknown parameter, towards which
-            what is not known yet may lie.
+        alpha: optimism.  The lower, the more seldom an arm that looks worse is explored, and the
+            likelier the best arm is lost for good.
+        margin: an arm that looks worse is explored only if its variance exceeds ``margin`` times
+            the leader's; 1 is plain IMED.
+        share: share of the noise's variance that counts for exploration, if noise persists for
+            long.  A lower share has less regret, but more runs lose the best arm.
+        parameter_bound: with hidden contexts: bound on the norm of the unknown parameter, which
+            limits unexplored directions.
 
-    When to choose: little regret, without a theorem.
+    When to choose: regret should be small, and no theorem is needed.
 
     >>> Divergence(alpha=1.2)
     Divergence(alpha=1.2)

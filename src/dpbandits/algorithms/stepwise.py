@@ -48,7 +48,7 @@ terms = index = unbound
 def choose_highest(
     params: StepwiseParams, public: StepwisePublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """Arg max of an index; arms of which no more than ``least`` rewards are known go first."""
+    """Arg max of an index; arms with at most ``least`` known rewards go first."""
     pressure, least = terms(params, float(public.clock[CLOCK.rounds]))
     best, arm = -np.inf, 0
     for a in range(params.n_arms):

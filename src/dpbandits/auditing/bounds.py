@@ -4,15 +4,15 @@ A rule says "world 1" of scores from ``high`` on, "world 0" of scores up to ``lo
 those between.  The rule must be chosen without the scores that are counted.  Then, each at level 1
 - alpha:
 
-* **epsilon, pure DP.** Each run's world is a fair coin.  Given the run's data, either world has
+* **epsilon, pure DP.**  Each run's world is a fair coin.  Given the run's data, either world has
   probability at most e^epsilon / (1 + e^epsilon).  So of r guesses the right ones are at most
   binomial.  This gives one Clopper-Pearson bound on that probability, and abstaining is free.
-* **epsilon at delta.** P(S | 1) <= e^epsilon P(S | 0) + delta for every event S.  So epsilon is at
+* **epsilon at delta.**  P(S | 1) <= e^epsilon P(S | 0) + delta for every event S.  So epsilon is at
   least ln((P(S | 1) - delta) / P(S | 0)), with Clopper-Pearson bounds at alpha / 2 for both.
 * **mu.** Against mu-GDP, a test with false-alarm rate q misses at least a share Phi(Phi^-1(1 - q) -
   mu).  So mu is at least Phi^-1(1 - q) - Phi^-1(missed).  It refutes claims of Gaussian noise (Nasr
   et al. 2023), and says nothing of epsilon and delta of any other.
-* **Renyi divergences.** The divergences of an event of two outcomes are at most those of the
+* **Renyi divergences.**  The divergences of an event of two outcomes are at most those of the
   released values.
 """
 
@@ -293,7 +293,7 @@ def best_possible(
     exact likelihood ratio, and all its runs are counted.
 
     Args:
-        shifts: how far the record moves each noise variable, in scales of that variable.
+        shifts: the distance that the record moves each noise variable, in scales of that variable.
         noise: "laplace" or "gaussian".
         runs: per world.
         alpha: one minus the level of the bound.

@@ -31,7 +31,7 @@ class Audit:
         planted: the bug that was planted; empty without.
         controls: columns planted, bound, outcome: results of the same attack on planted bugs; None
             without.
-        seconds: how long it took.
+        seconds: the duration of the audit.
     """
 
     policy: Policy

@@ -44,7 +44,7 @@ sequences that begin so, and no others.  So the largest sum over all adversaries
 the end: sum over o_T, maximum over the choice before it, sum over o_(T-1), and so on.  A ``Game``
 has its axes in that order.  Adversaries are never listed.
 
-**Consequences for the views.** A weaker view is a special case of a stronger one, so divergences
+**Consequences for the views.**  A weaker view is a special case of a stronger one, so divergences
 grow from "view" to "adaptive".  In pure DP the largest quotient belongs to one sequence of
 decisions; along it an adaptive adversary gives one arm and one reward in each round, which some
 table has.  So "interactive" and "adaptive" agree, as "view" and "table" do (Proposition 1(a)).  For

@@ -101,7 +101,9 @@ class Results:
         return self._at_random[same]
 
     def over_random(self, key: str) -> Estimate:
-        """Final regret over that at random, by which ``Claim`` sees whether learning has begun."""
+        """Final regret over that at random, from which ``Claim`` decides whether learning has
+        begun.
+        """
         return measured([self.final(key), self.at_random(key)], ratio)
 
     def curves(self, key: str, column: str = "regret") -> np.ndarray:
@@ -149,7 +151,7 @@ def instances(seed: int, runs: int) -> list[tuple[int, int]]:
 
 
 def spoken(rounds: int) -> str:
-    """A number of rounds as one says it.
+    """A number of rounds in words.
 
     >>> spoken(10_000_000), spoken(50_000), spoken(8192)
     ('10M', '50k', '8,192')
@@ -167,7 +169,7 @@ def recorded(horizon: int, points: int = 120) -> tuple[int, ...]:
 
 
 def measured(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
-    """A function of means with the interval by which claims are decided; none of a single run.
+    """A function of means with the interval that decides claims; there is none for a single run.
 
     Columns, one per mean, have one shape (instances, runs), or are refused; ``statistic`` makes
     values of shape (...) of means of shape (..., columns).
@@ -218,7 +220,7 @@ def steps(means: np.ndarray) -> np.ndarray:
 
 
 class Played(Protocol):
-    """Policies that meet the same worlds, and by which key results of each are found."""
+    """Policies that meet the same worlds, and the key of each one's results."""
 
     @property
     def policies(self) -> Mapping[str, Any]: ...

@@ -1,4 +1,4 @@
-"""The bounds of all papers: who imports this has them in ``dpbandits.theory.BOUNDS``."""
+"""The bounds of all papers: importing this module adds them to ``dpbandits.theory.BOUNDS``."""
 
 from .adversarial import theory as adversarial
 from .concentrated import theory as concentrated

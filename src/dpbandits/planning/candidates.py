@@ -56,7 +56,7 @@ def candidates(setting: Setting, budget: Budget | None) -> tuple[list[Candidate]
     >>> from dpbandits import ZCDP
     >>> fitting, left_out = candidates(Setting(3, trust="local"), ZCDP(1.0))
     >>> [one.title for one in fitting], left_out["MergedIMED"]
-    (['LDPIMED', 'LDPUCB'], 'whoever runs it sees raw rewards')
+    (['LDPIMED', 'LDPUCB'], 'the party that runs it sees raw rewards')
     """
     usual = {} if setting.default is None else setting.default.arguments
     known = setting.arguments(horizon=1)

@@ -67,6 +67,9 @@ def plan(
         progress: as of ``simulate``.
         **options: see ``Options``; for all policies.
 
+    Returns:
+        A ``Plan``: its ``table`` lists the policies that fit, and ``best`` is the one to take.
+
     Raises:
         ArgumentError: an argument is out of range, or no policy fits.
 
@@ -78,7 +81,7 @@ def plan(
         >>> found.best, type(found.policy(seed=1)).__name__
         ('LDPIMED', 'ArmsLocal')
         >>> found.left_out["MergedIMED"]
-        'whoever runs it sees raw rewards'
+        'the party that runs it sees raw rewards'
     """
     setting = setting if isinstance(setting, Setting) else Setting.of(setting)
     horizon, runs = integer("horizon", horizon, 1), integer("runs", runs, 2)

@@ -139,6 +139,9 @@ class Plan:
             regret: the largest mean regret over the whole horizon.
             title: of the policy; by default the ``best`` one.
 
+        Returns:
+            An ``Affordable``: the smallest ``budget`` found, with its interval.
+
         Raises:
             ArgumentError: nothing was simulated over the whole horizon, there is no budget, or
                 even the same policy without privacy has more regret.

@@ -128,7 +128,7 @@ class Setting(DecisionProblem):
 
     @property
     def in_words(self) -> str:
-        """The setting as one says it."""
+        """The setting in words."""
         return f"{self.title}, {self.trust} trust"
 
     @property

@@ -23,7 +23,7 @@ class Chooser:
 
     Attributes:
         arguments: of the policy, and its ``class``.
-        release: of how many releases it knows.
+        release: the number of releases that it includes.
         retired: the arms that it does not choose.
         kernels: the functions of the policy.
 
@@ -57,7 +57,7 @@ class Chooser:
 
     @property
     def public(self) -> dict[str, Any]:
-        """The arrays by which it chooses, by name, as they are."""
+        """The arrays that it chooses with, by name, without a copy."""
         return self._public
 
     def choose(self, contexts: Any = None) -> int:

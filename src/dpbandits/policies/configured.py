@@ -70,7 +70,7 @@ class Configured:
         which ``Counter.decoder`` combines.  Discrete Gaussian noise has it as its parameter, with
         the 1/10 of a squared grid step that it takes more (``privacy.discrete``).
 
-        Coefficients are at most ``Counter.widening``: 1 but for ``HybridTree``, whose nodes have
+        Coefficients are at most ``Counter.widening``: 1 except for ``HybridTree``, whose nodes have
         more noise the deeper their tree is.
         """
         scale = self.statistic.noise_scale(self.channel)
@@ -192,5 +192,5 @@ class Configured:
 
 
 def call(name: str, given: Mapping[str, Any]) -> str:
-    """A policy as one writes it in Python."""
+    """The call that makes the policy, in Python."""
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})"

@@ -38,7 +38,7 @@ class PolicyClass(ABCMeta):
 
 
 class Signature:
-    """``__signature__`` of a class of policies, worked out when somebody asks."""
+    """``__signature__`` of a class of policies, computed at the first use."""
 
     def __get__(self, instance: object, cls: Any) -> inspect.Signature:
         return _signature(cls)

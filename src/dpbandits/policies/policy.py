@@ -57,7 +57,7 @@ from .watch import Watch
 
 
 class _Begun:
-    """The session of a policy, which begins when somebody first asks for it."""
+    """The session of a policy, which begins at its first use."""
 
     def __get__(self, policy: Any, _: Any) -> Session:
         if policy is None:
@@ -240,6 +240,9 @@ class Policy(Configured, metaclass=PolicyClass):
             available: the arms, by name or number, that may be served to this person; by default
                 all that are not retired.  The round is not recorded while an unavailable arm's
                 episode runs.
+
+        Returns:
+            A ``Decision``; it equals its arm, and serves as an index.
 
         Raises:
             ArgumentError: the policy cannot choose among some of its arms, or none is available.
@@ -520,6 +523,9 @@ class Policy(Configured, metaclass=PolicyClass):
             audit: the result of ``dpbandits.audit`` for such a policy, or another object with a
                 ``sentence``.
 
+        Returns:
+            A ``PrivacyCard``.
+
         Raises:
             ArgumentError: ``audit`` has no ``sentence``.
 
@@ -749,6 +755,9 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
         where: the store or file that ``Policy.save`` wrote; a file has its journal beside it.
         simulation: True to load a copy for an experiment, as often as wanted, without claiming it;
             simulated noise only.
+
+    Returns:
+        The policy, in a new life, with its earlier releases, ledger and estimates.
 
     Raises:
         ArgumentError: ``where`` is neither a store nor the path of a file.

@@ -42,7 +42,7 @@ class PrivacyCard:
     """A privacy card, from ``Policy.card_page``: a page as text, HTML or Markdown.
 
     Attributes:
-        policy: its class, arguments and budget, as one writes them.
+        policy: the call that makes it: class, arguments and budget.
         title: a description in one line.
         claimed: the budget that was asked for.
         holds: the one that really holds; None where nothing does.

@@ -36,9 +36,9 @@ class Default:
         trust: who may see raw rewards; see ``bandit``.
         policy: its name.
         why: the reason for this choice.
-        arguments: where they are not the usual ones.
-        contexts: the contexts known before a choice: "none"; "fixed", features of the arms that
-            never change; "public" contexts in every round; or "private" ones.
+        arguments: arguments of the policy that differ from their defaults.
+        contexts: contexts known before a choice: "none"; "fixed", features of the arms that never
+            change; "public" contexts in every round; or "private" ones.
         rewards: "law", where every arm has a fixed distribution; "changing", where it may change
             now and then; or "any", without such an assumption.
         goal: see ``bandit``.

@@ -69,9 +69,9 @@ class Terms:
         return ArgumentError(f"budget must be less extreme, got {self.budget!r}", "budget")
 
     def growth(self, counter: Counter | None, rounds: int | None) -> float:
-        """How much farther so many rounds of one user, each in its own release, move all releases
-        together than one round does.  It is 1 where the unit is the round.  The counter must
-        support that many releases.
+        """The ratio of two distances: so many rounds of one user, each in its own release, against
+        one round.  A distance is that of all releases together.  It is 1 where the unit is the
+        round.  The counter must support that many releases.
         """
         if rounds is None:
             return 1.0

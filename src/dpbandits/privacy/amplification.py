@@ -105,6 +105,9 @@ def shuffle_amplification(
     ``dp_accounting``, from a pair that dominates every batch; for "binary" no single split does, so
     the pair of clones is used.
 
+    Returns:
+        An ``Amplification``: the epsilon, and the theorem behind it.
+
     Raises:
         ArgumentError: an argument is outside its range, or ``local_delta`` is given for "binary".
 

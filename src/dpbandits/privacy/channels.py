@@ -273,14 +273,14 @@ class Hemisphere(Channel):
     For v with |v| <= 1 it releases z = r u.  With probability 1/2 + tanh(epsilon / 2) |v| / 2, u is
     uniform on the half sphere <u, v> > 0, and else on the other one.
 
-    **Pure DP.** Let q be that probability.  With respect to the uniform law on the sphere, u has
+    **Pure DP.**  Let q be that probability.  With respect to the uniform law on the sphere, u has
     the density 2 q where <u, v> > 0.  Elsewhere it has 2 (1 - q) (for v = 0: 1 everywhere).  Both
     are between 2 / (1 + e^epsilon) and e^epsilon times that, because tanh(epsilon / 2) = (e^epsilon
     - 1) / (e^epsilon + 1).  So the densities for any two vectors have a quotient of at most
     e^epsilon.  That holds for every q in that interval.  The q of longer vectors is cut to it, so
     these void unbiasedness alone.
 
-    **Unbiased.** In d dimensions, E <u, e> over the half sphere around a unit vector e is k = E
+    **Unbiased.**  In d dimensions, E <u, e> over the half sphere around a unit vector e is k = E
     |u_1| = Gamma(d / 2) / (sqrt(pi) Gamma((d + 1) / 2)).  The part orthogonal to e cancels.  So E u
     = (2 q - 1) k v / |v| = tanh(epsilon / 2) k v.  With r = 1 / (tanh(epsilon / 2) k), E z = v.
 

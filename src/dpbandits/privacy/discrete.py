@@ -21,7 +21,7 @@ for both signs of v.  GDP composes by the root of the sum of squares, so all coo
 are (d |v|_2)-GDP.  So are adaptive releases whose parameters are fixed in advance (``ledger`` has
 the filter for others).
 
-*Far steps.* Delta(t) tends to 1 / s.  For P(X > t) is P(X = t + 1) up to a factor that tends to 1.
+*Far steps.*  Delta(t) tends to 1 / s.  For P(X > t) is P(X = t + 1) up to a factor that tends to 1.
 The normal tail Q has -2 ln Q(z) = z^2 + 2 ln z + ln 2 pi + o(1).  So z(t)^2 + 2 ln z(t) is (t +
 1)^2 / s^2 plus a constant and o(1), and z(t) / t tends to 1 / s.  The difference of two such lines
 is (z(t) + z(t - 1)) Delta(t) = 2 t / s^2 + O(1).  So either no step exceeds 1 / s, and there is

@@ -132,5 +132,5 @@ def _split(name: str, unit: str, *, more: int, fewer: int, total: int) -> str:
 
 
 def enumeration(names: list[str]) -> str:
-    """Names as one says them."""
+    """Names joined in words."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -34,7 +34,7 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Ratio:
-    """A statistic that is a ratio of positive numbers, but for a number that is taken off it."""
+    """A statistic that is a ratio of positive numbers, less a fixed number."""
 
     of: Statistic
     less: float = 0.0  # is subtracted from the ratio: 1 for a price

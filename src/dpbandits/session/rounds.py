@@ -102,7 +102,7 @@ class Users:
 
     @property
     def most(self) -> int | None:
-        """The most rounds that anybody had; None before the first."""
+        """The most rounds of any user; None before the first."""
         return max(self.recorded.values(), default=None)
 
     @property

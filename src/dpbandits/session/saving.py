@@ -89,8 +89,8 @@ def charge(session: Session, announced: Sequence[Announcement]) -> None:
 def replay(session: Session, announced: Sequence[Announcement]) -> None:
     """Charge releases that were announced, and forget every record that they may cover.
 
-    Each lost round of an episode that goes on counts as the default reward; where contexts are
-    private, as nothing.
+    Each lost round of a running episode counts as the default reward; where contexts are private,
+    it counts as nothing.
     """
     if not announced:
         return

@@ -434,7 +434,7 @@ class Session:
 
 
 class _AllOrNothing:
-    """Undo a step that fails or is interrupted; but for a second interrupt while it is undone."""
+    """Undo a step that fails or is interrupted.  A second interrupt during that is not covered."""
 
     def __init__(self, session: Session) -> None:
         self.session, self.shared = session, len(session.exchange.shared)

@@ -1,7 +1,7 @@
-"""Sums of people's vectors through a shuffler: the server sees what leaves it, and nothing else.
+"""Sums of people's vectors through a shuffler: the server sees the shuffler's output only.
 
-``Randomizer`` runs on a person's device, ``Shuffler`` with a party that does not talk to the
-server, ``Analyzer`` on the server; a ``Protocol`` says what they send each other.
+``Randomizer`` runs on a person's device, ``Shuffler`` with a party that does not collude with the
+server, and ``Analyzer`` on the server.  A ``Protocol`` defines their messages.
 """
 
 from typing import Any

@@ -1,39 +1,40 @@
-"""What integer noise on a vector of integers is proved to hide.
+"""Proved privacy of integer noise on a vector of integers.
 
-Discrete Gaussian noise hides what Gaussian noise does: ``privacy.discrete``.  What follows is about
+Discrete Gaussian noise protects as Gaussian noise does: ``privacy.discrete``.  This module covers
 binomial noise.
 
 One person moves the vector by integers s with |s|_2 <= r.  Independent noise of one law is added to
 every coordinate, of a law that is log-concave, as binomials are.  Let F be its distribution
 function, and z(t) = Phi^-1(F(t)).
 
-*One coordinate.*  Suppose that z(t) - z(t - 1) <= c for all integers t.  Because the law is
-log-concave, noise X and X + s are told apart best by thresholds: to say "X + s" of values above t
-errs with probability a = 1 - F(t) on X, and b = F(t - s) on X + s.  Hence
+*One coordinate.*  Suppose that z(t) - z(t - 1) <= c for all integers t.  As the law is log-concave,
+thresholds are the best tests of X against X + s.  The test that decides for X + s above t errs with
+probability a = 1 - F(t) on X, and b = F(t - s) on X + s.  Hence
 
     Phi^-1(1 - a) - Phi^-1(b) = z(t) - z(t - s) <= c s,
 
 and for the errors of a Gaussian release with mu = c s the left side is mu.  The trade-off curve of
-X and X + s joins such points by straight lines and the Gaussian one is convex, so that the former
-is never lower: the coordinate is (c s)-GDP (Dong, Roth & Su 2022), for both signs of s.
+X and X + s joins such points by straight lines.  The Gaussian curve is convex, so it is never above
+the former.  Hence the coordinate is (c s)-GDP (Dong, Roth & Su 2022), for both signs of s.
 
 *All coordinates.*  GDP composes by the root of the sum of squares: the vector is (c |s|_2)-GDP for
 every direction of s, and (c r)-GDP at worst.
 
 *Batches.*  One person's vectors in k batches: by composition of GDP, c r is multiplied by sqrt(k),
-whatever later vectors owe to what earlier batches let out, and t by k.
+and t by k.  Later vectors may depend on the output of earlier batches.
 
 *Tails.*  Bounded noise has no such c, since z is infinite where it ends.  Let Y have the law of X
 but for geometric tails: F(lo - j) = F(lo) q^j with q = F(lo - 1) / F(lo), and as much from hi on.
-F(lo) / F(lo - 1) is at least the ratio of the weights of lo + 1 and lo, since F is log-concave and
-F(t + 1) / F(t) a mean of ratios of weights up to t; so Y is log-concave, too.  Below lo - 1 steps
-of z get smaller and smaller, for log F falls by equal amounts, and Mills' ratio dz / dlog F falls
-with z: the c of the steps from lo - 1 to hi is one for all t.  X and Y differ by at most t = P(X <
-lo) + P(X > hi) in total variation, D coordinates by D t.  Passing from X to Y and back, what is
-(epsilon, delta)-DP with Y is (epsilon, delta + (1 + e^epsilon) D t)-DP with X.  All lo and hi give
-valid bounds, of which the best of a few is taken.
+F is log-concave, and F(t + 1) / F(t) a mean of ratios of weights up to t.  Hence F(lo) / F(lo - 1)
+is at least the ratio of the weights of lo + 1 and lo, so Y is log-concave, too.  Below lo - 1, log
+F falls by equal amounts, and Mills' ratio dz / dlog F falls with z.  There steps of z get smaller
+and smaller: the c of the steps from lo - 1 to hi holds for all t.  X and Y differ by at most t =
+P(X < lo) + P(X > hi) in total variation, D coordinates by D t.  Hence a release that is (epsilon,
+delta)-DP with Y is (epsilon, delta + (1 + e^epsilon) D t)-DP with X. All lo and hi give valid
+bounds; the best of a few is taken.
 
-No normal approximation enters.  F is exact, and c is raised by more than it is rounded.
+The proof uses no normal approximation.  F is exact, and c is raised by more than its rounding
+error.
 """
 
 from __future__ import annotations

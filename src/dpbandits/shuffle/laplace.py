@@ -1,23 +1,23 @@
-"""Shares of discrete Laplace noise: sums of a batch in pure DP, which nobody knows without noise.
+"""Shares of discrete Laplace noise: noisy sums of a batch in pure DP.
 
-To her integers a person adds the difference of two Polya variables with parameters 1/n and
-exp(-1/b), modulo m (Goryczka & Xiong 2015; in bandits Chowdhury & Zhou 2023, Distributed
-Differential Privacy in Multi-Armed Bandits).  What leaves the shuffler is the sum modulo m.
+People add to their integers the difference of two Polya variables with parameters 1/n and
+exp(-1/b), modulo m (Goryczka & Xiong 2015).  In bandits this is due to Chowdhury & Zhou 2023,
+Distributed Differential Privacy in Multi-Armed Bandits.  The shuffler's output is the sum modulo m.
 
-*Noise of the sum.*  n such variables add up to a geometric one, and the difference of two of these
-is discrete Laplace with weights exp(-|k| / b): in law, not in the limit, and so it is drawn
-(``randomness``).  With n = ``batch`` - ``dropout``, the noise of any n people is enough.  That of
-the others is independent of it, or missing, or known: adding it is post-processing.
+*Noise of the sum.* n such variables add up to a geometric one.  The difference of two of these is
+discrete Laplace with weights exp(-|k| / b).  This law is exact, not a limit, and so are the draws
+(``randomness``).  With n = ``batch`` - ``dropout``, the noise of any n people is enough.  The noise
+of the others is independent of it, or missing, or known: adding it is post-processing.
 
 *Shift of the sum.*  In the L1 norm.  With the coupling of ``protocols`` coordinate i moves by at
-most d_i + 1 for a difference d_i in steps, hence all D of them by at most sqrt(D) S + D, and by no
-more than 2 ``levels`` each.  A scalar that may be anything moves by 2 ``levels`` at most: rounding
-costs nothing.  Weights change by a factor of at most exp(shift / b), for every U: mixtures, and
-batches, are (shift / b)-DP.
+most d_i + 1 for a difference d_i in steps.  Hence all D coordinates move by at most sqrt(D) S + D,
+and by no more than 2 ``levels`` each.  An unrestricted scalar moves by at most 2 ``levels``:
+rounding costs nothing.  Weights change by a factor of at most exp(shift / b), for every U:
+mixtures, and batches, are (shift / b)-DP.
 
 *Modulus.*  Taking the sum modulo m is post-processing.  It changes the sum only if the noise is
 larger than t with m = 2 n ``levels`` + 2 t + 1.  A sum X of r n Polya variables with r = ``batch``
-/ n has E exp(X / 2b) <= 2^r; so |X - X'| > t has probability at most 2 2^r exp(-t / 2b), which is
+/ n has E exp(X / 2b) <= 2^r.  So |X - X'| > t has probability at most 2 2^r exp(-t / 2b), which is
 2^-64 for t = 2 b (r + 65) log 2.
 """
 
@@ -70,7 +70,7 @@ class LaplaceShares(Shares):
 
     @property
     def epsilon(self) -> float:
-        """Of what leaves the shuffler, in pure DP, for a person in one batch."""
+        """Epsilon of the shuffler's output, in pure DP, for a person in one batch."""
         return self.shift / self.noise
 
     def delta_at(self, epsilon: float, batches: int = 1) -> float:

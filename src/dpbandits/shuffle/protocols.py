@@ -1,32 +1,33 @@
-"""Protocols that sum vectors of a batch of people: who adds which noise, and what the server sees.
+"""Protocols that sum vectors of a batch of people: their noise, and the server's view.
 
 A vector is shortened to the L2 norm ``bound``, clipped to ``largest`` in every coordinate, and put
 on a grid of ``levels`` steps by unbiased random rounding.  To these integers devices add noise.
 
 * ``BitSum`` (P_Vec of Chowdhury & Zhou 2022, after Cheu, Joseph, Mao & Peng 2021): a person sends
-  bits, labelled by coordinate; of 2 ``levels`` bits as many are 1 as her integer says, and
-  ``noise`` more are 1 with probability 1/4.  What leaves the shuffler are all bits of a coordinate
-  in random order, which say no more than how many are 1.  So do her own messages, which her device
-  has put in random order; the published randomiser does not, and shows her integer.
-* ``ModularSum`` (secure aggregation with binomial shares; Agarwal et al. 2018): a person sends her
-  integers plus the heads of ``noise`` fair coins, modulo m.  What leaves is the sum modulo m.
-* ``GaussianReports`` (P_Amp): a person sends her integers plus discrete Gaussian noise with
-  parameter ``noise``.  What leaves are all reports in random order.  ``delta_at`` is what a report
-  has by itself: amplification by shuffling is not counted.
+  bits, labelled by coordinate.  The number of ones among 2 ``levels`` bits is the person's integer;
+  each of ``noise`` more bits is 1 with probability 1/4.  The shuffler outputs all bits of a
+  coordinate in random order, which reveal no more than the number of ones.  The device also
+  shuffles its own messages; the published randomiser does not, and reveals the integer.
+* ``ModularSum`` (secure aggregation with binomial shares; Agarwal et al. 2018): a person sends
+  their integers plus the heads of ``noise`` fair coins, modulo m.  The shuffler outputs the sum
+  modulo m.
+* ``GaussianReports`` (P_Amp): a person sends their integers plus discrete Gaussian noise with
+  parameter ``noise``.  The shuffler outputs all reports in random order.  ``delta_at`` is that of a
+  single report: amplification by shuffling is not counted.
 * ``LaplaceShares``, for pure DP, is in ``laplace``.
 
 *Noise of the sum.*  B people with b coins each make one binomial with exactly B b coins.
-``dropout`` people may be absent, leave out their noise, or tell the server what it was: the bound
-counts on the coins of the others, and what these people send is a constant.
+``dropout`` people may be absent, leave out their noise, or reveal it to the server.  The bound uses
+the coins of the others only, and treats messages of these people as constants.
 
 *Shift of the sum.*  One person's vector changes from x to x', in steps of the grid, by |x - x'|_2
-<= S.  Coordinates are rounded to floor(x + U), U uniform.  Couple both worlds by the same U: a
-bound that holds for every U holds for the mixture, since (epsilon, delta)-DP is jointly convex.
-floor(x + U) and floor(x' + U) differ by at most ceil(|x - x'|) < |x - x'| + 1, so that integers
-move by at most S + sqrt(D).  (Without the coupling x and x' are each rounded by up to 1, which
-costs 2 sqrt(D).)  In code U has 32 bits, and x is rounded to as many, which adds at most 2^-32 to
-|x - x'|; but the ceiling of a multiple of 2^-32 adds at most 1 - 2^-32.  And no integer leaves
-[-levels, levels], whatever a person's vector is.
+<= S. Coordinates are rounded to floor(x + U), U uniform.  Couple both worlds by the same U: a bound
+that holds for every U holds for the mixture, since (epsilon, delta)-DP is jointly convex.  The
+integers floor(x + U) and floor(x' + U) differ by at most ceil(|x - x'|) < |x - x'| + 1.  Hence all
+of them move by at most S + sqrt(D).  (Without the coupling x and x' are each rounded by up to 1,
+which costs 2 sqrt(D).)  In code U has 32 bits, and x is rounded to as many, which adds at most
+2^-32 to |x - x'|.  In return the ceiling of a multiple of 2^-32 adds at most 1 - 2^-32.  For any
+vector, integers stay in [-levels, levels].
 """
 
 from __future__ import annotations
@@ -56,17 +57,18 @@ _LARGEST = 40.0  # epsilon
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(ABC):
-    """What all of them have in common; ``calibrated`` makes one for a budget.
+    """Base class of protocols; ``calibrated`` makes one for a budget.
 
     Attributes:
         batch: people in a batch, B.
         dimension: coordinates of a vector, D.
         bound: of the L2 norm of a vector.
         levels: steps of the grid from 0 to ``largest``.
-        noise: bits or coins per person and coordinate; of ``GaussianReports`` the parameter, and of
-            ``LaplaceShares`` the scale of the noise, in steps.
-        sensitivity: the most by which two possible vectors of one person differ in the L2 norm;
-            at most, and unless given, 2 ``bound``.  Who makes the vectors has to answer for it.
+        noise: bits or coins per person and coordinate.  For ``GaussianReports`` the parameter, and
+            for ``LaplaceShares`` the scale of the noise, in steps.
+        sensitivity: the most by which two possible vectors of one person differ in the L2 norm; at
+            most, and unless given, 2 ``bound``.  The caller who makes the vectors must guarantee
+            it.
         largest: of a coordinate in absolute value; at most, and unless given, ``bound``.
         dropout: people of a batch whose noise may be missing or known.
 
@@ -107,15 +109,15 @@ class Protocol(ABC):
         level: str = "shuffle",
         **shape: Any,
     ) -> Self:
-        """The least noise that is proved to keep the budget: ``PureDP`` for ``LaplaceShares``, and
-        ``ApproxDP`` for all others.
+        """Protocol with the least noise that is proved to keep the budget.
 
         Args:
-            budget: of all batches that one person is in.
-            batches: how many these are at most.
-            level: "shuffle" if the budget is to be kept by what leaves the shuffler, "local" if by
-                a person's messages alone, whatever others do.
-            levels: more of them make rounding cheaper, and messages longer.
+            budget: of one person over all batches: ``PureDP`` for ``LaplaceShares``, ``ApproxDP``
+                for others.
+            batches: maximal number of batches of one person.
+            level: "shuffle" if the shuffler's output keeps the budget; "local" if a person's
+                messages do so alone, for any behaviour of others.
+            levels: a larger number makes rounding cheaper, and messages longer.
             **shape: the other attributes, without ``noise``.
 
         Raises:
@@ -135,7 +137,7 @@ class Protocol(ABC):
 
     @property
     def step(self) -> float:
-        """What a step of the grid is worth."""
+        """The width of a step of the grid."""
         return self.largest / self.levels
 
     @property
@@ -159,8 +161,8 @@ class Protocol(ABC):
         """Noisy sums in the law of ``Analyzer.aggregate``, without messages; for simulations.
 
         Args:
-            vectors: of shape (..., n, D) with n at most ``batch``; missing people add noise alone.
-            rng: whoever knows its state can take off the noise.
+            vectors: of shape (..., n, D) with n at most ``batch``; missing people add only noise.
+            rng: a generator; an attacker with its state can remove the noise.
 
         Returns:
             An array of shape (..., D).
@@ -183,7 +185,7 @@ class Protocol(ABC):
     def rounded(self, vectors: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Integers in [-levels, levels] whose means are the vectors in steps of the grid.
 
-        What is no finite number counts as 0: an exception would tell of it.
+        Entries that are no finite numbers count as 0: an exception would reveal them.
         """
         x = np.where(np.isfinite(vectors), vectors, 0.0)
         longest = np.abs(x).max(axis=-1, keepdims=True)
@@ -199,8 +201,8 @@ class Protocol(ABC):
 
     @abstractmethod
     def delta_at(self, epsilon: float, batches: int = 1) -> float:
-        """A proved delta for which what leaves the shuffler is (epsilon, delta)-DP for a person in
-        so many batches.
+        """A proved delta for which the shuffler's output is (epsilon, delta)-DP for a person in the
+        given number of batches.
         """
 
     @abstractmethod
@@ -225,16 +227,16 @@ class Protocol(ABC):
 
     @abstractmethod
     def mixed(self, values: np.ndarray, source: Source) -> np.ndarray:
-        """What leaves the shuffler, for the records of a full batch."""
+        """The shuffler's output for the records of a full batch."""
 
     @property
     @abstractmethod
     def mixed_shape(self) -> tuple[int, ...]:
-        """The shape of what leaves the shuffler."""
+        """The shape of the shuffler's output."""
 
     @abstractmethod
     def total(self, mixed: np.ndarray) -> np.ndarray:
-        """The noisy sum in steps, shape (D,), of what left the shuffler."""
+        """The noisy sum in steps, shape (D,), computed from the shuffler's output."""
 
 
 class CertifiedProtocol(Protocol):
@@ -245,9 +247,9 @@ class CertifiedProtocol(Protocol):
         return self._tails_at(level).delta(epsilon, self.shift, self.dimension, batches)
 
     def epsilon_at(self, delta: float, batches: int = 1, level: str = "shuffle") -> float:
-        """A proved epsilon of what leaves the shuffler, or at the local level of one person's
-        messages, if everybody else tells the server what is theirs, for a person in so many
-        batches; infinite where none is known.
+        """A proved epsilon for a person in the given number of batches; infinite if none is known.
+        It holds for the shuffler's output, or at the local level for one person's messages, even if
+        all others reveal theirs to the server.
         """
         most, tails = 60.0, self._tails_at(level)
         real("delta", delta, 0.0, 1.0, strict=True)
@@ -298,7 +300,7 @@ def _least_certified(
 
 
 class Shares(Protocol):
-    """Of which the sum modulo ``modulus`` leaves the shuffler.
+    """Protocols whose shuffler outputs the sum of messages modulo ``modulus``.
 
     ``Shuffler`` adds up in the clear; cryptography may compute the same sum in its place.
     """
@@ -306,7 +308,7 @@ class Shares(Protocol):
     @property
     @abstractmethod
     def modulus(self) -> int:
-        """Larger than any sum of a batch, so that nothing wraps around."""
+        """A modulus larger than any sum of a batch: no sum wraps around."""
 
     @property
     def record(self) -> tuple[tuple[int, ...], int, int]:
@@ -349,9 +351,9 @@ class GaussianReports(CertifiedProtocol):
         the local level Corollary B.3.
 
         It covers epsilon <= sqrt(log(2 / delta) / batch) only, and promises an unnamed multiple of
-        (epsilon, delta); ``delta_at`` says what a report really has.  For people in several
-        ``batches`` it divides the budget by advanced composition (the proof of Theorem E.3, whose
-        statement has log(2 / delta) where log(4 batches / delta) comes out).
+        (epsilon, delta); ``delta_at`` returns the true delta of a report.  For people in several
+        ``batches`` it divides the budget by advanced composition (the proof of Theorem E.3, which
+        gives log(4 batches / delta); the statement has log(2 / delta)).
         """
         made = papers("shuffle.published").for_reports(budget, batch, features, batches, level)
         return cls(**made)
@@ -398,7 +400,7 @@ class GaussianReports(CertifiedProtocol):
 
 
 class _Coins(CertifiedProtocol):
-    """To her integer, which is raised to [0, 2 levels], a person adds the heads of her coins."""
+    """People add the heads of their coins to their integer, which is shifted to [0, 2 levels]."""
 
     heads: ClassVar[float]  # probability
 
@@ -456,9 +458,9 @@ class BitSum(_Coins):
         batches: int = 1,
         level: str = "shuffle",
     ) -> Self:
-        """Chowdhury & Zhou (2022), Theorem C.1, for what linear bandits learn from x and y with
-        ``features`` numbers in x, |x| <= 1 and |y| <= 1: the vector x y, and the upper triangle of
-        x x', of joint sensitivity sqrt(4.5).
+        """Chowdhury & Zhou (2022), Theorem C.1, for linear bandits with ``features`` numbers in x,
+        |x| <= 1 and |y| <= 1.  People send the vector x y, and the upper triangle of x x', of joint
+        sensitivity sqrt(4.5).
 
         g is rounded up to an integer.  The paper sends g + b bits, but shifts coordinates to
         [0, 2], for which 2 g + b are needed.  For people in several ``batches`` it divides the
@@ -494,7 +496,7 @@ class ModularSum(Shares, _Coins):
     """Shares of noise under secure aggregation; see ``protocols``, ``Shares`` and
     ``Protocol``.
 
-    When to choose: where the shuffler can add up; messages are short, so that the grid may be fine.
+    When to choose: the shuffler can sum; messages are short, so the grid may be fine.
 
     Example:
         >>> protocol = ModularSum.calibrated(ApproxDP(1.0, 1e-3), batch=50, dimension=2, bound=1.0)

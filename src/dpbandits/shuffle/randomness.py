@@ -1,8 +1,8 @@
 """Randomness of devices and shufflers: integers made of random bytes, by exact methods.
 
-The same code draws for people and for experiments; only where the bytes come from differs.  Under
-``noise="secure"`` they are the operating system's.  Under ``noise="simulation"`` a seeded generator
-gives them: whoever knows its state can undo everything, so that it protects nobody.
+People and experiments use one code; only the source of the bytes differs.  Under ``noise="secure"``
+the operating system provides them.  Under ``noise="simulation"`` a seeded generator does: an
+attacker with its state can remove the noise, so it protects no person.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class Source:
         return (drawn % ends).astype(np.int64)
 
     def polyas(self, scale: int, people: int, shape: tuple[int, ...]) -> np.ndarray:
-        """Integers such that those of so many people add up to geometric variables with weights
-        exp(-k / scale), exactly; each has the Polya law with parameter 1 / people.
+        """Polya variables with parameter 1 / people: those of ``people`` people add up exactly to
+        geometric variables with weights exp(-k / scale).
 
-        Each is a geometric variable that is broken up into the cycles of a random permutation, of
-        which every one is kept with probability 1 / people: the numbers of cycles of all lengths
-        are independent Poisson variables (Shepp & Lloyd 1966), in whatever way they are divided.
+        Each is made from a geometric variable, divided into the cycles of a random permutation.
+        Every cycle is kept with probability 1 / people.  The numbers of cycles of all lengths are
+        independent Poisson variables (Shepp & Lloyd 1966), and stay so when divided among people.
         The cycle of the first of k elements has each length from 1 to k equally often.
         """
         left = self._geometrics(scale, int(np.prod(shape)))
@@ -98,8 +98,8 @@ class Source:
         return fine + scale * coarse
 
     def _survive(self, ages: np.ndarray, scale: int) -> np.ndarray:
-        """Heads with probability exp(-age / scale) for each age of at most the scale: the number of
-        factors of age^k / (scale^k k!) that coins accept one after the other is even.
+        """Heads with probability exp(-age / scale) for each age of at most the scale.  It is heads
+        if coins accept an even number of consecutive factors of age^k / (scale^k k!).
         """
         factors, rest = np.zeros(ages.size, np.int64), np.arange(ages.size)
         while rest.size:

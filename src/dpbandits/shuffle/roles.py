@@ -1,4 +1,4 @@
-"""The three parties: devices, the shuffler, and the server, which sees what leaves the shuffler."""
+"""The three parties: devices, the shuffler, and the server, which sees the shuffler's output."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Version = int | str
 
 @dataclass(frozen=True)
 class Messages:
-    """What travels: integers and the label of a version, and nothing about who sent them.
+    """Messages between the parties: integers and the label of a version, without the sender.
 
     Attributes:
-        values: before the shuffler, one record a row; after it, what the protocol lets through.
-        version: of whatever the people of a batch must agree on, such as the chooser they used.
+        values: before the shuffler, one record a row; after it, the protocol's output.
+        version: label that the people of a batch must share, such as that of the chooser they used.
     """
 
     values: np.ndarray
@@ -49,18 +49,18 @@ class Messages:
 
 
 class Randomizer:
-    """What runs on a person's device: makes messages of her vector, with her part of the noise.
+    """Program for a person's device: makes messages of their vector, with their part of the noise.
 
-    It can be pickled, keeps nothing of a vector, and raises no error that depends on its numbers.
+    It can be pickled, stores nothing of a vector, and raises no error that depends on its numbers.
 
     Args:
         protocol: what the three parties agreed on.
         version: the label of its messages.
-        noise: "secure", or "simulation", which protects nobody.
+        noise: "secure", or "simulation", which protects no person.
         seed: of simulated noise.
 
     Attributes:
-        caveats: what has to be said of the noise.
+        caveats: limits of the noise that users must know.
 
     Example:
         >>> from dpbandits.shuffle import ModularSum
@@ -82,9 +82,9 @@ class Randomizer:
         self.caveats = self._source.caveats
 
     def encode(self, vector: Any = None) -> Messages:
-        """The messages of one person; without a vector, of one who has nothing to tell: noise.
+        """The messages of one person; without a vector, noise only.
 
-        A device always sends: silence would say that there was nothing.
+        A device always sends: silence would reveal that there was no vector.
 
         Raises:
             ArgumentError: the vector does not have shape (D,).
@@ -111,21 +111,20 @@ class Randomizer:
 
 
 class Shuffler:
-    """Takes in the messages of a batch, and lets out what the protocol says, without order or
+    """Collects the messages of a batch, and outputs them as the protocol says, without order or
     identity.
 
-    It is trusted to take these away, and not to talk to the server; who trusts it need not trust
-    the server.  What it lets out has the same shape however many people came.
+    People trust it to remove both, and not to collude with the server; then they need not trust the
+    server.  The shape of its output does not depend on the number of people.
 
     Args:
         protocol, noise, seed: as of ``Randomizer``.
-        version: of the messages of the first batch; other ones are refused.
-        short: what becomes of a batch of fewer people than the noise was calibrated for: "pad" adds
-            records of people with nothing to tell, "discard" lets nothing out, which says that
-            there were fewer.
+        version: of the messages of the first batch; messages of other versions are refused.
+        short: treatment of a batch with fewer people than the noise was calibrated for.  "pad" adds
+            records of noise only.  "discard" outputs nothing, which reveals that there were fewer.
 
     Attributes:
-        caveats: what has to be said of its randomness.
+        caveats: limits of its randomness that users must know.
 
     Example:
         >>> from dpbandits.shuffle import ModularSum
@@ -152,12 +151,12 @@ class Shuffler:
         self._open: dict[Hashable, Messages] = {}
 
     def submit(self, messages: Messages, sender: Hashable) -> None:
-        """Take in the record of one sender, who is forgotten when the batch closes.
+        """Take in the record of one sender; senders are forgotten when the batch closes.
 
         Raises:
             SubmissionError: the version is not that of the batch, the values are not those of one
                 record, the sender is in the batch already, or the batch is full.  Only this
-                submission is refused, and whatever others sent has no part in it.
+                submission is refused; the decision does not depend on the numbers of others.
         """
         self._refuse_strange(messages)
         if len(messages.values) != 1:
@@ -169,12 +168,13 @@ class Shuffler:
         self._open[sender] = messages
 
     def close(self, next_version: Version | None = None) -> Messages | None:
-        """Let out what was submitted, and begin a batch of the next version, by default the same.
+        """Output the submitted batch, and begin one of the next version, by default the same
+        version.
 
-        When to call it must owe nothing to what was submitted; a clock may say when.
+        The time of the call must not depend on submissions; use a clock, for example.
 
         Returns:
-            None where the batch was short and is discarded.
+            The messages for ``Analyzer``, or None if the batch was short and is discarded.
         """
         version = self.version if next_version is None else _version(next_version)
         mixed = self.shuffle(list(self._open.values()))
@@ -214,7 +214,7 @@ class Shuffler:
 
 
 class Analyzer:
-    """What runs on the server: makes the noisy sum of what left the shuffler.
+    """Program for the server: computes the noisy sum from the shuffler's output.
 
     Args:
         protocol: what the three parties agreed on.

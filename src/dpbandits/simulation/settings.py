@@ -57,7 +57,7 @@ class PolicySetting:
 
     @property
     def configuration(self) -> str:
-        """Class and arguments, as one writes them in Python."""
+        """Class and arguments, as a call in Python."""
         given = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
         return f"{self.class_name}({given})"
 

@@ -165,8 +165,8 @@ def _check_fit(policy: Policy, environment: World, horizon: int) -> None:
 
 
 def check_users(policy: Policy, environment: World, horizon: int) -> None:
-    """Refuse users who come more than ``max_rounds`` times, or twice in one release: of rounds that
-    a policy would not record, loops know nothing.
+    """Refuse users who come more than ``max_rounds`` times, or twice in one release.  Loops record
+    every round, but a policy would not record these.
     """
     coming = getattr(environment, "attendance", None)
     if policy.max_rounds is None or coming is None:

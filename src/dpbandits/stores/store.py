@@ -6,7 +6,7 @@ construction or loading on, has a name of its own.  A process that loads a snaps
 in it, and continues in a new life.  Only the last snapshot of a life can be claimed, and only once.
 A process that continues in a claimed life is refused at the next release or save.
 
-*Written ahead.* From the first ``save`` on, every release under a budget is announced in the store
+*Written ahead.*  From the first ``save`` on, every release under a budget is announced in the store
 with its ledger line before it is made.  Its noisy values are confirmed before they are used. After
 a crash all announced lines count as spent, made or not.  Without a store a policy lives in memory
 only.  The line also has the number of recorded rounds of each user where it has changed.  So a

@@ -26,7 +26,7 @@ _SIGNATURE = 16  # bytes: forging one takes 2**128 tries
 
 @dataclass(frozen=True)
 class Seal:
-    """The key of one policy, by which it knows its own tokens."""
+    """The key of one policy, which recognises its own tokens."""
 
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 

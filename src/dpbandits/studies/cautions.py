@@ -25,7 +25,7 @@ def cautions(budgets: Iterable[Budget | None], people: int | None = None) -> lis
 
     Args:
         budgets: None for no privacy, about which nothing is said.
-        people: how many take part; None where that is not known.
+        people: the number of people; None where that is unknown.
 
     >>> from dpbandits import ZCDP, ApproxDP
     >>> cautions([ApproxDP(1.0, 1e-3), PureDP(1.0), None], people=50_000)[0][:58]

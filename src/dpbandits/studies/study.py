@@ -127,6 +127,9 @@ def load_study(path: str | Path, *, before_policies: Callable[[], None] = lambda
         before_policies: called before the policies are built, which takes seconds where nothing is
             compiled yet.
 
+    Returns:
+        A ``Study``, ready to run.
+
     Raises:
         StudyError: the file is missing, or anything in it is wrong; ``problems`` names everything
             that is.

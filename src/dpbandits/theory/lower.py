@@ -1,6 +1,6 @@
 """Lower bounds for every policy, as cited by the papers, and the instances behind them.
 
-**Asymptotic.** Take a policy with o(T^p) regret in every environment, for all p > 0.  It plays a
+**Asymptotic.**  Take a policy with o(T^p) regret in every environment, for all p > 0.  It plays a
 bad arm until its law is told from one under which it is the best.  That takes ln(T) rounds over the
 divergence that the policy can see.  Without privacy that is kl (Lai & Robbins 1985).  Under
 epsilon-DP a change of n records moves the log-probability of actions by at most epsilon n.  So it
@@ -8,7 +8,7 @@ costs no more to move some rewards first: d_epsilon(m, q) = min over z of kl(z, 
 (Azize et al. 2025).  With reports that are epsilon-LDP it is at most min(4, e^2epsilon) (e^epsilon
 - 1)^2 times the squared total variation distance (Duchi, Jordan & Wainwright 2013, Theorem 1).
 
-**Minimax.** Arm 1 is better by D than all others.  The policy plays some other arm in at most T /
+**Minimax.**  Arm 1 is better by D than all others.  The policy plays some other arm in at most T /
 (K - 1) rounds on average.  In the second environment that arm is better by D than arm 1.  A policy
 that cannot tell the two apart has a regret of D T / 2 in one of them (Bretagnolle & Huber):
 

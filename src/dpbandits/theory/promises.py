@@ -87,7 +87,7 @@ class Promise:
 
     Attributes:
         bound: which bound.
-        arguments: those of its function, but for the horizon.
+        arguments: those of its function, without the horizon.
         horizons: the horizons of its values, shape (n,).
         values: its values there, in the units of the environment's rewards.
     """
@@ -133,6 +133,9 @@ def promises(
     There is no upper bound where an environment's rewards are outside of the policy's range or come
     late, or where its regret is against the best arm of every round.  Nor is there one where the
     policy waits for answers for some pulls (``patience``) or has retired arms.
+
+    Returns:
+        One ``Promise`` for each bound of the policy.
 
     Raises:
         ArgumentError: gaps are not those of the policy's arms, or horizons not numbers of rounds.

@@ -75,7 +75,7 @@ def free_from(bound: Bound, share: float = 0.1, **arguments: Any) -> float:
     Args:
         bound: of ``BOUNDS``, with a parameter ``rho``, ``epsilon`` or ``noise``.
         share: how much more regret still counts as free.
-        **arguments: of the bound, but for the horizon.
+        **arguments: arguments of the bound, without the horizon.
 
     Raises:
         ArgumentError: the bound knows nothing of privacy.

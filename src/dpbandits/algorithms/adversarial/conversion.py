@@ -23,12 +23,12 @@ Agarwal & Singh 2017), with one noise draw per record.  That noise would protect
 added it themselves.  These policies see the reward before the noise, so their guarantee is central.
 
 **Experts** (Algorithm 5).  The policy follows an expert for a batch, and draws each arm from that
-expert's advice.  The same sum crosses the wall.  The choice of the expert and the draws of arms use
-earlier releases, public advice and exploration only.  Hence each sum may spend the whole budget
-(Theorem 4).  The paper says that advice is protected, too.  It is not: the arm is drawn from the
-advice of its own round, and any observer of the arm learns about it.  For advice the budget limits
-only the information in *later* rounds.  Another arm means another reward in the batch's sum, which
-moves by at most ``hi - lo``.
+expert's advice.  What crosses the wall: again the batch's sum.  The choice of the expert and the
+draws of arms use earlier releases, public advice and exploration only.  Hence each sum may spend
+the whole budget (Theorem 4).  The paper says that advice is protected, too.  It is not: the arm is
+drawn from the advice of its own round, and any observer of the arm learns about it.  For advice the
+budget limits only the information in *later* rounds.  Another arm means another reward in the
+batch's sum, which moves by at most ``hi - lo``.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class IMED(_Exponent):
     of an estimate as low as the arm's, given the law of its noise (``law``).
 
     Args:
-        alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
+        alpha: optimism; the lower, the more seldom an arm that looks worse is tried.
         variance: of rewards: "bound" takes that of a coin.  "released" learns it from a second sum,
             of ``(r - lo) (hi - r)``, which costs no privacy and no noise.  Use it for rewards that
             are seldom at the ends of their range.

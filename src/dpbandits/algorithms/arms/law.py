@@ -3,7 +3,7 @@
 Rewards are scaled to [0, 1], and s is the noise on a sum.
 
 **Merging.**  Batch j of n_j rounds has the sum S_j; its mean has a variance of at most 1 / (4 n_j)
-+ v / n_j^2, where v is s^2 for normal noise and 2 s^2 for Laplace noise, and its weight w_j is one
++ v / n_j^2, where v is s^2 for normal noise and 2 s^2 for Laplace noise.  Its weight w_j is one
 over that, relative to a batch of one round.  The merged value is m = sum of a_j S_j, a_j = w_j / (W
 n_j), W = sum of w_j; hence sum of n_j a_j = 1.  It is never cut to [0, 1].
 

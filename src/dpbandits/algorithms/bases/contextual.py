@@ -75,12 +75,12 @@ def shown_matrix(
     fewer: bool = False,
     longest: float = math.inf,
 ) -> np.ndarray:
-    """What a user shows, as a matrix of finite numbers of its own, of that shape: or of one row,
-    which holds for every arm, or of fewer.  Rows that are longer than ``longest`` are counted.
+    """Copy a user's features to a matrix of finite numbers: of the given shape, of one row for
+    every arm, or of fewer rows.  Also counts the rows that are longer than ``longest``.
 
     Raises:
-        ArgumentError: it has another shape, or holds numbers that are not finite; where contexts
-            are private, these count as 0, and so does everything if there are too many rows.
+        ArgumentError: the shape is wrong, or a number is not finite.  With private contexts such
+            numbers count as 0, and so do all numbers if there are too many rows.
     """
     array = as_numbers(given)
     if one_row and array.shape in (shape[1:], (1, shape[1])):
@@ -220,7 +220,9 @@ class ContextualPolicy(Shown):
 
 @entry
 def _as_probabilities(given: Matrix, seen: Matrix) -> bool:
-    """Whether rows hold probabilities; what they are of exactly one, with a row for each arm."""
+    """Whether rows hold probabilities; returns them scaled to a sum of exactly one, with a row for
+    each arm.
+    """
     for e in range(given.shape[0]):
         total = 0.0
         for a in range(given.shape[1]):
@@ -250,7 +252,7 @@ class AdvicePolicy(Shown):
 
     @property
     def dimension(self) -> int:
-        """The length of what is seen of an arm."""
+        """The length of an arm's feature vector."""
         return self.n_experts
 
     def _assumed(self) -> list[str]:

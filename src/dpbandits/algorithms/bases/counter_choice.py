@@ -40,9 +40,9 @@ def counter_for(
 ) -> Counter:
     """The counter that a policy's arguments ask for.
 
-    By default the one with the least noise: square-root Toeplitz noise, or its approximation in
-    constant memory for many releases, where noise is Gaussian (a tree under secure noise); the
-    better of a tree and independent noise where it is Laplace.
+    By default the one with the least noise.  For Gaussian noise that is square-root Toeplitz noise,
+    or its approximation in constant memory for many releases, and a tree under secure noise.  For
+    Laplace noise it is the better of a tree and independent noise.
     """
     if isinstance(channel, Open):
         return Independent(None)

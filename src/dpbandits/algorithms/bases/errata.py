@@ -1,4 +1,4 @@
-"""What is wrong in publications: sentences of ``docs/errata.md``, which a test compares."""
+"""Errata of publications: sentences of ``docs/errata.md``, which a test compares."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What policies with a linear model share: arguments, statistic, and the size of its noise.
+"""Base of policies with a linear model: arguments, statistic, and the size of its noise.
 
-The statistic is the sum of x * reward, the only thing behind the wall: V = lambda I + sum of x x^T
-is public.  A record moves it by at most (hi - lo) |x|, which is (hi - lo) * context_bound for
-features that are scaled to that bound.
+The statistic is the sum of x * reward, the only sum behind the wall: V = lambda I + sum of x x^T is
+public.  A record moves it by at most (hi - lo) |x|, which is (hi - lo) * context_bound for features
+that are scaled to that bound.
 
-With one model per arm the statistic has a block for each: the sums of those rounds in which the arm
-was played, which is public.  Everything crosses as one vector, of which a record moves one block,
-so that its sensitivity is the same.  In estimates and releases the blocks stand one after another.
+With one model per arm the statistic has a block for each: the sums over the rounds of that arm,
+which are public.  All blocks cross as one vector.  A record moves one block, so the sensitivity
+does not change.  In estimates and releases the blocks stand one after another.
 """
 
 from __future__ import annotations
@@ -294,11 +294,11 @@ class LinearPolicy(ContextualPolicy):
 
     @property
     def regret_guarantee(self) -> str:
-        """What is proved of regret, which is another matter than privacy.
+        """Proved bound on regret, which is independent of the privacy guarantee.
 
         >>> from dpbandits.algorithms import LinUCB
         >>> print(LinUCB(2, 3, radius_scale=0.1).regret_guarantee)
-        none: the confidence radius is not one that is proved to hold, and regret is measured only
+        none: no theorem covers this confidence radius, and regret is only measured
         """
         if not self._has_radius:
             return "none: there is no theorem, and regret is measured only"
@@ -328,11 +328,11 @@ class LinearPolicy(ContextualPolicy):
 
     @property
     def _each_failure(self) -> float:
-        """The probability with which one model may fail, for all to keep what was asked for."""
+        """The failure probability of one model, for all together to keep the requested one."""
         return self._failure / self.n_models
 
     def _model(self) -> dict[str, Any]:
-        """What the parameters of all kernels have in common."""
+        """Parameters that all kernels share."""
         return {
             "n_arms": self.n_arms,
             "dimension": self.dimension,
@@ -378,7 +378,7 @@ class LinearPolicy(ContextualPolicy):
 
     @property
     def _least_scatter(self) -> float:
-        """The same where it is divided by: rewards without scatter have hardly any."""
+        """The variance of rewards as a divisor: slightly above 0 for constant rewards."""
         lo, hi = self.reward_range
         return max(self._scatter, 1e-6 * (hi - lo))
 
@@ -398,7 +398,7 @@ class LinearPolicy(ContextualPolicy):
         return math.sqrt(self._ridge) * self._parameter_bound
 
     def _noise_norm(self, probability: float) -> float:
-        """What the noise of all releases stays below in the L2 norm, in one model."""
+        """Bound on the L2 norm of the noise of all releases, in one model."""
         if self.budget is None:
             return 0.0
         plan = Plan(self._counter, self._releases)
@@ -407,8 +407,8 @@ class LinearPolicy(ContextualPolicy):
         return noise_norm(norm, self.dimension, std, widest, releases, probability)
 
     def _spread(self, probability: float) -> float:
-        """What the noise of all releases would stay below in the direction of every arm, if the
-        arms of one model were independent of it; its norm, where arms are many and dimensions few.
+        """Bound on the noise of all releases in the direction of every arm, if the arms of one
+        model were independent of it.  For many arms in few dimensions, a bound on its norm.
         """
         if self.budget is None:
             return 0.0

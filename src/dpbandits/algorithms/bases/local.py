@@ -11,7 +11,8 @@ class LocalPolicy(Policy):
     """The base of policies that learn from rewards which were randomised one by one."""
 
     def randomiser(self) -> Randomiser:
-        """What a person's device runs on its reward, with this policy's channel, range and noise.
+        """Randomiser that a person's device applies to a reward, with this policy's channel, range
+        and noise.
 
         Raises:
             ArgumentError: the policy has no budget.

@@ -1,4 +1,4 @@
-"""Releases at rounds that are fixed in advance, so that nobody's record can move them."""
+"""Releases at rounds that are fixed in advance: no record can move them."""
 
 from __future__ import annotations
 

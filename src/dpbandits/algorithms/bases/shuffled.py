@@ -1,8 +1,8 @@
-"""Shuffle trust: the wall stands around the people of a batch, who add its noise together.
+"""Shuffle trust: the wall stands around the people of a batch, who together add its noise.
 
 The rounds for which a choice of an arm stands are one batch.  The arm and the number of people are
-public, and follow from what was released; each person's device reports her reward, a shuffler adds
-up, and the server learns the noisy sum, which it releases as it is.
+public, and follow from earlier releases.  Each person's device reports the reward, a shuffler sums
+the reports, and the server learns the noisy sum.  The server releases it as it is.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _MOST = 2**40  # people of a batch
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RewardDevice:
-    """What runs on the device of a person in a batch: makes messages of her reward.
+    """Program for the device of a person in a batch: makes messages of their reward.
 
-    ``ShuffledPolicy.device()`` makes it, the same for a batch; it can be pickled, and forgets every
-    reward.  A device always sends, ``report()`` where no reward came: silence would tell.
+    ``ShuffledPolicy.device()`` makes one for all people of a batch.  It can be pickled, and keeps
+    no reward.  A device always sends, ``report()`` if no reward came: silence would reveal that.
     """
 
     arm: int  # that the people of the batch play
@@ -48,10 +48,11 @@ class RewardDevice:
         return self._sent(np.array([number_or_nan(reward)]))
 
     def report_many(self, rewards: Any) -> Messages:
-        """Messages of several people, for experiments; what is no number is ``default_reward``.
+        """Messages of several people, for experiments; entries that are no numbers become
+        ``default_reward``.
 
         Raises:
-            ArgumentError: the shape is another one, or there is no number at all.
+            ArgumentError: the shape is wrong, or there is no number at all.
         """
         return self._sent(flat("rewards", rewards, PRIVATE))
 
@@ -145,13 +146,14 @@ class ShuffledPolicy(Policy):
         return Shuffler(protocol, version=version, short=short, **self._source())
 
     def receive(self, messages: Messages | None) -> bool:
-        """Take in what left the shuffler of the coming batch; None if it was discarded.
+        """Take in the shuffler's output for the coming batch; None if the batch was discarded.
 
         Returns:
             Whether the policy learns from it.
 
         Raises:
-            ArgumentError: the policy takes none, or these are of another batch or from no shuffler.
+            ArgumentError: the policy takes no messages, or these belong to another batch or do not
+                come from a shuffler.
             ClaimError: as in ``update`` of other policies.
         """
         if not self.takes_reports:

@@ -28,7 +28,7 @@ def accumulate_by_arm(params: Any, raw: Any, arm: int, x: Row, reward: float, n:
 
 @kernel
 def sensitivity(params: Any, public: Any, norm: int) -> float:
-    """The sensitivity of sums of which a record enters one, once."""
+    """The sensitivity of a set of sums if each record enters one of them, once."""
     return params.width
 
 

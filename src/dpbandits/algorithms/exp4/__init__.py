@@ -1,1 +1,1 @@
-"""Expert advice: exponential weights on experts, or one expert who is followed for a batch."""
+"""Expert advice: exponential weights on experts, or one expert for each batch."""

@@ -34,27 +34,27 @@ _FOLLOWING = Card(
 
 @composed(n_arms=3, n_experts=4, horizon=2000, batch=16)
 class Experts(AdvicePolicy, LearningPolicy):
-    """Experts who advise what to do: in the long run as good as the best of them.
+    """Bandit with expert advice: in the long run as good as the best expert.
 
     ``pull`` takes the advice of every expert, shape (N, K): a probability for each arm.
 
     Args:
         n_arms: number of arms, K.
         n_experts: number of experts, N.
-        budget: of any notion but ``PureDP``, which ``FrozenEXP4`` and learners whose arms are the
-            experts take, too; for ``BatchedEXP4`` ``ZCDP`` or ``ApproxDP``; None for no privacy.
-        learner: ``EXP4()``, ``FrozenEXP4()`` or ``BatchedEXP4()``, which weigh all experts.  Or
-            one that ``Adversarial`` takes, such as ``HTINF()``: then one expert is followed for a
-            batch, as an arm is there (Theorem 4).
-        horizon: rounds to tune for, which are no limit.  Whoever weighs all experts needs it; for
-            the others see ``Adversarial``.
-        batch: rounds of a batch, tau; by default of the least regret bound, or of a learner whose
-            arms are the experts as in ``Adversarial``.
+        budget: of any notion but ``PureDP`` for ``EXP4``; ``ZCDP`` or ``ApproxDP`` for
+            ``BatchedEXP4``; of any notion for other learners; None for no privacy.
+        learner: ``EXP4()``, ``FrozenEXP4()`` or ``BatchedEXP4()``, which weigh all experts.  Or a
+            learner of ``Adversarial``, such as ``HTINF()``, which follows one expert for each batch
+            (Theorem 4).
+        horizon: rounds to tune for; the policy may run longer.  Learners that weigh all experts
+            need it; for the others see ``Adversarial``.
+        batch: rounds of a batch, tau.  By default that of the least regret bound; with a learner of
+            ``Adversarial`` as there.
         **options: see ``Options``.
 
-    When to choose: the value of ``learner`` depends on how many experts there are.  With few, at
-    most about as many as arms, follow one: regret grows with the square root of their number.  With
-    many, ``EXP4`` grows with its logarithm.
+    When to choose: you have expert advice.  Choose ``learner`` by the number of experts.  With few,
+    at most about as many as arms, follow one: regret grows with the square root of their number.
+    With many, use ``EXP4``: regret grows with the root of their number's logarithm.
 
     Example:
         >>> from dpbandits import ZCDP
@@ -105,8 +105,8 @@ class Experts(AdvicePolicy, LearningPolicy):
 
 @composed(n_arms=3, n_experts=4, horizon=2000)
 class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
-    """Experts who advise what to do, and rewards that were randomised before anyone saw them: EXP4
-    (Theorem 5, Algorithm 6).
+    """Bandit with expert advice under local privacy: EXP4 on rewards that were randomised one by
+    one (Theorem 5, Algorithm 6).
 
     ``pull`` takes the advice of every expert, shape (N, K): a probability for each arm.
 
@@ -120,7 +120,7 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
         reports: whether ``update`` is given reports, which ``randomiser()`` makes on the person's
             device, instead of rewards.
 
-    When to choose: nobody may be trusted with raw rewards; or epsilon is near one and experts are
+    When to choose: no party may be trusted with raw rewards; or epsilon is near one and experts are
     many.
 
     Example:

@@ -7,13 +7,13 @@ from earlier releases, advice and exploration.  What crosses the wall differs:
 
 * ``ExpertsLocal``: every reward by itself, unweighed.  A record moves it by at most ``hi - lo``.
 * ``EXP4``: when a batch of tau rounds ends, the sum of x loss / Q(a) over the batch, one number per
-  expert, with x the probabilities that the experts gave the arm a that was played.  A record
-  contributes to one batch; it moves that sum by at most (hi - lo) |x|_2 / Q(a), which is public,
-  since x, a and Q are.  The largest of these in the batch, once it is over, is the sensitivity; it
+  expert.  Here x are the probabilities that the experts gave the played arm a.  A record
+  contributes to one batch.  It moves that sum by at most (hi - lo) |x|_2 / Q(a), which is public,
+  since x, a and Q are.  The sensitivity is the largest of these in the batch, once it is over; it
   is at most sqrt(N) K / gamma.
-* ``FrozenEXP4``: the same, but every expert's first advice in a batch stands for all of it.  Then
-  the sums of loss / Q(a) over the rounds of each arm say as much, and there are only K: a record
-  moves one of them, by at most (hi - lo) / Q(a) <= (hi - lo) K / gamma.
+* ``FrozenEXP4``: as ``EXP4``, but every expert's first advice in a batch stands for all of it.
+  Then the K sums of loss / Q(a) over the rounds of each arm are enough.  A record moves one of
+  them, by at most (hi - lo) / Q(a) <= (hi - lo) K / gamma.
 
 Batches are disjoint sets of records, cut by counting rounds: each release may spend the whole
 budget (parallel composition). A batch that the horizon cuts short is played and never released.
@@ -62,7 +62,7 @@ def tune(
     """The tau, eta and gamma <= 1/2 of least ``exp4_regret``.
 
     For given tau and eta the best gamma is (2 eta v)^(1/3) with v the variance at gamma = 1, or the
-    least one that keeps losses above -1 / eta; the others are searched for on a grid.
+    least one that keeps losses above -1 / eta. tau and eta are searched for on a grid.
 
     >>> tune(10, 100, 10**6, Noise(0.0, 1.0, 1.0)).batch
     1
@@ -185,7 +185,7 @@ class Mixture(Part, base=True):
         return policy.grid * math.sqrt(self._size(policy))
 
     def _rounding(self, policy: Any) -> float:
-        """What a round loses because rewards are rounded to the grid of secure noise."""
+        """Loss per round from rounding rewards to the grid of secure noise."""
         lo, hi = policy.reward_range
         return (2.0 if self._slack(policy) else 1.0) * policy.grid / (hi - lo)
 

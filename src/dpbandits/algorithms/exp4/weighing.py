@@ -1,11 +1,11 @@
 """Exponential weights on experts, from noisy losses: the compiled part of the EXP4 family.
 
-With P over experts and gamma for uniform play arm a is drawn with probability Q(a) = (1 - gamma)
-<P, x> + gamma / K, x its probabilities by expert: while P stands, x tells Q.
+Let P be weights of experts, gamma the share of uniform play, and x the probabilities of arm a by
+expert.  Arm a is drawn with probability Q(a) = (1 - gamma) <P, x> + gamma / K.
 
-The public side keeps estimated losses of experts, and P, which stands while a batch runs.  What is
-summed behind the wall is one number per expert, one per arm (of frozen advice), or the reward of a
-round: a section for each.  What a loss counts is fixed when its arm is pulled, by ``weigh``.
+The public side keeps estimated losses of experts, and P, which is constant in a batch.  The sums
+behind the wall hold one number per expert, one per arm (of frozen advice), or the reward of a
+round: a section for each.  ``weigh`` fixes the weight of a loss when its arm is pulled.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def release_due(params: EXP4Params, public: EXP4Public) -> bool:
 
 @kernel
 def record_reach(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n: int) -> None:
-    """Count the round, and bound what a record of it moves, even if it is taken back."""
+    """Count the round, and bound the change by one of its records, even if it is taken back."""
     public.clock[0] += n
     probability = mixed(public.probability, params.mixing, params.n_arms, x)
     squared = 0.0
@@ -284,7 +284,7 @@ def close_with_reach(params: EXP4Params, public: EXP4Public, memo: Vector) -> No
 
 @kernel
 def record_weights(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n: int) -> None:
-    """Keep what the loss of this round, the only one of its batch, will be multiplied by."""
+    """Store the factor of this round's loss, the only one of its batch."""
     public.clock[0] += n
     probability = mixed(public.probability, params.mixing, params.n_arms, x)
     for j in range(x.size):

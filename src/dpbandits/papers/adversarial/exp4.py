@@ -124,9 +124,9 @@ def theorem_8(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: fl
 
 
 def _is_proved(n_arms: int, epsilon: float, log: float) -> bool:
-    """Whether the constants of Theorems 6 and 8 follow: K ln(1 / delta) >= 1, by which terms are
-    compared, and an epsilon up to which advanced composition has the constant 3.  Their proofs need
-    gamma <= 1/2 besides, see ``published``.
+    """Whether the constants of Theorems 6 and 8 follow.  This needs K ln(1 / delta) >= 1, to
+    compare terms, and an epsilon small enough for the constant 3 of advanced composition.  Their
+    proofs need gamma <= 1/2 besides, see ``published``.
     """
     return n_arms * log >= 1.0 and epsilon <= COMPOSED * log
 

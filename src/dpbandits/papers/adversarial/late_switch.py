@@ -43,7 +43,7 @@ OPEN = ("EXP3-IX, not private", "Tsallis-INF, not private")
 
 
 class Conditions(NamedTuple):
-    """Numbers with which both conditions are met in most runs, and who met them."""
+    """Numbers with which both conditions are met in most runs, and the runs that met them."""
 
     gamma: float
     tau: int

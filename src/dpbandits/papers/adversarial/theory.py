@@ -377,7 +377,7 @@ def local_exp4(
     assumes="releases of so much epsilon each; at the given delta",
 )
 def composed_epsilon(epsilon: float, releases: int, delta: float) -> float:
-    """3 n epsilon^2 / 2 + sqrt(6 n epsilon^2 ln(1 / delta)), by which Theorem 6 has its noise.
+    """3 n epsilon^2 / 2 + sqrt(6 n epsilon^2 ln(1 / delta)), which gives the noise of Theorem 6.
 
     >>> round(composed_epsilon(0.01, releases=100, delta=1e-6), 3)
     0.925
@@ -433,7 +433,7 @@ def improved_exp4(
     delta: float,
     tuned_for: int | None = None,
 ) -> Values:
-    """EXP4 with noise for the realised batch.  The bound is the lesser of ``batched_exp4`` and 31
+    """EXP4 with noise for the realised batch. The bound is the lesser of ``batched_exp4`` and 31
     (N l ln(NT) ln(N) / epsilon)^(2/5) (K T)^(3/5), l = ln(1 / delta).
 
     >>> f"{improved_exp4(10**12, n_arms=2, n_experts=16, epsilon=1.0, delta=1e-6):.3g}"
@@ -538,7 +538,7 @@ def few_and_private(horizon: Values, epsilon: float) -> Values:
     assumes="epsilon-local DP; arms are coins",
 )
 def locally_private(horizon: Values, n_arms: int, epsilon: float) -> Values:
-    """Under local privacy: (D T / 8) exp(-4 c n D^2) at D = min(1 / 4, 1 / sqrt(8 c n)).  Here n =
+    """Under local privacy: (D T / 8) exp(-4 c n D^2) at D = min(1 / 4, 1 / sqrt(8 c n)). Here n =
     T / (K - 1) and c = min(4, e^(2 epsilon)) (e^epsilon - 1)^2.
 
     That is of order T up to epsilon = 1 / sqrt(T), and then of order sqrt(K T) / epsilon.  Two

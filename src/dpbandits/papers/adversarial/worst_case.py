@@ -131,7 +131,7 @@ class Probe:
 
     def over_random(self, results: Results, settings: Sequence[Playable]) -> Estimate:
         """The largest of these settings' worst regrets over that of choosing at random on the same
-        instances, by which ``Claim`` sees whether learning has begun in all of them.
+        instances, from which ``Claim`` decides whether learning has begun in all of them.
 
         With advice one run is enough of it: regret counts expectations, and over the thousands of
         rounds of a cell its choices differ by less than a percent.
@@ -293,7 +293,7 @@ def slopes(names: Iterable[str], sweeps: Sequence[Sweep[S]], claims: Sequence[Cl
 
 
 def spoken_value(value: float) -> str:
-    """Rounds, arms or one over epsilon as one says them.
+    """Rounds, arms or one over epsilon, in words.
 
     >>> spoken_value(1_000_000), spoken_value(2.0), spoken_value(50.0)
     ('1M', '2', '50')

@@ -18,7 +18,7 @@ in this phase.  With V = sum n_a a a^T over the n_a rounds of arm a, it is one o
 The last two are divided by the largest such norm over the played arms of this phase, with the V of
 its played rounds.  So w is the sensitivity of all three.  (The paper puts d / c in place of that
 norm's square.  That is too little noise for a design that is only optimal up to rounding and
-tolerance.) Exact secure noise needs multiples of a grid.  Sums of rewards are such multiples, and
+tolerance.)  Exact secure noise needs multiples of a grid.  Sums of rewards are such multiples, and
 the other two are rounded to the grid.  One reward can then cause one more step in every coordinate,
 and the sensitivity includes it.
 

@@ -153,7 +153,7 @@ def _normalise(params: PhasedParams, public: PhasedPublic, n: int, rank: int) ->
 
 @kernel
 def _measure(params: PhasedParams, public: PhasedPublic, n: int, rank: int, shape: int) -> None:
-    """Fill ``encode``, ``decode`` and ``measures``, but for the half-width, for the V at hand."""
+    """Fill ``encode``, ``decode`` and ``measures``, except the half-width, for the current V."""
     space = public.space
     _encode(public, n, rank, shape)
     reach = 1.0 if shape == SUMS else _normalise(params, public, n, rank)

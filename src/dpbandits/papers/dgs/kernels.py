@@ -75,7 +75,9 @@ most_optimistic = unbound  # of few or of many features
 
 @kernel
 def lemma_eigenvalue(t: float, eigenvalue: float, log_odds: float) -> float:
-    """lambda' of Lemma 1, said to be below A_t's least eigenvalue but for e^-log_odds."""
+    """lambda' of Lemma 1, claimed to be below A_t's least eigenvalue, except with probability
+    e^-log_odds.
+    """
     log = np.log(t + 3.0) + log_odds
     return 0.25 * eigenvalue * t - 8.0 * log - 2.0 * np.sqrt(t * log)
 

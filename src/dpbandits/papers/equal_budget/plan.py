@@ -342,7 +342,7 @@ def _typical(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) ->
 
 
 def _ranks(contest: Contest, regrets: Regrets) -> Table:
-    """All who entered, the least bad first."""
+    """All entered policies, the best first."""
     ranks = ranking(regrets, _yardstick(contest))
     rows = [
         {

@@ -38,8 +38,8 @@ class Rank:
 
 
 def relative(regrets: Regrets, default: str | None) -> dict[str, np.ndarray]:
-    """The mean regret of every policy in units of the least one of the instance, shape
-    (instances,), of those who keep tails, if anybody does.  The median run of ``default`` is a
+    """The mean regret of every policy in units of the instance's least one, shape (instances,). The
+    least is among policies that keep tails, if there are any.  The median run of ``default`` is a
     yardstick of tails; None where tails do not count.
     """
     means = {
@@ -81,8 +81,8 @@ def ranking(regrets: Regrets, default: str | None) -> list[Rank]:
 
 
 def who_keeps_tails(regrets: Regrets, default: str | None) -> list[str]:
-    """Those of whom it may be that at most one run in 1,000 is lost, on every instance and over
-    all of them; everybody where tails do not count.
+    """The policies that may lose at most one run in 1,000, on every instance and over all of them;
+    all policies where tails do not count.
 
     >>> steady, runs = np.ones(25), np.append(np.ones(23), [9.0, 9.0])
     >>> who_keeps_tails({"A": {"x": steady, "y": steady}, "B": {"x": steady, "y": runs}}, "A")

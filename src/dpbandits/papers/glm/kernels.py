@@ -14,7 +14,7 @@ largest eigenvalue of A.  An epoch releases the sum over its rounds of
 with one noise on both.  An estimate uses one epoch, because A^-1 turns the noise of every epoch
 another way.  So epochs double.
 
-**Sensitivity.** The kernel cuts u and q to |u| <= 1 and |q| <= 1, for any A.  Also |W (r - nu)| <=
+**Sensitivity.**  The kernel cuts u and q to |u| <= 1 and |q| <= 1, for any A.  Also |W (r - nu)| <=
 R and 0 <= h <= L.  Vectors whose length is too small to compute are cut to zero.  Replacing a
 person's record moves the first part by at most 2 R.  It moves the second by at most sqrt(2) L, or L
 if d = 1 (``dpbandits.papers.glm.weights``).  Together
@@ -47,7 +47,7 @@ long.  So the mixture of normals of Abbasi-Yadkori, Pal & Szepesvari (2011), wit
 n I, has a log determinant of at most 1.  The epoch before bounds |theta - p|, which is at most S +
 |p|.  The additional term for nonlinear links falls only as fast as |theta - p| does.
 
-**Ridge and damping.** The ridge b of A is such that k = n b / c pulls as much as noise does.  That
+**Ridge and damping.**  The ridge b of A is such that k = n b / c pulls as much as noise does.  That
 is k = max(sqrt(d) t / (S l), lambda), with t the noise on a coordinate of y / W in the coming
 epoch, and g = 10 t / sqrt(n).  Since a is about 1 / b, b (b + g) = k / n (local: b = k / n).
 """

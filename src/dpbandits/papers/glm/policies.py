@@ -46,7 +46,7 @@ class WeighingDevice(ScoringDevice):
 
 
 def _weighting(self: HiddenPolicy) -> np.ndarray:
-    """A, by which features are weighted, shape (d, d): a copy of public numbers."""
+    """A, the weighting of features, shape (d, d): a copy of public numbers."""
     first = weighted.LENS.matrix
     lens: np.ndarray = self.session.state.public.lens
     return lens[first : first + self.dimension].copy()

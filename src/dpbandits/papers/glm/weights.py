@@ -12,7 +12,7 @@ Then E[u z^T] = A^-1 - b.  So u is an instrument for z whose cross-moments are a
 u allows.  Noise n on the mean of u y moves the estimate by A n.  Its size E|<z, A n>| <= E|A z| |n|
 does not contain the least eigenvalue of E[z z^T].  In the local model E|A z| <= d, by the trace.
 
-**How it is found.** With B = E[w z z^T] held fixed, A = f(B) solves A B A + b A = I, with f(x) = 1
+**How it is found.**  With B = E[w z z^T] held fixed, A = f(B) solves A B A + b A = I, with f(x) = 1
 / (sqrt(x + b^2 / 4) + b / 2) on the eigenvalues.  Each step estimates B at the last A, as A^-1/2 P
 A^-1/2 from P = E[p p^T], p = sqrt(w) A^1/2 z, and goes to f(B).  Where all people look the same
 direction by direction, this halves the distance of log A from its limit.

@@ -12,7 +12,7 @@ most ``hi - lo``, and each sum may spend the whole budget.  Lengths of episodes 
 of a person depends on earlier releases and on counts of rounds only.  After each release, the
 search decides from releases whether it is over.  Episodes that are open then are never released.
 
-**Rounds.** The leader is the arm of highest m + sqrt(ln t / (2 n)) + s ln t / n, with t the rounds
+**Rounds.**  The leader is the arm of highest m + sqrt(ln t / (2 n)) + s ln t / n, with t the rounds
 of all episodes that are over.  The challenger of a leader b is the arm of least (m_b - m_c) /
 sqrt(1 / N_b + 1 / N_c), with N all rounds of an arm, including running episodes.  The leader is
 played while it has had at most a share ``beta`` of the rounds in which it led, the challenger

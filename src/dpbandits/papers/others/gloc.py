@@ -3,7 +3,7 @@
 The wall stands around each person.  A person releases [w g ; svec(x x^T)].  Here g = (nu(<x, p>) -
 r) x is the gradient of the person's log-loss at the public point p, |p| <= S.
 
-**Sensitivity.** This is the statistic of a linear model with nu - r in the place of a reward
+**Sensitivity.**  This is the statistic of a linear model with nu - r in the place of a reward
 (``hidden.model``). Its proof takes any r with |r| <= R, and the kernel cuts nu - r to [-R, R].  For
 the links of this package the bound is that of ``glm.replacement``, with h = 1: the kernel scales
 points to |p| <= S.
@@ -24,7 +24,7 @@ tau' = 0 they are (1 + S^2) L^4; with tau = tau' = 0, zero.  The first is at mos
 
 with J the sensitivity of the linear model (``joint_sensitivity``).
 
-**Post-processing.** Once in a batch, the point p moves against noisy gradients, and back into the
+**Post-processing.**  Once in a batch, the point p moves against noisy gradients, and back into the
 ball of radius S in which theta lies.  p_t is the point at the t-th report, and p' their mean.  The
 estimate is the ridge regression of <x_t, p_t> on x_t that is drawn to p': theta^ = p' + V^-1 sum of
 (x_t x_t^T + N_t) (p_t - p').  Here V = sum of (x_t x_t^T + N_t) + lambda I + C as in

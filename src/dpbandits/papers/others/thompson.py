@@ -1,7 +1,7 @@
 """Thompson sampling on released sums (Hu & Hegde 2022): DP-TS on the arms' running sums, and
 Lazy-DP-TS on batches.
 
-**DP-TS.** Every answer releases the running sums of all arms' rewards, as a continual sum of
+**DP-TS.**  Every answer releases the running sums of all arms' rewards, as a continual sum of
 vectors (``privacy.continual``).  One person contributes one reward to one coordinate of one
 increment.  So a record moves it by at most ``hi - lo`` in the L1 and in the L2 norm.  The person's
 arm depends on earlier releases and on the sampling only.  The number of rounds of each arm is
@@ -11,7 +11,7 @@ The paper has two counters for each arm, of half the budget.  One counter of vec
 releases of all arms, and so has a few more nodes.  But it has the whole budget, and may be any
 counter of the toolkit.
 
-**Lazy-DP-TS.** Each arm collects fresh rewards until it has twice as many as in its batch before.
+**Lazy-DP-TS.**  Each arm collects fresh rewards until it has twice as many as in its batch before.
 Then the batch's mean is released and replaces the old one.  In between, every round samples from
 the posteriors that the released means describe, which costs no privacy.
 

@@ -65,7 +65,7 @@ def perturbed_linucb(
     failure: float,
     tuned_for: int | None = None,
 ) -> Values:
-    """LinUCB in batches on noisy sums: d B L / ln 2 + 8 beta sqrt(d T L).  Here L = ln(1 + T / (d
+    """LinUCB in batches on noisy sums: d B L / ln 2 + 8 beta sqrt(d T L). Here L = ln(1 + T / (d
     least)) and beta = sqrt(2 ln(2 / failure) + d L) + sqrt(largest) + nu.
 
     Args:
@@ -121,7 +121,7 @@ def noisy_linucb(
 def _order(
     horizon: Values, dimension: int, batch: Values, std: Values, failure: float
 ) -> np.ndarray:
-    """d B ln T + sqrt(std T) d^(3/4) ln(T) ln(T / failure): Lemma A.4 but for its d sqrt(T)."""
+    """d B ln T + sqrt(std T) d^(3/4) ln(T) ln(T / failure): Lemma A.4 without its d sqrt(T)."""
     t = np.asarray(horizon, float)
     noise = np.sqrt(std * t) * dimension**0.75 * np.log(t) * np.log(t / failure)
     return dimension * batch * np.log(t) + noise
@@ -399,7 +399,7 @@ def report_noise(batch: int, epsilon: float, delta: float, batches: int = 1) -> 
     assumes=f"{BOUNDED}; epsilon <= 15, delta < 1/2",
 )
 def bit_noise(batch: int, features: int, epsilon: float, delta: float, batches: int = 1) -> float:
-    """P_Vec: sqrt(3 B b / 16) / g.  Here g = max(2 sqrt(B), d, 4), and b = 24 * 10^4 (g ln(4 (d^2 +
+    """P_Vec: sqrt(3 B b / 16) / g. Here g = max(2 sqrt(B), d, 4), and b = 24 * 10^4 (g ln(4 (d^2 +
     1) / delta) / epsilon)^2 / B, rounded up.
 
     That keeps (epsilon, delta)-DP with plenty to spare: ``BitSum.calibrated`` needs a small part.

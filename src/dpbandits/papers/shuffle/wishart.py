@@ -5,7 +5,7 @@ without the square of w r.  Every node has Wishart noise, less its mean, which i
 ``wishart_noise`` proves the privacy of the releases.  Decisions are as private, by the billboard
 lemma (see ``joint``).
 
-**Several models.** All blocks are released at once, each with its own noise.  Replacing a person's
+**Several models.**  All blocks are released at once, each with its own noise.  Replacing a person's
 record moves it from one block to another, or keeps it in one: see *Several sums at once* there.
 
 **Post-processing** is that of ``hidden.model``, with bounds on the norms of N and n - N theta for

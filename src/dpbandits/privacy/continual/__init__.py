@@ -7,7 +7,7 @@ The private mechanism is the sequence of rows y_t = C_t x + z_t with independent
 sum, B y = (sum so far) + B z, follows from y alone.  The gain comes from correlated noise of
 different releases.
 
-**Over all releases together, a record costs one release of the channel with that multiplier.** Fix
+**Over all releases together, a record costs one release of the channel with that multiplier.**  Fix
 all other people, and let the record be in increment s.  For all values released before row t, the
 two worlds have equal increments elsewhere, also after s if increments depend on releases.  So row t
 moves by a vector of length C_ts D at most, a bound that depends on the position alone.  C has no

@@ -51,9 +51,9 @@ class Counter(ABC):
         return self.column_norm(norm)
 
     def growth(self, records: int, norm: int = 2) -> float:
-        """How much farther so many records of one user move all rows together than one record does.
-        Each is in an increment of its own.  The value is at least max |sum of so many columns of C|
-        / ``exact_column_norm``.
+        """The ratio of two distances: so many records of one user, each in its own increment,
+        against one record.  A distance is that of all rows together.  The value is at least max
+        |sum of so many columns of C| / ``exact_column_norm``.
 
         Where a sum ends and another begins, as after a crash, a user may have records in both.
         They cost no more than if all were in one sum.  The squares of growths (Laplace noise:

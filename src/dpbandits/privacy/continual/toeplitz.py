@@ -63,7 +63,7 @@ class _Toeplitz(Counter):
     of a user is in column i or later.  The i-th and the j-th are |i - j| apart or more.  So no
     inner product exceeds that of columns i and j.
 
-    *Two sums cost no more than one.* Let F(t) = f_0 + ... + f_{t - 1}.  Row t of the first j
+    *Two sums cost no more than one.*  Let F(t) = f_0 + ... + f_{t - 1}.  Row t of the first j
     columns is S_j(t) = F(t) - F(t - j), and S_{j+k}(t) = S_j(t) + S_k(t - j).  For k <= j, and j +
     k <= horizon, the squares of S_{j+k} exceed those of S_j and S_k.  After row j + k that holds
     because S_k falls from row k on.  Up to there, the difference is the sum over s <= k of 2 F(s)
