@@ -109,7 +109,9 @@ def test_what_was_not_asked_for_is_told():
     ).card_page()
     assert "which shows when" in rows(waits)["when releases are made"]
     assert "3 recorded rounds" in rows(waits)["returning users"]
-    assert not any("A person who returns" in point for point in section(waits, "Not protected").points)
+    assert not any(
+        "A person who returns" in point for point in section(waits, "Not protected").points
+    )
     reports = dpb.papers.others.LDPUCB(
         2, budget=dpb.PureDP(1.0), reports=True, noise="secure"
     ).card_page()

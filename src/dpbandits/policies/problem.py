@@ -140,7 +140,7 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
     return f"{name}({given})" if given else name
 
 
-_MEASURED = "No other policy here had less regret at an equal budget (docs/defaults)."
+_MEASURED = "Its regret was measured beside that of others at equal budgets (docs/defaults)."
 _PRIVATE = f"Features are private, hence it chooses without writing them anywhere. {_MEASURED}"
 _LINKED = "It knows the link. Its regret was not compared with that of others."
 _DISJOINT = "Each arm has a model of its own. Its regret was not compared with that of others."
