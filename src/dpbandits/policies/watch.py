@@ -65,4 +65,4 @@ class Watch:
     def _say(self, message: str, *facts: object) -> None:
         if not self._silent and message not in self._said:
             self._said.add(message)
-            LOGGER.warning("%s: " + message + " (docs/serving.md)", self._policy, *facts)
+            LOGGER.warning("%s: " + message + " (docs/serving/operations.md)", self._policy, *facts)
