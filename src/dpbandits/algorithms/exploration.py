@@ -4,29 +4,29 @@ They use released values, an estimate and V, and the features x at hand.  Hence 
 the class, with any exploration.  For arguments that are None the class uses its own best constants.
 
 **Divergence** is IMED (Honda & Takemura 2015; for linear models Bian & Tan 2024): the arm of least
-D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, w^2 = alpha s_x^2 |x|^2_{V^-1}. s_x is the standard
+D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, w^2 = alpha s_x^2 |x|^2_{V^-1}.  s_x is the standard
 deviation of rewards, and D the gap of <x, estimate> to the leader's; the leader has no margin.  An
 arm that looks worse is explored until that is about as certain as the leader's value.  It is
-explored only if its variance exceeds ``margin`` times the leader's. w is the error of rewards in
+explored only if its variance exceeds ``margin`` times the leader's.  w is the error of rewards in
 one direction, and no bound for all directions at once.  Exploration ends by itself if contexts are
 diverse enough, and goes on logarithmically otherwise.  Bian & Tan have a confidence radius, of
 order sqrt(d ln T), in place of s_x.  There is no regret theorem: alpha = 1 is the law of normal
 rewards, and the constants were chosen by measurement (``docs/contexts/exploration.md``).  Classes
-describe the effect of noise on D and w.  *Rounds that pay.* s_x^2 / w^2 is the number of rounds
+describe the effect of noise on D and w.  *Rounds that pay.*  s_x^2 / w^2 is the number of rounds
 that an arm's estimate is worth.  It is capped at n / alpha, with n = min(t, (T - t) / 10) after t
 rounds of a horizon of T, or t without one.  Without the cap, features of zeros would count as known
-for ever, and all other arms would be explored for as long.  Knowledge of another arm pays in the T
-- t rounds that remain, as for a Gittins index (Lattimore 2016, Regret Analysis of the
+for ever, and all other arms would be explored for as long.  Knowledge of another arm pays in the
+T - t rounds that remain, as for a Gittins index (Lattimore 2016, Regret Analysis of the
 Finite-Horizon Gittins Index Strategy for Multi-Armed Bandits).  T is an argument, and t and V are
 public.  With few contexts the cap saves a fifth to a third of regret, with shorter tails, because
 alpha may be larger.  If T D^2 / s^2 is below a hundred or so, some runs never find the best arm.
 
-*Scatter.*  Rewards in [lo, hi] whose mean is m have a variance of at most (hi - m) (m - lo) (Bhatia
-& Davis 2000), with m in the middle (hi - lo)^2 / 4. s_x^2 is the largest such bound for means
-within two standard deviations of <x, estimate>, or s^2, if that is less.  These are the deviations
-of rewards, counted with s, and of the noise.  They are needed since an arm may look extreme by
-chance.  The regression weighs all rewards alike.  Its error along x comes mostly from rewards of
-features like x, which have about that variance; this is no theorem.
+*Scatter.*  Rewards in [lo, hi] with mean m have a variance of at most (hi - m) (m - lo) (Bhatia &
+Davis 2000).  For m in the middle that is (hi - lo)^2 / 4.  s_x^2 is the largest such bound for
+means within two standard deviations of <x, estimate>, or s^2, if that is less.  These are the
+deviations of rewards, counted with s, and of the noise.  They are needed since an arm may look
+extreme by chance.  The regression weighs all rewards alike.  Its error along x comes mostly from
+rewards of features like x, which have about that variance; this is no theorem.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Optimism(Part):
 @dataclass(frozen=True, repr=False)
 class Sampling(Part):
     """Thompson sampling (Agrawal & Goyal 2013): the best arm for one draw from the posterior,
-    N(estimate, s^2 V^-1 + v^2 V^-2), the noise v of the release included.
+    N(estimate, s^2 V^-1 + v^2 V^-2), which includes the noise v of the release.
 
     Args:
         inflation: multiplies the spread of the draw; regret theorems want it to grow like sqrt(d ln
@@ -163,8 +163,8 @@ E = TypeVar("E", Optimism, Sampling, Divergence)
 
 
 def resolved(explore: E, where: str, **own: Any) -> E:
-    """``explore`` with a class's own constants in the place of None; ArgumentError where a constant
-    is given that is not among them, which "must be None for ``where``".
+    """``explore`` with a class's own constants instead of None.  ArgumentError if a given constant
+    is not among them: it "must be None for ``where``".
 
     >>> resolved(Divergence(alpha=1.2), "Linear with EveryAnswer()", alpha=1.5, margin=2.0)
     Divergence(alpha=1.2, margin=2.0)

@@ -10,9 +10,8 @@ NOT_WRITTEN = 1
 
 
 def main() -> None:
-    """Run the command line.  What cannot be read or written ends in a sentence, and in exit code 1:
-    a full disk, a folder without permission.  A pipe that closes early ends it in silence, as is
-    the custom.
+    """Run the command line.  Failed reads or writes end in a sentence and exit code 1: a full disk,
+    a folder without permission.  A pipe that closes early ends it silently, as is usual.
     """
     try:
         app(prog_name="dpbandits")
@@ -25,7 +24,7 @@ def main() -> None:
 
 
 def _drop_output() -> None:
-    """Let what could not be written go, or the interpreter tries again when it ends."""
+    """Discard unwritten output; otherwise the interpreter tries again when it ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # closed, or no file

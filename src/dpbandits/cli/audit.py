@@ -1,4 +1,4 @@
-"""The command ``dpbandits audit``: attack policies, and say what they are proved to lose."""
+"""The command ``dpbandits audit``: attack policies, and print bounds on their privacy loss."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def audit(
         Path | None, Option(help="File for a figure, of one policy: PNG, SVG or PDF.")
     ] = None,
 ) -> None:
-    """Attack a policy in neighbouring worlds, and bound from below what it loses.
+    """Attack a policy in neighbouring worlds, and print a lower bound on its privacy loss.
 
-    Ends with status 1 where more is lost than is claimed.
+    Ends with status 1 if the bound exceeds the policy's guarantee.
     """
     with clear_errors():
         if figure is not None and figure.suffix.lower() not in FIGURES:
@@ -81,7 +81,7 @@ def audit(
 
 
 def attack(policy: Policy, **given: Any) -> Audit:
-    """An audit that shows how far it is."""
+    """Run an audit and show its progress."""
     from ..auditing import audit
     from .progress import StudyProgress
 

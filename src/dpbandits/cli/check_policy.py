@@ -1,4 +1,4 @@
-"""The command ``dpbandits check-policy``: what the suite asks of a policy, for one's own."""
+"""The command ``dpbandits check-policy``: the suite's checks, for a policy of your own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def check_policy(
         ),
     ],
 ) -> None:
-    """Play a policy of your own in every way that can go wrong; name the rule that it breaks."""
+    """Play a policy of your own in all ways that often fail, and name the first rule that it
+    breaks.
+    """
     from ..testing import check_policy as check
 
     with clear_errors():

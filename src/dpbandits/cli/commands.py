@@ -1,5 +1,5 @@
-"""The commands.  What takes long to import is imported inside them, so that ``dpbandits list``
-answers at once.
+"""The commands.  They import slow modules inside their functions: ``dpbandits list`` answers at
+once.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _options(
 
 @app.command("list")
 def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
-    """Show every policy: what it takes, what it protects, who published it, and which ones are
-    defaults.
+    """Show every policy: its arguments, its protected data, its source, and whether it is a
+    default.
     """
     rows = [_card(name, cls) for name, cls in registered().items()]
     if as_json:
@@ -121,7 +121,7 @@ for command in (explain, card, check_policy, inspect, estimate, plan, theory, ex
 
 @app.command()
 def check(study_file: StudyFile) -> None:
-    """Check a study file and say everything that is wrong with it."""
+    """Check a study file and list all its mistakes."""
     from ..studies import load_study
 
     with clear_errors():
@@ -143,7 +143,7 @@ def run(
 ) -> None:
     """Run a study and write a folder with report, figures and data.
 
-    What is finished survives an interrupt: the same command continues.
+    Finished parts survive an interrupt: run the command again to continue.
     """
     from ..studies import load_study
 
@@ -206,7 +206,7 @@ def reproduce(
 ) -> None:
     """Run the experiments of a paper again, and say which of its claims hold.
 
-    What is finished survives an interrupt: the same command continues.
+    Finished parts survive an interrupt: run the command again to continue.
     """
     with clear_errors(_KEPT):
         announce_compilation()

@@ -58,12 +58,11 @@ def estimate(
     seed: Annotated[int | None, Option(help="Of simulated noise.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Fit a generalised linear model to a table of private data, and say what that promises.
+    """Fit a generalised linear model to a table of private data, and print its guarantee.
 
-    All columns beside the outcome are features, unless --features or --ignore
-    say otherwise.  Cells that are no numbers count as 0; a column without a
-    number is refused.  What was changed is counted on the standard error
-    stream, for the operator alone.  Bounds must not be taken from the data.
+    All columns beside the outcome are features, unless --features or --ignore say otherwise.  Cells
+    that are no numbers count as 0; a column without a number is refused.  Changes are counted on
+    the standard error stream, for the operator alone.  Bounds must not be taken from the data.
     """
     from ..glm import PrivateGLM
     from ..tables import read_text_table

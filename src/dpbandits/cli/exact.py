@@ -1,4 +1,4 @@
-"""The command ``dpbandits exact``: what a small policy keeps private, to the last digit."""
+"""The command ``dpbandits exact``: the exact privacy of a small policy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def exact(
     delta: Annotated[float, Option(help="For which to find epsilon.")] = 0.0,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say exactly how private a small policy is, from every view.
+    """Compute the exact privacy of a small policy, from every view.
 
     The file has the arguments of `FinitePolicy`: {"probabilities": [[[0.5, 0.5]], ...], "rewards":
     [0, 1]}.  Numbers are rounded up.
@@ -95,7 +95,7 @@ def _rows(policy: FinitePolicy, epsilon: float, delta: float) -> list[dict[str, 
 
 
 def _shown(value: float | None) -> str:
-    """Six digits, of which the last is rounded up: a smaller number would not be enough."""
+    """Six digits, the last one rounded up: a smaller number would not be enough."""
     if value is None:
         return "–"
     if not math.isfinite(value):

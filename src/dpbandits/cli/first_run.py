@@ -1,4 +1,4 @@
-"""A first run: what it tells of itself, and how it compiles on two cores."""
+"""A first run: its messages, and its compilation on two cores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def announce_compilation() -> None:
-    """Where nothing is cached yet: even a policy that is only built has parts of it compiled."""
+    """Announce compilation if the cache is empty: even building a policy compiles parts of it."""
     from ..kernel import cache_folder
 
     folder = cache_folder()
@@ -38,11 +38,10 @@ def announce_compilation() -> None:
 
 @contextlib.contextmanager
 def compiling_ahead(cells: Callable[[], Sequence[Cell]], jobs: int) -> Iterator[None]:
-    """While the block computes the cells from the first to the last and finds that it has to
-    compile, another process, which makes the same cells, compiles what they need from the last to
-    the first.
+    """While the block computes the cells in order and has to compile, another process compiles
+    their kernels in reverse order.  That process makes the same cells.
 
-    Threads of one process compile one after the other; processes share what they have compiled.
+    Threads of one process compile one after the other; processes share compiled code.
     """
     helper = multiprocessing.get_context("spawn").Process(
         target=_compile_backwards, args=(cells,), daemon=True
@@ -79,13 +78,13 @@ def _compile_backwards(cells: Callable[[], Sequence[Cell]]) -> None:
 
 
 def compile_cell(cell: Cell) -> None:
-    """Play a round of it, which compiles all of it."""
+    """Play a round of the cell, which compiles all its code."""
     horizon = None if cell.horizon is None else 1
     replace(cell, horizon=horizon, runs=1, record=()).compute(1, lambda done, total: None)
 
 
 def can_write(folder: Path) -> bool:
-    """Whether compiled code can be kept there; makes the folder."""
+    """Whether the folder can hold compiled code; creates the folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

@@ -40,7 +40,7 @@ class Noise(StrEnum):
 
 
 def pair(texts: tuple[str, str]) -> tuple[str, str]:
-    """What two numbers were given as, which are read once they are known to be numbers."""
+    """The two texts of a pair of numbers, which are parsed later."""
     try:
         [float(text) for text in texts]
     except ValueError:
@@ -50,7 +50,7 @@ def pair(texts: tuple[str, str]) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def clear_errors(interrupted: str = "Interrupted: nothing was written.") -> Iterator[None]:
-    """A mistake of the user's ends in a sentence, not in a traceback, and so does a warning."""
+    """Show the user's mistakes, and warnings, as a sentence instead of a traceback."""
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: typer.echo(f"Warning: {message}", err=True)

@@ -1,8 +1,8 @@
 """Modest audits of all policies, for their cards: few runs, kept until the code changes.
 
-Secure noise is drawn one number at a time, outside of compiled code, so that a site would take
-hours to attack it.  What is attacked is the compiled loop with simulated noise, which has the law
-of secure noise (``privacy.discrete``), and the sentences say so.
+Secure noise is drawn one number at a time, outside of compiled code: an attack on it would take
+hours for a site.  The audits attack the compiled loop with simulated noise, which has the law of
+secure noise (``privacy.discrete``), and the sentences say so.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _TASKS = 16  # of a process, which then makes room for another
 
 
 class Finding(NamedTuple):
-    """What a card says of an audit."""
+    """A card's statement about an audit."""
 
     sentence: str
 
 
 def modest_audits(kept: Path, jobs: int = JOBS) -> Mapping[str, Finding]:
-    """A finding for every policy that has a budget, by name; those of this code are read where they
-    were ``kept``, a folder of our own, in which the findings of other code are replaced.
+    """A finding for every policy that has a budget, by name.  ``kept`` is a folder with findings;
+    those of the present code are read, and those of other code are replaced.
     """
     names = [name for name, cls in registered().items() if cls.example_budgets()]
     words = (code_digest(), RUNS, names)
@@ -44,7 +44,7 @@ def modest_audits(kept: Path, jobs: int = JOBS) -> Mapping[str, Finding]:
 
 
 def finding(name: str) -> str:
-    """What a modest audit of one policy finds, in a sentence, or why there is none."""
+    """The finding of a modest audit of one policy, in a sentence, or the reason for none."""
     from ..auditing import audit
 
     cls = registered()[name]

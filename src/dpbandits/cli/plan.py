@@ -1,4 +1,4 @@
-"""The command ``dpbandits plan``: which policy to take, and what it will cost."""
+"""The command ``dpbandits plan``: recommend a policy, and estimate its regret."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def plan(
         bool, Option("--left-out", help="Also say why other policies do not fit.")
     ] = False,
 ) -> None:
-    """Say which policies fit, what is proved of them, and what they lose in your own setting.
+    """List the policies that fit, with their proved bounds, and their regret in your own setting.
 
-    Regret is measured where the means of arms are given, or their gaps, or a study.
+    Regret is measured if you give the means of arms, or their gaps, or a study.
     """
     chosen = {"trust": trust, "protects": protects, "goal": goal}
     known = {

@@ -22,7 +22,7 @@ _MARKS = "numbers with a decimal comma, or with thousands marks, need --decimal 
 
 
 class PrivateTable(NamedTuple):
-    """Features and outcomes, with what the operator should know of them."""
+    """Features and outcomes, with notes for the operator."""
 
     names: list[str]  # of the d features
     features: np.ndarray  # (n, d); NaN where a cell is no number
@@ -38,17 +38,17 @@ def private_table(
     features: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
 ) -> PrivateTable:
-    """The columns that count.
+    """Select the columns of features and outcome.
 
     Args:
         table: all columns, as text.
         outcome: the column to explain.
         positive: texts of the outcome that count as 1, others as 0; empty where it holds numbers.
         features: the columns that explain; None for all others.
-        ignore: columns that are left out.
+        ignore: columns to leave out.
 
     Raises:
-        ArgumentError: there is no such column, or a column holds no number.
+        ArgumentError: a named column is missing, or a column holds no number.
     """
     _check_names(table, "--outcome", [outcome])
     _check_names(table, "--features", features or ())
@@ -78,7 +78,7 @@ def private_table(
 
 
 def listed(names: str) -> list[str]:
-    """Names between commas; one with a comma in it stands in quotes.
+    """Names separated by commas; put a name with a comma in quotes.
 
     >>> listed('age, "dose, in mg"')
     ['age', 'dose, in mg']

@@ -1,4 +1,4 @@
-"""The commands ``dpbandits explain``, ``card`` and ``inspect``: what a policy promises."""
+"""The commands ``dpbandits explain``, ``card`` and ``inspect``: guarantees of a policy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NoiseKind = Annotated[
 
 
 def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) -> None:
-    """Say what a policy promises, in words, for a budget: of privacy, and with a linear model of
+    """Explain the guarantees of a policy in words, for a budget: privacy, and with a linear model
     regret.
     """
     with clear_errors():
@@ -94,10 +94,10 @@ def card(
         ),
     ] = None,
 ) -> None:
-    """Show the privacy card of a policy: what is promised, enforced, not protected, and spent.
+    """Show the privacy card of a policy: guarantees, enforcement, unprotected data, and spending.
 
-    Of a saved policy as it stands, of others that of a small instance which has played a short
-    example.
+    For a saved policy the card shows its present state.  For others it is that of a small instance
+    that has played a short example.
     """
     from ..inspection import inspect as look
 
@@ -132,9 +132,9 @@ def inspect(
         Argument(metavar="FILE", help="What `Policy.save` wrote.", exists=True, dir_okay=False),
     ],
 ) -> None:
-    """Show what a saved policy promises, has spent and has released, be it alive or not.
+    """Show the guarantee, spending and releases of a saved policy, alive or not.
 
-    Nothing is loaded, claimed or written.
+    The command does not load, claim or write the policy.
     """
     from ..inspection import inspect as look
 
@@ -171,7 +171,7 @@ def write_cards(folder: Path, audits: Mapping[str, Any] | None = None) -> Sequen
 
 
 def _bounds_of(policy: Policy) -> list[str]:
-    """The bounds that a policy has for stationary arms, whatever their gaps."""
+    """The bounds of a policy for stationary arms with any gaps."""
     from ..theory import label_of, promises
 
     width = policy.reward_range[1] - policy.reward_range[0]

@@ -21,7 +21,7 @@ _PIPED_WIDTH = 240
 
 
 def new_console(*, stderr: bool = False) -> Console:
-    """A console that prints text as it is, wide where nobody looks at it."""
+    """A console that prints text as it is; wide if the output is no terminal."""
     from rich.console import Console
 
     console = Console(stderr=stderr, markup=False, highlight=False)

@@ -32,7 +32,7 @@ def theory(
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the bounds that were published or derived here, and compute one."""
+    """Show the published bounds and those derived here, and compute one."""
     from ..theory import BOUNDS
 
     with clear_errors():

@@ -28,7 +28,7 @@ def warm(
         ),
     ],
 ) -> None:
-    """Compile what studies or policies need, and keep it in the cache.
+    """Compile the code of studies or policies, and keep it in the cache.
 
     Of a study its loops; of a policy, with its default arguments, what `pull` and `update` run.
     """
@@ -80,7 +80,9 @@ def _policy(name: str) -> str:
 
 
 def play(policy: Policy, rounds: int = 1) -> None:
-    """Answer so many pulls, and go on until there is a release; with ``patience`` a pull late."""
+    """Answer the given number of pulls, and continue until a release; with ``patience`` one pull
+    late.
+    """
     contexts, waiting = _contexts(policy), []
     for played in range(_MOST_ROUNDS):
         if played >= rounds and policy.ledger.releases:

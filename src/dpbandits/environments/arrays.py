@@ -32,13 +32,13 @@ def whole_numbers(name: str, values: Any) -> np.ndarray:
 
 
 def require_equally_long(names: str, one: np.ndarray, other: np.ndarray) -> None:
-    """Refuse two arrays of different lengths, whose ``names`` are given as "x and y"."""
+    """Raise an error if two arrays differ in length; ``names`` are given as "x and y"."""
     if len(one) != len(other):
         raise ArgumentError(f"{names} must be equally long, got {len(one)} and {len(other)}")
 
 
 def distributions(name: str, advice: Any, shape: str) -> np.ndarray:
-    """Advice as distributions over its last axis, which changes places with that of experts."""
+    """Advice as distributions over its last axis, swapped with that of experts."""
     given = finite_array(name, advice, shape)
     totals = given.sum(axis=-1, keepdims=True)
     bad = (given < 0.0).any(axis=-1) | (np.abs(totals[..., 0] - 1.0) > _TOLERANCE)
@@ -52,13 +52,13 @@ def distributions(name: str, advice: Any, shape: str) -> np.ndarray:
 
 
 def longest(features: np.ndarray) -> float:
-    """The largest length of a row; 1 where it is but for rounding."""
+    """The largest length of a row; exactly 1 if it is 1 up to rounding."""
     length = float(np.linalg.norm(features, axis=1).max())
     return 1.0 if math.isclose(length, 1.0, rel_tol=1e-12) else length
 
 
 def content(*arrays: np.ndarray) -> str:
-    """Eight digits that tell arrays apart in a ``repr``."""
+    """Digest of arrays for a ``repr``, of eight digits."""
     digest = sha256()
     for one in arrays:
         digest.update(np.ascontiguousarray(one).tobytes())

@@ -38,11 +38,11 @@ from .delays import Delay
 
 
 class Environment(ABC):
-    """The base of all environments, simulated, tabulated or logged.
+    """Base class of all environments, simulated, tabulated or logged.
 
     Attributes:
         n_arms: number of arms, K.
-        support: (lo, hi), which holds every reward; infinite where rewards are not bounded.
+        support: (lo, hi), an interval that holds every reward; infinite if rewards are not bounded.
         horizon: number of rounds; None for no limit.
         origin: how its arrays were made, such as "seed=1"; None to identify them by a digest.  Set
             it for computed features: their last digits differ between machines.
@@ -86,8 +86,8 @@ class Environment(ABC):
 
     @property
     def stream_key(self) -> str:
-        """What decides its random stream, on every machine: all that was asked for but the delay,
-        and nothing that was computed from it.
+        """Key of its random stream on every machine: all arguments but the delay, and no computed
+        values.
         """
         return f"{type(self).__name__}({self._arguments()})"
 
@@ -138,14 +138,14 @@ class ArmsKernels(NamedTuple):
 
 
 class ArmsEnvironment(Environment):
-    """The base of the environments without contexts.
+    """Base class of environments without contexts.
 
     Attributes:
         state: the arrays that kernels read.
         reference: name of an allocation to compare with, and its shares of the arms, shape (K,);
             None for no such allocation.
-        regret_is_dynamic: whether regret is against the best arm of every round, and not against
-            one arm.
+        regret_is_dynamic: whether regret is against the best arm of every round, instead of one
+            fixed arm.
     """
 
     kernels: ClassVar[ArmsKernels]
@@ -162,7 +162,7 @@ class ArmsEnvironment(Environment):
 
 
 class KnownMeans(ArmsEnvironment):
-    """The base of those whose means are known from the start."""
+    """Base class of environments without contexts whose means are known from the start."""
 
     _means: np.ndarray
 
@@ -201,7 +201,7 @@ class ContextKernels(NamedTuple):
 
 
 class ContextEnvironment(Environment):
-    """The base of the environments with contexts.
+    """Base class of environments with contexts.
 
     Attributes:
         dimension: of the features, d.
@@ -229,8 +229,8 @@ World = ArmsEnvironment | ContextEnvironment  # what can be simulated
 
 
 class AdviceEnvironment(ContextEnvironment):
-    """The base of the environments with experts, whose advice is shown as contexts are: a row for
-    each arm, which holds what every expert gives it.
+    """Base class of environments with experts.  Advice is shown like contexts: a row for each arm,
+    with the probabilities that the experts give it.
 
     Regret is against the best expert in hindsight, the one whose advice would have brought most
     over all of ``horizon``; a single round may have negative regret.

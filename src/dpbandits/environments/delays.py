@@ -54,7 +54,7 @@ class Delay:
         real("lost", self.lost, 0.0, 1.0)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """The delays of n answers, shape (n,), int64; ``NEVER`` of those that do not come."""
+        """The delays of n answers, shape (n,), int64; ``NEVER`` for answers that do not come."""
         lost = rng.random(n) < self.lost
         if self.kind == "fixed" or self.pulls == 0:
             late = np.full(n, int(self.pulls), np.int64)
@@ -66,7 +66,7 @@ class Delay:
 
     @property
     def words(self) -> str:
-        """How late, in words.
+        """Description of the delay in words.
 
         >>> Delay("geometric", 5, lost=0.1).words
         'geometric, mean 5 pulls, 10 % lost'

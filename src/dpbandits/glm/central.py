@@ -29,11 +29,10 @@ _OBJECTIVE_PROOF = f"dpbandits.glm.objective {_PAGE}"
 class PrivateGLM(Estimator):
     """A generalised linear model E[y | x] = nu(<x, theta>), fitted with differential privacy.
 
-    Features and outcomes of every person are private, how many people there are is public:
-    neighbours differ in one row.  All steps use all people, and their costs add up exactly.
-    Features are scaled down to ``context_bound``; entries that are no finite number count as 0, and
-    a person without an outcome adds nothing.  There is no intercept: let a column of ``X`` be
-    constant.
+    Features and outcomes of every person are private, the number of people is public: neighbours
+    differ in one row.  All steps use all people, and their costs add up exactly.  Features are
+    scaled down to ``context_bound``; entries that are no finite number count as 0, and a person
+    without an outcome adds nothing.  There is no intercept: let a column of ``X`` be constant.
 
     Args:
         link: "logistic", "identity", "probit", or one of ``register_link``.
@@ -46,20 +45,20 @@ class PrivateGLM(Estimator):
         outcome_range: (lo, hi); outcomes outside are clipped to it.
         context_bound: l, to which feature vectors are scaled if they are longer.
         parameter_bound: S; the estimate is the best one with |theta| <= S.
-        ridge: what is added to the curvature of the sum over people, that is ridge |theta|^2 / 2 to
-            the loss.  Default: what suits the noise, and nothing without noise.
-        hessian_weight: of Newton steps: how far one person can move the curvatures that are
-            released, in units of how far she moves the gradients.
+        ridge: added to the curvature of the sum over people; it adds ridge |theta|^2 / 2 to the
+            loss.  Default: a value that fits the noise, and 0 without noise.
+        hessian_weight: of Newton steps: sensitivity of the released curvatures, relative to that of
+            the gradients.
         step_size: of gradient steps on the sum; default 1 / (n W l^2), W a bound on the weights of
             curvatures, times 0.1 d up to 4 where there is noise.
-        calibration: "exact", or "paper": the published noise, for an ``ApproxDP`` budget shared out
-            equally; ``guarantee`` says what it comes to.
-        noise: "simulation" (seeded, protects nobody) or "secure" (needs the extra ``secure``).
-        grid: of secure noise: a power of two to which what a person adds is rounded; by default
-            2**-20 for a ``context_bound`` of 1, and in proportion to others.
+        calibration: "exact", or "paper": the published noise, for an ``ApproxDP`` budget divided
+            equally; ``guarantee`` returns its proved privacy.
+        noise: "simulation" (seeded, protects no person) or "secure" (needs the extra ``secure``).
+        grid: of secure noise: a power of two; contributions of a person are rounded to its
+            multiples.  By default 2**-20 for a ``context_bound`` of 1, and in proportion to others.
         seed: of simulated noise.
         outcome_variance: a public bound on the variance of an outcome given features, for shorter
-            intervals; by default what follows from ``outcome_range``.
+            intervals; by default the bound from ``outcome_range``.
 
     Attributes:
         coef_: (d,) the estimate.
@@ -143,7 +142,9 @@ class PrivateGLM(Estimator):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What holds for the people of one ``fit``; those of several lose what these add up to."""
+        """The guarantee for the people of one ``fit``; for people of several fits the losses add
+        up.
+        """
         assumed = [
             "a person is one row, and their data enter one fit",
             "the number of rows is public",
@@ -198,8 +199,8 @@ class PrivateGLM(Estimator):
         )
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Intervals for each coefficient, of asymptotic coverage at least ``level``, with all noise
-        taken into account; shape (d, 2).  See ``dpbandits.glm.steps``.
+        """Intervals for each coefficient, of asymptotic coverage at least ``level``, which accounts
+        for all noise; shape (d, 2).  See ``dpbandits.glm.steps``.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).

@@ -32,7 +32,7 @@ _LOGGER = logging.getLogger("dpbandits")  # of the operator, which no guarantee 
 
 
 class Estimator(ABC):
-    """The base of estimators: a constructor that stores, and predictions."""
+    """Base class of estimators: a constructor that stores arguments, and predictions."""
 
     _is_local = False  # whether every person adds noise, rather than somebody trusted
     link: str
@@ -69,7 +69,7 @@ class Estimator(ABC):
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def set_params(self, **changes: Any) -> Self:
-        """Change constructor arguments; what has been learnt is kept until the next ``fit``.
+        """Change constructor arguments; the estimate is kept until the next ``fit``.
 
         Raises:
             ArgumentError: there is no such argument, or it is out of range.
@@ -113,7 +113,7 @@ class Estimator(ABC):
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803
         """The coefficient of determination R^2 of ``predict``, for outcomes of shape (n,); people
-        without one do not count, and where nobody has one, it is NaN.
+        without one do not count; NaN if all are without one.
 
         It is computed from the data as they are: it is not private.  A search over parameters by
         such scores spends the budget once for each ``fit``, and leaks more by its choice.
@@ -133,8 +133,9 @@ class Estimator(ABC):
 
     @property
     def predict_proba(self) -> Callable[[Any], np.ndarray]:
-        """The probabilities of outcomes 0 and 1: a function of features, whose result has shape
-        (n, 2).  There is none, for ``hasattr`` too, where the link gives no probabilities.
+        """The probabilities of outcomes 0 and 1: a function of features, whose result has shape (n,
+        2).  The attribute does not exist, for ``hasattr`` either, if the link gives no
+        probabilities.
 
         Raises:
             ArgumentError: as for ``predict``.
@@ -230,7 +231,7 @@ class Estimator(ABC):
 
 
 class Changes(NamedTuple):
-    """What ``fit`` does to data, for the operator alone."""
+    """Changes of data by ``fit``, for the operator alone."""
 
     people: int  # n
     zeroed: int  # cells of features that count as 0
@@ -240,7 +241,7 @@ class Changes(NamedTuple):
     clipped: int  # outcomes outside of ``outcome_range``
 
     def words(self, model: Estimator) -> str:
-        """Counts that are not 0, in a sentence; empty where all are."""
+        """Positive counts, in a sentence; empty if all are 0."""
         if not any((self.zeroed, self.scaled, self.unanswered, self.clipped)):
             return ""
         lo, hi = model.outcome_range
@@ -258,7 +259,9 @@ class Changes(NamedTuple):
 
 
 def changes(model: Estimator, features: np.ndarray, outcomes: np.ndarray) -> Changes:
-    """What ``fit`` changes of features (n, d) and outcomes (n,), NaN for no number; private."""
+    """Changes by ``fit`` of features (n, d) and outcomes (n,), NaN for entries that are no numbers;
+    private.
+    """
     lo, hi = model.outcome_range
     squares = np.einsum("ij,ij->i", features, features)
     odd = np.flatnonzero(~(squares <= manners.LARGEST**2))  # with an entry that counts as 0
@@ -279,7 +282,9 @@ class _NoProbabilities(DPBanditsError, AttributeError):
 
 
 def table(given: Any, manner: Manner = manners.PRIVATE) -> np.ndarray:
-    """Features as an (n, d) array, NaN for what is no number; what it refuses is public."""
+    """Features as an (n, d) array, with NaN for entries that are no numbers; refusals depend on
+    public properties only.
+    """
     features = tables.table("X", given, manner)
     if features.shape[1] > _MOST_FEATURES:
         raise ArgumentError(
@@ -289,12 +294,12 @@ def table(given: Any, manner: Manner = manners.PRIVATE) -> np.ndarray:
 
 
 def column(given: Any, people: int) -> np.ndarray:
-    """Outcomes as an (n,) array, likewise, one for each row of the features."""
+    """Outcomes as an (n,) array, with NaN like ``table``, one for each row of the features."""
     return np.ascontiguousarray(tables.flat("y", given, manners.PRIVATE, rows=people))
 
 
 def names_of(given: Any) -> np.ndarray | None:
-    """The names of columns, as scikit-learn keeps them: where all of them are text."""
+    """The names of columns, as scikit-learn keeps them: only if all of them are text."""
     names = getattr(given, "column_names", None) or getattr(given, "columns", None)
     if names is None or not all(isinstance(name, str) for name in names):
         return None

@@ -1,11 +1,11 @@
-"""Links of generalised linear models: how the mean outcome follows from <x, theta>.
+"""Links of generalised linear models: functions from <x, theta> to the mean outcome.
 
-E[y | x] = nu(<x, theta>), with a smooth, increasing nu whose slope lies in [mu, L] on the interval
-that matters, mu > 0: the link is well-conditioned, with condition number L / mu (Chen, Li, Rakhlin
+E[y | x] = nu(<x, theta>), with a smooth, increasing nu.  Its slope lies in [mu, L] on the relevant
+interval, mu > 0.  So the link is well-conditioned, with condition number L / mu (Chen, Li, Rakhlin
 & Simchi-Levi 2025, Assumption 1).  With |x| <= 1 and |theta| <= 1 that interval is [-1, 1].
 
-No privacy rests on what a link says of itself: whoever uses ``slope`` and ``mean`` behind the wall
-cuts them, by ``cut``, to the bounds by which noise was calibrated.
+Privacy does not rest on the bounds that a link declares.  Code behind the wall applies ``cut`` to
+``slope`` and ``mean``, with the bounds that calibrated the noise.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ def _probit_slope(t: float) -> float:
 
 @kernel
 def cut(value: float, low: float, high: float) -> float:
-    """``value`` in [low, high]; 0, which has to lie there, for what is no number: links may make it
-    of some features and not of others, and no noise would hide that.
+    """``value`` cut to [low, high], and NaN replaced by 0, which must lie there.  A link may return
+    NaN for some features and not for others, and no noise would hide that.
     """
     return min(max(value, low), high) if value == value else 0.0
 
 
 @dataclass(frozen=True)
 class Conditioning:
-    """What a link does on an interval.
+    """Bounds on a link's slope and curvature on an interval.
 
     Attributes:
         reach: the interval is [-reach, reach].
@@ -104,7 +104,7 @@ class Link:
     farthest: float
 
     def conditioning(self, reach: float) -> Conditioning:
-        """What it does on [-reach, reach].
+        """Bounds on its slope and curvature on [-reach, reach].
 
         Raises:
             ArgumentError: the link is not made for so wide an interval, or is flat in it.
@@ -164,10 +164,10 @@ def register_link(
     """Let policies and estimators take a link of your own by a name.
 
     Args:
-        name: an identifier; registering it anew replaces it for what is made later.  A process that
-            loads a saved policy has to register the link first.
-        mean: nu on [-1, 1], with values in [-1, 1]; compiled with ``kernel``, so that it may use
-            ``math`` and numbers only.
+        name: an identifier; registering it again replaces the link for objects that are made later.
+            A process that loads a saved policy must register the link first.
+        mean: nu on [-1, 1], with values in [-1, 1]; compiled with ``kernel``, hence limited to
+            ``math`` and numbers.
         slope: its derivative.
         least_slope: mu > 0.
         largest_slope: L.
@@ -176,8 +176,8 @@ def register_link(
         The link.
 
     Raises:
-        ArgumentError: the name is no identifier or that of a built-in link; on 2,001 points of
-            [-1, 1] a mean is outside of [-1, 1], or a slope outside of [mu, L], or not the
+        ArgumentError: the name is no identifier or that of a built-in link.  Or on one of 2,001
+            points of [-1, 1] a mean is outside [-1, 1], or a slope is outside [mu, L] or not the
             derivative.
 
     Example:

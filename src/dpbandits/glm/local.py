@@ -1,17 +1,17 @@
-"""Private estimates of generalised linear models where nobody is trusted.
+"""Private estimates of generalised linear models under local privacy.
 
 People are split into batches by their number, which is public.  For each batch the curator picks a
-channel, which follows from past reports alone: a parameter theta, and the noise.  A device turns
-features and outcome of its person into one report, [r x ; v svec(h x x^T)] at theta plus noise for
-the whole budget, and ``Curator`` has no argument through which other data could come.
+channel from past reports alone: a parameter theta, and the noise.  A device turns features and
+outcome of its person into one report, [r x ; v svec(h x x^T)] at theta plus noise for the whole
+budget.  ``Curator`` has no argument for other data.
 
-So each report keeps the budget in the data of its person, whatever the others reported: the channel
+So each report keeps the budget in the data of its person, for any reports of others.  The channel
 is chosen before it, and differs in theta only (local privacy with sequential interaction, Duchi,
 Jordan & Wainwright 2013).  Sensitivity: two records that differ in everything, see ``scores``.
 
-The first batch is a pilot: it finds the point at which the others linearise, and is left out of
-the estimate, unless noise is larger than what it may have got wrong.  With the identity link
-everything is linear already, and there is one batch: the protocol is non-interactive.
+The first batch is a pilot: it finds the point at which the others linearise.  The estimate leaves
+it out, unless noise is larger than the pilot's linearisation error.  With the identity link the
+model is linear, and there is one batch: the protocol is non-interactive.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PROOF = "dpbandits.glm.local, sensitivity in dpbandits.glm.scores (docs/glm-est
 
 @dataclass(frozen=True)
 class Report:
-    """What a device sends.
+    """The report of a device.
 
     Attributes:
         batch: of the channel that it was made with.
@@ -56,7 +56,7 @@ class Report:
 
 @dataclass(frozen=True)
 class LocalChannel:
-    """What every device of a batch runs: public, and made by ``Curator.channel()``; it can be
+    """Program for every device of a batch, made by ``Curator.channel()``; it is public, and can be
     pickled and sent.
 
     Attributes:
@@ -79,7 +79,7 @@ class LocalChannel:
 
     @property
     def sensitivity(self) -> float:
-        """How far two records can be apart."""
+        """The largest distance of two records."""
         return self.score.sensitivity(self.weight, dimension=self.theta.size, grid=self._grid)
 
     @property
@@ -97,10 +97,10 @@ class LocalChannel:
 
 
 class LocalDevice:
-    """Turns one person's data into a report, once, and keeps nothing of them.
+    """Turns one person's data into a report, once, and stores nothing of them.
 
-    A device always reports, at a time that owes nothing to the data: ``report()`` where there are
-    none, because silence would tell.
+    A device always reports, at a time that does not depend on the data.  Without data it sends
+    ``report()``, because silence would reveal that.
     """
 
     def __init__(self, channel: LocalChannel, person: int = 0) -> None:
@@ -120,13 +120,13 @@ class LocalDevice:
             )
 
     def report(self, x: Any = None, y: float | None = None) -> Report:
-        """The report of features of shape (d,) and an outcome; of nobody, where one is missing, or
-        is no vector or no number.
+        """The report of features of shape (d,) and an outcome.  It holds only noise if one is
+        missing, or is no vector or no number.
 
         Raises:
             ArgumentError: the features have another length.
-            DPBanditsError: this device has reported: another report would cost its person as much
-                again.
+            DPBanditsError: this device has reported: another report would cost its person a second
+                budget.
         """
         d, vector = self._channel.theta.size, nested([x], 2)
         features = np.zeros((1, d)) if vector is None else vector.values
@@ -142,7 +142,7 @@ class LocalDevice:
 
 
 class Curator:
-    """Learns from reports, and from nothing else; ``LocalGLM.curator`` makes it.
+    """Learns from reports only; ``LocalGLM.curator`` makes it.
 
     Attributes:
         estimate: (d,) after each full batch; zero before.
@@ -160,16 +160,16 @@ class Curator:
 
     @property
     def batch(self) -> int:
-        """How many batches are over."""
+        """Number of finished batches."""
         return len(self._releases)
 
     @property
     def is_over(self) -> bool:
-        """Whether all batches are."""
+        """Whether all batches are over."""
         return self.batch == len(self.sizes)
 
     def channel(self) -> LocalChannel:
-        """The channel of the batch that is open.
+        """The channel of the open batch.
 
         Raises:
             DPBanditsError: all batches are over.
@@ -196,7 +196,7 @@ class Curator:
         self.receive_sum(values, 1)
 
     def receive_sum(self, values: np.ndarray, people: int) -> None:
-        """Take in the sum of the reports of so many people of the open batch.
+        """Take in the sum of the reports of some people of the open batch.
 
         Raises:
             ArgumentError: these are no finite numbers of the shape of a report, or too many people.
@@ -221,7 +221,7 @@ class Curator:
         self.estimate = newton_step(self._used(), self._model.parameter_bound, self._model.ridge)
 
     def _used(self) -> list[Release]:
-        """All but the pilot; with it where its people outweigh what it is off."""
+        """All reports but the pilot's; with those if they outweigh its linearisation error."""
         rest = self._releases[1:]
         if not rest:
             return self._releases
@@ -329,7 +329,7 @@ class LocalGLM(Estimator):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What holds for a person and her one report."""
+        """The guarantee for a person and their one report."""
         assumed = [
             "a person sends one report, which their device has to enforce, at a time that does not"
             " depend on their data",
@@ -346,15 +346,16 @@ class LocalGLM(Estimator):
         return self._spending().guarantee(self._source(), assumed, _PROOF, local=True)
 
     def accepts(self, channel: LocalChannel) -> bool:
-        """Whether a channel that a curator sent is one of this model: for a device, which makes the
-        model of arguments that it trusts.  Theta may be anything finite within its bound.
+        """Whether a curator's channel belongs to this model.  A device calls it on a model made
+        from arguments that it trusts.  Theta may be any finite vector within its bound.
         """
         expected = self.curator(_MOST_BATCHES, max(channel.theta.size, 1)).channel()
         same = replace(expected, batch=channel.batch, theta=channel.theta) == channel
         return same and bool(np.linalg.norm(channel.theta) <= self.parameter_bound * (1.0 + 1e-9))
 
     def curator(self, people: int, dimension: int) -> Curator:
-        """The side where reports arrive, for so many people with features of shape (dimension,).
+        """The side that receives reports, for the given number of people with features of shape
+        (dimension,).
 
         Raises:
             ArgumentError: there are fewer people than batches.
@@ -372,11 +373,11 @@ class LocalGLM(Estimator):
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Play the protocol for features of shape (n, d) and outcomes of shape (n,).
 
-        With simulated noise the reports of a batch are drawn as their sum, which has the same law
-        and is all that the curator keeps; with secure noise one by one.
+        With simulated noise the sum of a batch's reports is drawn at once, with the same law; the
+        curator keeps only the sum.  With secure noise reports are drawn one by one.
 
         Raises:
-            ArgumentError: the shapes are others, or there are fewer rows than batches.
+            ArgumentError: the shapes are wrong, or there are fewer rows than batches.
         """
         features, outcomes = self._read(X, y)
         curator = self.curator(*features.shape)

@@ -11,12 +11,12 @@ Renyi divergence of every order a > 1 is at most
 
     ln(1 + W l^2 / lambda) + a Delta^2 / (2 s^2) + ln(2 Phi((a - 1) Delta / s)) / (a - 1) .
 
-*Proof.*  The gradient is zero at theta*, so that b = -(sum r_i x_i + lambda theta*): by strong
-convexity a bijection between b and theta*, smooth, with the derivative -(H + lambda I).  So theta*
-has the density p = phi_s(b) det(H + lambda I), and under the neighbour p' = phi_s(b') det(H' +
-lambda I), where b' = b + v and v = r x - r' x' at this theta*.  First, A = H + lambda I without the
-person:  det(A + h x x^T) / det(A + h' x' x'^T) <= 1 + h x^T A^-1 x <= 1 + W l^2 / lambda.  Second,
-with |v| <= Delta,
+*Proof.*  The gradient is zero at theta*, hence b = -(sum r_i x_i + lambda theta*).  By strong
+convexity this is a smooth bijection between b and theta*, with the derivative -(H + lambda I).  So
+theta* has the density p = phi_s(b) det(H + lambda I).  Under the neighbour it has p' = phi_s(b')
+det(H' + lambda I), where b' = b + v and v = r x - r' x' at this theta*.  First, with A = H + lambda
+I without the person: det(A + h x x^T) / det(A + h' x' x'^T) <= 1 + h x^T A^-1 x <= 1 + W l^2 /
+lambda.  Second, with |v| <= Delta,
 
     ln(phi_s(b) / phi_s(b')) = (2 <b, v> + |v|^2) / (2 s^2)
                             <= R (|<b, x>| + |<b, x'>|) / s^2 + Delta^2 / (2 s^2) ,
@@ -28,17 +28,17 @@ although v depends on b.  Under p, b is normal, and by Cauchy and Schwarz, with 
 
 The logarithm over a - 1, and the two other terms, make the sum above.  QED
 
-**The solver.**  What is computed, theta~, has a gradient of length at most tau, hence |theta~ -
-theta*| <= tau / lambda by strong convexity.  Given theta*, which tells b, theta~ is a function of
-the data alone that any two data sets move by at most 2 tau / lambda; normal noise of standard
-deviation q makes it another (2 tau / (lambda q))-GDP, composed adaptively.  The number of Newton
-steps is fixed; those that do not halve the gradient are taken back, and damped as Sun & Tran-Dinh
-(2019) do for nu = 2.  Should the gradient be longer than tau all the same, the answer is zero plus
-noise, and the bound is not proved for this event: an assumption, which the guarantee names.
+**The solver.**  The computed theta~ has a gradient of length at most tau, hence |theta~ - theta*|
+<= tau / lambda by strong convexity.  Given theta*, which determines b, theta~ is a function of the
+data alone.  Any two data sets move it by at most 2 tau / lambda.  Normal noise of standard
+deviation q makes it another (2 tau / (lambda q))-GDP release, composed adaptively.  The number of
+Newton steps is fixed; those that do not halve the gradient are taken back, and damped as Sun &
+Tran-Dinh (2019) do for nu = 2.  If the gradient is longer than tau all the same, the answer is zero
+plus noise.  The bound is not proved for this event; the guarantee names this assumption.
 
-**Conditions.**  A convex loss with bounded residuals and curvatures *everywhere*, because theta* is
-not confined to a ball: of the links here the logistic one alone has it.  Squares have no bounded
-residuals, and a probit loss none either.  zCDP does not hold with a useful rho: at orders near 1
+**Conditions.**  The loss must be convex with bounded residuals and curvatures *everywhere*, because
+theta* is not confined to a ball.  Of the links here only the logistic one is.  Least squares and
+the probit loss have unbounded residuals.  zCDP does not hold with a useful rho: at orders near 1
 the third term is Delta sqrt(2 / pi) / s.  Discrete noise has no density.
 """
 
@@ -76,7 +76,7 @@ def renyi_divergence(order: np.ndarray, ratio: float, determinant: float) -> np.
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """Its noise for a budget."""
+    """Objective perturbation with its noise for a budget."""
 
     budget: ApproxDP  # what both releases spend together
     score: Score  # with efficient weights; its sums are the derivatives of the loss
@@ -88,7 +88,7 @@ class ObjectivePerturbation:
     def calibrated(
         cls, budget: Budget | None, score: Score, *, ridge: float | None
     ) -> ObjectivePerturbation:
-        """The least noise proved to keep the budget; refused where the conditions do not hold."""
+        """The least noise proved to keep the budget; an error if the conditions do not hold."""
         if not isinstance(budget, ApproxDP):
             raise ArgumentError(
                 f"budget must be ApproxDP for method='objective', got {budget!r}", "budget"
@@ -121,7 +121,7 @@ class ObjectivePerturbation:
         return cls(budget, replace(score, bounded=False), ridge, std, output_mu)
 
     def guarantee(self, source: NoiseSource, assumptions: list[str], proof: str) -> Guarantee:
-        """What holds for the answer."""
+        """The guarantee for the answer."""
         solved = (
             f"the solver reaches its tolerance within {_ITERATIONS} steps; where it does not, the"
             " answer is noise, and that may show"
@@ -132,7 +132,7 @@ class ObjectivePerturbation:
     def fit(
         self, features: np.ndarray, outcomes: np.ndarray, source: NoiseSource
     ) -> tuple[np.ndarray, Ledger]:
-        """The estimate, shape (d,), and the ledger, whose one line is both releases."""
+        """The estimate, shape (d,), and the ledger, with one line for both releases."""
         d, rng, channel = features.shape[1], source.generator("privacy"), Gaussian(1.0)
         tilt, output = np.empty(d), np.empty(d)
         source.add_noise(channel, self.std, np.zeros(d), tilt, rng)

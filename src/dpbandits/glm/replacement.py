@@ -1,6 +1,6 @@
-"""How far one record of a generalised linear model moves when it is replaced by another.
+"""Sensitivity of a generalised linear model to the replacement of one record by another.
 
-A record (x, y) with |x| <= l is looked at from a public point p with |p| <= S, t = <x, p>:
+A record (x, y) with |x| <= l is evaluated at a public point p with |p| <= S, t = <x, p>:
 
     f = [w (nu(t) - y) x ;  svec(h x x^T)] ,    y in [lo, hi] ,
 
@@ -10,7 +10,7 @@ another record of the same person moves f by
 
     D^2 = u^2 |x|^2 + u'^2 |x'|^2 - 2 u u' s + h^2 |x|^4 + h'^2 |x'|^4 - 2 h h' s^2 .
 
-**What the two records may be.**  Let e = p / |p|, x = tau e + xi and x' = tau' e + xi' with xi and
+**Possible pairs of records.**  Let e = p / |p|, x = tau e + xi and x' = tau' e + xi' with xi and
 xi' orthogonal to e, tau = t / |p|.  Then s - tau tau' = <xi, xi'>, hence
 
     |s - tau tau'| <= sqrt(|x|^2 - tau^2) sqrt(|x'|^2 - tau'^2) .
@@ -25,22 +25,22 @@ then
 
     s / l^2 = c in [cos(a + b), cos(a - b)] .
 
-*Ends.*  For given t and t', D^2 is convex in u and in u', so that both are at the ends of their
+*Ends.*  For given t and t', D^2 is convex in u and in u'.  Hence both are at the ends of their
 intervals.  h and h' follow from t and t'.  In c D^2 is concave, with its largest value at a known
 point.
 
-What is left is a maximum over a and b in [0, pi].  ``replacement_sensitivity`` bounds it from
-above.  On a cell of a x b the residuals lie between their values at its corners.  Slopes lie
-between bounds that follow from their shape: they rise up to t = 0 and fall from there on.  D^2 is
-convex in each of u, u', h and h', so that all lie at the ends of these intervals.  c lies in the
-union of the intervals above.  Cells in which the bound stays below a value that is about attained
-are left out, the others are divided.
+There remains a maximum over a and b in [0, pi].  ``replacement_sensitivity`` bounds it from above.
+On a cell of a x b the residuals lie between their values at its corners.  Slopes lie between bounds
+that follow from their shape: they rise up to t = 0 and fall from there on.  D^2 is convex in each
+of u, u', h and h', hence all lie at the ends of these intervals.  c lies in the union of the
+intervals above.  Cells with a bound below a nearly attained value are dropped, the others are
+divided.
 
-The bound holds in every dimension, and is attained from two on: a point in the plane of x and x'
-that is shorter than S says of them what a longer one outside of the plane does.
+The bound holds in every dimension, and is attained from two on.  A point in the plane of x and x'
+that is shorter than S has the products of a longer one outside the plane.
 
-Without the bound on p, t may be large for any x, and D reaches what residuals of both signs allow:
-2 l max |u| for the first block.  So the kernels that look at records scale p to S themselves.
+Without the bound on p, t may be large for any x, and D reaches the bound for residuals of both
+signs: 2 l max |u| for the first block.  So the kernels that read records scale p to S themselves.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _OVER = 1.0 + 1e-12
 
 @kernel
 def point_scale(point: Vector, bound: float) -> float:
-    """What makes a point no longer than the bound; 1 where only rounding says that it is longer."""
+    """Factor that scales a point to the bound; 1 if it is longer only by rounding."""
     squares = 0.0
     for i in range(point.size):
         squares += point[i] * point[i]

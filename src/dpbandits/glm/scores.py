@@ -1,5 +1,5 @@
-"""What an estimate sums up: for each person a vector that is zero in the mean at the truth, and by
-how much it turns with the parameter.
+"""Scores, the summands of an estimate: for each person a vector with mean zero at the true
+parameter, and its derivative in the parameter.
 
 With t = <x, theta>, outcomes in [lo, hi] and a weight of t alone, they are r x and h x x^T:
 
@@ -10,16 +10,16 @@ matching loss of a link, int nu - y t: for the logistic link it is the likelihoo
 for the identity least squares.  The probit link with outcomes in [0, 1] has omega = nu' / (nu (1 -
 nu)), and h is the expected curvature (Fisher scoring).
 
-**Bounded** weights let nobody pull more than others could: omega = 1 / max(nu - lo, hi - nu), so
-that |r| <= 1 whatever y is.  In the mean r is zero at the truth under any weights, so that this
-biases nothing, as clipping gradients would; it is the conditionally unbiased bounded-influence
-estimator of Kunsch, Stefanski & Carroll (1989) with the weight that a bound on r, not on its
-efficient scale, asks for.  Logistic residuals with omega = 1 reach up to 1 where nu is near 0 or 1,
-and curvatures are at most 1/4; bounded ones have 1 and 1/2, hence half the noise.
+**Bounded** weights limit the influence of every person: omega = 1 / max(nu - lo, hi - nu) gives |r|
+<= 1 for any y.  Under any weights r has mean zero at the truth, so they cause no bias, unlike
+clipped gradients.  This is the conditionally unbiased bounded-influence estimator of Kunsch,
+Stefanski & Carroll (1989), with the weight for a bound on r, not on its efficient scale.  Logistic
+residuals with omega = 1 reach up to 1 if nu is near 0 or 1, and curvatures are at most 1/4.
+Bounded weights have 1 and 1/2, hence half the noise.
 
-**What one person can move, if she is replaced by another.**  Residuals are cut to [-R, R], weights
-h to [0, W], and features to length l, by which what follows holds whatever link and data are.  Let
-v > 0 be the weight of the second block, a = R l, b = v W l^2, and
+**Sensitivity to the replacement of one person.**  Residuals are cut to [-R, R], weights h to [0,
+W], and features to length l.  Hence the bound holds for any link and data.  Let v > 0 be the weight
+of the second block, a = R l, b = v W l^2, and
 
     f(x, y) = [r x ; v svec(h x x^T)] .
 
@@ -38,9 +38,10 @@ which is convex in p and in q, hence at most its value at a corner: b^2 at (b, 0
 
     2 a^2 (1 + c) + b^2   and   2 a^2 (1 + c) + 2 b^2 (1 - c^2) .
 
-The first is largest at c = 1; the second, concave in c, at c*.  The larger of these is reached
-where r and h may be anything within their bounds: with x' = x, r' = -r and h' = 0; or at the angle
-c*, with all four at their ends and r r' < 0.  So D is exact but for what ties r and h together. QED
+The first is largest at c = 1; the second, concave in c, at c*.  The larger of these is reached if r
+and h may take any values within their bounds.  This happens with x' = x, r' = -r and h' = 0; or at
+the angle c*, with all four at their ends and r r' < 0.  So D is exact except for relations between
+r and h.  QED
 
 With secure noise every coordinate of f is rounded to the grid.  That moves f by at most half a step
 times sqrt(size), hence D by at most a whole one.
@@ -76,7 +77,7 @@ def _probit_omega(t: float) -> float:
 
 @kernel
 def _length_within(x: Vector, bound: float) -> float:
-    """By what the features are multiplied, so that they are no longer than the bound."""
+    """Factor that scales the features to a length of at most the bound."""
     squares = 0.0
     for i in range(x.size):
         if abs(x[i]) <= _LARGEST:
@@ -148,7 +149,7 @@ _check_reach = lru_cache(Link.conditioning)
 
 
 class Path(NamedTuple):
-    """What a link does on points of an interval."""
+    """Values of a link on points of an interval."""
 
     mean: np.ndarray
     slope: np.ndarray
@@ -174,7 +175,7 @@ def statistic_size(dimension: int) -> int:
 
 
 def record_range(context_bound: float, hessian_weight: float, grid: float) -> tuple[float, float]:
-    """Between which multiples of the grid every coordinate of f lies once it is on the grid."""
+    """The least and largest multiple of the grid for coordinates of f on the grid."""
     end = (math.ceil(context_bound * max(1.0, hessian_weight) * _UP / grid) + 1) * grid
     return -end, end
 
@@ -195,7 +196,9 @@ def joint_sensitivity(gradient: float, curvature: float) -> float:
 
 @dataclass(frozen=True)
 class Score:
-    """The residuals and weights of a link, with all bounds; refuses what is too wide for it."""
+    """The residuals and weights of a link, with all bounds; refuses intervals that are too wide for
+    it.
+    """
 
     link: str  # its name
     outcome_range: tuple[float, float]  # (lo, hi), to which outcomes are clipped
@@ -232,7 +235,7 @@ class Score:
         return float(self.path.weight.max())
 
     def dispersion(self, outcome_variance: float | None) -> float:
-        """The least number by which curvature times it bounds the covariance of the sums."""
+        """The least factor by which the curvature bounds the covariance of the sums."""
         (lo, hi), path = self.outcome_range, self.path  # an outcome varies by (nu - lo) (hi - nu)
         variance = np.maximum((path.mean - lo) * (hi - path.mean), 0.0)
         if outcome_variance is not None:
@@ -241,7 +244,7 @@ class Score:
 
     @property
     def path(self) -> Path:
-        """What the link does on points of the interval."""
+        """Values of the link on points of the interval."""
         omega = None if self.bounded else self._omega
         return _path(self._link, self.outcome_range, self.reach, omega)
 
@@ -262,8 +265,8 @@ class Score:
         grid: float = 0.0,
         confined: bool = True,
     ) -> np.ndarray:
-        """The sum of f over people; private.  Without a ``weight`` its first block alone; not
-        ``confined``, for any theta, where the link has bounds everywhere.
+        """The sum of f over people; private.  Without a ``weight`` only its first block.  With
+        ``confined`` False for any theta, if the link has bounds everywhere.
         """
         statistic = np.zeros(statistic_size(theta.size) if weight > 0.0 else theta.size)
         most, steepest = self.largest_residual, self.largest_weight

@@ -1,9 +1,9 @@
-"""How a budget is shared out among several Gaussian releases on the same people.
+"""Division of a budget among several Gaussian releases on the same people.
 
-Gaussian releases compose exactly: in Gaussian DP the squares of mu add up, in zCDP rho, in Renyi DP
-the divergence at the order (Dong, Roth & Su 2022, Corollary 3.3; Bun & Steinke 2016, Lemma 2.3;
-Mironov 2017, Proposition 1), where each may depend on those before it.  A release that gets the
-share s of the budget has the noise of a single one, times s^(-1/2).
+Gaussian releases compose exactly, and each may depend on those before it.  In Gaussian DP the
+squares of mu add up, in zCDP rho, in Renyi DP the divergence at the order (Dong, Roth & Su 2022,
+Corollary 3.3; Bun & Steinke 2016, Lemma 2.3; Mironov 2017, Proposition 1).  A release with the
+share s of the budget has the noise of a single release, times s^(-1/2).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NARROWEST, _WIDEST = 1e-100, 1e100  # multipliers whose squares are numbers
 
 @dataclass(frozen=True)
 class Spending:
-    """The channels of all releases, and what they cost together."""
+    """The channels of all releases, and their total cost."""
 
     budget: Budget | None  # what was asked for
     channels: tuple[Channel, ...]  # of the releases, in order
@@ -40,7 +40,7 @@ class Spending:
     def of(
         cls, budget: Budget | None, shares: Sequence[float], *, calibration: Calibration = "exact"
     ) -> Spending:
-        """The shares of a budget, each a release; they add up to 1.
+        """Spending with the given shares of a budget, one per release; they add up to 1.
 
         ``calibration="paper"`` gives each of k releases (epsilon / k, delta / k) with the noise
         2 sqrt(ln(1.25 k / delta)) k / epsilon, and ``holds`` what that comes to.
@@ -78,7 +78,7 @@ class Spending:
     def guarantee(
         self, source: NoiseSource, assumptions: Sequence[str], proof: str, *, local: bool = False
     ) -> Guarantee:
-        """What the releases promise together."""
+        """The joint guarantee of the releases."""
         private = self.budget is not None
         caveats = list(source.caveats) if private else []
         if private and self.holds is None:

@@ -1,30 +1,31 @@
 """Estimates from noisy sums over people: Newton steps and gradient steps.
 
-``People`` is the wall: it holds the data, and all that leaves it are releases.  What follows from a
-release is a function of releases alone.
+``People`` is the wall: it holds the data, and only releases leave it.  All later results are
+functions of releases alone.
 
 **Newton.**  Step j releases the sum of gradients g and of curvatures H at theta_j, and goes to the
 least point within the ball |theta| <= S of the noisy quadratic
 
-    <g, theta - theta_j> + |theta - theta_j|_H^2 / 2 + ridge |theta|^2 / 2 ,
+    <g, theta - theta_j> + |theta - theta_j|_H^2 / 2 + ridge |theta|^2 / 2 .
 
-so that without noise the minimum over the ball, and not only its projection, is where steps end.
-Eigenvalues of H are raised to what noise alone may reach.  What earlier steps missed is found by
-later ones, so that the last step has most of the budget.
+Without noise steps therefore end at the minimum over the ball, and not only at its projection.
+Eigenvalues of H are raised to a bound on the noise.  Later steps correct earlier ones, so the last
+step has most of the budget.
 
-**Averaging.**  Each release is a noisy quadratic of the same loss, and every step goes to the
-minimum of their weighted mean, so that no budget is lost on early steps.  The weights are inverse
-variances, to which is added the square of what a quadratic may be off, in one coordinate, where the
-last one was taken: l h |theta - theta_j|^2 / (2 sqrt(d)), with the mean eigenvalue of H_j for h.
+**Averaging.**  Each release is a noisy quadratic of the same loss.  Every step goes to the minimum
+of their weighted mean, so early steps waste no budget.  The weights are inverse variances plus
+squared errors.  The error of a quadratic in one coordinate, at the point of the last one, is l h
+|theta - theta_j|^2 / (2 sqrt(d)), with the mean eigenvalue of H_j for h.
 
-**The ridge** that noise asks for: noise of standard deviation s on g, along an eigenvector of H
-with eigenvalue h, costs s^2 h / (h + ridge)^2, and shrinking theta_i costs ridge^2 h theta_i^2 / (h
-+ ridge)^2, in twice the excess risk.  At h ridge = s^2 / theta_i^2 their sum is least; theta_i^2 =
-S^2 / d is what is known of it, and the mean of the released eigenvalues stands for h.
+**The ridge** balances two costs, in twice the excess risk, along an eigenvector of H with
+eigenvalue h.  Noise of standard deviation s on g costs s^2 h / (h + ridge)^2.  Shrinking theta_i
+costs ridge^2 h theta_i^2 / (h + ridge)^2.  Their sum is least at h ridge = s^2 / theta_i^2.  The
+code takes S^2 / d for theta_i^2, and the mean of the released eigenvalues for h.
 
-**Intervals.**  Release j has g_j and H_j at theta_j, with noise n_j and N_j; all are of different
-people, or shares, which add up to 1, of the sums of the same people.  Without a ridge, with H = sum
-H_j, the step from all is theta' = H^-1 sum (H_j theta_j - g_j), and misses the truth theta* by
+**Intervals.**  Release j has g_j and H_j at theta_j, with noise n_j and N_j.  They belong to
+different people, or are shares, which add up to 1, of the sums of the same people.  Without a
+ridge, with H = sum H_j, the step from all is theta' = H^-1 sum (H_j theta_j - g_j).  Its error,
+with theta* the truth, is
 
     theta' - theta* = H^-1 ( -u + sum (-n_j + N_j (theta_j - theta*)) ) + bending ,
 
@@ -32,14 +33,14 @@ u the sum of gradients at theta*, which is zero in the mean.  Bending is of the 
 theta*|^2.  The covariance of u is at most phi H, where phi bounds (nu - lo) (hi - nu) h / nu'^2
 over the interval: of all outcomes in [lo, hi] with mean nu those at the two ends vary most.  n_j
 has the covariance s^2 I, and N_j delta the covariance q^2 (|delta|^2 I + delta delta^T) / 2, q the
-standard deviation on the diagonal of N_j, with delta = theta_j - theta' for theta_j - theta*.  All
-are independent given theta_j up to terms of higher order.  So with V = phi H + sum (s^2 I + q^2
+standard deviation on the diagonal of N_j, with delta = theta_j - theta' for theta_j - theta*.  Up
+to terms of higher order all are independent given theta_j.  So with V = phi H + sum (s^2 I + q^2
 (|delta|^2 I + delta delta^T) / 2) intervals are
 
     theta'_i +- z sqrt( [H^-1 V H^-1]_ii ) ,
 
-cut to [-S, S].  They are asymptotic in n at a fixed budget; where noise alone may have made an
-eigenvalue of H they say nothing, and are [-S, S].
+cut to [-S, S].  They are asymptotic in n at a fixed budget.  If noise alone may explain an
+eigenvalue of H, they are uninformative: [-S, S].
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Release:
     curvature_std: float  # of the noise on its diagonal
 
     def times(self, factor: float) -> Release:
-        """The same sums in other units."""
+        """These sums in other units: all multiplied by ``factor``."""
         theta, *sums = vars(self).values()
         return Release(theta, *(factor * one for one in sums))
 
@@ -92,8 +93,8 @@ class People:
         self._rng = self.source.generator("privacy") if self.source else None
 
     def release(self, theta: np.ndarray, channel: Channel, hessian_weight: float) -> Release:
-        """The noisy sums at theta; ``hessian_weight`` is how far one person can move the
-        curvatures, in units of how far she moves the gradients.
+        """The noisy sums at theta; ``hessian_weight`` is the sensitivity of the curvatures,
+        relative to that of the gradients.
         """
         d, score = theta.size, self.score
         weight = hessian_weight / (score.largest_weight * score.context_bound)
@@ -125,7 +126,7 @@ def newton(
     ridge: float | None,
     hessian_weight: float,
 ) -> tuple[np.ndarray, list[Release]]:
-    """The estimate, shape (d,), and what it follows from, after one step for each channel."""
+    """The estimate, shape (d,), and the releases behind it, after one step for each channel."""
     theta, releases = np.zeros(people.features.shape[1]), []
     for channel in channels:
         releases.append(people.release(theta, channel, hessian_weight))
@@ -146,14 +147,14 @@ def averaged(releases: Sequence[Release], context_bound: float) -> list[Release]
 
 
 def bending(release: Release, theta: np.ndarray, context_bound: float) -> float:
-    """What a quadratic may be off at theta, in one coordinate of its gradient: see *Averaging*."""
+    """Error of a quadratic at theta, in one coordinate of its gradient: see *Averaging*."""
     d, moved = theta.size, theta - release.theta
     eigenvalue = max(float(np.trace(release.curvature)) / d, 0.0)
     return 0.5 * context_bound * eigenvalue * float(moved @ moved) / math.sqrt(d)
 
 
 def newton_step(releases: Sequence[Release], radius: float, ridge: float | None) -> np.ndarray:
-    """Where the sum of the noisy quadratics of these releases is least."""
+    """The point at which the sum of these releases' noisy quadratics is least."""
     here = releases[-1].theta
     curvature, gradient, moved = np.zeros((here.size, here.size)), np.zeros(here.size), 0.0
     for release in releases:
@@ -181,7 +182,9 @@ def noise_ridge(release: Release, radius: float) -> float:
 def gradient_descent(
     people: People, channels: Sequence[Channel], *, radius: float, ridge: float, step_size: float
 ) -> np.ndarray:
-    """The estimate, shape (d,), after one step for each channel; of their second half the mean."""
+    """The estimate, shape (d,), after one step for each channel: the mean over the second half of
+    steps.
+    """
     theta = np.zeros(people.features.shape[1])
     path = []
     for channel in channels:

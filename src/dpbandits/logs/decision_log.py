@@ -1,7 +1,7 @@
-"""A log of decisions for the operator, as Parquet files: what was chosen, with which probability.
+"""A log of decisions for the operator, as Parquet files: chosen arms and their probabilities.
 
-It is raw data, and no guarantee covers it: with rewards it holds what the policy hides, and under
-private contexts arms alone tell of them.  Keep it as you keep the rewards themselves.
+It is raw data, and no guarantee covers it.  With rewards it holds data that the policy protects;
+under private contexts even arms reveal contexts.  Protect it like the rewards themselves.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
 class DecisionLog:
     """Writes a row for each decision, to be read by ``read_logs`` and ``fit_logs``.
 
-    The columns are always the same: ``life`` and ``number`` of the pull, ``time``, ``arm`` and its
-    ``name``, ``propensity``, ``recorded``, ``features`` and ``reward``.  Entries are null where
-    nothing was written, or there is nothing: no names, no closed form of the propensity.
+    Every file has all columns: ``life`` and ``number`` of the pull, ``time``, ``arm`` and its
+    ``name``, ``propensity``, ``recorded``, ``features`` and ``reward``.  Entries are null if they
+    were not written, or do not exist: no names, no closed form of the propensity.
 
-    A decision has one row, however often it is written: when it is made, and again when its reward
-    is known.  Where the first row is in a file by then, readers complete it.
+    A decision has one row, even if it is written when it is made, and again when its reward is
+    known.  If the first row is in a file by then, readers complete it.
 
-    A folder holds one file for every so many rows; each appears complete or not at all.  The rest
+    A folder holds one file for every ``rows`` rows; each appears complete or not at all.  The rest
     is written by ``flush``, at the end of a ``with`` block, when the log is no longer used, and
-    when the process ends in order.  A crash loses the rows that were not yet written.  A forked
+    when the process ends normally.  A crash loses the rows that were not yet written.  A forked
     process leaves its parent's rows to the parent.
 
     Args:
-        folder: where to write; made if it is missing.  Files that are there stay.
-        policy: whose decisions they are.
+        folder: where to write; made if it is missing.  Existing files are kept.
+        policy: the policy that makes the decisions.
         rewards: whether rewards may be written.
         features: whether features may be, as ``pull`` takes them; only where contexts are public.
         rows: of a file.
 
     Raises:
-        ArgumentError: features of a policy that hides contexts are asked for, or ``folder`` is a
+        ArgumentError: ``features`` is set for a policy that hides contexts, or ``folder`` is a
             file.
 
     Example:
@@ -168,7 +168,7 @@ class DecisionLog:
         self._rows.begin()
 
     def flush(self) -> None:
-        """Write what has not been written.
+        """Write all rows that are not yet written.
 
         Raises:
             OSError: the file cannot be written.  The rows wait for the next attempt.
@@ -225,7 +225,9 @@ class _Rows:
         self.begin()
 
     def begin(self) -> None:
-        """Without any row; a lock may be held by a thread that a fork does not have."""
+        """Start without rows.  After a fork the lock is new: a thread of the parent may hold the
+        old one.
+        """
         self._lock = threading.RLock()  # a signal may come, and write, while a row is written
         self._rows: dict[tuple[str, int], dict[str, Any]] = {}
         # Names sort by time; others may write into the folder, too.

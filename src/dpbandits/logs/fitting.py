@@ -1,43 +1,42 @@
 """Warm starts: a policy learns from the log of another one, before its first pull.
 
 **Private logs** go through the same wall as later rewards.  Each record is a round of the policy,
-with the arm that the log has in the place of the policy's own choice: it is pulled, answered and
-released by ``pull``, ``update`` and ``finish``, enters one release as any other record does, and
-ledger lines are written.  Neighbouring logs differ in what the policy protects of one record, and
-releases are as far apart as for two streams of answers.  What is not protected, arms and their
-order, and features where they are public, decides which records are summed up together: it has to
-owe nothing to rewards of the log.
+with the log's arm instead of the policy's own choice.  ``pull``, ``update`` and ``finish`` process
+it: it enters one release as any other record does, and the ledger gets its lines.  Neighbouring
+logs differ in the protected part of one record, and releases are as far apart as for two streams of
+answers.  Unprotected data decide which records are summed together: arms, their order, and public
+features.  They must not depend on rewards of the log.
 
-**Public logs** owe nothing to anybody's protected rewards.  Their sums are published as they are,
-past the wall: no noise is drawn, nothing is spent.  Later releases of a running sum are made on top
-of that of the log (``Wall.earlier``), and noise is for the people who come later alone.
+**Public logs** do not depend on protected rewards.  Their sums are published as they are, past the
+wall: without noise, and at no cost.  Later releases of a running sum add to that of the log
+(``Wall.earlier``), and their noise protects only the people who come later.
 
-**Whose arms?**  A policy may learn from arms that it has not chosen if what it makes of a sum does
-not depend on why an arm was played: means of arms, regressions.  Adversarial learners divide by
-their own propensities, and eliminations play plans of their own: they are refused.
+**Whose arms?**  A policy may learn from arms that it has not chosen if its use of a sum does not
+depend on the reason for an arm: means of arms, regressions.  Adversarial learners divide by their
+own propensities, and eliminations play plans of their own: they are refused.
 
-**Propensities.**  Where the log's arms were drawn by features z that the policy does not see, an
-arm's mean reward in the log is that of those who got it.  Let p(z) be the probability with which a
-person gets arm a, and f_a a number that is the same for everybody.  A record of arm a is taken with
-probability min(1, f_a / p), by a draw of its own.  Then a person is among the records of arm a with
-probability p(z) min(1, f_a / p(z)) = min(p(z), f_a).
+**Propensities.**  If the log's arms were drawn by features z that the policy does not see, an arm's
+mean reward in the log is that of its own people.  Let p(z) be the probability with which a person
+gets arm a, and f_a a number that all people share.  A record of arm a is taken with probability
+min(1, f_a / p), by a draw of its own.  Then a person is among the records of arm a with probability
+p(z) min(1, f_a / p(z)) = min(p(z), f_a).
 
-* If nobody's p(z) is below f_a, that is f_a whoever the person is: the records are of people as
-  they come, and their mean is the arm's.  The least propensity of the arm in the log is taken for
-  such a bound.
+* If no p(z) is below f_a, that is f_a for every person.  Then the records are a sample of all
+  people, and their mean is the arm's.  The least propensity of the arm in the log is taken as such
+  a bound.
 * One record of a tiny propensity makes f_a tiny, and leaves nearly all others out.  With
   ``least_propensity`` f_a is not below that number.  Then people with p(z) < f_a are among the
-  records too seldom, with the weight w(z) = min(p(z), f_a) / f_a in place of 1, and the mean is
-  E[w r] / E[w].  The weighted people differ from people as they come by at most 1 - E[w] in total
-  variation: it is E[(1 - w / E[w])^+], and w / E[w] >= w.  So the mean is off by at most
-  (1 - E[w]) (hi - lo).  Of n records those of arm a estimate E[w] without bias by the mean of
-  1{A = a} min(1, f_a / p) / f_a, since P(A = a | z) min(1, f_a / p(z)) / f_a = w(z).
-* To leave out all records below the bound would be worse: the records of each arm would be of
-  another population, those with p(z) >= f_a, which is 1 - P(p(z) >= f_a) >= 1 - E[w] away.
+  records too seldom.  They have the weight w(z) = min(p(z), f_a) / f_a in place of 1, and the mean
+  is E[w r] / E[w].  The total variation between weighted and unweighted people is E[(1 - w /
+  E[w])^+].  This is at most 1 - E[w], as w / E[w] >= w.  So the error of the mean is at most (1 -
+  E[w]) (hi - lo).  The mean of 1{A = a} min(1, f_a / p) / f_a over n records estimates E[w] without
+  bias, since P(A = a | z) min(1, f_a / p(z)) / f_a = w(z).
+* Dropping all records below the bound would be worse.  The records of each arm would come from
+  another population, that with p(z) >= f_a, at a distance of 1 - P(p(z) >= f_a) >= 1 - E[w].
 
 No record counts more than once, and sensitivities stay as they are; weights 1 / p would multiply
-them.  Which records are taken depends on propensities and draws alone, which guarantees assume to
-owe nothing to rewards.
+them.  The choice of records depends on propensities and draws alone, which guarantees assume
+independent of rewards.
 """
 
 from __future__ import annotations
@@ -61,13 +60,14 @@ _SHARE = 0.1  # of a log's records, of which operators hear
 
 
 class Fitted(NamedTuple):
-    """What a policy has learned from.
+    """Counts of the records that a policy has learned from.
 
     Attributes:
-        used: records of each arm that have entered, shape (K,).
-        left: those that have not: propensities left them out, or a batch would have needed more.
+        used: number of records of each arm that were used, shape (K,).
+        left: number of unused records: propensities excluded them, or their batch was not full.
 
-    Where contexts are private, both tell of the log's people: they are for whoever has the log.
+    If contexts are private, both reveal data of the log's people: show them only to holders of the
+    log.
     """
 
     used: np.ndarray
@@ -88,38 +88,38 @@ def fit_logs(
 ) -> Fitted:
     """Let a policy learn from a log, before its first pull.
 
-    The operator's log, the Python logger ``dpbandits``, hears of missing rewards, of private
-    contexts that the policy does not take, and of records that propensities leave out, where they
-    are a tenth or more.
+    The operator's log, the Python logger ``dpbandits``, gets warnings about missing rewards, and
+    about private contexts that the policy does not take.  It also gets a warning if propensities
+    exclude a tenth of the records or more.
 
     Args:
-        policy: which has made no pull.  It must be able to learn from arms that it has not chosen:
-            policies for finite arms on sums, and linear models.
+        policy: a policy without a pull.  It must be able to learn from arms that it has not chosen,
+            like policies for finite arms on sums, and linear models.
         frame: a pandas or Arrow table, or a dictionary of columns, with a row for each record, in
-            the order in which they came; or the folder of a ``DecisionLog``.  A private log must
-            hold nobody twice, and no round of such a folder that was not recorded.
-        private: whether the log's rewards are protected.  False where they are public: then they
-            cost nothing, and get no noise.
-        arm: the column of arms, from 0, or of their names.  Where both the policy's arms and those
-            of a ``DecisionLog`` have names, names count, and not numbers.
-        reward: the column of rewards.  They are clipped to the policy's ``reward_range``, and never
-            to their own; missing ones count as ``default_reward``.
-        features: for policies with contexts: the columns of one vector, the column of what ``pull``
-            takes, or an array of that for each record.
-        propensity: the column of the probabilities with which the arms were drawn, where they went
-            by features that the policy does not see.
-        least_propensity: f of an arm is not below it, where a record is taken with probability f
-            over its propensity.  More records are used, and the mean of the arm is biased; the
-            module ``dpbandits.logs.fitting`` says by how much.
-        seed: of the draws that propensities ask for.
+            order of time; or the folder of a ``DecisionLog``.  A private log must hold each person
+            at most once, and such a folder only recorded rounds.
+        private: whether the log's rewards are protected.  False if they are public: then they cost
+            nothing, and get no noise.
+        arm: the column of arms, from 0, or of their names.  If both the policy's arms and those of
+            a ``DecisionLog`` have names, arms are matched by names, not by numbers.
+        reward: the column of rewards.  They are clipped to the policy's ``reward_range``; missing
+            ones count as ``default_reward``.
+        features: for policies with contexts: the columns of one vector, a column of arguments of
+            ``pull``, or an array with one such argument per record.
+        propensity: the column of the arms' probabilities, if they depended on features that the
+            policy does not see.
+        least_propensity: lower bound of f, where a record is taken with probability f over its
+            propensity.  A larger bound uses more records, and biases the mean of the arm; the
+            module ``dpbandits.logs.fitting`` bounds this bias.
+        seed: of the draws that propensities require.
 
     Returns:
-        How many records of each arm were used, and how many are left.
+        The numbers of used records of each arm, and of unused ones.
 
     Raises:
-        ArgumentError: the policy cannot learn from a log, or has pulled; a column is missing, or
-            not what it should be; or a running sum was planned for fewer records.  Nothing has been
-            learned, and nothing spent.
+        ArgumentError: the policy cannot learn from a log, or has pulled; a column is missing or
+            invalid; or a running sum was planned for fewer records.  The policy has then learned
+            and spent nothing.
 
     Example:
         >>> from dpbandits import ZCDP
@@ -241,11 +241,11 @@ def _refuse(policy: Policy) -> None:
 def choose_records(
     log: Log, given: np.ndarray, lowest: float, rng: np.random.Generator
 ) -> tuple[Log, np.ndarray]:
-    """The records of a log without contexts whose arms are as if drawn without looking at anybody.
+    """Choose records of a log without contexts, with arms as if drawn independently of the person.
 
-    Propensities are ``given``, shape (n,); ``lowest`` counts as an arm's least where others are
-    below it.  Also by how many times the width of the reward range the mean of each arm may be
-    off, shape (K,), as estimated from the log: 0 without a lower bound.
+    Propensities are ``given``, shape (n,); ``lowest`` replaces an arm's least propensity if that is
+    below it.  Also returns an estimate of the bias of each arm's mean, shape (K,), in units of the
+    reward range's width: 0 without a lower bound.
     """
     least = np.ones(int(log.arms.max(initial=0)) + 1)
     np.minimum.at(least, log.arms, given)
@@ -261,7 +261,7 @@ def choose_records(
 
 
 def _play(policy: Policy, log: Log) -> Iterator[int]:
-    """Each record as a round; tells of which arm."""
+    """Play each record as a round; yields its arm."""
     session = policy.session
     for arm, batch in batches(policy, log.arms):
         if not policy.card.learns_at_once:
@@ -278,7 +278,9 @@ def _play(policy: Policy, log: Log) -> Iterator[int]:
 
 
 def _publish(policy: Policy, log: Log) -> Iterator[int]:
-    """The same past the wall: sums are published as they are."""
+    """Learn from public records past the wall: their sums are published without noise; yields the
+    arm of each record.
+    """
     kernels, session, state = policy.driven, policy.session, policy.session.state
     counts = np.bincount(log.arms, minlength=policy.n_arms)
     whole = policy.params_for(1) is not None
@@ -298,7 +300,7 @@ def _publish(policy: Policy, log: Log) -> Iterator[int]:
 
 
 def _pass(policy: Policy, params: Any) -> None:
-    """Publish what is due without noise."""
+    """Publish the due sums without noise."""
     kernels, state = policy.driven, policy.session.state
     exact = np.zeros_like(state.wall.statistic)
     kernels.close(params, state.public, state.memo)

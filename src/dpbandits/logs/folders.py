@@ -33,7 +33,7 @@ _REWARDS, _MOST = b"rewards", b"max_rounds"
 
 
 def schema(*, rewards: bool = False, max_rounds: int | None = None) -> pa.Schema:
-    """The columns of every file, whatever was asked for."""
+    """The columns of every file, which do not depend on options."""
     import pyarrow as pa
 
     kinds = {
@@ -52,7 +52,7 @@ def schema(*, rewards: bool = False, max_rounds: int | None = None) -> pa.Schema
 
 
 def as_folder(argument: str, given: Any) -> Path:
-    """A path, which may be one of no folder yet."""
+    """The argument as a path; the folder need not exist yet."""
     if not isinstance(given, str | os.PathLike):
         raise ArgumentError(
             f"{argument} must be the path of a folder, got {type(given).__name__}", argument
@@ -61,10 +61,10 @@ def as_folder(argument: str, given: Any) -> Path:
 
 
 def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
-    """The decisions that ``DecisionLog`` has written into a folder: one row for each.
+    """Read the decisions that ``DecisionLog`` has written into a folder: one row for each.
 
-    ``fit_logs`` takes the folder itself.  Other readers of Parquet find a decision twice that was
-    written before and after its reward came.
+    ``fit_logs`` takes the folder itself.  Other readers of Parquet find two rows of a decision that
+    was written before and after its reward came.
 
     Args:
         folder: where ``DecisionLog`` wrote, also with an earlier version of this package.
@@ -72,9 +72,9 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
     Returns:
         A table with the columns ``life`` (of the policy, from its construction or loading on),
         ``number`` (of the pull), ``time`` (of the first writing), ``arm``, ``name``,
-        ``propensity``, ``recorded``, ``features`` and ``reward``; life by life, in the order of
-        pulls.  Entries are missing that nobody wrote.  Rewards are left out whose decisions were
-        never written; the operator's log says how many.
+        ``propensity``, ``recorded``, ``features`` and ``reward``.  Rows are ordered by life, then
+        by pull.  Unwritten entries are missing.  Rewards without a written decision are left out;
+        the operator's log gives their number.
 
     Raises:
         ArgumentError: the folder holds no such files, or a damaged one.
@@ -99,8 +99,8 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
 def read_table(argument: str, folder: Any, *, fit: bool = False, private: bool = False) -> pa.Table:
     """The log as an Arrow table; errors begin with the argument.
 
-    To ``fit`` a policy, a log made without rewards is refused, which owes nothing to any of them,
-    and a ``private`` one whose users may be in it more than once.
+    To ``fit`` a policy, a log made without rewards is refused; this does not depend on any reward.
+    So is a ``private`` log that may hold a user more than once.
     """
     import pyarrow as pa
 
@@ -160,7 +160,7 @@ def is_of_decisions(frame: Any) -> bool:
 
 
 def refuse_unrecorded(frame: Any) -> None:
-    """Refuse rounds that a policy did not record: a user may have had too many of them."""
+    """Raise an error for rounds that a policy did not record: a user may have had too many."""
     if not is_of_decisions(frame):
         return
     recorded = flat("frame", frame["recorded"], FLAGS, at="column 'recorded'")
@@ -235,7 +235,7 @@ def _foreign(argument: str, path: Path, got: str) -> ArgumentError:
 
 
 def _decisions(argument: str, table: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Of which decision each row is, by the order in which they come, and whether it has a key."""
+    """The decision of each row, numbered in order of appearance, and whether it has a key."""
     import pandas as pd
 
     try:
@@ -301,7 +301,7 @@ def _taken(column: Any, entry: np.ndarray) -> Any:
 
 
 def _in_columns(frame: dict[str, Any]) -> pd.DataFrame:
-    """A data frame, whatever stands in a row."""
+    """A data frame from rows with any entries."""
     import pandas as pd
 
     columns, rows = {}, len(listed(frame["life"]))

@@ -1,6 +1,6 @@
-"""Reading a log: every row is looked at before anything is learned from one.
+"""Reading a log: every row is checked before a policy learns from one.
 
-Errors tell whoever holds the log in which row it is wrong, and never what stands there.
+Errors give the row of a wrong entry, and never the entry.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .folders import is_of_decisions, one_row_each, read_table, refuse_unrecorde
 
 
 class Log(NamedTuple):
-    """The records that a policy is to learn from."""
+    """The records for a policy to learn from."""
 
     arms: np.ndarray  # that were played, shape (n,), int64
     rewards: np.ndarray  # shape (n,); NaN where there is none
@@ -27,11 +27,11 @@ class Log(NamedTuple):
     replaced: int = 0  # how many private ones were none that the policy takes
 
     def shown(self, i: int) -> Any:
-        """What ``pull`` is given for a record."""
+        """The argument of ``pull`` for a record."""
         return None if self.contexts is None else self.contexts[i]
 
     def only(self, records: np.ndarray) -> Log:
-        """Of these records alone; for policies that take no contexts."""
+        """This log restricted to some records; for policies that take no contexts."""
         return Log(self.arms[records], self.rewards[records], None)
 
 
@@ -154,9 +154,9 @@ def _are_names(features: Any) -> bool:
 
 
 def _fitting(policy: Policy, contexts: Any, arms: np.ndarray, *, hidden: bool) -> tuple[Any, int]:
-    """The contexts, if the policy takes them, and they tell of the arms that were played; and how
-    many were replaced by zeros: private ones that do not fit, of which an error would tell.  Where
-    nobody's fit, the column is another one, which is public.
+    """The contexts, if the policy takes them and they cover the played arms; and the number that
+    were replaced by zeros.  Those are private contexts of a wrong shape, which an error would
+    reveal.  If no context fits, it is the wrong column, which is public.
     """
     errors = {}
     for i, (one, arm) in enumerate(zip(contexts, arms.tolist(), strict=True)):
@@ -189,7 +189,7 @@ def _unfit(policy: Policy, one: Any, arm: int, i: int) -> ArgumentError | None:
 
 
 def seen_aside(policy: Policy, contexts: Any) -> Any:
-    """What ``choose`` sees, of contexts that ``pull`` is given, too, and alone counts."""
+    """Contexts of ``pull`` as ``choose`` sees them; leaves the session's counters unchanged."""
     rounds = policy.session.rounds
     policy.session.rounds = replace(rounds)  # whose counters change, and nothing else
     try:

@@ -22,8 +22,8 @@ hold_rounds = unbound
 
 
 def batches(policy: Policy, arms: np.ndarray, *, whole: bool = False) -> Iterator[Batch]:
-    """Arms, and the records of their next batch, in the order of their last records; between two
-    batches the caller plays the first.  What does not fill a batch is left out.
+    """Yields arms and the records of their next batch, in the order of their last records.  The
+    caller plays a batch before the next one.  Records that do not fill a batch are left out.
 
     ``whole`` puts all records of each arm into one batch.
     """

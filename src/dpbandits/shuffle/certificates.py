@@ -30,7 +30,7 @@ is at least the ratio of the weights of lo + 1 and lo, so Y is log-concave, too.
 F falls by equal amounts, and Mills' ratio dz / dlog F falls with z.  There steps of z get smaller
 and smaller: the c of the steps from lo - 1 to hi holds for all t.  X and Y differ by at most t =
 P(X < lo) + P(X > hi) in total variation, D coordinates by D t.  Hence a release that is (epsilon,
-delta)-DP with Y is (epsilon, delta + (1 + e^epsilon) D t)-DP with X. All lo and hi give valid
+delta)-DP with Y is (epsilon, delta + (1 + e^epsilon) D t)-DP with X.  All lo and hi give valid
 bounds; the best of a few is taken.
 
 The proof uses no normal approximation.  F is exact, and c is raised by more than its rounding
@@ -70,8 +70,8 @@ class Tails:
         self.below, self.above = below[inside], above[inside]
 
     def delta(self, epsilon: float, shift: float, dimension: int, batches: int = 1) -> float:
-        """The least delta of this module for which the vectors of so many batches are (epsilon,
-        delta)-DP, where one person moves each by integers of L2 norm at most ``shift``.
+        """The least proved delta for which the vectors of the given number of batches are (epsilon,
+        delta)-DP, if one person moves each by integers of L2 norm at most ``shift``.
         """
         z = np.where(self.below < 0.5, ndtri(self.below), -ndtri(self.above))
         steps, least = np.diff(z), 1.0

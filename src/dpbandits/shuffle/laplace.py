@@ -4,7 +4,7 @@ People add to their integers the difference of two Polya variables with paramete
 exp(-1/b), modulo m (Goryczka & Xiong 2015).  In bandits this is due to Chowdhury & Zhou 2023,
 Distributed Differential Privacy in Multi-Armed Bandits.  The shuffler's output is the sum modulo m.
 
-*Noise of the sum.* n such variables add up to a geometric one.  The difference of two of these is
+*Noise of the sum.*  n such variables add up to a geometric one.  The difference of two of these is
 discrete Laplace with weights exp(-|k| / b).  This law is exact, not a limit, and so are the draws
 (``randomness``).  With n = ``batch`` - ``dropout``, the noise of any n people is enough.  The noise
 of the others is independent of it, or missing, or known: adding it is post-processing.
@@ -64,7 +64,7 @@ class LaplaceShares(Shares):
 
     @property
     def shift(self) -> int:
-        """The most by which one person moves the sum of integers, in the L1 norm."""
+        """Sensitivity of the sum of integers to one person, in the L1 norm."""
         moved = math.sqrt(self.dimension) * self.sensitivity / self.step * _UP
         return min(math.floor(moved) + self.dimension, 2 * self.levels * self.dimension)
 

@@ -21,11 +21,11 @@ on a grid of ``levels`` steps by unbiased random rounding.  To these integers de
 the coins of the others only, and treats messages of these people as constants.
 
 *Shift of the sum.*  One person's vector changes from x to x', in steps of the grid, by |x - x'|_2
-<= S. Coordinates are rounded to floor(x + U), U uniform.  Couple both worlds by the same U: a bound
-that holds for every U holds for the mixture, since (epsilon, delta)-DP is jointly convex.  The
-integers floor(x + U) and floor(x' + U) differ by at most ceil(|x - x'|) < |x - x'| + 1.  Hence all
-of them move by at most S + sqrt(D).  (Without the coupling x and x' are each rounded by up to 1,
-which costs 2 sqrt(D).)  In code U has 32 bits, and x is rounded to as many, which adds at most
+<= S.  Coordinates are rounded to floor(x + U), U uniform.  Couple both worlds by the same U: a
+bound that holds for every U holds for the mixture, since (epsilon, delta)-DP is jointly convex.
+The integers floor(x + U) and floor(x' + U) differ by at most ceil(|x - x'|) < |x - x'| + 1.  Hence
+all of them move by at most S + sqrt(D).  (Without the coupling x and x' are each rounded by up to
+1, which costs 2 sqrt(D).)  In code U has 32 bits, and x is rounded to as many, which adds at most
 2^-32 to |x - x'|.  In return the ceiling of a multiple of 2^-32 adds at most 1 - 2^-32.  For any
 vector, integers stay in [-levels, levels].
 """
@@ -142,7 +142,7 @@ class Protocol(ABC):
 
     @property
     def shift(self) -> float:
-        """The most by which one person moves the sum of integers, in the L2 norm."""
+        """Sensitivity of the sum of integers to one person, in the L2 norm."""
         root = math.sqrt(self.dimension)
         return min(self.sensitivity / self.step * _UP + root, 2.0 * self.levels * root)
 
@@ -154,7 +154,7 @@ class Protocol(ABC):
         return self.step * math.sqrt(self.batch * self._variance)
 
     def to_dict(self) -> dict[str, Any]:
-        """All that the maker of messages in another language has to know, for JSON."""
+        """All parameters for a program in another language that makes messages, for JSON."""
         return {"class": type(self).__name__, **asdict(self)}
 
     def simulate_sums(self, vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -173,8 +173,8 @@ class Protocol(ABC):
         return self.step * (sums + self._noise_of_sums(sums.shape, rng))
 
     def table(self, vectors: Any) -> np.ndarray:
-        """Vectors as an array of shape (..., n, D), NaN where there is no number; ``ArgumentError``
-        where it has another shape.
+        """Vectors as an array of shape (..., n, D), with NaN for entries that are no numbers;
+        ``ArgumentError`` if the shape is wrong.
         """
         table = as_numbers(vectors)
         if table.ndim > 1 and table.shape[-1] == self.dimension and table.shape[-2] <= self.batch:
@@ -218,7 +218,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
-        """What devices send for integers of shape (n, D), a record a row."""
+        """Messages of devices for integers of shape (n, D), one record per row."""
 
     @property
     @abstractmethod
@@ -240,7 +240,7 @@ class Protocol(ABC):
 
 
 class CertifiedProtocol(Protocol):
-    """Whose noise ``certificates`` knows."""
+    """Base class of protocols with a privacy proof in ``certificates``."""
 
     def delta_at(self, epsilon: float, batches: int = 1, level: str = "shuffle") -> float:
         epsilon = real("epsilon", epsilon, 0.0)
@@ -274,7 +274,9 @@ class CertifiedProtocol(Protocol):
     @property
     @abstractmethod
     def noise_law(self) -> tuple[float, float]:
-        """Coins of a batch, and their chance of heads; where that is 0, std of rounded normals."""
+        """Number of coins of a batch, and their probability of heads; if that is 0, the standard
+        deviation of rounded normals.
+        """
 
     @abstractmethod
     def _noise_of_std(self, std: float) -> float:

@@ -47,7 +47,7 @@ class Source:
         return np.unpackbits(fair[0] & fair[1], count=count).reshape(shape)
 
     def heads(self, shape: tuple[int, int], tosses: int) -> np.ndarray:
-        """How many of so many fair coins show heads, for each entry."""
+        """Number of heads of the given number of fair coins, for each entry."""
         fair = self.words((*shape, -(-tosses // 8)), np.uint8)
         last = np.bitwise_count(fair[..., -1] >> np.uint8(8 * fair.shape[-1] - tosses))
         return np.bitwise_count(fair[..., :-1]).sum(axis=-1, dtype=np.int64) + last
@@ -132,7 +132,7 @@ class Source:
 
 
 def seed_of(*words: int) -> int:
-    """One seed of a simulation, of several numbers."""
+    """One seed of a simulation, computed from several numbers."""
     return int(np.random.SeedSequence(words).generate_state(1)[0])
 
 

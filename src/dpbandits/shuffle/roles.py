@@ -31,12 +31,12 @@ class Messages:
     version: Version
 
     def to_json(self) -> str:
-        """As a device in JavaScript writes it, too."""
+        """These messages as JSON, in the format of devices in JavaScript."""
         return json.dumps({"values": self.values.tolist(), "version": self.version})
 
     @classmethod
     def from_json(cls, text: str) -> Messages:
-        """What ``to_json`` or a device wrote.
+        """Messages from the JSON of ``to_json`` or of a device.
 
         Raises:
             SubmissionError: the text is something else; it is not shown.
@@ -54,7 +54,7 @@ class Randomizer:
     It can be pickled, stores nothing of a vector, and raises no error that depends on its numbers.
 
     Args:
-        protocol: what the three parties agreed on.
+        protocol: the protocol of the three parties.
         version: the label of its messages.
         noise: "secure", or "simulation", which protects no person.
         seed: of simulated noise.
@@ -100,7 +100,7 @@ class Randomizer:
         return Messages(self.protocol.messages(integers, self._source), self.version)
 
     def to_dict(self) -> dict[str, Any]:
-        """The protocol, for one who makes messages in another language.
+        """The protocol, for a program in another language that makes messages.
 
         Raises:
             ArgumentError: the noise is simulated.
@@ -182,7 +182,7 @@ class Shuffler:
         return mixed
 
     def shuffle(self, batch: Sequence[Messages]) -> Messages | None:
-        """Let out a batch that was collected elsewhere, by someone who looked at its senders.
+        """Output a batch that was collected elsewhere, by a party that checked its senders.
 
         Raises:
             SubmissionError: as for ``submit``.
@@ -217,7 +217,7 @@ class Analyzer:
     """Program for the server: computes the noisy sum from the shuffler's output.
 
     Args:
-        protocol: what the three parties agreed on.
+        protocol: the protocol of the three parties.
     """
 
     def __init__(self, protocol: Protocol) -> None:

@@ -19,7 +19,7 @@ _NO_ROWS = (str, bytes, dict, set, np.ma.MaskedArray)
 
 
 def column(frame: Any, name: str, *, argument: str = "frame", by: str = "column") -> Any:
-    """A column of a pandas or Arrow table, or of a dictionary.
+    """Find a column of a pandas or Arrow table, or of a dictionary.
 
     ``argument`` is the caller's name for the table, ``by`` that for the argument with the column's
     name.
@@ -43,7 +43,7 @@ def column(frame: Any, name: str, *, argument: str = "frame", by: str = "column"
 
 
 def column_names(frame: Any) -> list[Any] | None:
-    """Those of a pandas or Arrow table, or of a dictionary; None for anything else."""
+    """The column names of a pandas or Arrow table, or of a dictionary; None for other objects."""
     if isinstance(frame, dict):
         return list(frame)
     known = getattr(frame, "column_names", None)
@@ -54,7 +54,7 @@ def column_names(frame: Any) -> list[Any] | None:
 def flat(
     argument: str, given: Any, manner: Manner, *, at: str = "", rows: int | None = None
 ) -> np.ndarray:
-    """One number a row, shape (n,).
+    """Read a column of one number per row, shape (n,).
 
     Args:
         argument: as the caller knows it; errors begin with it.
@@ -188,8 +188,8 @@ def refuse(argument: str, given: Any, manner: Manner) -> None:
 
 
 def features(argument: str, given: Any, largest: float = LARGEST) -> np.ndarray:
-    """Features of arms, which are public and stay: a read-only table of its own, shape (K, d), of
-    numbers in [-largest, largest], K and d at least 1.
+    """Fixed public features of arms: a read-only copy of shape (K, d), of numbers in [-largest,
+    largest], K and d at least 1.
 
     Raises:
         ArgumentError: as for ``table``.
@@ -205,7 +205,7 @@ def frozen(values: np.ndarray) -> np.ndarray:
 
 
 def listed(column: Any) -> list[Any]:
-    """The entries of an array, a pandas or Arrow column, or a list; none where it has no rows."""
+    """The entries of an array, a pandas or Arrow column, or a list; empty if it has no rows."""
     if hasattr(column, "__array__"):  # in bulk, which Arrow's own lists are not
         array = column if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
         return array.tolist() if array.ndim == 1 else []
@@ -257,7 +257,7 @@ def numbered(
 
 
 def is_missing(entry: Any) -> bool:
-    """Whether nothing stands there; lists and arrays are something."""
+    """Whether an entry is missing; lists and arrays are not."""
     if isinstance(entry, str | list | tuple | np.ndarray):
         return False
     found = numeric(entry)

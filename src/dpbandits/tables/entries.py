@@ -32,7 +32,7 @@ class Entries(NamedTuple):
 
     @property
     def all_absent(self) -> bool:
-        """Whether there are entries, and neither they nor their type say that they are numbers."""
+        """Whether there are entries, but neither they nor their type are numbers."""
         if self.typed or self.values.size == 0:
             return False
         return bool(np.all(self.missing | self.wrong))
@@ -80,7 +80,7 @@ def entries(given: Any) -> Entries | None:
 
 
 def nested(given: Any, axes: int | None = None) -> Entries | None:
-    """Entries where a cell or a row may hold anything, for a caller who may not refuse it.
+    """Entries of cells or rows with any content, for a caller that may not refuse it.
 
     A cell that holds a list is no number, and a row that is none holds missing entries only.
 
@@ -100,8 +100,8 @@ def nested(given: Any, axes: int | None = None) -> Entries | None:
 
 
 def as_numbers(given: Any) -> np.ndarray:
-    """Numbers of any shape, NaN where there is none, for a caller who may not refuse an entry; an
-    array of objects without axes where rows have several lengths.  Lists in cells are no numbers.
+    """Numbers of any shape, with NaN for other entries, for a caller that may not refuse an entry.
+    If rows differ in length, an array of objects without axes.  Lists in cells are no numbers.
     """
     if not _is_masked(given):
         try:

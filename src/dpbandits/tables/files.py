@@ -51,7 +51,7 @@ class TextTable:
 
     @property
     def left_out(self) -> str:
-        """A note on columns without a name; empty where there are none."""
+        """A note on columns without a name; empty if there are none."""
         plural = "s" if self.nameless > 1 else ""
         return f"{self.nameless} column{plural} without a name left out" if self.nameless else ""
 
@@ -138,8 +138,8 @@ def read_text_table(
 
 
 def read_numbers(argument: str, path: str | os.PathLike[str], **marks: Any) -> np.ndarray:
-    """A file of public numbers as a table; its first line is a header where it holds text and
-    no number.  Of columns without a name, which are left out, Python warns.
+    """A file of public numbers as a table; its first line is a header if it holds text and no
+    number.  Columns without a name are left out, with a Python warning.
 
     Args:
         argument, path, marks: as for ``read_text_table``.

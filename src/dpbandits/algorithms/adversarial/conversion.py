@@ -18,7 +18,7 @@ arm is charged the learner's own loss, like sleeping specialists (Freund, Schapi
 1997).  Without this charge it would seem the best arm.
 
 The noise on a mean loss should be no larger than a loss: tau defaults to ceil(1 / epsilon), and to
-1 for epsilon >= 1. tau = 1 with epsilon < 1 is the unbatched baseline (Tossou & Dimitrakakis 2017,
+1 for epsilon >= 1.  tau = 1 with epsilon < 1 is the unbatched baseline (Tossou & Dimitrakakis 2017,
 Agarwal & Singh 2017), with one noise draw per record.  That noise would protect as well if people
 added it themselves.  These policies see the reward before the noise, so their guarantee is central.
 

@@ -262,14 +262,14 @@ class EXP3(Learner):
 class HTINF(Learner):
     """Follow the regularised leader with 1/2-Tsallis entropy and skipping (Corollary 2).
 
-    HTINF (Huang, Dai & Huang 2022) is for heavy tails.  It draws from the minimiser of ``eta <L, x>
-    - alpha sum x^(1/alpha)`` with ``eta = 1 / (sigma t^(1/alpha))``.  It skips a loss above ``Theta
-    x^(1/alpha) / eta``, where Theta is 0.2063 for alpha = 2.  It needs no horizon.
+    HTINF (Huang, Dai & Huang 2022) is for heavy tails.  It draws from the minimiser of ``eta <L,
+    x> - alpha sum x^(1/alpha)`` with ``eta = 1 / (sigma t^(1/alpha))``.  It skips a loss above
+    ``Theta x^(1/alpha) / eta``, where Theta is 0.2063 for alpha = 2.  It needs no horizon.
 
     Args:
-        sigma: a bound on E[|noisy loss|^alpha]^(1/alpha).  By default the root mean square: sqrt(1
-            + 2 / (epsilon tau)^2) for Laplace noise, sqrt(1 + its variance) for Gaussian noise, and
-            sqrt(6) with ``calibration="paper"``.
+        sigma: a bound on E[|noisy loss|^alpha]^(1/alpha).  By default the root mean square:
+            sqrt(1 + 2 / (epsilon tau)^2) for Laplace noise, sqrt(1 + its variance) for Gaussian
+            noise, and sqrt(6) with ``calibration="paper"``.
         alpha: order of the bounded moment, in [1.01, 2]; 2 by default.
 
     When to choose: the default.  Regret at most ``30 sigma tau sqrt(K (T / tau + 1)) + tau``.  An

@@ -33,7 +33,7 @@ def checked(constants: Mapping[str, Any]) -> dict[str, float]:
 
 
 class LearningPolicy(Policy):
-    """The base of policies that have a learner, which is a value and computes for them."""
+    """Base class of policies with a ``learner``, a value that computes for them."""
 
     _no_estimates = LOSSES_ALONE
 
@@ -49,7 +49,7 @@ class LearningPolicy(Policy):
 
     @property
     def batch(self) -> int:
-        """How many rounds a release covers."""
+        """Number of rounds that a release covers."""
         return int(self.params.batch)
 
     @property
@@ -105,7 +105,7 @@ class Learner(Part, base=True):
 
     @staticmethod
     def memory(n_arms: int) -> int:
-        """How many numbers ``public.memory`` holds for so many arms, at least 1; all 0 at first."""
+        """Length of ``public.memory`` for a number of arms, at least 1; all zeros at first."""
         return 1
 
     @staticmethod

@@ -186,7 +186,7 @@ class Arms(_HeldArms):
 
     @property
     def half_life(self) -> float:
-        """After how many rounds a sum counts half; infinite for memories that do not fade."""
+        """Number of rounds after which a sum counts half; infinite for memories without fading."""
         decay = float(self.params.decay)
         return math.log(2.0) / decay if decay > 0.0 else math.inf
 

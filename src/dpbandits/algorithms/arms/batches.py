@@ -31,7 +31,7 @@ _SCATTER = 0.1  # the variance of a reward that batches are planned for
 
 @kernel
 def batch_rounds(params: Any, n: float) -> int:
-    """Of the next batch of an arm of n rounds."""
+    """Length of the next batch of an arm with n rounds."""
     noise = noise_variance(params)
     share = noise / (noise + _SCATTER * n) if noise > 0.0 else 0.0
     growth = params.growth + (params.growth_in_noise - params.growth) * share
@@ -54,12 +54,12 @@ class Plan(NamedTuple):  # what kernels know of a schedule
 
 @dataclass(frozen=True, repr=False)
 class Batches(Part, base=True):
-    """The base of schedules of batches, which have a ``plan``."""
+    """Base class of schedules of batches, which have a ``plan``."""
 
     @property
     @abstractmethod
     def plan(self) -> Plan:
-        """What kernels know of it."""
+        """Parameters of the schedule for kernels."""
 
 
 @dataclass(frozen=True, repr=False)

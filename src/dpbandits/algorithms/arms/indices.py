@@ -127,7 +127,7 @@ class Index(Part, base=True):
 
     @property
     def constant(self) -> float:
-        """What kernels know of its arguments, as ``params.constant``."""
+        """Parameters of the index for kernels, as ``params.constant``."""
         return 1.0
 
     @property
@@ -236,7 +236,7 @@ class Thompson(_Exponent):
 
 @dataclass(frozen=True, repr=False)
 class UCB(Index):
-    """UCB (Auer, Cesa-Bianchi & Fischer 2002) with the variance of a noisy mean: the arm of the
+    """UCB (Auer, Cesa-Bianchi & Fischer 2002) with the variance of a noisy mean: the arm with the
     largest ``m + sqrt(2 alpha ln t Var(m))``.
 
     Args:

@@ -3,16 +3,17 @@
 The policy draws a mean for each arm, and plays the arm with the largest.  It plays that arm for one
 round, if it has most rounds of all, and otherwise until its batch is full.  Hence a few unlucky
 draws cannot delay a batch.  The batch of the arm with most rounds fills up beside those of others;
-``batches`` has its lengths.  What crosses the wall: when a batch is full, its sum, or its two sums.
-A release covers the records of one arm (its part) since that arm's last release: one person
-contributes to one batch, and each release may spend the whole budget.  The arm of a person depends
-on earlier releases and draws only.
+``batches`` has its lengths.
 
-**Draws.** exp(-D) of ``law`` bounds the tails of a merged value given its mean.  A draw takes half
+What crosses the wall: when a batch is full, its sum, or its two sums.  A release covers the records
+of one arm (its part) since that arm's last release: one person contributes to one batch, and each
+release may spend the whole budget.  The arm of a person depends on earlier releases and draws only.
+
+**Draws.**  exp(-D) of ``law`` bounds the tails of a merged value given its mean.  A draw takes half
 of that for the tails of the mean given the value.  It needs a fair coin and E from the exponential
 law.  The draw is the largest q with D(m, q) <= alpha E, or the least with D(1 - m, 1 - q) <= alpha
-E. The latter holds as noise on r and on 1 - r has one law.  Each release tabulates both for E = v^2
-on a grid of v; a draw interpolates, and costs two random numbers.
+E.  The latter holds as noise on r and on 1 - r has one law.  Each release tabulates both for E =
+v^2 on a grid of v; a draw interpolates, and costs two random numbers.
 """
 
 from __future__ import annotations

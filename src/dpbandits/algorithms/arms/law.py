@@ -2,10 +2,10 @@
 
 Rewards are scaled to [0, 1], and s is the noise on a sum.
 
-**Merging.**  Batch j of n_j rounds has the sum S_j; its mean has a variance of at most 1 / (4 n_j)
-+ v / n_j^2, where v is s^2 for normal noise and 2 s^2 for Laplace noise.  Its weight w_j is one
-over that, relative to a batch of one round.  The merged value is m = sum of a_j S_j, a_j = w_j / (W
-n_j), W = sum of w_j; hence sum of n_j a_j = 1.  It is never cut to [0, 1].
+**Merging.**  Batch j of n_j rounds has the sum S_j; its mean has a variance of at most 1 / (4
+n_j) + v / n_j^2, where v is s^2 for normal noise and 2 s^2 for Laplace noise.  Its weight w_j is
+one over that, relative to a batch of one round.  The merged value is m = sum of a_j S_j, a_j = w_j
+/ (W n_j), W = sum of w_j; hence sum of n_j a_j = 1.  It is never cut to [0, 1].
 
 **The exponent.**  For a reward in [0, 1] with mean q, and l >= 0, ln E[exp(-l r)] is at most psi(l)
 = ln(1 - q + q exp(-l)).  Let N = 1 / sum of n_j a_j^2, the number of rounds that m would be worth
@@ -17,20 +17,20 @@ without noise, and l = N u.  Markov's inequality batch by batch says
 if N psi(u) bounds sum of n_j psi(a_j l), and N cost(u) the logarithm of E[exp(-l noise)].
 
 * *Rewards.*  Let f(l) = psi(l) / l.  The sum is l times the mean of f(a_j l) with weights n_j a_j,
-  and the mean of a_j l with these weights is u. f'' is the mean of t^2 psi'''(t l) over t in [0,
+  and the mean of a_j l with these weights is u.  f'' is the mean of t^2 psi'''(t l) over t in [0,
   1], and psi'''(l) = -sigma''(ln(q / (1 - q)) - l), sigma the logistic function.  For q <= 1/2 that
   is never positive: f is concave, and by Jensen's inequality the sum is at most l f(u) = N psi(u).
   For q > 1/2 let R be the variance of a_j with these weights, sum of n_j a_j^3 - 1 / N^2.  There
   f'' is at most a third of max |sigma''|, which is 1 / (6 sqrt(3)).  Hence the sum is at most N
   psi(u) + R l^3 / (36 sqrt(3)).  The last term is part of the cost for q > 1/2, except at q = 1,
   where psi is linear.
-* *Noise.*  Normal noise has s^2 l^2 / 2 times sum of a_j^2 = V. Laplace noise has the sum of -ln(1
-  - (s a_j l)^2).  Since -ln(1 - y) / y increases, that is at most -(V / A^2) ln(1 - (s A l)^2), A
-  the largest a_j.
+* *Noise.*  Normal noise has s^2 l^2 / 2 times sum of a_j^2 = V.  Laplace noise has the sum of
+  -ln(1 - (s a_j l)^2).  Since -ln(1 - y) / y increases, that is at most -(V / A^2) ln(1 - (s A
+  l)^2), A the largest a_j.
 
 * *Laplace noise, closer.*  For a single Laplace variable exponential moments are loose.  At y
   scales its tail is exp(-y) / 2, and the bound above is e y exp(-y) / 2.  Let L be the noise of the
-  largest a_j, of scale s A in m, and X the rest of m, which is independent of L. Then m <= x only
+  largest a_j, of scale s A in m, and X the rest of m, which is independent of L.  Then m <= x only
   if X <= x, or X > x and L <= x - X:
 
       P(m <= x)  <=  exp(-D2) + E[exp((x - X) / (s A))] / 2  <=  exp(-D2) + exp(-D1) / 2 ,

@@ -7,9 +7,9 @@ discount, of raw rewards a record would enter many sums.
 **Discount.**  Let g be the discount of a round.  A batch of weight w (see ``law``) that ended n
 rounds ago weighs w g^n.  Merged values and the law of their noise are those of ``law`` with these
 weights; they describe the arm at the time of the sums.  Their relevance to the present arm fades as
-well.  With W the sum of w g^n and F that of w g^2n, the exponent is multiplied by F / W. Without
+well.  With W the sum of w g^n and F that of w g^2n, the exponent is multiplied by F / W.  Without
 noise D is then that of W rounds, the discounted number of Garivier & Moulines (2011), instead of
-W^2 / F. Under IMED both terms of the index fade while an arm is not played, ln W by a constant per
+W^2 / F.  Under IMED both terms of the index fade while an arm is not played, ln W by a constant per
 round.  Hence every arm is tried again after some half-lives at the latest, for a short batch if it
 has not changed.
 
@@ -223,7 +223,7 @@ def publish_fading(params: Any, public: Any, memo: Vector, release: Vector) -> N
 
 @dataclass(frozen=True, repr=False)
 class Memory(Part, base=True):
-    """The base of memories.
+    """Base class of memories.
 
     A memory of your own gives the kernels below: ``places`` of indices, ``rounds_of(params, public,
     a)``, by which batches grow, and ``close``, ``publish`` and ``absorb`` of the kernel protocol.
@@ -245,7 +245,7 @@ class Memory(Part, base=True):
         return 0.0
 
     def longest(self, n_arms: int, noise: float) -> int:
-        """The longest batch that it can do with."""
+        """The longest batch that the memory allows."""
         return MOST_ROUNDS
 
 
@@ -266,7 +266,7 @@ class Merge(Memory):
 
 @dataclass(frozen=True, repr=False)
 class Forget(Memory):
-    """The noisy sum of an arm's last batch alone.
+    """Uses only the noisy sum of an arm's last batch.
 
     When to choose: to compare with algorithms that estimate so (Azize & Basu 2022, 2024); ``Merge``
     has less noise at the same budget.

@@ -51,8 +51,8 @@ def within_bound(params: Any, contexts: Matrix, seen: Matrix, rng: Generator) ->
 
 @entry
 def look_over(entries: Matrix, longest: float) -> int:
-    """How many rows are longer than ``longest``, but for rounding; -1 minus that where an entry,
-    not finite or too large to be squared, was replaced by 0.
+    """Number of rows longer than ``longest``, up to rounding.  If an entry was not finite or too
+    large to be squared, it is replaced by 0, and the result is -1 minus that number.
     """
     found, scaled = False, 0
     for row in entries:
@@ -118,7 +118,7 @@ def shown_matrix(
 if TYPE_CHECKING:
 
     class Shown(Policy):
-        """To which something has to be shown, as type checkers are told."""
+        """Policies whose ``pull`` needs an argument, declared for type checkers."""
 
         def pull(  # type: ignore[override]
             self,
@@ -133,7 +133,7 @@ else:
 
 
 class ContextualPolicy(Shown):
-    """The base of policies whose ``pull`` takes contexts.
+    """Base class of policies whose ``pull`` takes contexts.
 
     ``config`` has ``dimension`` and ``context_bound``, and ``params`` have the second.
     """
@@ -220,8 +220,8 @@ class ContextualPolicy(Shown):
 
 @entry
 def _as_probabilities(given: Matrix, seen: Matrix) -> bool:
-    """Whether rows hold probabilities; returns them scaled to a sum of exactly one, with a row for
-    each arm.
+    """Whether rows hold probabilities; writes them to ``seen``, scaled to a sum of exactly one,
+    with a row for each arm.
     """
     for e in range(given.shape[0]):
         total = 0.0
@@ -237,7 +237,7 @@ def _as_probabilities(given: Matrix, seen: Matrix) -> bool:
 
 
 class AdvicePolicy(Shown):
-    """The base of policies whose ``pull`` takes advice; ``config`` has ``n_experts``."""
+    """Base class of policies whose ``pull`` takes advice; ``config`` has ``n_experts``."""
 
     sees = "advice"
 
@@ -247,7 +247,7 @@ class AdvicePolicy(Shown):
 
     @cached_property
     def n_experts(self) -> int:
-        """How many experts advise."""
+        """Number of experts."""
         return int(self.config["n_experts"])
 
     @property

@@ -81,7 +81,7 @@ class Linked:
 
     @cached_property
     def conditioning(self) -> Conditioning:
-        """Its slopes; ArgumentError where it is flat, or not defined, for some <x, theta>."""
+        """Bounds on its slopes; ArgumentError if it is flat or undefined for some <x, theta>."""
         reach = self.context_bound * self.parameter_bound
         if not reach > 0.0:
             raise ArgumentError(
@@ -98,7 +98,7 @@ class Linked:
 
     @property
     def slopes(self) -> dict[str, Any]:
-        """What kernels know of them."""
+        """Slopes as parameters of kernels."""
         found = self.conditioning
         return {
             "flattest": found.least_slope,
@@ -134,7 +134,7 @@ def model_of(params: Any, arm: int) -> int:
 
 @inlined
 def block_of(model: int, size: int) -> slice:
-    """Where the numbers of a model stand among those of all, so many of each."""
+    """Position of a model's numbers among those of all models."""
     return slice(model * size, (model + 1) * size)
 
 
@@ -182,7 +182,7 @@ def taken(options: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any
 
 
 class LinearPolicy(ContextualPolicy):
-    """The base of policies that release the running sum of x * reward with a counter.
+    """Base class of policies that release the running sum of x * reward with a counter.
 
     All that it knows stands in ``config``: the arguments in ``_options``, and what subclasses pass
     of ``models``, ``link``, ``explore``, ``horizon`` and ``counter``.
@@ -232,7 +232,7 @@ class LinearPolicy(ContextualPolicy):
 
     @cached_property
     def models(self) -> str:
-        """Which models there are: "shared", or "disjoint"."""
+        """The kind of models: "shared", or "disjoint"."""
         return str(self.config.get("models", "shared"))
 
     @cached_property
@@ -247,7 +247,9 @@ class LinearPolicy(ContextualPolicy):
 
     @property
     def condition_number(self) -> float:
-        """Of the link, over all <x, theta> that the bounds allow: largest over least slope."""
+        """Condition number of the link: largest over least slope, over all <x, theta> within the
+        bounds.
+        """
         return self._linked.conditioning.number if "link" in self.config else 1.0
 
     # The running sum --------------------------------------------------------------------------
@@ -323,7 +325,7 @@ class LinearPolicy(ContextualPolicy):
 
     @property
     def n_models(self) -> int:
-        """How many parameters are estimated: one, or with ``models="disjoint"`` one per arm."""
+        """Number of estimated parameters: one, or with ``models="disjoint"`` one per arm."""
         return self.n_arms if self.models == "disjoint" else 1
 
     @property
@@ -371,19 +373,19 @@ class LinearPolicy(ContextualPolicy):
 
     @property
     def _scatter(self) -> float:
-        """How far rewards scatter: in [lo, hi] they are (hi - lo) / 2 subgaussian (Hoeffding)."""
+        """Subgaussian constant of rewards: (hi - lo) / 2 for rewards in [lo, hi] (Hoeffding)."""
         lo, hi = self.reward_range
         given = self.config.get("subgaussian")
         return (hi - lo) / 2 if given is None else float(given)
 
     @property
     def _least_scatter(self) -> float:
-        """The variance of rewards as a divisor: slightly above 0 for constant rewards."""
+        """``_scatter`` as a divisor: slightly above 0 for constant rewards."""
         lo, hi = self.reward_range
         return max(self._scatter, 1e-6 * (hi - lo))
 
     def _for_imed(self) -> dict[str, Any]:
-        """What IMED knows of rewards and of rounds; see ``least_divergent_at_once``."""
+        """Parameters of IMED about rewards and rounds; see ``least_divergent_at_once``."""
         lo, hi = self.reward_range
         return {
             "subgaussian": self._least_scatter,
@@ -394,7 +396,7 @@ class LinearPolicy(ContextualPolicy):
 
     @property
     def _bias(self) -> float:
-        """How far regularising moves the estimate, in the norm of V."""
+        """Bound on the estimate's bias by regularisation, in the norm of V."""
         return math.sqrt(self._ridge) * self._parameter_bound
 
     def _noise_norm(self, probability: float) -> float:

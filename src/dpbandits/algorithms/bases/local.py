@@ -8,7 +8,7 @@ from ...privacy.randomiser import Randomiser
 
 
 class LocalPolicy(Policy):
-    """The base of policies that learn from rewards which were randomised one by one."""
+    """Base class of policies that learn from rewards that were randomised one by one."""
 
     def randomiser(self) -> Randomiser:
         """Randomiser that a person's device applies to a reward, with this policy's channel, range

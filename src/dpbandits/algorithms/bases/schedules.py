@@ -15,19 +15,19 @@ _MOST_KEPT = 10**8  # features of a batch
 
 @kernel
 def next_release(rounds: int, batch: int, growth: float, longest: float) -> int:
-    """When the release after that at ``rounds`` is: later by a share, within the bounds."""
+    """Round of the release after that at ``rounds``: later by a share, within the bounds."""
     return max(rounds + batch, int(min(np.ceil(rounds * (1.0 + growth)), rounds + longest)))
 
 
 class Schedule(NamedTuple):
-    """When releases are made."""
+    """Schedule of releases."""
 
     batch: int  # rounds of the first batch, and of the shortest
     growth: float = 0.0  # a batch is this share of the rounds before it
     longest: float = math.inf  # rounds of the longest batch
 
     def releases(self, horizon: int) -> int:
-        """How many there are up to a horizon; at least 1.
+        """Number of releases up to a horizon; at least 1.
 
         >>> [one.releases(30) for one in (Schedule(4), Schedule(1, 1.0), Schedule(1, 1.0, 5.0))]
         [7, 5, 8]
@@ -43,8 +43,8 @@ class Schedule(NamedTuple):
         return max(1, releases)
 
     def memory(self, horizon: int, dimension: int) -> dict[str, int]:
-        """Where records are kept until their batch is over: how many the longest batch has
-        (``capacity``), if not too many, and after how many rounds none is kept (``last``).
+        """Memory for records until their batch is over: the length of the longest batch
+        (``capacity``), if not too long, and the round after which none is kept (``last``).
 
         >>> Schedule(1, 1.0).memory(30, dimension=2)
         {'capacity': 8, 'last': 16}

@@ -44,7 +44,9 @@ class RewardDevice:
         return f"<RewardDevice for a batch of arm {self.arm}>"
 
     def report(self, reward: float | None = None) -> Messages:
-        """One person's messages; no number counts as no reward, since an error would tell of it."""
+        """One person's messages; an entry that is no number counts as no reward: an error would
+        reveal it.
+        """
         return self._sent(np.array([number_or_nan(reward)]))
 
     def report_many(self, rewards: Any) -> Messages:
@@ -63,7 +65,9 @@ class RewardDevice:
 
 
 class ShuffledPolicy(Policy):
-    """The base of policies that learn sums of an arm's rewards; with ``messages`` only servers."""
+    """Base class of policies that learn sums of an arm's rewards through a shuffler; with
+    ``messages`` they are servers only.
+    """
 
     _parties = 0
 
@@ -106,7 +110,7 @@ class ShuffledPolicy(Policy):
 
     @property
     def protocol(self) -> LaplaceShares:
-        """What devices send in the coming batch; its ``batch`` says how many people there are.
+        """Protocol of the coming batch; its ``batch`` is the number of people.
 
         Raises:
             ArgumentError: the policy has no budget, or only one arm is left.
@@ -121,7 +125,7 @@ class ShuffledPolicy(Policy):
         return _protocol(self.budget, people, 0.5 * (hi - lo), math.floor(self._dropout * people))
 
     def device(self) -> RewardDevice:
-        """What runs on the devices of the coming batch.
+        """Program for the devices of the coming batch.
 
         Raises:
             ArgumentError: the policy has no budget.
@@ -133,7 +137,7 @@ class ShuffledPolicy(Policy):
         return RewardDevice(arm, randomizer, self.reward_range, self.default_reward)
 
     def shuffler(self, *, short: str = "pad") -> Shuffler:
-        """What stands between the people of the coming batch and the server.
+        """Shuffler between the people of the coming batch and the server.
 
         Args:
             short: see ``Shuffler``.  With "pad", people who do not come count as the middle of the
@@ -201,7 +205,7 @@ def _middle(lo: float, hi: float) -> float:
 
 
 def shuffled_card(of: Card) -> Card:
-    """Of the shuffled form of a policy: shares of noise add up to Laplace noise."""
+    """Card of the shuffled form of a policy: shares of noise add up to Laplace noise."""
     return replace(
         of,
         noise=("Laplace",),

@@ -16,13 +16,13 @@ class Sums(NamedTuple):  # the raw side
 
 @kernel
 def accumulate(params: Any, raw: Any, arm: int, x: Row, reward: float, n: int) -> None:
-    """One sum, of rewards."""
+    """Add a reward to the only sum."""
     raw.total[0] += reward
 
 
 @kernel
 def accumulate_by_arm(params: Any, raw: Any, arm: int, x: Row, reward: float, n: int) -> None:
-    """A sum for each arm."""
+    """Add a reward to the sum of its arm."""
     raw.total[arm] += reward
 
 
@@ -34,7 +34,7 @@ def sensitivity(params: Any, public: Any, norm: int) -> float:
 
 @kernel
 def summarise(params: Any, raw: Any, public: Any, memo: Vector, statistic: Vector) -> None:
-    """All sums, which start again."""
+    """Return all sums, and reset them."""
     for i in range(statistic.size):
         statistic[i] = raw.total[i]
         raw.total[i] = 0.0

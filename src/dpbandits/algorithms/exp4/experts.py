@@ -54,7 +54,7 @@ class Experts(AdvicePolicy, LearningPolicy):
 
     When to choose: you have expert advice.  Choose ``learner`` by the number of experts.  With few,
     at most about as many as arms, follow one: regret grows with the square root of their number.
-    With many, use ``EXP4``: regret grows with the root of their number's logarithm.
+    With many, use ``EXP4``: regret grows with their number's logarithm.
 
     Example:
         >>> from dpbandits import ZCDP
@@ -114,7 +114,7 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
         n_arms, n_experts, **options: as of ``Experts``.
         budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise); None
             for EXP4 without privacy.
-        horizon: rounds to tune for, which are no limit.
+        horizon: rounds to tune for; the policy may run longer.
         rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
         mixing: gamma in [0, 1]; likewise.
         reports: whether ``update`` is given reports, which ``randomiser()`` makes on the person's

@@ -62,7 +62,7 @@ def tune(
     """The tau, eta and gamma <= 1/2 of least ``exp4_regret``.
 
     For given tau and eta the best gamma is (2 eta v)^(1/3) with v the variance at gamma = 1, or the
-    least one that keeps losses above -1 / eta. tau and eta are searched for on a grid.
+    least one that keeps losses above -1 / eta.  tau and eta are searched for on a grid.
 
     >>> tune(10, 100, 10**6, Noise(0.0, 1.0, 1.0)).batch
     1
@@ -87,7 +87,7 @@ def tune(
 
 @dataclass(frozen=True, repr=False)
 class Mixture(Part, base=True):
-    """The base of EXP4's variants; constants that are None are tuned to horizon and noise."""
+    """Base class of EXP4's variants; constants that are None are tuned to horizon and noise."""
 
     card: ClassVar[Card]
     kernels: ClassVar[Any] = PER_EXPERT
@@ -101,7 +101,7 @@ class Mixture(Part, base=True):
         self._set(**checked({"rate": self.rate, "mixing": self.mixing}))
 
     def tuning(self, policy: Any) -> Tuning:
-        """The constants that are given, and others of least bound."""
+        """The given constants, and others of least bound."""
         found = self._found(policy)
         rate = found.rate if self.rate is None else self.rate
         mixing = found.mixing if self.mixing is None else self.mixing
@@ -140,7 +140,7 @@ class Mixture(Part, base=True):
         )
 
     def regret_bound(self, policy: Any) -> float:
-        """Of the tuning; rounding to a grid comes on top."""
+        """Regret bound of the tuning, plus the cost of rounding to a grid."""
         batch, rate, mixing, bound = self.tuning(policy)
         if math.isnan(bound):
             regret = getattr(papers("theories").adversarial, self.regret)
@@ -192,8 +192,8 @@ class Mixture(Part, base=True):
 
 @dataclass(frozen=True, repr=False)
 class EXP4(Mixture):
-    """EXP4 on noisy sums of batches, one Gaussian release with the public sensitivity of the batch
-    that was played.
+    """EXP4 on noisy sums of batches: one Gaussian release per batch, with the batch's public
+    sensitivity.
 
     Draws from ``(1 - gamma) sum_j P_j advice_j + gamma / K`` with ``P = softmax(-eta L)``.
 
@@ -219,8 +219,8 @@ class EXP4(Mixture):
 
 @dataclass(frozen=True, repr=False)
 class FrozenEXP4(Mixture):
-    """EXP4 that hears its experts once per batch, on one noisy sum per arm: no price for the number
-    of experts in the noise.
+    """EXP4 with one advice per batch, on one noisy sum per arm: noise does not grow with the number
+    of experts.
 
     The advice of the first round of a batch stands for the whole batch, and later advice in it is
     not looked at.  Regret is bounded against experts who would do the same; where advice hardly
@@ -257,7 +257,7 @@ class FrozenEXP4(Mixture):
 
 
 class LocalEXP4(Mixture, base=True):
-    """EXP4 on rewards that come randomised, one by one: what ``ExpertsLocal`` computes."""
+    """EXP4 on rewards that were randomised one by one: the learner of ``ExpertsLocal``."""
 
     regret = "local_exp4_regret"
 

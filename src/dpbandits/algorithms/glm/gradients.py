@@ -1,14 +1,14 @@
 """Stochastic gradients of generalised linear models with private features, one from each person.
 
-What crosses the wall, which stands around each person: g / C, where g = (nu(<x, p>) - r) x is the
-gradient of her log-loss at the public point p, cut to the length C.  It lies in the unit ball: two
-records of hers differ by at most 2, whatever link, point, features and reward are.  The kernel
-scales points to |p| <= S, too, by which two gradients differ by at most D for the links of this
-package (``glm.replacement``).  To cut vectors to a ball is to project them on it, which brings no
-two farther apart: they differ by at most min(2, D / C).  Where secure noise needs multiples of a
-grid, it is sqrt(d) grid steps more.
+The wall stands around each person.  What crosses the wall: g / C, where g = (nu(<x, p>) - r) x is
+the gradient of the person's log-loss at the public point p, cut to the length C.  It lies in the
+unit ball: two records of a person differ by at most 2, for any link, point, features and reward.
+The kernel also scales points to |p| <= S.  Then two gradients differ by at most D for the links of
+this package (``glm.replacement``).  Cutting vectors is a projection on a ball, which increases no
+distance: they differ by at most min(2, D / C).  Secure noise needs multiples of a grid, which adds
+sqrt(d) grid steps.
 
-The point moves against the mean of a batch of noisy gradients, and back into |p| <= S.
+The point moves against the mean of a batch of noisy gradients, and is scaled back to |p| <= S.
 """
 
 from __future__ import annotations
@@ -216,5 +216,5 @@ def descending(link: Link) -> Kernels:
 
 @cache
 def of_reports(kernels: Kernels) -> Kernels:
-    """The same for a server that gets reports instead of records."""
+    """These kernels for a server that gets reports instead of records."""
     return replace(kernels, accumulate=accumulate_report, summarise=summarise_report)

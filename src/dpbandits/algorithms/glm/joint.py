@@ -1,16 +1,16 @@
 """Generalised linear bandits under joint differential privacy: one noisy Newton step on each epoch.
 
-What crosses the wall, how far one person moves it, and what follows from it: ``newton``.  Epochs
-are fixed in advance, and grow.  Why this is joint privacy: ``hidden.joint``.
+``newton`` describes what crosses the wall, its sensitivity, and its use.  Epochs are fixed in
+advance, and grow.  ``hidden.joint`` proves joint privacy.
 
-**Anticipating joint privacy** (Chen, Li, Rakhlin & Simchi-Levi 2025) says more: whatever arms were
-played up to and including the round of that person, the arms of all later people tell of her
-record (x, a, r) no more than the budget allows.  Here arms are inputs, which the adversary
-overrides; they are not conditioned on, since to know a_t as the policy drew it is to know something
-of the noise that is stored.  It holds for the same reason: for any arms, records are inputs to an
-adaptive continual sum, of which one increment holds hers; later arms are functions of its releases,
-of random numbers that are fresh, and of later people's features, which may depend on those releases
-in any way.  So the guarantee claims it; joint privacy is the case in which nothing is overridden.
+**Anticipating joint privacy** (Chen, Li, Rakhlin & Simchi-Levi 2025) is stronger.  It fixes any
+arms up to and including a person's round.  Then the arms of all later people reveal no more of the
+person's record (x, a, r) than the budget allows.  Here arms are inputs, which the adversary
+overrides.  They are not conditioned on, since the arm a_t drawn by the policy reveals something of
+the stored noise.  The proof is that of joint privacy.  For any arms, records are inputs to an
+adaptive continual sum, and one increment holds the person's record.  Later arms are functions of
+its releases, of fresh random numbers, and of later people's features, which may depend on those
+releases in any way.  So the guarantee claims it; joint privacy is the case without overridden arms.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def moved_by_replacement(policy: LinearPolicy, length: float, **record: Any) -> 
 
 
 def bounds_on_records(policy: LinearPolicy, residual: float) -> dict[str, Any]:
-    """What the kernels of all these models know of a record, whose residual has that bound."""
+    """Bounds on a record for the kernels of all these models, given the bound on its residual."""
     return {
         "n_arms": policy.n_arms,
         "dimension": policy.dimension,
@@ -97,23 +97,23 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
     privacy: one noisy Newton step on each of ever longer epochs.
 
     Mean rewards are ``nu(<x, theta>)``.  Estimate, information matrix V and width change at the end
-    of an epoch.  ``Optimism`` plays arg max of ``<x, estimate> + width``; ``Sampling`` the best arm
-    for one draw of theta as in ``GLM``, which is made before the features are seen, with ``v`` the
-    standard deviation of the noise on V theta.
+    of an epoch.  ``Optimism`` plays arg max of ``<x, estimate> + width``.  ``Sampling`` plays the
+    best arm for one draw of theta as in ``GLM``, where ``v`` is the standard deviation of the noise
+    on V theta.  The draw is made before the features are seen.
 
     Args:
         n_arms, dimension, counter, models: as in ``Linear``.
         budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds.  After it nothing more is learned.  Memory
-            and saved files have room for the records of the longest epoch, horizon * growth / (1 +
-            growth) at most.
+        horizon: an upper bound on the number of rounds.  After it the policy stops learning.
+            Memory and saved files have room for the records of the longest epoch, at most horizon *
+            growth / (1 + growth).
         explore: ``Sampling()`` (default) or ``Optimism()``.
         link, batch, growth: as in ``GLM``.
-        reward_weight: how much more of the precision falls on scores than on information.
+        reward_weight: precision of scores, relative to that of information.
         **options: see ``HiddenGLMOptions``.
 
-    When to choose: rewards are yes or no, features are as private as rewards, and whoever runs the
-    policy is trusted with both.  ``Sampling`` mostly has lower regret, without a theorem.
+    When to choose: rewards are yes or no, features are as private as rewards, and the operator of
+    the policy is trusted with both.  ``Sampling`` mostly has lower regret, without a theorem.
 
     Raises:
         ArgumentError: as for ``GLM``.
@@ -133,7 +133,7 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
 
     @classmethod
     def composition(cls, *, explore: Any, link: str = "logistic", **_: Any) -> Composition:
-        """What follows from the way to explore, and from the link."""
+        """Kernels and card of an exploration and a link."""
         kind: Any = type(explore)  # which mypy does not take for a key
         return _composition(kind, link_of(link))
 

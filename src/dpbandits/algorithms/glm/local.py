@@ -1,10 +1,10 @@
 """Generalised linear bandits under local differential privacy: a record stays on its device.
 
-A report is a function of her record and of what was public when it was made, randomised once: the
-server picks link, bounds and noise in advance, and point and chooser from earlier reports alone.
-So all that it sees of her is one draw of a channel that is calibrated for any two records (local
-privacy with sequential interaction; Duchi, Jordan & Wainwright 2018, Section 2.1).  What is
-reported: ``gradients``.
+A report is a function of the person's record and of public values, randomised once.  The server
+picks link, bounds and noise in advance, and point and chooser from earlier reports alone.  So it
+sees one draw per person, from a channel that is calibrated for any two records (local privacy with
+sequential interaction; Duchi, Jordan & Wainwright 2018, Section 2.1).  ``gradients`` defines
+reports.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _ULP = 2.0**-52
 
 
 class ScoringDevice(Device):
-    """A device of ``HiddenGLMLocal``, whose report looks at the record from a public point."""
+    """Device of ``HiddenGLMLocal``, whose report is the record's gradient at a public point."""
 
     _params: Any
     _looks_from = "public.estimate"
     _look_with = staticmethod(look_with)
 
     def to_json(self) -> str:
-        """There is none: raises ArgumentError."""
+        """Not supported: raises ArgumentError."""
         raise ArgumentError("a device in JavaScript has no generalised linear models")
 
     def _point(self) -> np.ndarray:
-        """From where a record is looked at: the chooser's, whoever made it, as finite numbers."""
+        """The point at which a record's gradient is taken: the chooser's, as finite numbers."""
         point = np.array(self.chooser.public[self._looks_from], dtype=np.float64).reshape(-1)
         point[~(np.abs(point) < 1e100)] = 0.0
         return self._within(point)
@@ -93,18 +93,19 @@ def _composition(link: Link, *, reports: bool) -> Composition:
 
 @composed(n_arms=3, dimension=2)
 class HiddenGLMLocal(LocalPolicy):
-    """Stochastic gradient descent on gradients that every person's device has randomised, and the
-    arm that is best for the present estimate (Han, Liang, Wang & Zhang 2021).
+    """Stochastic gradient descent on gradients that every person's device has randomised.  Plays
+    the best arm for the present estimate (Han, Liang, Wang & Zhang 2021).
 
     Mean rewards are ``nu(<x, theta>)``.  A device reports ``(nu(<x, p>) - r) x``, randomised, with
-    ``p`` the estimate; under ``PureDP`` by the l2-ball randomiser of Duchi, Jordan & Wainwright, of
-    which a report is a direction alone.  The server moves ``p`` against the mean of a batch.
+    ``p`` the estimate.  Under ``PureDP`` it uses the l2-ball randomiser of Duchi, Jordan &
+    Wainwright, whose report is only a direction.  The server moves ``p`` against the mean of a
+    batch.
 
     With ``reports=True`` this is the server of devices, as ``HiddenLinearLocal`` is; reports have
     shape (d,).
 
-    Against the published mechanism: gradients are cut to a bound, on which its privacy rests; the
-    estimate stays within ``parameter_bound``; and steps fit the noise.
+    Unlike the published mechanism it cuts gradients to a bound, which its privacy needs; it keeps
+    the estimate within ``parameter_bound``; and it fits steps to the noise.
 
     Args:
         n_arms, dimension: as in ``Linear``.
@@ -112,16 +113,16 @@ class HiddenGLMLocal(LocalPolicy):
             for the non-private counterpart.
         link: as in ``GLM``.
         step: a; the t-th update moves by a / t times the gradient.  Published: 5.  Default None: by
-            S / (2 G sqrt(t)), with S the parameter bound and G the root of the mean square that a
-            report may have.
+            S / (2 G sqrt(t)), with S the parameter bound and G a bound on the root mean square of
+            reports.
         weight_decay: lambda, by which lambda * p is added to the gradient.  Published: 0.05.
-        gradient_bound: C; longer gradients are cut to this length.  Default: the longest that there
-            are.  Noise is proportional to it, and cutting makes estimates biased.
-        batch: reports of one update, of which it takes the mean.
+        gradient_bound: C; longer gradients are cut to this length.  Default: the longest possible
+            one.  Noise is proportional to C, and cutting makes estimates biased.
+        batch: number of reports of an update, which uses their mean.
         reports: whether this is the server of devices.
         **options: see ``HiddenGLMLocalOptions``.
 
-    When to choose: nobody may be trusted, and features are diverse.  It never explores: where the
+    When to choose: no party may be trusted, and features are diverse.  It never explores: if the
     best arms of most people show only part of the space, it may never learn the rest.
 
     Raises:
@@ -148,7 +149,7 @@ class HiddenGLMLocal(LocalPolicy):
 
     @classmethod
     def composition(cls, *, link: str = "logistic", reports: bool = False, **_: Any) -> Composition:
-        """What follows from the link, and from what arrives."""
+        """Kernels and card of a link, for records or reports."""
         return _composition(link_of(link), reports=reports)
 
     def __init__(

@@ -1,50 +1,49 @@
 """Newton steps for generalised linear models with private features, one on each epoch of people.
 
-E[r | x] = nu(<x, theta>).  An epoch is looked at when it is over, at the point p where the estimate
-stands by then, with h = nu'(<x, p>): what crosses the wall is the running sum, over all epochs, of
+E[r | x] = nu(<x, theta>).  An epoch is evaluated when it is over, at the then current estimate p,
+with h = nu'(<x, p>).  What crosses the wall is the running sum, over all epochs, of
 
     [ w sum of (r - nu(<x, p>)) x ;  svec(sum of h x x^T) ] ,
 
-a score and an information matrix, with one noise on both (``svec``: ``hidden.model``).
-Every record is in one epoch, hence in one release; records are kept until then, in the clear as
-sums would be, and forgotten with it.  After the last release none is kept.  The steps of one
-epoch could be repeated on the same people, at the price of a release each.  An epoch that is parted
-in two costs the same noise as an epoch that is looked at twice, and the first look of the second is
-not lost: so there is one step an epoch, and more epochs where one is not enough.
+a score and an information matrix, with one noise on both (``svec``: ``hidden.model``).  Every
+record is in one epoch, hence in one release.  Records are kept in the clear until then, as sums
+would be, and then deleted.  After the last release none is kept.  An epoch could have several steps
+on the same people, at the price of a release each.  Two epochs of half the length cost the same
+noise as two steps on one epoch, and their estimate is available earlier.  So there is one step per
+epoch, and more epochs if one step is not enough.
 
-**Sensitivity.**  Let |x| <= l, which scaling enforces, |w (r - nu)| <= R and m <= h <= L, to which
-the kernel cuts them.  The kernel scales points to |p| <= S, too, whatever the public side holds.
-For the links of this package another record of hers then moves the sum by at most what
-``glm.replacement`` proves.  (No honest residual is cut: with |<x, p>| <= reach it is at most R / w
-= max(hi - nu(-reach), nu(reach) - lo).)
+**Sensitivity.**  Let |x| <= l, enforced by scaling, |w (r - nu)| <= R and m <= h <= L, enforced by
+the kernel's cuts.  The kernel also scales any public point to |p| <= S.  For the links of this
+package ``glm.replacement`` bounds the change of the sum by another record of the person.  (No
+honest residual is cut: with |<x, p>| <= reach it is at most R / w = max(hi - nu(-reach),
+nu(reach) - lo).)
 
-For registered links, of which nothing is proved, the bound rests on the cuts alone: that of
-``glm.scores`` for a = R l and b = P = L l^2.  With the sensitivity J of the linear model
-(``joint_sensitivity``) it is
+Registered links have no proof, so the bound rests on the cuts alone: that of ``glm.scores`` for a =
+R l and b = P = L l^2.  With the sensitivity J of the linear model (``joint_sensitivity``) it is
 
     D^2  <=  max( L^2 J(R / L, l)^2 ,  4 R^2 l^2 + P^2 ) .
 
-With one model per arm a record may move to another block, with another point, to which its old one
-is orthogonal: then D^2 <= 2 R^2 l^2 + 2 P^2, the case c = 0 there.
+With one model per arm a record may move to another block, with another point.  Both blocks are
+orthogonal: then D^2 <= 2 R^2 l^2 + 2 P^2, the case c = 0 there.
 
-**Post-processing.**  Each epoch stands for a linear model of z = r - nu(<x, p>) + h <x, p>, so that
-the increments of the release, with score g and information H, add [g + w H p ; H] to moments, by
-which ``hidden.model`` estimates theta.  What is different from its linear model:
+**Post-processing.**  Each epoch is a linear model of z = r - nu(<x, p>) + h <x, p>.  An increment
+of the release, with score g and information H, adds [g + w H p ; H] to moments, by which
+``hidden.model`` estimates theta.  Differences from its linear model:
 
-* Rewards scatter with s, and u = sum of x eta is measured by A = sum of h x x^T + c I >= m (sum of
-  x x^T + (c / m) I), m being the least slope: all is as there with s / sqrt(m) for s.
+* Rewards have the scatter s.  u = sum of x eta is measured by A = sum of h x x^T + c I, with m the
+  least slope.  A >= m (sum of x x^T + (c / m) I), so bounds there hold with s / sqrt(m) for s.
 * z is off by rho = nu(<x, theta>) - nu(<x, p>) - h <x, theta - p>, |rho| <= M / 2 <x, theta - p>^2
-  with M >= |nu''|.  Of sum of rho x the norm by A^-1 is at most sqrt(sum of rho^2 / h) <= sqrt(sum
-  of M^2 (l e)^4 / (4 m)), e a bound on |theta - p| that was known when the epoch began.
+  with M >= |nu''|.  The A^-1 norm of sum of rho x is at most sqrt(sum of rho^2 / h).  That is at
+  most sqrt(sum of M^2 (l e)^4 / (4 m)), e a bound on |theta - p| known when the epoch began.
 * The noise N_j of H in epoch j is multiplied by p_j - theta instead of theta.  With P_j = N_1 + ...
   + N_j, which is the noise of the j-th release,
 
       sum_{j <= k} N_j (p_j - theta) = P_k (p_k - theta) - sum_{j < k} P_j (p_{j+1} - p_j) ,
 
-  at most S times (e_k + the path that points have taken), S a bound on all |P_j|.
+  at most S times (e_k + the length of the path of points), S a bound on all |P_j|.
 
-So the estimate of epoch k is off by no more than regression says, with these three put in.  That is
-a statement for all rounds at once, as there.
+So the error of epoch k's estimate is at most that of the regression with these three changes.  The
+bound holds for all rounds at once, as there.
 """
 
 from __future__ import annotations
@@ -121,7 +120,8 @@ TRAVEL = Travel()
 
 
 def score_sensitivity(residual: float, steepest: float, length: float) -> float:
-    """What a record moves [r x ; svec(h x x^T)] at most, for any link and bounds on |r|, h, |x|.
+    """Bound on the change of [r x ; svec(h x x^T)] by a record, for any link and bounds on |r|, h,
+    |x|.
 
     >>> round(score_sensitivity(1.0, 0.25, 1.0) ** 2, 12)
     4.0625
@@ -216,7 +216,7 @@ def _absorb(params: NewtonParams, public: NewtonPublic, m: int, release: Vector)
 
 @kernel
 def _widen(params: NewtonParams, public: NewtonPublic, m: int, rounds: int, noises: float) -> None:
-    """Add what a link and its points cost, after so many rounds, to a linear model's width."""
+    """Add the cost of a link and its points, after the given rounds, to a linear model's width."""
     facts, travel = public.linear.facts[:, m], public.travel[:, m]
     scale = params.linear.radius_scale
     off = 0.5 * params.curvature * (params.length * travel[TRAVEL.miss]) ** 2
@@ -344,5 +344,5 @@ def optimistic(link: Link) -> Kernels:
 
 @cache
 def sampled(link: Link) -> Kernels:
-    """The same for Thompson sampling."""
+    """Kernels of this link for Thompson sampling."""
     return replace(optimistic(link), prepare=prepare_sample, choose=choose_sampled)

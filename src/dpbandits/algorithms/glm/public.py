@@ -1,21 +1,24 @@
 """Generalised linear bandits with public features: one Newton step on each of ever longer epochs.
 
-E[r | x] = nu(<x, theta>).  Features are public, and so is everything about them: the information V
-= lambda I + sum of h x x^T, h = nu'(<x, p>), and the offset sum of (nu(<x, p>) - h <x, p>) x, where
-p is the estimate as it stood when the epoch began.  With rewards they make a linear model of z = r
-- nu(<x, p>) + h <x, p> in every epoch (``newton`` says how near it comes).
+E[r | x] = nu(<x, theta>).  Features are public, and so are functions of them: the information V =
+lambda I + sum of h x x^T, h = nu'(<x, p>), and the offset sum of (nu(<x, p>) - h <x, p>) x.  Here p
+is the estimate at the start of the epoch.  With rewards they make a linear model of z = r - nu(<x,
+p>) + h <x, p> in every epoch (``newton`` bounds its error).
 
-What crosses the wall: at the end of every epoch the running sum of x * reward, as a continual sum,
-of which one person moves one increment by at most (hi - lo) * context_bound (``bases.linear``): as
-in ``PrivateLinUCB``, whatever the link.  All else is post-processing.
+What crosses the wall: at the end of every epoch the running sum of x * reward, as a continual sum.
+One person moves one increment by at most (hi - lo) * context_bound (``bases.linear``), for any
+link, as in ``PrivateLinUCB``.  All else is post-processing.
 
-**Width.**  theta^ = V^-1 (sum of x r + n - offset) misses theta by V^-1 (u + n + sum of rho x -
-lambda theta), with u = sum of x eta, eta the noise of rewards, and |rho| <= M / 2 <x, theta - p>^2.
+**Width.**  The error of theta^ = V^-1 (sum of x r + n - offset) is V^-1 (u + n + sum of rho x -
+lambda theta).  Here u = sum of x eta, eta is the noise of rewards, and |rho| <= M / 2 <x, theta -
+p>^2.
 
-* |u|_{V^-1} <= s / sqrt(m) sqrt(2 ln(1/p) + ln(det V / lambda^d)), with m the least slope, because
-  V >= m (sum of x x^T + (lambda / m) I) and by Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 1.
-* |sum of rho x|_{V^-1} <= sqrt(sum of rho^2 / h), where <x, theta - p> is at most the width of x
-  when the epoch began, if p is the estimate itself, and |x| times a bound on |theta - p| anyhow.
+* |u|_{V^-1} <= s / sqrt(m) sqrt(2 ln(1/p) + ln(det V / lambda^d)), with m the least slope.  This
+  holds because V >= m (sum of x x^T + (lambda / m) I), by Abbasi-Yadkori, Pal & Szepesvari (2011),
+  Theorem 1.
+* |sum of rho x|_{V^-1} <= sqrt(sum of rho^2 / h), where |<x, theta - p>| is at most |x| times a
+  bound on |theta - p|.  If p is the estimate itself, it is also at most the width of x when the
+  epoch began.
 * |<x, V^-1 n>| <= |V^-1 x| |n|, and |lambda theta|_{V^-1} <= sqrt(lambda) |theta|.
 """
 
@@ -259,7 +262,7 @@ def checked(**arguments: Any) -> dict[str, Any]:
 
 
 class EpochPolicy(LinearPolicy):
-    """The base of generalised linear models that are estimated at the end of ever longer epochs."""
+    """Base class of generalised linear models that are estimated after ever longer epochs."""
 
     learns_off_policy = False
 
@@ -279,7 +282,7 @@ class EpochPolicy(LinearPolicy):
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
 class GLM(EpochPolicy):
-    """A generalised linear model of features that are public, with private rewards.
+    """Generalised linear bandit with public features and private rewards.
 
     Mean rewards are ``nu(<x, theta>)``.  The estimate is one Newton step on each of ever longer
     epochs; estimate, information V and width change at the end of an epoch.  ``Optimism`` plays arg
@@ -291,19 +294,19 @@ class GLM(EpochPolicy):
     Args:
         n_arms, dimension, counter: as in ``Linear``.
         budget: of any notion; None without privacy.
-        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
-            learned.
-        explore: what is played: ``Optimism()`` or ``Sampling()``.
+        horizon: an upper bound on the number of rounds; a generous one is fine.  After it the
+            policy stops learning.
+        explore: how arms are chosen: ``Optimism()`` or ``Sampling()``.
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
         batch: rounds of the first epoch, and of the shortest.
-        growth: by which the number of rounds grows between two estimates; 1 doubles it.
+        growth: share by which the number of rounds grows between two estimates; 1 doubles it.
         models: "shared", one parameter for all arms, or "disjoint", one for each: then ``pull`` may
             take one vector of features, shape (d,), for all of them.
         **options: see ``LinkOptions``.
 
     Raises:
-        ArgumentError: an argument is outside its range, or the link is flat, or not defined, for
-            some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
+        ArgumentError: an argument is outside its range, or the link is flat or undefined for some
+            <x, theta> within ``context_bound`` and ``parameter_bound``.
 
     When to choose: rewards are yes or no, contexts are public.  ``Sampling`` mostly has far less
     regret, without a theorem; the width of ``Optimism`` is proved to hold.

@@ -1,17 +1,18 @@
-"""Linear bandits under joint differential privacy: whoever runs the policy is trusted.
+"""Linear bandits under joint differential privacy: the operator of the policy is trusted.
 
 What crosses the wall: at rounds that are fixed in advance, the running sum of [x r ; svec(x x^T)]
-of all that was played, with a block for each model, as a continual sum.  One person contributes one
-record to one increment; ``model`` says how far it moves that.  All else is post-processing.
+over all played arms.  It has a block for each model, and is released as a continual sum.  One
+person contributes one record to one increment; ``model`` bounds its effect.  All else is
+post-processing.
 
-**Why this is joint privacy.**  A person's arm is a function of her own features, of what was
-released before her, and of random numbers that are independent of everything (the billboard lemma:
-Hsu, Huang, Roth, Roughgarden & Wu 2014, Lemma 1).  Everybody else's arms are therefore functions of
-the releases and of their own data, and the schedule of releases, the number of rounds and every
-return value but her own decision do not depend on her record at all.  The releases are those of an
-adaptive sum of increments, one of which holds her record: features and rewards of later people may
-depend on earlier releases in any way.  However a policy explores, it draws what it needs before
-features are seen, from what was released, or by coins that owe nothing to anybody's record.
+**Why this is joint privacy.**  A person's arm is a function of their own features, of earlier
+releases, and of independent random numbers (the billboard lemma: Hsu, Huang, Roth, Roughgarden & Wu
+2014, Lemma 1).  Therefore all other people's arms are functions of the releases and of their own
+data.  The schedule of releases, the number of rounds and all return values but the person's own
+decision do not depend on the person's record.  The releases are those of an adaptive sum of
+increments, and one increment holds the record.  Features and rewards of later people may depend on
+earlier releases in any way.  Every exploration draws its random numbers before features are seen,
+from releases, or by coins that do not depend on any record.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from .policy import (
 
 @PublishedGaussian
 def _as_published(budget: ApproxDP) -> float:
-    """Z' has the variance 16 m L^4 ln(4 / delta)^2 / epsilon^2 at m levels of a tree, that is
+    """Z' has the variance 16 m L^4 ln(4 / delta)^2 / epsilon^2 at m levels of a tree.  So it is
     sqrt(m) times 4 ln(4 / delta) / epsilon for a sensitivity of L^2.
     """
     return 4.0 * math.log(4.0 / budget.delta) / budget.epsilon
@@ -51,39 +52,39 @@ class HiddenLinear(HiddenPolicy):
     """A linear bandit with private features and rewards under joint differential privacy, on noisy
     sums that are released at rounds fixed in advance.
 
-    Whatever it explores by, it does so with ``estimate = V^-1 (sum x r + noise)`` and ``V = sum x
-    x^T + noise + shift I``; see ``hidden.model``.
+    Every exploration uses ``estimate = V^-1 (sum x r + noise)`` and ``V = sum x x^T + noise + shift
+    I``; see ``hidden.model``.
 
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: of any notion but ``PureDP``; None for the non-private counterpart.
-        explore: ``Divergence()`` (default), ``Optimism()`` or ``Sampling()``: how arms are chosen
-            with what was released.
-        horizon: an upper bound on the number of rounds.  After it nothing more is learned.
-            ``Divergence`` explores longer with a longer one; for others generous is fine.  None
-            with the hybrid counter.
-        batch: the most rounds between two releases, up to 10^12.  Batches of up to sqrt(horizon)
-            do not change the order of regret bounds (Chowdhury & Zhou 2022, Remark F.4), and there
-            is less noise.
-        growth: a batch is this share of the rounds before it, until batches are ``batch`` long; 0:
-            all are.
-        reward_weight: how much more of the precision falls on sums of x r than on those of x x^T.
+        explore: ``Divergence()`` (default), ``Optimism()`` or ``Sampling()``: how released sums
+            choose arms.
+        horizon: an upper bound on the number of rounds.  After it the policy stops learning.
+            ``Divergence`` explores longer with a longer one; for others a generous bound is fine.
+            None with the hybrid counter.
+        batch: maximal number of rounds between two releases, up to 10^12.  Batches of up to
+            sqrt(horizon) keep the order of regret bounds (Chowdhury & Zhou 2022, Remark F.4) and
+            reduce noise.
+        growth: a batch is this share of the rounds before it, up to ``batch`` rounds; 0: all have
+            ``batch``.
+        reward_weight: precision of sums of x r, relative to that of sums of x x^T.
         counter: as in ``Linear``; by default the one with the least noise.
         models: as in ``Linear``.
         bounds: with ``calibration="paper"``, ``Optimism`` and ``growth=0``: "published" shift and
-            radius, or those of this package for the same noise, "exact" (``hidden.model``).
-            Without they are exact.
+            radius, or "exact" ones of this package for the same noise (``hidden.model``).  In other
+            cases they are exact.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget,
             ``Optimism`` and ``growth=0`` noise, shift and radius are those of Shariff & Sheffet
             (2018), for a binary tree of Gaussian matrices.
 
-    When to choose: features are as private as rewards, and whoever runs the policy is trusted with
-    both.  ``Divergence`` has the least regret, without a theorem; ``Optimism`` has a radius that is
-    proved to hold.
+    When to choose: features are as private as rewards, and the operator of the policy is trusted
+    with both.  ``Divergence`` has the least regret, without a theorem; ``Optimism`` has a proved
+    radius.
 
-    Against the published mechanism: one noise for the vector and the matrix, at the exact joint
-    sensitivity; correlated noise of a continual sum instead of a tree; and a shift that bounds this
+    It improves on the published mechanism.  Vector and matrix have one noise, at the exact joint
+    sensitivity; a continual sum with correlated noise replaces the tree; and the shift bounds this
     noise.
 
     Example:
@@ -97,7 +98,7 @@ class HiddenLinear(HiddenPolicy):
 
     @classmethod
     def composition(cls, *, explore: Any, growth: float = 0.1, **_: Any) -> Composition:
-        """What follows from the way to explore, and whether batches grow."""
+        """Kernels and card of an exploration, with or without growing batches."""
         published = isinstance(explore, Optimism) and growth == 0.0
         return composed_for(
             type(explore),

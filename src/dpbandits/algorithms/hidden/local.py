@@ -1,10 +1,10 @@
 """Linear bandits under local differential privacy: a record stays on its device.
 
-What crosses the wall, which stands around each person: one report, [x r ; svec(x x^T)] in the block
-of its model, all with normal noise of its own; two records of hers differ by at most as ``model``
-says.  The server adds reports up, and looks at the sum once in a batch.  The device chooses with
-what the server has published, and the arm does not leave it: a server that delivered it would learn
-it.
+The wall stands around each person.  What crosses the wall: one report, [x r ; svec(x x^T)] in the
+block of its model, all with normal noise of its own.  ``model`` bounds the difference of two
+records of a person.  The server sums the reports, and uses the sum once in a batch.  The device
+chooses with the server's published chooser.  The arm stays on the device: a server that delivered
+it would learn it.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ _TOLD = ("dimension", "n_arms", "n_models", "context_bound", "weight", "diagonal
 
 
 class Device:
-    """Chooses with what the server has published, and turns what came of it into a report.
+    """Program for a person's device: chooses with the server's chooser, and reports with noise.
 
     Features, arm and reward stay here, and are forgotten with the report.
 
-    ``HiddenLinearLocal.device()`` makes it.  A device always sends, at a time that owes nothing to
-    the reward, and ``report()`` where none came: silence would tell.
+    ``HiddenLinearLocal.device()`` makes it.  A device always sends, at a time that does not depend
+    on the reward.  If no reward came it sends ``report()``: silence would reveal that.
 
     Args:
         chooser: the public half of the policy.
         params: of its algorithm.
         randomise: the wall.
         reward_range: rewards outside are clipped to it.
-        default_reward: what is reported where no reward came, or one that is not a number.
-        reports: how many may be of its person, over its whole life.  ``left`` counts them down; a
-            copy counts for itself, so that no older one may be used again.
+        default_reward: reported if no reward came, or one that is not a number.
+        reports: maximal number of reports of its person, over its whole life.  ``left`` counts them
+            down; a copy has a counter of its own, so never use an older copy again.
     """
 
     def __init__(
@@ -99,12 +99,13 @@ class Device:
     @staticmethod
     def javascript() -> str:
         """These devices as a script for browsers, Node and workers, which defines
-        ``dpbandits.Device``; of the same bytes it makes the same arms, reports and messages.
+        ``dpbandits.Device``.  From the same random bytes it makes the same arms, reports and
+        messages.
         """
         return resources.files(__package__).joinpath("device.js").read_text("utf-8")
 
     def to_json(self) -> str:
-        """All that a device in JavaScript is made of, the chooser included; nothing of a person.
+        """All data for a device in JavaScript, including the chooser; none of a person.
 
         Raises:
             ArgumentError: the noise is simulated, an arm is retired, or arms are not those of
@@ -139,11 +140,11 @@ class Device:
         return arm
 
     def report(self, reward: float | None = None) -> Any:
-        """The report of what was chosen and came of it, as long as ``HiddenLinearLocal.receive``
-        says; of nobody if nothing was chosen since the last report, or all reports of its person
-        have been sent, so that there always is something to send.
+        """The report of the last choice and its reward, of the length in
+        ``HiddenLinearLocal.receive``.  It holds only noise if there was no choice since the last
+        report, or no report is left.  Hence there always is a report to send.
 
-        What is no number counts as no reward: an error would tell of it.
+        An entry that is no number counts as no reward: an error would reveal it.
         """
         value, (lo, hi) = number_or_nan(reward), self._reward_range
         value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)
@@ -157,7 +158,7 @@ class Device:
         return self._sent(self._record(arm, x, value))
 
     def _record(self, arm: int, x: np.ndarray, reward: float) -> np.ndarray:
-        """What is randomised, shape (M (d + d (d + 1) / 2),)."""
+        """The record before randomisation, shape (M (d + d (d + 1) / 2),)."""
         record = np.zeros(self._params.n_models * statistic_size(self._params.dimension))
         add_record(self._params, record, arm, x, reward)
         return record
@@ -174,7 +175,7 @@ class Device:
 
 
 class LocalPolicy(HiddenPolicy):
-    """The base of servers of devices, which choose, and randomise what they report."""
+    """Base class of servers for devices that choose, and randomise their reports."""
 
     _device: ClassVar[type[Device]] = Device
     _devices = 0
@@ -189,10 +190,10 @@ class LocalPolicy(HiddenPolicy):
         return "independent"
 
     def device(self) -> Device:
-        """What a person's device runs, with all that has been published by now.
+        """Program for a person's device, with the present chooser.
 
-        For a device that does not trust the server, make it of a policy of the device's own, with
-        the same arguments, and let it ``use`` the choosers that the server sends as JSON.
+        A device that does not trust the server makes it from a policy of its own, with the same
+        arguments.  It then calls ``use`` on the choosers that the server sends as JSON.
 
         Raises:
             ArgumentError: the policy has no budget.
@@ -222,14 +223,14 @@ class LocalPolicy(HiddenPolicy):
         )
 
     def receive(self, report: Any) -> bool:
-        """Take in a device's report, a vector of as many numbers as devices of this policy send:
-        with a linear model, shape (d + d (d + 1) / 2,), or with one model per arm K times as long.
+        """Take in a report of this policy's devices.  With a linear model it has shape (d + d (d +
+        1) / 2,); with one model per arm it is K times as long.
 
         Returns:
             Whether the policy learns from it: False once ``horizon`` reports were taken.
 
         Raises:
-            ArgumentError: this policy takes no reports, or no device has made this one.
+            ArgumentError: this policy takes no reports, or the report is not one of its devices'.
             BudgetExhausted: the planned number of reports has been taken.
             ClaimError: as in ``update`` of other policies.
         """
@@ -273,27 +274,28 @@ def _as_published(budget: ApproxDP) -> float:
 class HiddenLinearLocal(LocalPolicy):
     """A linear bandit on reports that every person's device has randomised.
 
-    With ``reports=True`` this is the server: ``device()`` gives what a person's device runs, which
-    chooses and reports, and ``receive`` takes the reports; it has no ``pull``.  Without, whoever
-    calls ``pull`` and ``update`` sees features and rewards, and is trusted with them.
+    With ``reports=True`` this is the server, which has no ``pull``.  ``device()`` makes the program
+    for a person's device, which chooses and reports; ``receive`` takes the reports.  With
+    ``reports=False`` the caller of ``pull`` and ``update`` sees features and rewards, and is
+    trusted with them.
 
     Args:
         n_arms, dimension, horizon, explore, models: as in ``HiddenLinear``.
         budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
-        batch: reports between two estimates.  Batches of up to horizon^(3/4) do not change the
-            order of regret bounds (Chowdhury & Zhou 2022, Remark F.2).
+        batch: reports between two estimates.  Batches of up to horizon^(3/4) keep the order of
+            regret bounds (Chowdhury & Zhou 2022, Remark F.2).
         reports: whether this is the server of devices.
         bounds: as in ``HiddenLinear``, for ``Optimism``.
         **options: see ``HiddenOptions``.  With ``calibration="paper"``, an ``ApproxDP`` budget and
             ``Optimism`` noise, shift and radius are those of Zheng et al. (2020).  They are for
-            features and rewards of length 1; noise is proportional to how far a record moves a
+            features and rewards of length 1; noise is proportional to the effect of a record on a
             report.
 
-    When to choose: nobody may be trusted with features.  Regret is far above that of the central
+    When to choose: no party may be trusted with features.  Regret is far above that of the central
     model.
 
-    Against the published mechanism: one noise for the vector and the matrix, at the exact joint
+    Unlike the published mechanism it has one noise for vector and matrix, at the exact joint
     sensitivity and budget.
 
     Example:
@@ -313,7 +315,7 @@ class HiddenLinearLocal(LocalPolicy):
 
     @classmethod
     def composition(cls, *, explore: Any, reports: bool = False, **_: Any) -> Composition:
-        """What follows from the way to explore, and from what arrives."""
+        """Kernels and card of an exploration, for records or reports."""
         return composed_for(
             type(explore),
             "local DP",

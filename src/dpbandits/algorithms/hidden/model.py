@@ -1,87 +1,87 @@
-"""Ridge regression where features are private, too: sums of x r and of x x^T, released together.
+"""Ridge regression with private features: sums of x r and of x x^T, released together.
 
 What crosses the wall is one vector, [w sum of x r ; svec(sum of x x^T)], of d + d (d + 1) / 2
-numbers, where ``svec`` keeps lengths (``privacy.continual.symmetric``), and the weight w says how
-much of the noise falls on rewards.  Noise of one size on all of them is N(0, (v / w)^2 I) on the
-sum of x r, and on the sum of x x^T a matrix of the Gaussian orthogonal ensemble, v on the diagonal
-and v / sqrt(2) off it.
+numbers.  ``svec`` keeps lengths (``privacy.continual.symmetric``), and the weight w sets the share
+of noise on rewards.  Noise of one size on all of them is N(0, (v / w)^2 I) on the sum of x r.  On
+the sum of x x^T it is a matrix of the Gaussian orthogonal ensemble, with v on the diagonal and v /
+sqrt(2) off it.
 
-**Sensitivity.**  One person's record is (x, a, r): her features, the arm that was played, and her
-reward.  Let |x| <= L for the features of that arm, which scaling enforces, and |r| <= R, which
-clipping does; let w = 1, or R stand for w R.  Another record of hers moves the vector by
+**Sensitivity.**  One person's record is (x, a, r): the features, the played arm, and the reward.
+Let |x| <= L for the features of that arm, enforced by scaling, and |r| <= R, enforced by clipping;
+let w = 1, or R stand for w R.  Another record of the person moves the vector by
 
     D^2 = |x r - x' r'|^2 + |x x^T - x' x'^T|_F^2 ,
 
-which is convex in (r, r'), so that both lie at +-R.  With c = cos(x, x') and |x| = |x'| = L it is 2
-R^2 L^2 (1 - c) + 2 L^4 (1 - c^2) for rewards of one sign (and with -c for two), the largest at c =
--R^2 / (2 L^2): 2 R^2 L^2 + 2 L^4 + R^4 / 2; or, where that cosine does not exist, at c = -1: (2 R
-L)^2.  Shorter vectors move it less: for |x| = L and |x'| = a < L the best cosine gives R^2 (a^2 +
-L^2) + a^4 + L^4 + R^4 / 2, which grows with a, and at c = -1 (a + L)^2 (R^2 + (L - a)^2) is below
-the same bounds.  That her features may lead to another arm changes nothing: only one arm's enter.
+which is convex in (r, r'), so both lie at +-R.  Let c = cos(x, x') and |x| = |x'| = L.  Then D^2 is
+2 R^2 L^2 (1 - c) + 2 L^4 (1 - c^2) for rewards of one sign (and with -c for two).  It is largest at
+c = -R^2 / (2 L^2): 2 R^2 L^2 + 2 L^4 + R^4 / 2.  If that cosine does not exist, it is largest at c
+= -1: (2 R L)^2.  Shorter vectors move it less.  For |x| = L and |x'| = a < L the best cosine gives
+R^2 (a^2 + L^2) + a^4 + L^4 + R^4 / 2, which grows with a.  At c = -1, (a + L)^2 (R^2 + (L - a)^2)
+is below these bounds.  Other features may lead to another arm, but only one arm's features enter.
 
-With one model per arm (``models="disjoint"``) the vector has a block for each, in which the records
-of its rounds add up.  Her arm is private, and all blocks cross the wall in one release.  Where
-another record of hers stays with its arm, it moves one block, by D.  Where it goes to another, one
+With one model per arm (``models="disjoint"``) the vector has a block for each, the sum of the
+records of its rounds.  A person's arm is private, and all blocks cross the wall in one release.  If
+another record of the person stays with its arm, it moves one block, by D.  If it changes arms, one
 block loses (x, r) and another gains (x', r'), which are orthogonal:
 
     D^2 = r^2 |x|^2 + |x|^4 + r'^2 |x'|^2 + |x'|^4  <=  2 R^2 L^2 + 2 L^4 ,
 
-less than the bound above, by R^4 / 2 or, where R^2 > 2 L^2, by 2 L^2 (R^2 - L^2).  So the bound is
-the same for any number of models.
+less than the bound above, by R^4 / 2 or, if R^2 > 2 L^2, by 2 L^2 (R^2 - L^2).  So the bound holds
+for any number of models.
 
-**Post-processing.**  With G = sum x x^T and noise N on it, V = G + N + lambda I + C, where C = 0 as
-soon as that leaves no eigenvalue of V below S / 2, S a bound on the operator norm of N in all
-releases at once.  Before, C lifts the others to that: as a multiple of I (``repair="shift"``), or
-those eigenvalues alone ("clip").  Let C >= k I, with k = 0 in the second case.
+**Post-processing.**  With G = sum x x^T and noise N on it, V = G + N + lambda I + C.  Let S be a
+bound on the operator norm of N in all releases at once.  C = 0 as soon as no eigenvalue of G + N +
+lambda I is below S / 2.  Before, C lifts them to S / 2: as a multiple of I (``repair="shift"``), or
+only too small eigenvalues ("clip").  Let C >= k I, with k = 0 for "clip".
 
-**Width.**  theta^ = V^-1 (sum x r + n) misses theta by V^-1 (u + z - (lambda I + C) theta), with
-u = sum x eta, eta the noise of rewards, and z = n - N theta.  Let c > 0 be fixed, A = G + c I, and
-h = max(c + S - lambda - k, 0), so that A = V - N - C + (c - lambda) I <= V + h I.  For features x
-and y = V^-1 x
+**Width.**  The error of theta^ = V^-1 (sum x r + n) is V^-1 (u + z - (lambda I + C) theta).  Here u
+= sum x eta, eta is the noise of rewards, and z = n - N theta.  Let c > 0 be fixed, A = G + c I, and
+h = max(c + S - lambda - k, 0).  Then A = V - N - C + (c - lambda) I <= V + h I.  For features x and
+y = V^-1 x
 
     |<x, theta^ - theta>|  <=  |u|_{A^-1} |y|_A  +  (|z| + (lambda + |C|) |theta|) |y| ,
     |y|_A^2  <=  |x|_{V^-1}^2 + h |y|^2 ,
     |u|_{A^-1}^2  <=  s^2 (2 ln(1/p) + ln(det A / c^d)) ,   det A <= det((1 + h / e) V) ,
 
 where e is the least eigenvalue of V.  The last line holds in all rounds at once by Abbasi-Yadkori,
-Pal & Szepesvari (2011), Theorem 1, whatever noise the choices follow.  The noise takes its share
-where it is: |y| is far below |x|_{V^-1} / sqrt(e) in directions that have been explored.
+Pal & Szepesvari (2011), Theorem 1, for any choices based on noise.  The noise term depends on the
+direction: |y| is far below |x|_{V^-1} / sqrt(e) in directions that have been explored.
 
 **Switching.**  With ``switch`` = s > 0 a model keeps its estimate and V until (1 + s) V - V' is not
-positive definite, V' being the new G + N with the multiple of I that was added to the old one,
-lambda + k.  So of every x, |x|_{V^-1} stays below sqrt(1 + s) |x|_{V'^-1} where V' has an inverse,
-whatever the noise.  That det V' <= (1 + s) det V
-(Abbasi-Yadkori et al., Section 5.1) says so only where V' >= V, which noise breaks.
+positive definite.  V' is the new G + N plus the old multiple of I, lambda + k.  So for every x and
+any noise, |x|_{V^-1} stays below sqrt(1 + s) |x|_{V'^-1} if V' has an inverse.  The rule det V' <=
+(1 + s) det V (Abbasi-Yadkori et al., Section 5.1) implies that only if V' >= V, which may fail with
+noise.
 
 **IMED** (``exploration``) plays arg min of D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin, without
-margin for the best, with D what <x, theta^> lacks to it, s_x the scatter of rewards with such a
-mean, and for w^2 what is to be explored of the variance of its error, alpha times
+margin for the leader.  D is the gap of <x, theta^> to the leader's, and s_x the standard deviation
+of rewards with such a mean.  w^2 is the part of the error's variance that is worth exploring, alpha
+times
 
     r^4 / (r^2 + n^2) + share n^2 ,       r^2 = s_x^2 |x|_{V^-1}^2 ,
     n^2 = (v^2 + (lambda + |C|)^2 |theta|^2 / d) |V^-1 x|^2 .
 
-Here v is the standard deviation of z along theta, and theta is as likely in every direction.  Of
-an error e = e_r + e_n, by rewards and by noise, the regression of e_r on e has the variance
-r^4 / (r^2 + n^2): as much of what is seen is the fault of rewards, and stays.  The rest is noise,
-and new noise comes.  But it stands from one release to the next, or adds up, so that an arm which
-it hides does not come back at once, as it does where every answer brings another: ``share`` of it
-counts, 0.07, and where noise adds up, which is slower to change, 0.15, or 0.2 through a shuffler.
-These, alpha and the margin are by measurement (``docs/private-contexts/exploration.md``), and there
-is no regret theorem.
+Here v is the standard deviation of z along theta, and theta is equally likely in every direction.
+Let e = e_r + e_n be an error by rewards and by noise.  The regression of e_r on e has the variance
+r^4 / (r^2 + n^2): this part of the error is due to rewards, and persists.  The rest is noise, and
+later releases have other noise.  But noise lasts from one release to the next, or adds up, so an
+arm hidden by it does not return at once.  Hence ``share`` of n^2 counts: 0.07, or 0.15 if noise
+adds up and changes slowly, or 0.2 through a shuffler.  These values, alpha and the margin were
+chosen by measurement (``docs/private-contexts/exploration.md``); there is no regret theorem.
 
-With several models all of this is said of each, of the rounds and of the noise of its own block:
-which rounds these are, follows from the past, as that theorem wants it.  The failure probability is
-shared out equally among models.
+With several models all of this holds for each, with the rounds and the noise of its own block.  The
+past determines these rounds, as that theorem requires.  The failure probability is divided equally
+among models.
 
-**Norms of noise.**  The law of (n, N) owes nothing to data, and no rotation changes it.  Along
-theta, N theta has the variance v^2 |theta|^2, across half of that, and its coordinates are
-independent; so are those of z, with variances v^2 (1 / w^2 + |theta|^2) and v^2 (1 / w^2 +
-|theta|^2 / 2), the larger the longer theta.  ``confidence`` bounds |z| and the norm of N for all
-releases at once; what V depends on does not matter.  Three things are left out: that secure noise
-is normal up to its grid only, the rounding of records under it, half a step in every coordinate,
-and the noise of sums that a crash has cut off.
+**Norms of noise.**  The law of (n, N) does not depend on data, and is invariant under rotations.
+Along theta, N theta has the variance v^2 |theta|^2, and half of that across; its coordinates are
+independent.  So are those of z, with variances v^2 (1 / w^2 + |theta|^2) and v^2 (1 / w^2 +
+|theta|^2 / 2), which grow with |theta|.  ``confidence`` bounds |z| and the norm of N for all
+releases at once, for any V.  The bounds leave out three effects.  Secure noise is normal only up to
+its grid; under it records are rounded by half a step in every coordinate; and a crash may add the
+noise of the sums that it cut off.
 
-Shariff & Sheffet (2018) keep the shift at 2 S for ever: its bias then never falls.  Their radius
+Shariff & Sheffet (2018) keep the shift at 2 S for ever: its bias never decreases.  Their radius
 multiplies |x|_{V^-1} only.
 """
 
@@ -188,7 +188,8 @@ FACTS, CLOCK = Facts(), Clock()
 
 
 def joint_sensitivity(reward: float, length: float) -> float:
-    """By how much a record moves [x r ; svec(x x^T)] at most in the L2 norm, for |r| and |x|.
+    """Bound on the change of [x r ; svec(x x^T)] by a record in the L2 norm, for bounds on |r| and
+    |x|.
 
     >>> round(joint_sensitivity(1.0, 1.0) ** 2, 12)
     4.5
@@ -201,7 +202,7 @@ def joint_sensitivity(reward: float, length: float) -> float:
 
 @kernel
 def statistic_size(dimension: int) -> int:
-    """How many numbers are released of one model."""
+    """Number of released values of one model."""
     return dimension + dimension * (dimension + 1) // 2
 
 
@@ -260,7 +261,7 @@ def _clip(params: Params, public: Public, m: int, wanted: float) -> float:
 
 @kernel
 def _invert(params: Params, public: Public, m: int, release: Vector, matrix_norm: float) -> None:
-    """V, its factor and its inverse; anything is allowed with what has been released."""
+    """Compute V, its factor and its inverse, which is post-processing of releases."""
     d, precision, factor = params.dimension, public.precision[m], public.factor[m]
     wanted = 0.5 * max(matrix_norm, params.ridge)
     _fill(params, precision, release, 0.0)
@@ -310,7 +311,7 @@ def _published_radius(params: Params, public: Public, noises: float) -> float:
 
 @outlined
 def regress(params: Params, public: Public, m: int, release: Vector, noises: float) -> None:
-    """All that follows for a model from its block of a release, with the noise of so many."""
+    """Update a model from its block of a release, with the noise of ``noises`` releases."""
     d, facts, larger = params.dimension, public.facts[:, m], np.sqrt(noises)
     matrix_norm = larger * params.matrix_norm
     _invert(params, public, m, release, matrix_norm)
@@ -434,7 +435,7 @@ def report_due(params: Params, public: Public) -> bool:
 
 @kernel
 def publish_reports(params: Params, public: Public, memo: Vector, release: Vector) -> None:
-    """The same for such sums, which are looked at once in a batch."""
+    """``publish`` for sums of noisy reports: regresses on them once in a batch."""
     clock = public.clock
     clock[CLOCK.releases] += 1
     if release_due(params, public):
@@ -485,7 +486,7 @@ def choose_sampled(
 
 @kernel
 def nothing_known(public: Public) -> bool:
-    """Whether no release has said anything yet of rewards, were it noise."""
+    """Whether no release has yet given values for rewards, not even noise."""
     return not np.any(public.estimate)
 
 
@@ -504,8 +505,9 @@ def choose_divergent(
 ) -> tuple[int, float]:
     """The arm of least index, see *IMED*.  Nothing of the contexts is written anywhere.
 
-    Before anything is known all would be sent to one arm, for a batch or longer.  Theirs is best
-    for a theta of their own, by coins that owe nothing to any record: all directions are tried.
+    Before the first release the index would send all people to one arm, for a batch or longer.
+    Instead each gets the best arm for a random theta, drawn by coins that do not depend on any
+    record.  Hence all directions are tried.
     """
     if nothing_known(public):
         return choose_sampled(params, public, contexts, rng)
@@ -538,17 +540,17 @@ SAMPLED = replace(OPTIMISTIC, prepare=prepare_sample, choose=choose_sampled)
 
 @cache
 def on_arrival(kernels: Kernels) -> Kernels:
-    """The same where every record brings its own noise to the server."""
+    """These kernels for records that arrive at the server with noise of their own."""
     return replace(kernels, release_due=report_due, close=nothing_to_note, publish=publish_reports)
 
 
 @cache
 def of_reports(kernels: Kernels) -> Kernels:
-    """The same for a server that gets reports instead of records."""
+    """These kernels for a server that gets reports instead of records."""
     return replace(on_arrival(kernels), accumulate=accumulate_report)
 
 
 @cache
 def of_batches(kernels: Kernels) -> Kernels:
-    """The same for a server that gets sums of whole batches instead of records."""
+    """These kernels for a server that gets sums of whole batches instead of records."""
     return replace(kernels, record_pull=record_batch, accumulate=accumulate_report)

@@ -34,7 +34,7 @@ class HiddenOptions(ModelOptions, total=False):
     repair: how V is made positive definite, in spite of its noise: "shift" (default) adds a
         multiple of the identity, "clip" lifts too small eigenvalues alone.  See ``model``.
     switch: s; estimates are kept until the information in some direction has grown by a factor of
-        more than 1 + s, so that devices rarely need a new chooser.  Default 0: never kept.
+        more than 1 + s.  Then devices rarely need a new chooser.  Default 0: never kept.
     """
 
     repair: str
@@ -48,8 +48,8 @@ UNKNOWN = "; no theorem on the regret of this combination is known"
 def composed_for(
     explore: type[Any], setting: str, server: Callable[[Kernels], Kernels] | None, **said: Any
 ) -> Composition:
-    """What follows from a way to explore, the setting in which the card says it is, what the server
-    gets instead of records, and what else the card says.
+    """Kernels and card of an exploration.  ``setting`` is the card's name of the trust model,
+    ``server`` adapts kernels to the server's input, and ``said`` holds further fields of the card.
     """
     kernels = {Optimism: OPTIMISTIC, Sampling: SAMPLED, Divergence: DIVERGENT}[explore]
     card = Card(
@@ -63,14 +63,14 @@ def composed_for(
 
 
 def asks_for_published(options: Mapping[str, object], budget: Budget | None) -> bool:
-    """Whether noise is to be that of a paper, all of which have it for (epsilon, delta)."""
+    """Whether to use the noise of a paper; all papers have it for (epsilon, delta)-DP."""
     return options.get("calibration") == "paper" and isinstance(budget, ApproxDP)
 
 
 def refuse_unpublished(
     options: Mapping[str, object], published: str = "calibration='paper'"
 ) -> None:
-    """Raise ArgumentError for options of which no published radius knows."""
+    """Raise ArgumentError for options that no published radius covers."""
     for name, default in {"clip": True, **REPAIR}.items():
         if (given := options.get(name, default)) != default:
             raise ArgumentError(
@@ -81,13 +81,13 @@ def refuse_unpublished(
 
 
 def refuse_weight(name: str, weight: float) -> None:
-    """Raise ArgumentError for a weight of rewards of which no paper knows."""
+    """Raise ArgumentError for a weight of rewards that no paper covers."""
     if weight != 1.0:
         raise ArgumentError(f"{name} must be 1 with calibration='paper', got {weight!r}", name)
 
 
 class HiddenPolicy(LinearPolicy):
-    """The base of policies with a linear model whose features are behind the wall."""
+    """Base class of policies with a linear model and private features."""
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, **REPAIR}
     _explorations: ClassVar[tuple[type, ...]] = EXPLORATIONS
@@ -156,7 +156,7 @@ class HiddenPolicy(LinearPolicy):
 
     @property
     def tuned_for(self) -> int | None:
-        """The most rounds that are planned for; None if there is no limit."""
+        """Maximal number of planned rounds; None if there is no limit."""
         return self._horizon
 
     @property
@@ -188,10 +188,11 @@ class HiddenPolicy(LinearPolicy):
         return self._weight * max(map(abs, self.reward_range))
 
     def _moved(self, reward: float, length: float) -> float:
-        """By how much a record moves the statistic, for bounds on weighted rewards and features.
+        """Effect of a record on the statistic, for bounds on weighted rewards and features.
 
-        With squares as heavy as products it is sqrt(2) times the upper triangle, which moves no
-        farther than x x^T, and as far where the difference of two records is diagonal.
+        If squares weigh as much as products, the bound is sqrt(2) times that of the upper triangle.
+        The triangle moves at most as far as x x^T, with equality if the difference of two records
+        is diagonal.
         """
         return self._diagonal * joint_sensitivity(reward / self._diagonal, length)
 
@@ -265,7 +266,9 @@ class HiddenPolicy(LinearPolicy):
         )
 
     def _matrix_norm(self, std: float, releases: int, probability: float) -> float:
-        """What the norms of N stay below in so many releases with 1 - ``probability``."""
+        """Bound on the norms of N in the given number of releases, with probability 1 -
+        ``probability``.
+        """
         return symmetric_norm(self.dimension, std, releases, probability)
 
     def _vector_norm(self, std: float, releases: int, probability: float, axis: float) -> float:
@@ -273,5 +276,5 @@ class HiddenPolicy(LinearPolicy):
         return gaussian_norm(self.dimension, std, releases, probability, axis)
 
     def _with_published_bounds(self, params: Params) -> Params:
-        """Shift and radius of a paper, of classes with ``_published``: nobody asks the others."""
+        """Shift and radius of a paper; called only for classes with ``_published``."""
         raise NotImplementedError

@@ -1,24 +1,24 @@
 """LinUCB in the shuffle model: devices report through a shuffler, and the server sees sums.
 
-What crosses the wall, which stands around the shuffler: of every batch of B people the noisy sum of
-[x r ; svec(x x^T)], by a protocol of ``dpbandits.shuffle``, which says how noise is made and what
-it hides.  Sums of all batches are added up, and estimate, radius and V are post-processing.
+The wall stands around the shuffler.  What crosses the wall: the noisy sum of [x r ; svec(x x^T)]
+over every batch of B people.  A protocol of ``dpbandits.shuffle`` adds the noise and proves its
+privacy.  The policy adds up the sums of all batches; estimate, radius and V are post-processing.
 
-**Why this is private.**  A person is in one batch.  Given everything that was released before it,
-what leaves the shuffler is (epsilon, delta)-DP for her record, and all later batches are functions
-of releases and of other people's data: her record is in one release, whoever sees all of them
-(shuffle DP).  Her own arm is chosen on her device, so that everybody else sees what is (epsilon,
-delta)-DP for her, too (joint DP, by the billboard lemma, see ``joint``).  And whoever sees her
-messages before the shuffler, or learns the noise of all others, faces her own noise
-(``CertifiedProtocol.epsilon_at``).  A user in M batches: M adaptive releases, for which the
-noise is calibrated together (``certificates``, *Batches*).
+**Why this is private.**  A person is in one batch.  Given all earlier releases, the shuffler's
+output is (epsilon, delta)-DP for the person's record.  All later batches are functions of releases
+and of other people's data.  So the record is in one release, even for an observer of all of them
+(shuffle DP).  The person's arm is chosen on their device.  Hence the view of all others is
+(epsilon, delta)-DP for the person, too (joint DP, by the billboard lemma, see ``joint``).  An
+observer of the messages before the shuffler, or of the noise of all others, still faces the
+person's own noise (``CertifiedProtocol.epsilon_at``).  A user in M batches enters M adaptive
+releases; their noise is calibrated together (``certificates``, *Batches*).
 
-**In loops** rewards and features are at hand, and the noise of a batch is drawn at once, with its
-law: the coins of all its people.  What rounding to the grid adds is drawn as normal noise of the
-largest variance that it can have, a quarter of a squared step for every person.
+**In loops** rewards and features are known, and the noise of a batch is drawn at once, from the law
+of all its people's coins.  Rounding to the grid is drawn as normal noise of its largest possible
+variance, a quarter of a squared step for every person.
 
-**The radius** takes the noise of a sum, some hundred coins and more, for normal, and published
-noise for that of the orthogonal ensemble, which has more on the diagonal.
+**The radius** treats the noise of a sum, a hundred coins or more, as normal.  It treats published
+noise as that of the orthogonal ensemble, which has more on the diagonal.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def _certifiable(protocol: CertifiedProtocol, level: str, widest: float) -> Cert
 
 
 class ShuffledDevice(Device):
-    """Of ``HiddenLinearShuffled``: it reports messages, labelled by the chooser that was used."""
+    """Device of ``HiddenLinearShuffled``: it reports messages, labelled by the chooser that it
+    used.
+    """
 
     def __init__(
         self,
@@ -108,43 +110,42 @@ class ShuffledDevice(Device):
 
 @composed(n_arms=3, dimension=2, horizon=30_000, batch=4)
 class HiddenLinearShuffled(HiddenPolicy):
-    """A linear bandit on sums of batches of people, which leave a shuffler with the noise of all of
-    them.
+    """A linear bandit on sums of batches, which leave a shuffler with the noise of all people of
+    the batch.
 
-    With ``messages=True`` this is the server: ``device()`` gives what a person's device runs, which
-    chooses, and makes the messages that go to the ``shuffler()``; ``receive`` takes in what the
-    shuffler lets out.  It has no ``pull``.  Without, whoever calls ``pull`` and ``update`` sees
-    features and rewards, and is trusted with them.
+    With ``messages=True`` this is the server, which has no ``pull``.  ``device()`` makes the
+    program for a person's device, which chooses, and makes the messages for the ``shuffler()``.
+    ``receive`` takes the shuffler's output.  With ``messages=False`` the caller of ``pull`` and
+    ``update`` sees features and rewards, and is trusted with them.
 
     Args:
         n_arms, dimension, models: as in ``Linear``.
         budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
             the non-private counterpart.
-        horizon: an upper bound on the number of people; generous costs little.  ``Divergence``
-            explores longer with a longer one.
+        horizon: an upper bound on the number of people; a generous one costs little.
+            ``Divergence`` explores longer with a longer one.
         explore: as in ``HiddenLinear``; alpha and share of ``Divergence`` are higher by default, as
             noise changes slowly.
         batch: people in a batch, or "published" for the rule of the paper
-            (``dpbandits.shuffle.published_batch``), without a budget that which knows of none.
+            (``dpbandits.shuffle.published_batch``); without a budget for its non-private rule.
         protocol: "modular" (secure aggregation), "bits" (P_Vec) or "reports" (P_Amp), see
             ``dpbandits.shuffle``.
-        level: what keeps the budget: "shuffle" what leaves the shuffler, "local" a person's
-            messages by themselves; then what leaves the shuffler keeps more.
-        levels: steps of the protocol's grid; by default many enough to lose little.
+        level: "shuffle": the shuffler's output keeps the budget.  "local": a person's messages keep
+            it by themselves; then the shuffler's output is more private.
+        levels: steps of the protocol's grid; by default enough to lose little.
         dropout: people of a batch whose noise may be missing, or known to the server.
         messages: whether this is the server of devices.
-        bounds: "exact" shift and radius (see ``hidden.model``), or for ``Optimism`` "published":
-            those of Lemmas 3.9 and A.4, which leave constants open; here they are the norms of the
-            law of the noise.
+        bounds: "exact" shift and radius (see ``hidden.model``).  Or for ``Optimism`` "published":
+            those of Lemmas 3.9 and A.4, with the norms of the noise's law for constants that they
+            leave open.
         **options: see ``HiddenOptions``.  ``calibration="paper"`` takes the noise of Theorems 3.2
-            ("reports") and C.1 ("bits"), and with ``max_rounds`` that of their proofs for returning
-            users (E.3, E.5), at the local level that of Corollaries B.3 and C.3, on the upper
-            triangle of x x^T; the guarantee says what really holds.  Shift and radius, which they
-            leave open up to constants, are those of this package.
+            ("reports") and C.1 ("bits"), on the upper triangle of x x^T.  With ``max_rounds`` it
+            takes that of their proofs for returning users (E.3, E.5), and at the local level that
+            of Corollaries B.3 and C.3.  The policy's guarantee is the proved one.  They leave shift
+            and radius open up to constants; here they are those of this package.
 
-    When to choose: nobody may be trusted with features, and there is a party that can be trusted to
-    mix, or a protocol by which devices add up.  Regret is between that of the central and of the
-    local model.
+    When to choose: no party may be trusted with features, but one can be trusted to shuffle, or
+    devices can sum by a protocol.  Regret is between that of the central and of the local model.
 
     Example:
         >>> from dpbandits import ApproxDP
@@ -166,7 +167,7 @@ class HiddenLinearShuffled(HiddenPolicy):
 
     @classmethod
     def composition(cls, *, explore: Any, messages: bool = False, **_: Any) -> Composition:
-        """What follows from the way to explore, and from what arrives."""
+        """Kernels and card of an exploration, for records or messages."""
         return composed_for(
             type(explore),
             "shuffle model",
@@ -255,12 +256,12 @@ class HiddenLinearShuffled(HiddenPolicy):
 
     @property
     def level(self) -> str:
-        """Where the budget holds: "shuffle" or "local"."""
+        """The level at which the budget holds: "shuffle" or "local"."""
         return str(self.config["level"])
 
     @cached_property
     def protocol(self) -> CertifiedProtocol | None:
-        """Which sums the shuffler lets out, and with how much noise; None without a budget."""
+        """Protocol of the shuffler, with its noise; None without a budget."""
         if self.budget is None:
             return None
         config, bound = self.config, self.context_bound
@@ -297,7 +298,7 @@ class HiddenLinearShuffled(HiddenPolicy):
 
     @property
     def noise_scale(self) -> float:
-        """The standard deviation of the noise on the sum of a batch, with that of rounding."""
+        """The standard deviation of the noise on the sum of a batch, including rounding."""
         if self.protocol is None:
             return 0.0
         rounding = 0.5 * self.protocol.step * math.sqrt(self._batch)
@@ -339,7 +340,7 @@ class HiddenLinearShuffled(HiddenPolicy):
     # The three parties ------------------------------------------------------------------------
 
     def device(self) -> ShuffledDevice:
-        """What a person's device runs, as ``HiddenLinearLocal.device``.
+        """Program for a person's device, as ``HiddenLinearLocal.device``.
 
         Raises:
             ArgumentError: the policy has no budget, or ``messages`` is False.
@@ -356,10 +357,10 @@ class HiddenLinearShuffled(HiddenPolicy):
         )
 
     def shuffler(self, *, short: str = "pad") -> Shuffler:
-        """What the party runs that mixes; its batches begin with the present chooser.
+        """Program for the party that shuffles; its batches begin with the present chooser.
 
         Args:
-            short: what becomes of a batch of fewer people, see ``Shuffler``.
+            short: treatment of a batch with fewer people, see ``Shuffler``.
 
         Raises:
             ArgumentError: the policy has no budget, or ``messages`` is False.
@@ -370,15 +371,15 @@ class HiddenLinearShuffled(HiddenPolicy):
         return Shuffler(protocol, version=self.ledger.releases, short=short, **source)
 
     def receive(self, messages: Messages | None) -> bool:
-        """Take in what left the shuffler: the sum of a batch, whose people chose with the present
-        chooser; None, of a batch that was discarded, teaches nothing.
+        """Take in the shuffler's output: the sum of a batch of people who chose with the present
+        chooser.  None stands for a discarded batch, and teaches nothing.
 
         Returns:
             Whether the policy learned from it.
 
         Raises:
-            ArgumentError: this policy takes no messages, or they did not leave a shuffler of its
-                protocol, or are of another version.
+            ArgumentError: this policy takes no messages, or they do not come from a shuffler of its
+                protocol, or have another version.
             BudgetExhausted: the planned number of batches has been taken.
             ClaimError: as in ``update`` of other policies.
         """
@@ -425,7 +426,7 @@ class HiddenLinearShuffled(HiddenPolicy):
         ]
 
     def _shown_at(self, level: str) -> str:
-        """What is proved at a level, for the budget's delta."""
+        """The proved epsilon at a level, for the budget's delta."""
         assert self.protocol is not None
         assert isinstance(self.budget, ApproxDP)
         epsilon, delta, batches = self.budget.epsilon, self.budget.delta, self.max_rounds or 1

@@ -1,25 +1,25 @@
 """The running sum of x * reward, after every answer (Neel & Roth 2018; here with better noise).
 
-Contexts are public, and so is V = lambda I + sum of x x^T of what was played: it needs no noise.
+Contexts are public, and so is V = lambda I + sum of x x^T over played arms: it needs no noise.
 
 What crosses the wall: after every answer, the running sum of x * reward, as a continual sum
-(``privacy.continual``).  One person contributes one reward to one increment, so a record moves one
-increment by at most (hi - lo) * context_bound, for features no longer than ``context_bound``, which
-scaling enforces.  Which features they meet depends on what was released before them only, so that
-the guarantee holds for any, even adversarial, public contexts.  All later estimates and choices are
-post-processing, whichever way they explore.
+(``privacy.continual``).  One person contributes one reward to one increment.  Scaling keeps
+features no longer than ``context_bound``, so a record moves one increment by at most (hi - lo) *
+context_bound.  The features of a person depend only on earlier releases.  Hence the guarantee holds
+for any, even adversarial, public contexts.  All later estimates and choices are post-processing,
+with any exploration.
 
 With ``models="disjoint"`` every arm has a parameter of its own (Li, Chu, Langford & Schapire 2010,
-Algorithm 1), hence a V and a block of the running sum: those of the rounds in which it was played.
-Which arm that is, is public, and a record moves one block, by as much as it moves the one sum of a
-shared model.  All blocks cross together, in one release with noise on each.  The radius of an arm
-is that of its own model: which rounds are its own, follows from the past, as its proof wants it.
-The failure probability is shared out equally among models, for rewards and for noise.
+Algorithm 1).  So it has a V and a block of the running sum, over its own rounds.  The arm of a
+round is public, and a record moves one block, by as much as it moves the one sum of a shared model.
+All blocks cross together, in one release with noise on each.  The radius of an arm is that of its
+own model: the past determines its rounds, as the proof requires.  The failure probability is
+divided equally among models, for rewards and for noise.
 
-**Divergence.**  Noise needs no exploration of its own here.  It changes with every release: an arm
-which it has hidden comes back, as in Thompson sampling, and what it hides is tried too often rather
-than too seldom.  So D is what the arm lacks plus one standard deviation of the noise,
-v |V^-1 x|, but 0 for the best.
+**Divergence.**  Noise needs no exploration of its own here.  It changes with every release, so an
+arm hidden by noise comes back, as in Thompson sampling, and is tried too often rather than too
+seldom.  So D is the arm's gap plus one standard deviation of the noise, v |V^-1 x|, but 0 for the
+leader.
 """
 
 from __future__ import annotations

@@ -1,40 +1,40 @@
-"""Merged batches for arms with fixed features: a regression on all noisy sums that were ever
-released, each weighted by what it is worth, and an index that knows how uncertain it leaves an arm.
+"""Merged batches for arms with fixed features: a regression on all released sums, weighted by their
+precision, and an index that uses the variance of an arm's estimate.
 
 The mean reward of arm a is <theta, x_a>.  An arm is played for a batch whose length is fixed when
 it begins.  What crosses the wall: when a batch ends, the sum of its rewards, one number.  One
-person contributes one reward to one batch, so a record moves one sum by at most ``hi - lo``, and
-batches are disjoint sets of records: each sum may spend the whole budget.  Which batch a record
-falls into, and how long it is, depends on features and on sums released before it only (Azize &
-Basu 2024, Theorem 12).  All that follows is post-processing.
+person contributes one reward to one batch, so a record moves one sum by at most ``hi - lo``.
+Batches are disjoint sets of records: each sum may spend the whole budget.  The batch of a record,
+and its length, depend only on features and on sums released earlier (Azize & Basu 2024, Theorem
+12).  All that follows is post-processing.
 
 **Regression.**  Batch j of n_j rounds of arm a_j has the mean y_j, with a variance of at most
 
     s^2 / n_j + v^2 / n_j^2  =  1 / p_j ,
 
-where s is the scatter of rewards and v the standard deviation of the noise on a sum.  s^2 is what
-the arm's mean says that it may be at most (``exploration``) when the batch ends, before its sum is
-looked at: near an end of their range rewards hardly scatter.  With
-V = (lambda / R^2) I + sum of p_j x_j x_j^T the estimate of theta is V^-1 sum of p_j y_j x_j, and
-w_a^2 = |x_a|^2_{V^-1} the variance of its error along x_a, if theta is N(0, R^2 / lambda I).  R is
-half the width of the range: how little rewards scatter says nothing of how far means are apart.
+where s is the standard deviation of rewards and v that of the noise on a sum.  s^2 is the largest
+variance that the arm's estimated mean allows (``exploration``) when the batch ends, before its sum
+is used: near an end of their range rewards vary little.  With V = (lambda / R^2) I + sum of p_j x_j
+x_j^T the estimate of theta is V^-1 sum of p_j y_j x_j, and w_a^2 = |x_a|^2_{V^-1} the variance of
+its error along x_a, if theta is N(0, R^2 / lambda I).  R is half the width of the range, since the
+variance of rewards does not limit the differences of means.
 
-**Length.**  A batch of arm a multiplies det V by 1 + p w_a^2.  It is so long that this is 1 + g:
+**Length.**  A batch of arm a multiplies det V by 1 + p w_a^2.  Its length makes this factor 1 + g:
 
     n  =  g / (2 w_a^2)  (s^2 + sqrt(s^4 + 4 v^2 w_a^2 / g)) .
 
-So there are about d ln(T) / ln(1 + g) releases, however many arms, at most twice as many where
-noise is what blurs a sum, and where it is large the first batches are long enough to be seen
-through it.  An arm with w_a^2 <= s_a^2 / (t + 1), t the number of rounds, is known as well as if
-it had been played always, as are features of length 0: nothing is to be learned of it, and the
-batch has g (t + 1) rounds.
+So there are about d ln(T) / ln(1 + g) releases for any number of arms, and at most twice as many if
+noise dominates a sum.  If noise is large, the first batches are long enough to outweigh it.  An arm
+with w_a^2 <= s_a^2 / (t + 1), t the number of rounds, is known as well as if it had been played
+always, and so are features of length 0.  There is nothing to learn about it, and the batch has g
+(t + 1) rounds.
 
 **Index.**  IMED (Honda & Takemura 2015; for linear models Bian & Tan 2024) plays arg min of
 
     D_a^2 / (2 alpha w_a^2) + ln(s_a^2 / w_a^2) ,
 
-D_a being what <x_a, estimate> lacks to the best; s_a^2 / w_a^2 is how many rounds of the arm would
-teach as much, and counts as at most t + 1.  There is no regret theorem.
+where D_a is the gap of <x_a, estimate> to the leader's.  s_a^2 / w_a^2 is the number of rounds that
+the arm's estimate is worth, and is capped at t + 1.  There is no regret theorem.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def regress(params: MergedLinearParams, public: MergedLinearPublic) -> None:
 
 @kernel
 def foresee(params: MergedLinearParams, public: MergedLinearPublic) -> None:
-    """Variances with all batches that are over, so that what is on its way is not tried anew."""
+    """Count all ended batches in the variances: unreleased arms are not explored again."""
     d = params.arms.shape[1]
     if not factorise(public.awaited, 0.0, public.factor, d):
         return
@@ -239,30 +239,30 @@ _COMPOSITION = Composition(
 
 @composed(arms=((1.0, 0.0), (0.0, 1.0), (0.9, 0.8)))
 class FixedLinear(FixedFeaturesPolicy):
-    """Arms with fixed features: indexed minimum empirical divergence on all noisy sums that were
-    released.
+    """Bandit whose arms have fixed features: indexed minimum empirical divergence on all released
+    sums.
 
-    Plays arg min of ``D^2 / (2 alpha w^2) + ln(s^2 / w^2)``, with ``D`` what an arm lacks to the
-    best, ``w`` the standard deviation of its estimated mean and ``s`` how far rewards with such a
-    mean may scatter, in batches that are as long as it takes to learn something through the noise.
+    Plays arg min of ``D^2 / (2 alpha w^2) + ln(s^2 / w^2)``.  ``D`` is an arm's gap to the leader,
+    ``w`` the standard deviation of its estimated mean, and ``s`` the largest standard deviation of
+    rewards with such a mean.  Batches are long enough to learn in spite of the noise.
 
     Args:
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
             They need not span R^d.
         budget: of any notion; None for the non-private counterpart.
-        alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
-            probably is the best one lost for good.  1 is the law of normal means.
-        growth: a batch makes the determinant of what is known grow by one plus this.
+        alpha: optimism.  The lower, the more seldom an arm that looks worse is explored, and the
+            likelier the best arm is lost for good.  1 is the value for normal means.
+        growth: a batch multiplies the determinant of V by one plus this.
         ridge: lambda, the regulariser.
-        subgaussian: how far rewards scatter around their mean, at most; half the width of the
-            reward range unless given.
+        subgaussian: bound on the subgaussian constant of rewards; half the width of the reward
+            range by default.
         **options: see ``Options``.
 
     Raises:
         ArgumentError: ``arms`` is no table of finite numbers, or an argument is outside its range.
 
-    When to choose: fixed arms that are more than their features, under any notion; a few dozen
-    releases, and no horizon.
+    When to choose: fixed arms, more of them than features, under any notion; a few dozen releases,
+    and no horizon.
 
     Example:
         >>> from dpbandits import ZCDP

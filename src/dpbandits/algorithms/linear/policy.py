@@ -1,7 +1,7 @@
-"""Linear bandits with public contexts: when beliefs change, and how they are explored, are values.
+"""Linear bandits with public contexts: the schedule of updates and the exploration are values.
 
-What crosses the wall, and why that is private, depends on the updates alone: ``every_answer`` and
-``switching`` have it.  What is done with it is post-processing.
+The sums that cross the wall, and the privacy proof, depend on the updates alone: see
+``every_answer`` and ``switching``.  All use of the sums is post-processing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COUNTERS = ("tree", "honaker", "toeplitz", "buffered", "independent")  # of whi
 
 @dataclass(frozen=True, repr=False)
 class EveryAnswer(Part):
-    """The running sum is released after every answer.
+    """Releases the running sum after every answer.
 
     When to choose: there is one model per arm, or no bound on the number of rounds.
 
@@ -41,14 +41,14 @@ class EveryAnswer(Part):
 
 @dataclass(frozen=True, repr=False)
 class Switching(Part):
-    """The running sum is released when det V has grown by 1 + C, some d ln T times (Abbasi-Yadkori,
-    Pál & Szepesvári 2011, Section 5.1; Azize & Basu 2024).
+    """Releases the running sum when det V has grown by the factor 1 + C, some d ln T times
+    (Abbasi-Yadkori, Pál & Szepesvári 2011, Section 5.1; Azize & Basu 2024).
 
     Args:
-        growth: C; the smaller, the more releases share the budget, and the fewer runs are lost
-            because what an arm has shown is released late.  None: 0.4 with ``Divergence``, else 1.
+        growth: C.  The smaller, the more releases share the budget, but fewer runs fail because an
+            arm's rewards are released late.  None: 0.4 with ``Divergence``, else 1.
 
-    When to choose: mostly; the least noise.
+    When to choose: in most cases; it has the least noise.
 
     >>> Switching(growth=1.0)
     Switching(growth=1.0)
@@ -92,33 +92,33 @@ def _composed(updates: type[Any], explore: type[Any], models: str) -> Compositio
 
 @composed(n_arms=3, dimension=2, horizon=30_000)
 class Linear(LinearPolicy):
-    """A linear model of features that are public, with private rewards.
+    """Linear bandit with public features and private rewards.
 
     The mean reward of an arm with the features x is <x, theta>.  The estimate is ``V^-1 (sum x r +
-    noise)`` with ``V = ridge I + sum x x^T`` of what was played, which is public.
+    noise)`` with ``V = ridge I + sum x x^T`` over played arms, which is public.
 
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: of any notion; None for the non-private counterpart.
-        explore: what is played: ``Divergence()``, ``Optimism()`` or ``Sampling()``.
-        updates: when what is believed changes: ``Switching()`` or ``EveryAnswer()``.
+        explore: how arms are chosen: ``Divergence()``, ``Optimism()`` or ``Sampling()``.
+        updates: when estimates change: ``Switching()`` or ``EveryAnswer()``.
         models: "shared", one parameter for all arms, or, with ``EveryAnswer()``, "disjoint", one
             for each: then ``pull`` may take one vector of features, shape (d,), for all of them.
-        horizon: an upper bound on the number of rounds; generous is fine, but ``Divergence``
-            explores the longer, the longer it is.  After it nothing more is learned; with
-            ``Switching()`` what ends learning is the number of releases, which may be reached some
-            rounds later.  None with the hybrid counter, or without a budget.
+        horizon: an upper bound on the number of rounds.  A generous one is fine, but ``Divergence``
+            explores longer with a longer one.  After it the policy stops learning; with
+            ``Switching()`` it stops after the last planned release, maybe some rounds later.  None
+            with the hybrid counter, or without a budget.
         counter: "tree", "honaker", "toeplitz", "buffered", "independent" or, with
             ``EveryAnswer()``, "hybrid" (any number of rounds); see ``dpbandits.privacy.continual``.
             By default the one with the least noise that fits budget, horizon and noise source.
         **options: see ``ModelOptions``.
 
     Raises:
-        ArgumentError: an argument is outside its range, or means nothing beside another.
+        ArgumentError: an argument is outside its range, or has no effect beside another.
 
     When to choose: contexts are public, rewards private.  The default has little regret, without a
-    theorem; with ``Optimism`` the radius is one that is proved to hold.
+    theorem; with ``Optimism`` the radius is proved to hold.
 
     Example:
         >>> from dpbandits import ZCDP
@@ -194,7 +194,8 @@ class Linear(LinearPolicy):
 
     @property
     def most_changes(self) -> int:
-        """How often det V can grow by 1 + C within the horizon (determinant-trace inequality).
+        """Maximal number of times that det V can grow by 1 + C in the horizon (determinant-trace
+        inequality).
 
         With ``clip=False`` four times the bound on features is planned for.
         """
@@ -311,7 +312,7 @@ _ON_COUNTERS = "; continual sums: dpbandits.privacy.continual"
 
 
 def _known(source: str, **more: Any) -> dict[str, Any]:
-    """What is said of a preset: who published it, and has the proof."""
+    """Facts about a preset: its source, and that its proof is there."""
     return {"source": source, "proof": "", **more}
 
 

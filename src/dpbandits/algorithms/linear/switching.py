@@ -1,37 +1,38 @@
 """A regression on rarely released sums: AdaC-OFUL (Azize & Basu 2024, Algorithm 3), or tighter.
 
-Beliefs change only when det V has grown by the factor 1 + C since the last change, with V = lambda
-I + sum of x x^T of what was played.  Contexts, and so V and the rounds of all changes, are public.
+Estimates change only when det V has grown by the factor 1 + C since the last change.  Here V =
+lambda I + sum of x x^T over played arms.  Contexts, and so V and the rounds of all changes, are
+public.
 
 What crosses the wall: at every change, the running sum of x * reward, with the noise of a counter
 over the changes.  One person contributes one reward to one increment, the sum of one episode, and
-moves it as far as in ``every_answer``.  When an episode ends depends on V, hence on contexts and on
-what was released before (Azize & Basu 2024, Theorem 3 and Appendix D).  All else is
-post-processing, whichever way it explores.
+moves it as far as in ``every_answer``.  The end of an episode depends on V, hence on contexts and
+on earlier releases (Azize & Basu 2024, Theorem 3 and Appendix D).  All else is post-processing,
+with any exploration.
 
 As published, every increment has its own noise, and that of the sum grows with their number.  The
-number of changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C), which is public: noise
-that is correlated over n releases costs a record the same and is far smaller.
+number of changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C), which is public.  Noise
+that is correlated over n releases costs the same budget and is far smaller.
 
 **Divergence.**  A sum that is released d ln T times has a few times less noise than one that is
-released after every answer.  That noise stands for long, so that an arm which it hides does not
-come back by itself: with ``share = 0``, 25 of 400 runs are lost on two axes at 1-zCDP, and none
-with all of it (``docs/contexts/exploration.md``).  So its variance is part of w^2, all of it:
+released after every answer.  That noise lasts long, and an arm hidden by it does not come back by
+itself.  With ``share = 0``, 25 of 400 runs are lost on two axes at 1-zCDP, and with ``share = 1``
+none (``docs/contexts/exploration.md``).  So its whole variance is part of w^2:
 
     w^2 = alpha (r^4 / (r^2 + n^2) + share n^2) ,     r = s_x |x|_{V^-1} ,  n = v |V^-1 x| ,
 
-with v the standard deviation of a release's noise: r^4 / (r^2 + n^2) is how much of the variance of
-a mean more rewards would take away, and n^2 how much of it is noise.  Then w^2 is, up to r^2 n^2 /
-(r^2 + n^2), the variance of the released mean, and an arm that looks worse is tried as often as it
-takes to say so in spite of the noise.
+with v the standard deviation of a release's noise.  More rewards would remove r^4 / (r^2 + n^2)
+from the variance of a mean; n^2 of it is noise.  Up to r^2 n^2 / (r^2 + n^2), w^2 is the variance
+of the released mean.  An arm that looks worse is explored until that is certain in spite of the
+noise.
 
-V is that of all rounds, not of the last release: who was tried in an episode is known better after
-the next release, and others come first until then.  An error stands until then, too, the longer
-the larger C; the smaller, the more noise.
+V counts all rounds, not only those before the last release.  An arm tried in an episode is known
+better after the next release, so others come first until then.  An error also lasts until then.  A
+larger C makes it last longer; a smaller C adds noise.
 
-**Sampling.**  The draw is from what was believed at the last change, with its V.  Regret is 5 to
-27 % below that of a release after every answer, and about as large with C = 0.1, 0.4 and 1 (20
-arms, 5 features, 20,000 rounds, 0.1- and 1-zCDP).
+**Sampling.**  The draw uses the estimate of the last change, with its V.  Regret is 5 to 27 % below
+that of a release after every answer.  It is similar for C = 0.1, 0.4 and 1 (20 arms, 5 features,
+20,000 rounds, 0.1- and 1-zCDP).
 """
 
 from __future__ import annotations

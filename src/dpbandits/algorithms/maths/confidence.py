@@ -1,17 +1,18 @@
 """Confidence radii of linear bandits on noisy statistics.
 
-With V = lambda I + sum x x^T and b~ = sum x r + N, where N is the noise of the release, V^-1 b~ -
-theta splits into three terms, and in the V-norm (Abbasi-Yadkori, Pal & Szepesvari 2011, Theorem 2)
+Let V = lambda I + sum x x^T and b~ = sum x r + N, where N is the noise of the release.  The error
+V^-1 b~ - theta has three terms, and in the V-norm (Abbasi-Yadkori, Pal & Szepesvari 2011, Theorem
+2)
 
     |V^-1 b~ - theta|_V  <=  s sqrt(2 ln(1/p) + ln(det V / lambda^d))  +  sqrt(lambda) |theta|  +
     |N|_{V^-1}.
 
-V and later features depend on earlier noise, through the choices, so that N is not independent of V
-and no chi-squared law holds for the last term.  What always holds is |N|_{V^-1} <= |N| /
-sqrt(lambda_min(V)), with |N| bounded for all releases at once.
+V and later features depend on earlier noise, through the choices.  So N is not independent of V,
+and no chi-squared law holds for the last term.  But |N|_{V^-1} <= |N| / sqrt(lambda_min(V)) always
+holds, with |N| bounded for all releases at once.
 
-The law of noise is known and owes nothing to data, so that its quantiles are exact, or nearly so;
-only the failures of several releases are added up.
+The law of noise is known and does not depend on data.  Its quantiles are exact, or nearly so; only
+the failures of several releases are added up.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ _WIDEST_DENSITY = 200  # dimensions; Hermite functions fall below the smallest f
 def gaussian_norm(
     dimension: int, std: float, releases: int, probability: float, axis: float | None = None
 ) -> float:
-    """What the norms of ``releases`` normal vectors, however dependent, stay below with probability
-    1 - ``probability``, to which they contribute equally: ``std`` is the largest standard deviation
-    of a coordinate in any release, and ``axis`` that along one direction, where it is larger.
+    """Bound on the norms of ``releases`` normal vectors, however dependent, with probability 1 -
+    ``probability``.  Each vector has an equal share of the failures.  ``std`` is the largest
+    standard deviation of a coordinate in any release, ``axis`` a larger one along a single
+    direction.
 
     |z|^2 follows a chi square law of d degrees of freedom, or d - 1 given the axis, integrated out.
     """
@@ -73,7 +75,7 @@ class Walk(NamedTuple):  # a bound on all sums of independent normal vectors, se
 
 @kernel
 def walk_norm(walk: Walk, dimension: int, steps: float) -> float:
-    """What |z|, z a sum of so many vectors, stays below for all numbers of them at once.
+    """Bound on |z|, z a sum of vectors, for all numbers of summands at once.
 
     Averaging exp(<h, z> - E <h, z>^2 / 2) over normal h gives the positive martingale
 
@@ -105,14 +107,14 @@ def planned_walk(
 
 @lru_cache(256)
 def symmetric_norm(dimension: int, std: float, releases: int, probability: float) -> float:
-    """What the operator norms of ``releases`` matrices of the Gaussian orthogonal ensemble, ``std``
-    on the diagonal and std / sqrt(2) off it, however dependent, stay below, but for
-    ``probability``.
+    """Bound on the operator norms of ``releases`` matrices of the Gaussian orthogonal ensemble,
+    however dependent, with probability 1 - ``probability``.  They have ``std`` on the diagonal and
+    std / sqrt(2) off it.
 
-    An eigenvalue exceeds x at most as probably as there are eigenvalues above x on average; the
-    same holds for minus the matrix.  In very many dimensions: the largest one has a mean below std
-    sqrt(2 d) (Davidson & Szarek 2001, Theorem II.11), and moves by at most the Frobenius distance,
-    in which the noise is N(0, std^2 I).
+    The probability of an eigenvalue above x is at most the mean number of eigenvalues above x, also
+    for minus the matrix.  In very many dimensions: the largest one has a mean below std sqrt(2 d)
+    (Davidson & Szarek 2001, Theorem II.11).  It moves by at most the Frobenius distance, in which
+    the noise is N(0, std^2 I).
     """
     share = 0.5 * probability / releases
     highest = math.sqrt(2.0 * dimension) + math.sqrt(-2.0 * math.log(share))
@@ -130,8 +132,8 @@ def _from_the_right(x: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _eigenvalue_density(dimension: int, x: np.ndarray) -> np.ndarray:
-    """How many eigenvalues of the ensemble, 1 on the diagonal, there are near each x on average
-    (Mehta 2004, Random Matrices, Section 7.2), for falling x from where there are none.
+    """Mean density of eigenvalues of the ensemble, 1 on the diagonal, near each x (Mehta 2004,
+    Random Matrices, Section 7.2).  x falls from a point above almost all eigenvalues.
     """
     before, last = np.zeros_like(x), math.pi**-0.25 * np.exp(-0.5 * x * x)
     squares, areas = last * last, [0.0, math.pi**0.25 * math.sqrt(2.0)]  # of the last two
@@ -147,10 +149,10 @@ def _eigenvalue_density(dimension: int, x: np.ndarray) -> np.ndarray:
 
 
 def laplace_sum(squares: float, scale: float, log_odds: float) -> float:
-    """What a weighted sum of Laplace variables exceeds, either way, but for 2 exp(-log_odds).
+    """Bound on the absolute value of a weighted sum of Laplace variables, but for 2 exp(-log_odds).
 
     Weights are at most 1, their squares add up to ``squares``.  Chernoff: -ln(1 - u) <= 2 ln(2) u
-    for u <= 1/2, so that ln E exp(h X) <= 2 ln(2) squares (h scale)^2 while (h scale)^2 <= 1/2.
+    for u <= 1/2, hence ln E exp(h X) <= 2 ln(2) squares (h scale)^2 while (h scale)^2 <= 1/2.
     """
     h = min(math.sqrt(log_odds / (2.0 * LN2 * squares)), math.sqrt(0.5))
     return scale * (log_odds + 2.0 * LN2 * squares * h * h) / h
@@ -159,9 +161,9 @@ def laplace_sum(squares: float, scale: float, log_odds: float) -> float:
 def noise_norm(
     norm: int, dimension: int, std: float, scale: float, releases: int, probability: float
 ) -> float:
-    """What the noise vectors of ``releases`` running sums stay below with probability 1 -
-    ``probability``; ``norm`` is 2 for Gaussian noise, and 1 for Laplace noise, of which a
-    coordinate is a sum of variables of that ``scale`` with weights of at most 1.
+    """Bound on the noise vectors of ``releases`` running sums, with probability 1 -
+    ``probability``.  ``norm`` is 2 for Gaussian noise, and 1 for Laplace noise.  A coordinate of
+    Laplace noise is a sum of variables of that ``scale`` with weights of at most 1.
     """
     if norm == 2:
         return gaussian_norm(dimension, std, releases, probability)
@@ -170,5 +172,5 @@ def noise_norm(
 
 
 def coordinate_quantile(std: float, directions: int, probability: float) -> float:
-    """What projections of N(0, std^2 I) on fixed vectors stay below, but for ``probability``."""
+    """Bound on projections of N(0, std^2 I) on fixed vectors, but for ``probability``."""
     return std * math.sqrt(2.0 * math.log(2.0 * directions / probability))

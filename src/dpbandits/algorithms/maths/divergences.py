@@ -27,8 +27,8 @@ def kl_upper_bound(p: float, level: float) -> float:
     """The largest q in [p, 1] with KL(p || q) <= level.
 
     Two bounds on q come from 2 (q - p)^2 <= KL(p || q) (Pinsker) and from p ln p + (1 - p) ln((1 -
-    p) / (1 - q)) <= KL(p || q). The divergence is convex and increasing in q >= p, so that Newton's
-    method from the smaller bound comes down to the root without passing it: it errs upwards only.
+    p) / (1 - q)) <= KL(p || q).  The divergence is convex and increasing in q >= p.  Hence Newton's
+    method from the smaller bound decreases to the root without passing it: it errs upwards only.
     """
     if level <= 0.0 or p >= 1.0:
         return min(p, 1.0)

@@ -269,8 +269,8 @@ def most_optimistic_at_once(
 
 @kernel
 def largest_variance(mean: float, deviation: float, middle: float, half: float) -> float:
-    """How much rewards within ``half`` of ``middle`` vary at most: (hi - m) (m - lo) for a mean of
-    m (Bhatia & Davis 2000), here the one next to the middle within two standard deviations.
+    """Bound on the variance of rewards within ``half`` of ``middle``: (hi - m) (m - lo) for a mean
+    of m (Bhatia & Davis 2000).  m is the mean nearest to the middle within two standard deviations.
     """
     off = max(min(abs(mean - middle), half) - _CAUTION * deviation, 0.0)
     return max(half * half - off * off, _LEAST * half * half)
@@ -288,13 +288,14 @@ def least_divergent_at_once(
     spreads: Vector,
     rounds: float,
 ) -> int:
-    """arg min of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / n), plus ``margin`` but for the best
-    mean, of equals the first.  n = max(1, min(rounds, (horizon - rounds) / 10)) (``exploration``).
+    """arg min of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / n), plus ``margin`` except for the
+    leader; the first of equals.  n = max(1, min(rounds, (horizon - rounds) / 10))
+    (``exploration``).
 
-    w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r^2 = q |x|^2_{V^-1} and n^2 = noise
-    |V^-1 x|^2; q is the variance of rewards in units of subgaussian^2, at most 1, that
-    ``largest_variance`` allows; and D = 0 for the best mean, else what <x, estimate> lacks to it
-    and spread |V^-1 x|.  ``params`` has the numbers without an arm; the rest is as in
+    w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r^2 = q |x|^2_{V^-1} and n^2 = noise |V^-1
+    x|^2; q is the largest variance of rewards in units of subgaussian^2, at most 1, by
+    ``largest_variance``.  D = 0 for the leader, else the gap of <x, estimate> to it plus spread
+    |V^-1 x|.  ``params`` has the numbers without an arm; the rest is as in
     ``most_optimistic_at_once``.
     """
     n_arms, d = contexts.shape

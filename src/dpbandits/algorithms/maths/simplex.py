@@ -47,9 +47,9 @@ def tsallis(losses: Vector, rate: float, power: float, start: float, probability
     (a - 1) >= 2; the losses are recentred.
 
     It is x_i = (rate losses_i + nu)^-power with the one nu in [1, K^(1/power)] that makes the sum
-    S(nu) = 1: at 1 the best arm alone has all the mass, at the other end no arm has more than 1/K.
-    S^(-1/power) is concave and increasing in nu, and close to a line: Newton's method for 1 is
-    below the root after one step, and then rises to it.  ``start`` is a guess of nu; returns nu.
+    S(nu) = 1.  At nu = 1 the best arm alone has all the mass; at the other end no arm has more than
+    1/K.  S^(-1/power) is concave and increasing in nu, and close to a line: Newton's method for 1
+    is below the root after one step, and then rises to it.  ``start`` is a guess of nu; returns nu.
 
     >>> x = np.zeros(4)
     >>> float(tsallis(np.zeros(4), 1.0, 2.0, 0.0, x)), x.tolist()

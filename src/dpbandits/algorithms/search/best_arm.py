@@ -28,25 +28,25 @@ from .top_two import TopTwo
 
 @composed(n_arms=3, failure_probability=0.1)
 class BestArm(Policy):
-    """The best arm: with few errors, or after a given number of rounds.
+    """Search for the best arm: with few errors, or in a given number of rounds.
 
-    With ``failure_probability`` it stops when every other arm is refuted by what was released, and
-    recommends another than the best arm in at most such a share of all searches, for independent
-    rewards of one law per arm.  With ``horizon`` it stops after so many rounds, and promises
-    nothing of errors.
+    With ``failure_probability`` it stops when releases refute every other arm.  At most this share
+    of searches recommends a wrong arm, for independent rewards of one law per arm.  With
+    ``horizon`` it stops after that many rounds, without a bound on errors.
 
     Args:
         n_arms: number of arms.
         budget: of any notion; None for the non-private counterpart.
-        failure_probability: of recommending another than the best arm.
-        horizon: rounds at hand; afterwards the arm that is left is served, and nothing is learned.
-            The last phase is released at the next ``pull``, or by ``finish`` where nobody comes.
-        rule: ``TopTwo()`` with a failure probability, ``Halving()`` with a horizon; None for
-            whichever fits.
+        failure_probability: probability of recommending another arm than the best.
+        horizon: number of rounds; afterwards the policy serves the remaining arm and stops
+            learning.  The last phase is released at the next ``pull``, or by ``finish`` if no
+            person comes.
+        rule: ``TopTwo()`` with a failure probability, ``Halving()`` with a horizon; None for the
+            fitting one.
         **options: see ``Options``.
 
-    When to choose: what counts is to know the best arm, not what is earned on the way; under any
-    notion.  Rounds whose answers a crash has lost are played again.
+    When to choose: you want to know the best arm, and rewards of the search do not matter; under
+    any notion.  Rounds with answers lost in a crash are played again.
 
     Example:
         >>> from dpbandits import PureDP

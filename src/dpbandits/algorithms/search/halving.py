@@ -1,18 +1,18 @@
 """The best arm with a given number of rounds: sequential halving (Karnin, Koren & Somekh 2013).
 
-There are ceil(log2 K) phases, to which the rounds at hand are dealt out evenly.  In each every
-surviving arm is played equally often; then the better half survives.  What division leaves over
-goes to the next phase, and after the last one to nobody.
+There are ceil(log2 K) phases, which share the rounds evenly.  In each phase every surviving arm is
+played equally often; then the better half survives.  Remainders of the division go to the next
+phase; that of the last phase is unused.
 
 What crosses the wall: when a phase ends, the vector of the surviving arms' reward sums, with
 independent noise in every coordinate.  One person contributes one reward to one coordinate of one
-phase's vector, so a record moves it by at most ``hi - lo`` in the L1 and in the L2 norm, and phases
+phase's vector, so a record moves it by at most ``hi - lo`` in the L1 and in the L2 norm.  Phases
 are disjoint sets of records: each vector may spend the whole budget.  The length of a phase depends
-on the rounds at hand alone.
+on the number of rounds alone.
 
-Nothing is forgotten: an arm's value is the mean of all its noisy sums, each weighted by one over 1
-/ (4 n) + v / n^2, n its rounds and v the variance of the noise on a sum in units of the reward
-range: the most that the variance of its mean can be.
+All sums are kept: an arm's value is the weighted mean of all its noisy sums.  The weight is one
+over 1 / (4 n) + v / n^2, the largest possible variance of the sum's mean.  n are its rounds, and v
+is the variance of the noise on a sum in units of the reward range.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _alive(params: HalvingParams, public: HalvingPublic) -> int:
 
 @kernel
 def _plan_phase(params: HalvingParams, public: HalvingPublic) -> None:
-    """Lay out the next phase: an equal part of what is left for each phase, shared by the arms."""
+    """Plan the next phase: its arms share an equal part of the rounds left."""
     clock, alive = public.clock, _alive(params, public)
     rounds = np.int64(FOREVER)
     if alive > 1:
@@ -123,8 +123,8 @@ def recommend(params: HalvingParams, public: HalvingPublic) -> int:
 
 @dataclass(frozen=True, repr=False)
 class Halving(Part):
-    """Sequential halving: every arm that is left is played equally often; then the worse half is
-    dropped, again and again (Karnin, Koren & Somekh 2013).
+    """Sequential halving: plays all remaining arms equally often, drops the worse half, and repeats
+    (Karnin, Koren & Somekh 2013).
 
     When to choose: a study has so many people and no more, and has to name an arm at its end.  How
     often it errs is not promised.
@@ -173,7 +173,7 @@ class Halving(Part):
 
     @staticmethod
     def estimates(params: HalvingParams, public: HalvingPublic) -> ArmEstimates:
-        """What is believed of every arm."""
+        """Estimates of every arm."""
         weight = np.where(public.weight > 0.0, public.weight, np.nan)
         means = np.where(public.weight > 0.0, public.value, np.nan)
         return ArmEstimates(means, params.width / np.sqrt(weight), alive=public.alive)

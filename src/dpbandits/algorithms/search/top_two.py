@@ -1,13 +1,13 @@
 """The best arm at a confidence: Top Two on merged batches.
 
-What crosses the wall, and when, is what ``arms.held`` says; ``arms.law`` says what it is merged
-into.  When to stop is decided when a batch has been released, from releases alone.
+What crosses the wall: the sums of ``arms.held``, which ``arms.law`` merges.  The decision to stop
+is made after each release, from releases alone.
 
-**Stopping.**  Let D_c(m_c, q) be the exponent of ``arms.law`` for looking as bad as m_c with a mean
-of q or more, and U_b(m_b, q) its mirror, for looking as good as m_b with a mean of q or less:
-rewards r and 1 - r have noise of the same law, so that U_b(m_b, q) = D_b(1 - m_b, 1 - q).  The
-cubic term is in the cost of every q, which only makes both smaller, and both convex in q.  What
-speaks against the arm c being as good as b is
+**Stopping.**  Let D_c(m_c, q) be the exponent of ``arms.law`` for an estimate as low as m_c with a
+mean of q or more.  U_b(m_b, q) is its mirror, for an estimate as high as m_b with a mean of q or
+less.  Rewards r and 1 - r have noise of the same law, so U_b(m_b, q) = D_b(1 - m_b, 1 - q).  The
+cubic term is in the cost of every q, which only makes both smaller, and both convex in q.  The
+evidence against the arm c being as good as b is
 
     Z(b, c)  =  min over q of  U_b(m_b, q) + D_c(m_c, q) .
 
@@ -17,29 +17,31 @@ The leader b, of highest m, is recommended as soon as for every other arm c
 
 j and k their numbers of batches, z = z(failure_probability / (K - 1)) of ``two_exponentials``.
 
-**The price of batches.**  An arm's j-th batch is known beforehand to have a certain length, and
-only how many batches an arm has had depends on what was released.  So with rewards of each arm
-independent and of one law, whatever has been merged of the first j batches of an arm, as of the
-first k of another, is what it would be if both had been drawn in advance: a bound for fixed j and k
-holds, and a sum over all of them pays for not knowing which.  The weights of that sum are w_j = c /
-((j + c - 1)(j + c)), j >= 1, which is c times a difference of 1 / (j + c - 1) and the next, so that
-they sum to one.  They hardly fall before the c-th batch.
+**The price of batches.**  The length of an arm's j-th batch is known beforehand; only the number of
+batches of an arm depends on releases.  Let rewards of each arm be independent and of one law.  Then
+the merged value of the first j batches of an arm, and that of the first k of another, have the law
+of rewards drawn in advance.  Hence a bound for fixed j and k holds, and a union bound over all j
+and k covers random ones.  Its weights are w_j = c / ((j + c - 1)(j + c)), j >= 1.  They sum to one,
+as w_j is c times the difference of 1 / (j + c - 1) and the next.  They hardly fall before the c-th
+batch.
 
-**The error.**  Let rewards lie in the range, be independent, and those of an arm have one law; let
-``*`` be an arm of the highest mean q, and b one of a lower mean.  To recommend b, Z(b, *) has to
-pass. It is at most X + Y, X = U_b(m_b, q) and Y = D_*(m_*, q).  For the first j batches of b, P(U_b
->= x) <= exp(-x): U_b rises with m_b, and where it is x, exp(-x) bounds the probability of an m_b so
-high for a mean of q or less.  Hence X' = max over j of X - ln(1 / w_j) exceeds x with probability
-at most sum of w_j exp(-x) = exp(-x), Y' likewise, and X' and Y' owe nothing to each other, being
-made of different arms.  So X' + Y' >= z has probability at most failure_probability / (K - 1), and
-some of at most K - 1 such arms is recommended with probability at most ``failure_probability``.
+**The error.**  Let rewards lie in the range, be independent, and those of an arm have one law.  Let
+``*`` be an arm with the highest mean q, and b one with a lower mean.  To recommend b, Z(b, *) must
+pass the test.  It is at most X + Y, X = U_b(m_b, q) and Y = D_*(m_*, q).  For the first j batches
+of b, P(U_b >= x) <= exp(-x): U_b rises with m_b, and at U_b = x, exp(-x) bounds the probability of
+an m_b so high for a mean of q or less.  Hence X' = max over j of X - ln(1 / w_j) exceeds x with
+probability at most sum of w_j exp(-x) = exp(-x).  So does Y'.  X' and Y' are independent, as they
+belong to different arms.  So X' + Y' >= z has probability at most failure_probability / (K - 1).
+There are at most K - 1 such arms, so one of them is recommended with probability at most
+``failure_probability``.
 
-Where several arms are best, the search may go on for ever.
+If several arms are best, the search may never stop.
 
 **What to play.**  The challenger is the arm of least Z(b, c) + ln n_c, n_c the rounds of c
 (Jourdan, Degenne, Baudry, de Heide & Kaufmann 2022).  The leader is played instead while the sum
-over c of (U_b / n_b) / (D_c / n_c), both at the q of Z(b, c), is above 1: where rounds are shared
-best, it is 1 (Garivier & Kaufmann 2016; Bandyopadhyay, Juneja & Agrawal 2024 play by its sign).
+over c of (U_b / n_b) / (D_c / n_c), both at the q of Z(b, c), is above 1.  The sum is 1 for the
+best allocation of rounds (Garivier & Kaufmann 2016; Bandyopadhyay, Juneja & Agrawal 2024 play by
+its sign).
 """
 
 from __future__ import annotations
@@ -124,12 +126,13 @@ def price_of_batches(j: int) -> float:
 
 
 def two_exponentials(probability: float) -> float:
-    """A z that the sum of two variables exceeds with at most this probability, if they are
-    independent and neither exceeds any x more often than exp(-x).
+    """A z that the sum of two independent variables exceeds with at most this probability, if each
+    exceeds any x with probability at most exp(-x).
 
     The sum is, in law, at most that of two exponential variables, which exceeds z with probability
     (1 + z) exp(-z).  With L = ln(1 / p) and s = sqrt(2 L) that is at most p for z = L + ln(1 + L +
-    s): ln(1 + z) <= z - L says 1 + L + ln(1 + L + s) <= 1 + L + s, and ln(1 + s + s^2 / 2) <= s.
+    s).  Indeed ln(1 + z) <= z - L means 1 + L + ln(1 + L + s) <= 1 + L + s, which holds as ln(1 +
+    s + s^2 / 2) <= s.
     """
     log = math.log(1.0 / probability)
     return log + math.log(1.0 + log + math.sqrt(2.0 * log))
@@ -157,7 +160,9 @@ def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, flo
 
 @kernel
 def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
-    """Find the leader, whether all others are refuted, and who is next: first, the unreleased."""
+    """Find the leader, whether all others are refuted, and the next arm: arms without a release
+    first.
+    """
     merged, pulls, plan = public.merged, public.pulls, public.plan
     leader = 0
     for a in range(params.n_arms):
@@ -223,19 +228,19 @@ def recommend(params: TopTwoParams, public: TopTwoPublic) -> int:
 
 @dataclass(frozen=True, repr=False)
 class TopTwo(Part):
-    """Top Two on all noisy sums that were released of an arm: the leader and its closest challenger
-    are played, until every other arm is refuted by what was released (after Jourdan, Degenne,
-    Baudry, de Heide & Kaufmann 2022; batches and exponents of ``Arms``: this package).
+    """Top Two on all released sums: plays the leader and its closest challenger until releases
+    refute every other arm (after Jourdan, Degenne, Baudry, de Heide & Kaufmann 2022; batches and
+    exponents of ``Arms``: this package).
 
-    The challenger is the arm c of least Z + ln n, n its rounds and Z what speaks against its being
-    as good as the leader.  The search stops where every Z is above ln(1 / failure_probability) and
-    a price for the number of arms and batches.
+    The challenger is the arm c of least Z + ln n, with n its rounds and Z the evidence against its
+    being as good as the leader.  The search stops when every Z exceeds ln(1 / failure_probability)
+    plus a price for the number of arms and batches.
 
     Args:
-        growth: a batch is so many times all rounds of its arm before.
-        first: rounds of an arm's first batch, and of the shortest.
+        growth: length of a batch, as a multiple of all earlier rounds of its arm.
+        first: rounds of an arm's first batch, and of its shortest.
 
-    When to choose: what counts is to know the best arm, not what is earned on the way.
+    When to choose: you want to know the best arm, and rewards of the search do not matter.
 
     >>> TopTwo(growth=0.2)
     TopTwo(growth=0.2)

@@ -54,7 +54,7 @@ class Classification(ContextEnvironment):
         features: shape (N, m).
         labels: the class of each person, shape (N,); 0 to K - 1, every class at least once.
         components: how many principal components are kept, at most min(N, m); None for all.
-        once: every person comes once, in an order drawn by ``seed``, and the horizon is N. By
+        once: every person comes once, in an order drawn by ``seed``, and the horizon is N.  By
             default every round draws a person at random.
         seed: of the order.
         names: of the classes.

@@ -89,7 +89,7 @@ class _OfTheTrial(Environment):
 
 
 class DoctorBandit(_OfTheTrial, Bernoulli):
-    """Patients of ACTG 175 with replacement, for any horizon: a round of an arm is a patient drawn
+    """Patients of ACTG 175 with replacement, for any horizon: each round of an arm draws a patient
     uniformly from those who got it.  The four success rates are .436, .653, .555 and .556.
 
     >>> DoctorBandit().arm_names[1]

@@ -113,7 +113,7 @@ class LoggedTrial(Environment):
         return self.arms.size
 
     def means(self) -> np.ndarray:
-        """The mean reward of the persons who got each arm, shape (K,)."""
+        """The mean reward of the people with each arm, shape (K,)."""
         return np.bincount(self.arms, weights=self.rewards) / self.counts
 
     def mean(self) -> float:

@@ -76,7 +76,7 @@ class MovieLens:
         return made._made(f"MovieLens {self.checksum}, liked from {liked_from}")
 
     def reward_table(self, *, liked_from: int = 4) -> RewardTable:
-        """Genres as arms and ratings as rounds, in the order of time: reward 1 where the movie was
+        """Genres as arms and ratings as rounds, in the order of time: reward 1 if the movie was
         liked and is of the genre.
 
         The policy picks a genre, and the next person names the movie that they have just seen.  The

@@ -126,8 +126,8 @@ class Warfarin:
     def environment(
         self, *, genotypes: bool = True, once: bool = False, seed: int = 0, blocks: bool = True
     ) -> Classification:
-        """Patients as contexts, and reward 1 for the dose that was right, else 0.  ``genotypes`` is
-        that of ``features``; ``once``, ``seed`` and ``blocks`` are those of ``Classification``.
+        """Patients as contexts, and reward 1 for the right dose, else 0.  ``genotypes`` is that of
+        ``features``; ``once``, ``seed`` and ``blocks`` are those of ``Classification``.
         """
         rows = self.features(genotypes=genotypes).to_numpy()
         made = Classification.of_rows(
@@ -137,8 +137,8 @@ class Warfarin:
         return made._made(f"warfarin {self.checksum}, ends={self.ends!r}{drawn}")
 
     def doses(self) -> pd.DataFrame:
-        """What others would have given, in mg per week: the columns ``fixed``, ``clinical`` and
-        ``pharmacogenetic``, the latter two the algorithms of the consortium (IWPC 2009, supplement
+        """Doses of other rules, in mg per week: the columns ``fixed``, ``clinical`` and
+        ``pharmacogenetic``.  The latter two are algorithms of the consortium (IWPC 2009, supplement
         S1).
 
         Heights, weights and ages that are missing count as typical, see ``features``.
@@ -155,8 +155,8 @@ class Warfarin:
         return pd.DataFrame(given)
 
     def baselines(self) -> pd.DataFrame:
-        """How often those doses fall into the right arm (``correct``), and their mean absolute
-        error in mg per week (``error``).
+        """Accuracy of the rules in ``doses``: share of doses in the right arm (``correct``), and
+        mean absolute error in mg per week (``error``).
 
         The consortium fitted its algorithms to most of these patients.
         """

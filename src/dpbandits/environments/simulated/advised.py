@@ -58,7 +58,7 @@ def _losses(state: AdvisedState, horizon: int, losses: Matrix) -> None:
 
 
 class Advised(AdviceEnvironment):
-    """Experts with a plan, on any environment over arms.
+    """Experts that follow a fixed plan, on any environment over arms.
 
     Args:
         environment: whose rewards are given.
@@ -106,8 +106,8 @@ class Advised(AdviceEnvironment):
     def constant(
         cls, environment: ArmsEnvironment, n_experts: int, *, horizon: int, seed: int = 0
     ) -> Advised:
-        """Experts who never change their mind: the first always advise one arm each, the others
-        uniformly random distributions.
+        """Experts with constant advice: the first advise one arm each, the others uniformly random
+        distributions.
 
         >>> from dpbandits.environments import Bernoulli
         >>> Advised.constant(Bernoulli([0.9, 0.1]), 5, horizon=100).state.best.tolist()

@@ -80,7 +80,7 @@ class AnchoredContexts(ContextEnvironment):
 
     @classmethod
     def random(cls, n_arms: int, dimension: int, *, seed: int = 0) -> AnchoredContexts:
-        """Theta drawn as features are."""
+        """An environment with theta drawn as features are."""
         return cls(n_arms, _parameters(1, dimension, seed)[0])._made(f"random, seed={seed}")
 
     def _arguments(self) -> str:
@@ -167,7 +167,9 @@ class CovariateArms(ContextEnvironment):
     def random(
         cls, n_arms: int, dimension: int, *, link: str = "identity", seed: int = 0
     ) -> CovariateArms:
-        """Parameters drawn as features are: over people, all arms are about equally good."""
+        """An environment with parameters drawn as features are: over people, all arms are about
+        equally good.
+        """
         parameters = _parameters(integer("n_arms", n_arms, 1), dimension, seed)
         return cls(parameters, link=link)._made(f"random, seed={seed}")
 

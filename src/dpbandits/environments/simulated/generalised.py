@@ -183,8 +183,8 @@ class GLMContexts(ContextEnvironment):
         seed: int = 0,
         **options: Any,
     ) -> GLMContexts:
-        """Theta uniform on the sphere of radius ``norm``; with ``models="disjoint"`` one for every
-        arm.  ``options`` as for the class.
+        """An environment with theta uniform on the sphere of radius ``norm``; with
+        ``models="disjoint"`` one for every arm.  ``options`` as for the class.
 
         >>> GLMContexts.random(3, 4, models="disjoint", norm=5.0).parameter.shape
         (3, 4)

@@ -22,7 +22,7 @@ _ROUNDING = 1e-9  # by which <theta, x> of unit vectors may exceed 1
 
 
 def support_of(rewards: str) -> tuple[float, float]:
-    """What holds every reward of the kind."""
+    """The interval that holds every reward of the kind."""
     return (-math.inf, math.inf) if rewards == "gaussian" else (-1.0, 1.0)
 
 
@@ -121,7 +121,8 @@ class LinearArms(KnownMeans):
         std: float = 1.0,
         rewards: str = "gaussian",
     ) -> LinearArms:
-        """Arms and theta uniform on the unit sphere; published figures have 10 arms in dimension 3.
+        """An environment with arms and theta uniform on the unit sphere; published figures have 10
+        arms in dimension 3.
 
         >>> LinearArms.on_sphere(10, 3, seed=1).features.shape
         (10, 3)
@@ -142,7 +143,7 @@ class LinearArms(KnownMeans):
 
 
 class LinearRewards(NamedTuple):
-    """What features are worth."""
+    """Linear rewards of features: parameters for kernels."""
 
     theta: np.ndarray  # (d,)
     std: float  # of the noise; of no use where rewards are bounded
@@ -276,7 +277,7 @@ class GaussianContexts(ContextEnvironment):
     def on_sphere(
         cls, n_arms: int, dimension: int, *, seed: int = 0, **options: Any
     ) -> GaussianContexts:
-        """Theta uniform on the unit sphere; ``options`` as for the class.
+        """An environment with theta uniform on the unit sphere; ``options`` as for the class.
 
         >>> GaussianContexts.on_sphere(10, 3, seed=1).dimension
         3

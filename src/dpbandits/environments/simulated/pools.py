@@ -60,8 +60,8 @@ def _show_pool(state: PoolContextsState, t: int, contexts: Matrix, rng: Generato
 
 
 class PoolContexts(ContextEnvironment):
-    """In every round some items of a pool, drawn without replacement and in random order, with
-    rewards linear in their features (the synthetic design of Wang, Zhao & Wang, 2022).
+    """Rounds that show some items of a pool, drawn without replacement and in random order.
+    Rewards are linear in their features (the synthetic design of Wang, Zhao & Wang, 2022).
 
     Args:
         features: of the items of the pool, shape (N, d).
@@ -174,8 +174,8 @@ def answer_hidden(
 
 
 class Recommendations(ContextEnvironment):
-    """In every round a random user, one item that they liked and others that they did not, in
-    random order; the reward is 1 for the liked item.
+    """Rounds that show one item that a random user liked and others that they did not, in random
+    order; the reward is 1 for the liked item.
 
     The user is drawn uniformly from those who liked anything, and the liked item from theirs.  The
     others are drawn without replacement from all items that the user did not like.  A policy sees

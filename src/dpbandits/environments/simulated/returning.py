@@ -60,7 +60,7 @@ class ReturningUsers(ContextEnvironment):
     policies all arms look alike.  Every theta_a is of length 1.
 
     ``seed`` draws users and states of all rounds once; they are the same in all runs.  Rounds end
-    when no user has visits left.
+    when no user may come.
 
     Args:
         n_arms: number of arms, K.

@@ -36,8 +36,8 @@ class Bernoulli(KnownMeans):
 
 
 def best_arm_instances() -> dict[str, Bernoulli]:
-    """What private searches for the best arm are compared on (Sajed & Sheffet 2019; Azize, Jourdan,
-    Al Marjani & Basu 2023), by name.
+    """Instances that compare private searches for the best arm (Sajed & Sheffet 2019; Azize,
+    Jourdan, Al Marjani & Basu 2023), by name.
 
     >>> best_arm_instances()["even steps"].means().tolist()
     [0.75, 0.625, 0.5, 0.375, 0.25]
