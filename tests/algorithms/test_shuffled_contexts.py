@@ -255,11 +255,12 @@ def test_levels_of_trust_stand_in_the_guarantee():
     words = str(server(protocol="reports").guarantee)
     assert "(shuffle privacy)" in words
     assert "joint DP" in words
-    assert "messages before are (1, 0.001)-DP by themselves" in words
+    assert "messages before the shuffler are (1, 0.001)-DP by themselves" in words
     often = server(protocol="reports", max_rounds=10)
     alone = often.protocol.epsilon_at(1e-3, 10, "local")  # all her messages together
     said = re.search(
-        r"messages before are \(([^,]*), 0.001\)-DP by themselves", str(often.guarantee)
+        r"messages before the shuffler are \(([^,]*), 0.001\)-DP by themselves",
+        str(often.guarantee),
     )
     assert alone <= float(said[1]) < 1.011 * alone
     assert often.protocol.epsilon_at(1e-3, level="local") < 0.5 * alone
@@ -282,7 +283,7 @@ def test_a_budget_for_messages_by_themselves():
         assert made.delta_at(1.0, level="local") <= 1e-3 < less.delta_at(1.0, level="local")
         assert policy.guarantee.holds == BUDGET
         words = str(policy.guarantee)
-        assert "messages before are (1, 0.001)-DP by themselves" in words
+        assert "messages before the shuffler are (1, 0.001)-DP by themselves" in words
         after = float(re.search(r"the shuffler, which is \(([^,]*), 0.001\)-DP", words)[1])
         proved = 1.0 if protocol == "reports" else made.epsilon_at(1e-3)
         assert proved <= after < 1.011 * proved  # rounded up, if at all
@@ -290,7 +291,7 @@ def test_a_budget_for_messages_by_themselves():
         assert policy.ledger.spent() == BUDGET
     hard = str(server(budget=ApproxDP(0.05, 1e-6), level="local").guarantee)
     assert "leaves the shuffler, which is (0.05, 1e-06)-DP" not in hard  # but what is proved of it
-    assert "messages before are (0.05, 1e-06)-DP" in hard
+    assert "messages before the shuffler are (0.05, 1e-06)-DP" in hard
     secure = {"noise": "secure", "seed": None, "reward_range": (0.0, 4e3), "grid": 2.0**-10}
     assert server(**secure).protocol.sensitivity <= 2.0 * server(**secure).protocol.bound
     published = simulated(protocol="bits", level="local", calibration="paper", batch=20)

@@ -101,7 +101,7 @@ def test_the_published_constants():
     assert public.facts[0] == pytest.approx(radius)
     assert public.precision[0] == pytest.approx((2.0 * levels * k - c) * np.eye(d))
     assert policy.guarantee.holds.delta < 1e-250
-    assert "really gives what is stated" in str(policy.guarantee)
+    assert "but provides the guarantee" in str(policy.guarantee)
 
 
 def test_gamma_before_the_shift_is_none_after_it():

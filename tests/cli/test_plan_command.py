@@ -63,7 +63,7 @@ def test_without_means_the_command_names_the_default_and_who_else_fits(options, 
     assert call in first
     assert re.search(rf"^{name}.* \*", said.stdout, re.MULTILINE)
     assert "Nothing was measured" in said.stdout
-    assert said.stdout.endswith(f"What it promises: dpbandits explain {name}\n")
+    assert said.stdout.endswith(f"Its promise in full: dpbandits explain {name}\n")
 
 
 @pytest.mark.long

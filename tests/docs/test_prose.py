@@ -37,9 +37,9 @@ class Limits(NamedTuple):
 
 
 LIMITS = {
-    "pages": Limits(21.0, 18.0, 60.0),
-    "docstrings": Limits(17.0, 11.0, 50.0),
-    "messages": Limits(13.0, 3.0, 15.0),
+    "pages": Limits(14.5, 3.0, 5.0),
+    "docstrings": Limits(15.5, 5.0, 2.0),
+    "messages": Limits(12.0, 2.0, 13.5),
 }
 
 

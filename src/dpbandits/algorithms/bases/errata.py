@@ -52,9 +52,9 @@ SHUFFLED_MESSAGES = Erratum(
 SHUFFLED_BITS = Erratum(
     "Shuffle-private linear bandits: sums of bits",
     (
-        "Its shuffler would then be missing: the randomiser puts the bits of her number first, ones"
-        " before zeros, and those of the noise behind, so that her message shows the number.",
-        "Here her device puts its bits in random order",
+        "Its shuffler would then be missing: the randomiser puts the bits of a person's number"
+        " first, ones before zeros, and those of the noise behind: the message shows the number.",
+        "Here the device puts its bits in random order",
         "at (10, 0.1) P_Amp does not keep what is claimed, as far as anything is proved.",
     ),
 )

@@ -61,7 +61,7 @@ times
     r^4 / (r^2 + n^2) + share n^2 ,       r^2 = s_x^2 |x|_{V^-1}^2 ,
     n^2 = (v^2 + (lambda + |C|)^2 |theta|^2 / d) |V^-1 x|^2 .
 
-Here v is the standard deviation of z along theta, and theta is equally likely in every direction.
+Here v is the standard deviation of z along theta, whose direction is uniform.
 Let e = e_r + e_n be an error by rewards and by noise.  The regression of e_r on e has the variance
 r^4 / (r^2 + n^2): this part of the error is due to rewards, and persists.  The rest is noise, and
 later releases have other noise.  But noise lasts from one release to the next, or adds up, so an
