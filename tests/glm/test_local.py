@@ -136,7 +136,7 @@ def test_everybody_is_in_one_batch_and_spends_the_budget_once(link: str):
     assert frame["first"].iloc[0] == 0
     assert frame["last"].iloc[-1] == 100
     assert model.ledger.spent() == model.guarantee.holds == BUDGET
-    assert "nobody is trusted" in str(model.guarantee)
+    assert "trusts their own device alone" in str(model.guarantee)
     alone = LocalGLM(link, budget=BUDGET, seed=1).fit(features[:1], outcomes[:1])
     assert alone.ledger.spent() == BUDGET
 

@@ -50,7 +50,7 @@ def test_only_the_one_that_takes_reports_needs_no_trust():
         assert (trusting.trust_model, local.trust_model) == ("central", "local")
         assert "is trusted with them" in str(trusting)
         assert "use reports=True" in str(trusting)
-        assert "nobody is trusted" in str(local)
+        assert "trusts their own device alone" in str(local)
         assert "use reports=True" not in str(local)
 
 

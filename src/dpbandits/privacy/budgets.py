@@ -42,7 +42,7 @@ class Budget(ABC):
     every notion and may be improved.
 
     Attributes:
-        key: its name in study files, on the command line and over HTTP: ``zcdp = 0.5``.
+        key: its name in study files and on the command line: ``zcdp = 0.5``.
         title: the notion in words; budgets under one title differ in one number.
         short: the notion as ``str`` has it, after its numbers.
         noises: names of the families of noise that keep it, the best one first.

@@ -57,7 +57,7 @@ _TRUST = {
     ),
     "local": (
         "The {protects} of each person are randomised before the party that runs the {algorithm} "
-        "sees them; nobody is trusted"
+        "sees them; a person trusts their own device alone"
     ),
     "shuffle": (
         "The party that runs the policy sees the messages of batches of people, shuffled; the "
