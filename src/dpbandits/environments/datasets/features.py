@@ -15,7 +15,7 @@ _DENSE = 10**6  # entries up to which a matrix is simply written out
 
 
 def tfidf(counts: sparse.csr_array) -> sparse.csr_array:
-    """TF-IDF: counts of words times ln((1 + n) / (1 + n_w)) + 1, if n_w of n things have the word.
+    """TF-IDF: word counts times (1 + ln((1 + n) / (1 + n_w))), if n_w of n texts have it.
     Rows are scaled to length 1, except rows of zeros.
     """
     things, words = counts.shape
