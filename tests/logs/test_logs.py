@@ -96,7 +96,7 @@ def test_a_public_log_costs_nothing_and_stays_under_running_sums(tmp_path):
     policy.save(tmp_path / "a.dpb")
     again = dpb.load(tmp_path / "a.dpb", simulation=True)
     assert again.guarantee == policy.guarantee
-    assert "a public log" in str(again.guarantee)
+    assert "independent of private rewards" in str(again.guarantee)
     del policy
 
 

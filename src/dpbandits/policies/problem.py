@@ -158,9 +158,14 @@ DEFAULTS = (
         "finite arms",
         "shuffle",
         "MergedIMEDSDP",
-        "People add the noise of a batch together, which costs no more than central noise.",
+        "With messages=True people add the noise together, at no more cost than central noise.",
     ),
-    Default("finite arms", "local", "LDPIMED", f"No party sees a true reward. {_MEASURED}"),
+    Default(
+        "finite arms",
+        "local",
+        "LDPIMED",
+        f"With reports=True no party sees a true reward. {_MEASURED}",
+    ),
     Default(
         "finite arms, rewards that follow no law",
         "central",
