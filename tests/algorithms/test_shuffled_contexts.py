@@ -204,7 +204,7 @@ def test_published_constants_keep_what_they_keep():
     assert published.guarantee.holds.delta < 1e-30
     reports = simulated(protocol="reports", calibration="paper", **shape)
     assert reports.guarantee.holds.delta == pytest.approx(0.0011, rel=0.05)
-    assert "really gives" in str(reports.guarantee)
+    assert "provides the guarantee that is stated here" in str(reports.guarantee)
     weak = simulated(
         protocol="reports", calibration="paper", **shape | {"budget": ApproxDP(10.0, 0.1)}
     )
@@ -284,13 +284,13 @@ def test_a_budget_for_messages_by_themselves():
         assert policy.guarantee.holds == BUDGET
         words = str(policy.guarantee)
         assert "messages before the shuffler are (1, 0.001)-DP by themselves" in words
-        after = float(re.search(r"the shuffler, which is \(([^,]*), 0.001\)-DP", words)[1])
+        after = float(re.search(r"the shuffler, which are \(([^,]*), 0.001\)-DP", words)[1])
         proved = 1.0 if protocol == "reports" else made.epsilon_at(1e-3)
         assert proved <= after < 1.011 * proved  # rounded up, if at all
         policy.receive(batch_of(policy))
         assert policy.ledger.spent() == BUDGET
     hard = str(server(budget=ApproxDP(0.05, 1e-6), level="local").guarantee)
-    assert "leaves the shuffler, which is (0.05, 1e-06)-DP" not in hard  # but what is proved of it
+    assert "leave the shuffler, which are (0.05, 1e-06)-DP" not in hard  # but what is proved of it
     assert "messages before the shuffler are (0.05, 1e-06)-DP" in hard
     secure = {"noise": "secure", "seed": None, "reward_range": (0.0, 4e3), "grid": 2.0**-10}
     assert server(**secure).protocol.sensitivity <= 2.0 * server(**secure).protocol.bound

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import math
 import os
 import re
@@ -187,7 +186,6 @@ def test_folders_of_earlier_versions_are_read(tmp_path):
 
 
 def test_rewards_without_their_decisions_are_left_out_and_counted(tmp_path, caplog):
-    caplog.set_level(logging.WARNING, "dpbandits")
     policy = MergedIMED(2, budget=None)
     log = DecisionLog(tmp_path, policy, rewards=True)
     for i in range(6):
