@@ -1,6 +1,7 @@
 """How the reference reads docstrings and signatures.
 
-Our sections "Example:" are what others call "Examples:"; ``**options`` of policies are spelled out.
+Our sections "Example:" are what others call "Examples:"; ``**options`` of policies are spelled out;
+arguments tell the values that they may have.
 """
 
 import inspect
@@ -11,6 +12,7 @@ from typing import Any
 
 import griffe
 
+from dpbandits.constraints import Constraints, constraints_of
 from dpbandits.session.options import Settings
 
 
@@ -32,6 +34,36 @@ class Examples(griffe.Extension):
                 text,
                 flags=re.MULTILINE,
             )
+
+
+class Allowed(griffe.Extension):
+    """Each argument of a class tells the values that its ``constraints`` allow."""
+
+    def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
+        """Add them to the section of arguments."""
+        known = getattr(import_module(cls.module.path), cls.name, None)
+        if cls.docstring and isinstance(known, type) and hasattr(known, "constraints"):
+            cls.docstring.value = with_allowed(cls.docstring.value, constraints_of(known))
+
+
+def with_allowed(docstring: str, constraints: Constraints) -> str:
+    """A docstring whose entries of arguments end with the values that are allowed."""
+    head, found, rest = docstring.partition("Args:\n")
+    entries, end, tail = rest.partition("\n\n")
+
+    def completed(entry: re.Match[str]) -> str:
+        allowed = {
+            name: str(constraints[name])
+            for name in re.findall(r"\w+", entry["names"])
+            if name in constraints
+        }
+        if len(set(allowed.values())) != 1:
+            return entry[0]
+        text = entry[0].rstrip("\n")
+        return f"{text}\n        Allowed: {next(iter(allowed.values()))}."
+
+    pattern = r"^    (?P<names>\w+(?:,[ \N{NO-BREAK SPACE}]\w+)*): .*(?:\n     .*)*"
+    return head + found + re.sub(pattern, completed, entries, flags=re.MULTILINE) + end + tail
 
 
 class AllOptions(griffe.Extension):

@@ -13,18 +13,18 @@ import numpy as np
 
 from .errors import ArgumentError
 
-_LARGEST = 2**62
+LARGEST = 2**62
 _LONGEST = 100  # characters of an argument in a message
 _ROUNDING = 1e-12  # relative: what sums of floats are off by, and nobody has lost
 
 
-def integer(name: str, value: Any, low: int, high: int = _LARGEST) -> int:
+def integer(name: str, value: Any, low: int, high: int = LARGEST) -> int:
     """``value`` as an int in [low, high], or an ``ArgumentError`` that names it."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if whole and low <= int(value) <= high:
         return int(value)
-    no_end = high == _LARGEST and not (whole and value > high)
-    reach = f"at least {low}" if no_end else f"between {low} and {high}"
+    past_the_end = whole and value > high
+    reach = f"between {low} and {high}" if past_the_end else reach_text(low, high)
     raise ArgumentError(f"{name} must be an integer {reach}, got {shown(value)}", name)
 
 
@@ -40,7 +40,7 @@ def real(
     if math.isfinite(number) and (low < number < high if strict else low <= number <= high):
         return number
     raise ArgumentError(
-        f"{name} must be a number in {_interval(low, high, strict)}, got {shown(value)}", name
+        f"{name} must be a number in {interval_text(low, high, strict)}, got {shown(value)}", name
     )
 
 
@@ -230,7 +230,13 @@ def _to_digits(number: float, digits: int, rounding: str) -> float:
     return float(Context(prec=digits, rounding=rounding).create_decimal(number))
 
 
-def _interval(low: float, high: float, strict: bool) -> str:
+def reach_text(low: int, high: int) -> str:
+    """The words for the integers in [low, high]."""
+    return f"at least {low}" if high == LARGEST else f"between {low} and {high}"
+
+
+def interval_text(low: float, high: float, strict: bool) -> str:
+    """The interval [low, high], or (low, high) where ``strict``, in the notation of mathematics."""
     left = "(" if strict or low == -math.inf else "["
     right = ")" if strict or high == math.inf else "]"
     return f"{left}{low:g}, {high:g}{right}"

@@ -34,9 +34,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar
 
+from ..constraints import Choice, Constraints, Real
 from ..errors import ArgumentError
 from ..policies.parts import Part
-from ..validation import choice, real
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,15 +75,13 @@ class Optimism(Part):
     radius: str | None = None
     smallest_eigenvalue: float | None = None
 
-    def __post_init__(self) -> None:
-        # Kept as given: names of policies, by which random numbers go, always have told them so.
-        real("radius_scale", self.radius_scale, 0.0, 1e12)
-        real("failure_probability", self.failure_probability, 0.0, 1.0, strict=True)
-        if self.parameter_bound is not None:
-            real("parameter_bound", self.parameter_bound, 0.0, 1e12)
-        _unless_none(self, "smallest_eigenvalue", 0.0, 1e12)
-        if self.radius is not None:
-            choice("radius", self.radius, ("safe", "heuristic", "published"))
+    constraints: ClassVar[Constraints] = {
+        "radius_scale": Real(0.0, 1e12, as_given=True),
+        "failure_probability": Real(0.0, 1.0, strict=True, as_given=True),
+        "parameter_bound": Real(0.0, 1e12, as_given=True) | None,
+        "radius": Choice("safe", "heuristic", "published") | None,
+        "smallest_eigenvalue": Real(0.0, 1e12) | None,
+    }
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,8 +107,7 @@ class Sampling(Part):
 
     inflation: float = 1.0
 
-    def __post_init__(self) -> None:
-        self._set(inflation=real("inflation", self.inflation, 0.0, 1e12))
+    constraints: ClassVar[Constraints] = {"inflation": Real(0.0, 1e12)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,12 +147,12 @@ class Divergence(Part):
     share: float | None = None
     parameter_bound: float | None = None
 
-    def __post_init__(self) -> None:
-        _unless_none(self, "alpha", 1e-3, 1e3)
-        _unless_none(self, "margin", 1.0, 1e6)
-        _unless_none(self, "share", 0.0, 1e3)
-        if self.parameter_bound is not None:  # kept as given, as that of ``Optimism``
-            real("parameter_bound", self.parameter_bound, 0.0, 1e12)
+    constraints: ClassVar[Constraints] = {
+        "alpha": Real(1e-3, 1e3) | None,
+        "margin": Real(1.0, 1e6) | None,
+        "share": Real(0.0, 1e3) | None,
+        "parameter_bound": Real(0.0, 1e12, as_given=True) | None,
+    }
 
 
 EXPLORATIONS = (Optimism, Sampling, Divergence)
@@ -177,10 +174,3 @@ def resolved(explore: E, where: str, **own: Any) -> E:
             raise ArgumentError(f"{one.name} must be None for {where}, got {value!r}", one.name)
     filled = {name: value for name, value in open_ones.items() if value is not None}
     return replace(explore, **filled) if filled else explore
-
-
-def _unless_none(part: Part, name: str, low: float, high: float) -> None:
-    """Check an argument that may be None."""
-    value = getattr(part, name)
-    if value is not None:
-        part._set(**{name: real(name, value, low, high)})

@@ -5,17 +5,17 @@ They promise nothing: they are the honest references.  ``papers.others`` has LDP
 
 from __future__ import annotations
 
-from typing import NamedTuple, Unpack
+from typing import ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
 from ..calls import is_open
+from ..constraints import Constraints, Real
 from ..kernel import Generator, Kernel, Vector, bind, kernel, unbound
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, register
 from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
-from ..validation import real
 from .bases.sums import CLOCK, EVERY_ROUND, Sums
 from .maths.divergences import kl_upper_bound
 
@@ -171,11 +171,12 @@ class UCB1(Stepwise):
         learns_at_once=True,
     )
     kernels = stepwise_kernels(bind(choose_highest, terms=ucb_terms, index=ucb_index))
+    constraints: ClassVar[Constraints] = {"alpha": Real(0.0, strict=True)}
 
     def __init__(
         self, n_arms: int, *, alpha: float = 2.0, budget: None = None, **options: Unpack[Options]
     ) -> None:
-        own = {"n_arms": n_arms, "alpha": real("alpha", alpha, 0.0, strict=True)}
+        own = {"n_arms": n_arms, "alpha": alpha}
         super().__init__(own, budget=budget, **options)
 
 
@@ -206,11 +207,12 @@ class KLUCB(Stepwise):
         learns_at_once=True,
     )
     kernels = stepwise_kernels(bind(choose_highest, terms=kl_terms, index=kl_index))
+    constraints: ClassVar[Constraints] = {"c": Real(0.0)}
 
     def __init__(
         self, n_arms: int, *, c: float = 0.0, budget: None = None, **options: Unpack[Options]
     ) -> None:
-        super().__init__({"n_arms": n_arms, "c": real("c", c, 0.0)}, budget=budget, **options)
+        super().__init__({"n_arms": n_arms, "c": c}, budget=budget, **options)
 
 
 @register(n_arms=3)

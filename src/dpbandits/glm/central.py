@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..constraints import Choice, Constraints, Integer, Real
 from ..errors import ArgumentError, DPBanditsError
 from ..privacy import Budget, Guarantee
 from ..privacy.channels import Calibration
-from ..validation import choice, integer, real
+from ..validation import real
 from .estimator import MOST, TYPES_ARE_PUBLIC, Estimator
 from .objective import ObjectivePerturbation
 from .spending import Spending
@@ -81,6 +82,12 @@ class PrivateGLM(Estimator):
         ZCDP(rho=0.5)
     """
 
+    constraints: ClassVar[Constraints] = {
+        "method": Choice(*METHODS),
+        "steps": Integer(1, _MOST_STEPS) | None,
+        "step_size": Real(0.0, MOST) | None,
+    }
+
     def __init__(
         self,
         link: str = "logistic",
@@ -109,11 +116,7 @@ class PrivateGLM(Estimator):
         self._check()
 
     def _check(self) -> None:
-        choice("method", self.method, METHODS)
-        choice("calibration", self.calibration, ("exact", "paper"))
-        self._check_given(integer, "steps", 1, _MOST_STEPS)
-        real("hessian_weight", self.hessian_weight, 1e-3, 1e3)
-        self._check_given(real, "ridge step_size outcome_variance", 0.0, MOST)
+        super()._check()
         self._score()
         self._source()
         if self._is_objective:

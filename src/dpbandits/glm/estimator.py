@@ -6,21 +6,22 @@ import inspect
 import logging
 import math
 import sys
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from .. import tables
+from ..constraints import Choice, Constraints, Integer, Range, Real, checked
 from ..errors import ArgumentError, DPBanditsError
 from ..privacy.budgets import Budget
 from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.secure import default_grid, noise_source
 from ..tables import Manner, manners
-from ..validation import choice, interval, real
-from .links import link_of
+from ..validation import choice, interval
+from .links import LINK_NAME
 from .scores import Score, record_range
 
 # What is taken for public of a private table.
@@ -34,6 +35,18 @@ _LOGGER = logging.getLogger("dpbandits")  # of the operator, which no guarantee 
 class Estimator(ABC):
     """Base class of estimators: a constructor that stores arguments, and predictions."""
 
+    constraints: ClassVar[Constraints] = {
+        "link": LINK_NAME,
+        "outcome_range": Range(),
+        "context_bound": Real(NARROWEST, WIDEST),
+        "parameter_bound": Real(NARROWEST, WIDEST),
+        "ridge": Real(0.0, MOST) | None,
+        "hessian_weight": Real(1e-3, 1e3),
+        "calibration": Choice("exact", "paper"),
+        "noise": Choice("simulation", "secure"),
+        "seed": Integer(0) | None,
+        "outcome_variance": Real(0.0, MOST) | None,
+    }
     _is_local = False  # whether every person adds noise, rather than somebody trusted
     link: str
     outcome_range: tuple[float, float]
@@ -169,15 +182,12 @@ class Estimator(ABC):
         if (names := names_of(X)) is not None:
             self.feature_names_in_ = names
 
-    @abstractmethod
     def _check(self) -> None:
-        """Refuse arguments that are out of range, or do not fit together."""
+        """Refuse arguments that are out of range; estimators add what must fit together.
 
-    def _check_given(self, check: Callable[..., Any], names: str, low: float, high: float) -> None:
-        """Check those of these arguments that are given; None stands for what suits others."""
-        for name in names.split():
-            if getattr(self, name) is not None:
-                check(name, getattr(self, name), low, high)
+        Arguments stay as they were given, as scikit-learn asks.
+        """
+        checked(type(self), **self.get_params())
 
     def _learnt(self) -> None:
         if hasattr(self, "coef_"):
@@ -224,10 +234,8 @@ class Estimator(ABC):
             raise ArgumentError(
                 f"outcome_range must be between {what}, got {self.outcome_range!r}", "outcome_range"
             )
-        link = link_of(self.link).name
-        length = real("context_bound", self.context_bound, NARROWEST, WIDEST)
-        radius = real("parameter_bound", self.parameter_bound, NARROWEST, WIDEST)
-        return Score(link, (lo, hi), length, radius, bounded)
+        length, radius = float(self.context_bound), float(self.parameter_bound)
+        return Score(self.link, (lo, hi), length, radius, bounded)
 
 
 class Changes(NamedTuple):

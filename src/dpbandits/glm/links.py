@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..constraints import Choice
 from ..errors import ArgumentError
 from ..kernel import Kernel, kernel
-from ..validation import choice, real
+from ..validation import real
 
 _POINTS = 2001  # of an interval on which a link is checked
 _STEP = 1e-5  # of its difference quotients
@@ -141,6 +142,7 @@ _LINKS = {
     "logistic": Link("logistic", _logistic, _logistic_slope, 60.0),
     "probit": Link("probit", _probit, _probit_slope, 8.0),
 }
+LINK_NAME = Choice(known=_LINKS)
 EXACT = tuple(_LINKS)  # slopes are largest at 0 and fall to both sides
 
 
@@ -150,7 +152,7 @@ def link_of(name: str) -> Link:
     Raises:
         ArgumentError: there is none.
     """
-    return _LINKS[choice("link", name, tuple(_LINKS))]
+    return _LINKS[LINK_NAME("link", name)]
 
 
 def register_link(

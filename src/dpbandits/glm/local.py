@@ -19,17 +19,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..constraints import Constraints, Integer
 from ..errors import ArgumentError, DPBanditsError
 from ..privacy import Budget, Guarantee
 from ..privacy.channels import OPEN, Calibration, Channel
 from ..privacy.continual import smat
 from ..privacy.randomiser import VectorRandomiser
 from ..tables import as_numbers, entries, nested
-from ..validation import choice, integer, real
+from ..validation import integer, real
 from .estimator import MOST, TYPES_ARE_PUBLIC, Estimator
 from .scores import Score, record_range, statistic_size
 from .spending import Line, Spending
@@ -288,6 +289,7 @@ class LocalGLM(Estimator):
         (True, (2,))
     """
 
+    constraints: ClassVar[Constraints] = {"batches": Integer(1, _MOST_BATCHES) | None}
     _is_local = True
 
     def __init__(
@@ -316,10 +318,7 @@ class LocalGLM(Estimator):
         self._check()
 
     def _check(self) -> None:
-        choice("calibration", self.calibration, ("exact", "paper"))
-        self._check_given(integer, "batches", 1, _MOST_BATCHES)
-        real("hessian_weight", self.hessian_weight, 1e-3, 1e3)
-        self._check_given(real, "ridge outcome_variance", 0.0, MOST)
+        super()._check()
         self._score()
         self._source()
         self._spending()

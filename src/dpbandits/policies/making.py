@@ -13,6 +13,8 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
+from ..constraints import checked
+from ..errors import ArgumentError
 from ..privacy.budgets import examples
 from ..session.options import DEFAULTS
 from ..validation import close_name
@@ -21,20 +23,28 @@ _LONGEST_EXAMPLE = 40  # characters of an argument that is shown
 
 
 class PolicyClass(ABCMeta):
-    """The class of classes of policies: a call that does not fit the signature raises one sentence
-    with the called class and the right form.
+    """The class of classes of policies: a call checks arguments by the class's ``constraints``.
 
-    Nothing is checked before: a call that fits costs no more than it did.
+    A call that does not fit the signature raises one sentence with the called class and the right
+    form.
     """
 
     def __call__(cls, *args: Any, **given: Any) -> Any:
         try:
-            return super().__call__(*args, **given)
-        except TypeError:
+            return super().__call__(*_checked(cls, args), **checked(cls, **given))
+        except (TypeError, ArgumentError):
             wrong = misfit(cls, args, given)
-            if wrong is None:  # something within
+            if wrong is None:  # something within, or a value
                 raise
         raise TypeError(wrong)
+
+
+def _checked(cls: Any, args: Sequence[Any]) -> Sequence[Any]:
+    """Arguments by position, each as its constraint keeps it."""
+    if not args:
+        return args
+    named = dict(zip(inspect.signature(cls).parameters, args, strict=False))
+    return (*checked(cls, **named).values(), *args[len(named) :])
 
 
 class Signature:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
+from ..constraints import Constraint, Constraints, checked, constraints_of
 from ..errors import ArgumentError
 from ..rooms import papers
 from ..validation import close_name, shown
@@ -20,13 +21,23 @@ P = TypeVar("P", bound="Part")
 
 @dataclass(frozen=True)
 class Part:
-    """The base of all parts.  A subclass is a frozen dataclass whose ``__post_init__`` checks its
-    arguments; it is known by its name in study files and saved policies.
+    """Base class of all parts.  A subclass is a frozen dataclass; study files and saved policies
+    know it by its name.
 
     Equal parts make equal policies: they compare by value, and can be keys.
+
+    Attributes:
+        what: the word for such parts in messages.
+        constraints: the values that each argument may have, checked when a part is made.
     """
 
-    what: ClassVar[str] = "part"  # the word for such parts in messages
+    what: ClassVar[str] = "part"
+    constraints: ClassVar[Constraints] = {}
+
+    def __post_init__(self) -> None:
+        table = constraints_of(type(self))
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name in table}
+        self._set(**checked(type(self), **given))
 
     def __init_subclass__(cls, base: bool = False) -> None:
         if base:  # not a part by itself: only its subclasses are
@@ -97,19 +108,61 @@ def part(name: str, value: Any, kinds: tuple[type[Part], ...], *, exactly: bool 
     Raises:
         ArgumentError: it is something else; the message lists what fits.
     """
-    fitting = {
+    fitting = _fitting(kinds, exactly)
+    if type(value) in fitting.values():
+        return value
+    written = {"kind": value} if isinstance(value, str) else value
+    if isinstance(written, Mapping) and not exactly and str(written.get("kind")) not in fitting:
+        papers()  # which have parts, too
+        fitting = _fitting(kinds, exactly)
+    if isinstance(written, Mapping) and str(written.get("kind")) in fitting:
+        own = dict(written)
+        return _made(fitting[str(own.pop("kind"))], own)
+    raise ArgumentError(f"{name} must be one of {_listed(fitting)}, got {shown(value)}", name)
+
+
+@dataclass(frozen=True)
+class PartOf(Constraint):
+    """A part of one of the given kinds, its name, or its form in a file; see ``part``."""
+
+    kinds: tuple[type[Part], ...]
+    exactly: bool
+
+    def __init__(self, *kinds: type[Part], exactly: bool = False) -> None:
+        object.__setattr__(self, "kinds", kinds)
+        object.__setattr__(self, "exactly", exactly)
+
+    def __call__(self, name: str, value: Any) -> Any:
+        return part(name, value, self.kinds, exactly=self.exactly)
+
+    def __str__(self) -> str:
+        return f"one of {_listed(_fitting(self.kinds, self.exactly))}"
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        fitting = _fitting(self.kinds, self.exactly).items()
+        return tuple(
+            name
+            for name, kind in fitting
+            if all(one.default is not MISSING for one in fields(kind))
+        )
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        return (None, True, 3, "best", "", {"kind": "best"}, {}, [self.kinds[0].__name__])
+
+
+def _fitting(kinds: tuple[type[Part], ...], exactly: bool) -> dict[str, type[Part]]:
+    """The known kinds of parts that are of the given ones, by their names."""
+    return {
         key: kind
         for key, kind in _KINDS.items()
         if (kind in kinds if exactly else issubclass(kind, kinds))
     }
-    if type(value) in fitting.values():
-        return value
-    written = {"kind": value} if isinstance(value, str) else value
-    if isinstance(written, Mapping) and str(written.get("kind")) in fitting:
-        own = dict(written)
-        return _made(fitting[str(own.pop("kind"))], own)
-    listed = ", ".join(f"{kind}()" for kind in fitting)
-    raise ArgumentError(f"{name} must be one of {listed}, got {shown(value)}", name)
+
+
+def _listed(fitting: Mapping[str, type[Part]]) -> str:
+    return ", ".join(f"{kind}()" for kind in fitting)
 
 
 def _made(kind: type[P], own: Mapping[str, Any]) -> P:

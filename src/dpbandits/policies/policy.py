@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..constraints import Constraints, Integer
 from ..errors import ArgumentError, ClaimError
 from ..html import Html, glance
 from ..kernel import Kernel
@@ -37,7 +38,7 @@ from ..session.estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
 from ..session.exchange import ASSUMED as ASSUMED_OF_WORKERS
 from ..session.exchange import Release, checked_release
 from ..session.gate import Gate
-from ..session.options import WIDEST, WILDEST, checked
+from ..session.options import WIDEST, WILDEST, Settings, settings_of
 from ..session.rounds import checked_user
 from ..session.saving import charge_older_noise, replay, restore, saved
 from ..session.session import Session
@@ -80,6 +81,7 @@ class Policy(Configured, metaclass=PolicyClass):
     kernels: Kernels
     sees: ClassVar[str] = ""  # what ``pull`` takes: "contexts", "advice", or nothing
     example: ClassVar[dict[str, Any]] = {}
+    constraints: ClassVar[Constraints] = {**Settings.constraints, "n_arms": Integer(1, 10**6)}
     learns_off_policy: ClassVar[bool] = False  # from arms that others have chosen: see ``logs``
     __signature__ = Signature()
 
@@ -96,10 +98,8 @@ class Policy(Configured, metaclass=PolicyClass):
         **options: Any,
     ) -> None:
         name = type(self).__name__
-        settings = checked(name, options)
-        given = config["n_arms"] if n_arms is None else n_arms
-        self.n_arms: int = integer("n_arms", given, 1, 10**6)
-        config = {**config, "n_arms": self.n_arms} if n_arms is None else config
+        settings = settings_of(name, options)
+        self.n_arms: int = config["n_arms"] if n_arms is None else n_arms
         self.budget = budget
         self.reward_range = lo, _ = settings.reward_range
         self.config = MappingProxyType({**config, "budget": budget, **vars(settings)})

@@ -11,9 +11,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
+from ..constraints import Constraint, Constraints, Exactly, constraints_of, without_none
 from ..errors import ArgumentError
 from ..privacy.budgets import Budget
 from ..protocol import Card, Kernels
@@ -32,6 +34,11 @@ class Given:
     default: Any = _NEEDED
     values: Mapping[Any, Any] | None = None  # what stands there for each; by default itself
     quiet: bool = False  # left out of names while it is at its default
+
+    @property
+    def takes_none(self) -> bool:
+        """None may stand for a default of the part, for which nobody asks with None here."""
+        return self.default is None or self.default is _NEEDED
 
 
 @dataclass(frozen=True)
@@ -177,6 +184,13 @@ class Preset:
 
     # What a class has, too ----------------------------------------------------------------------
 
+    @cached_property
+    def constraints(self) -> Constraints:
+        """The constraints of its own arguments, by their names."""
+        of_class = constraints_of(self.policy_class)
+        kept = {name: one for name, one in of_class.items() if name not in self.template}
+        return kept | dict(_constraints(self.template, of_class))
+
     @property
     def __name__(self) -> str:
         return self.name
@@ -250,6 +264,19 @@ class Preset:
         return error
 
 
+def _constraints(
+    template: Mapping[str, Any], table: Constraints
+) -> Iterator[tuple[str, Constraint]]:
+    """The constraint of every place in a template, by its name in the preset."""
+    for name, value in template.items():
+        if isinstance(value, Like):
+            yield from _constraints(value.values, constraints_of(value.kind))
+        elif isinstance(value, Given) and value.values is not None:
+            yield value.name, reduce(or_, map(Exactly, value.values))
+        elif isinstance(value, Given) and name in table:
+            yield value.name, table[name] if value.takes_none else without_none(table[name])
+
+
 def _places_in(value: Any) -> Iterator[Given]:
     if isinstance(value, Given):
         yield value
@@ -270,8 +297,7 @@ def _filled(template: Any, own: Mapping[str, Any], preset: str) -> Any:
     """A template with its places filled, of a preset of that name."""
     if isinstance(template, Given):
         value, name, default = own[template.name], template.name, template.default
-        if value is None and default is not None and default is not _NEEDED:
-            # To a part it may mean its own default, which nobody who gives None has asked for.
+        if value is None and not template.takes_none:
             raise ArgumentError(f"{name} must be like its default, {default!r}, got None", name)
         if template.values is None:
             return value

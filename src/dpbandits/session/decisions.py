@@ -84,7 +84,9 @@ class Decision(_LikeAnArm):
 
     Attributes:
         arm: the arm to play, from 0.
-        propensity: the probability with which it was chosen; None where it has no closed form.
+        propensity: the probability with which the arm was drawn; None where it has no closed form.
+            A policy that holds an arm for several rounds draws once: all decisions of these rounds
+            have the probability of that draw, and so do unrecorded decisions that repeat it.
         recorded: False if the policy will not learn from this round.
         number: the running number of the pull, from 0.
         life: the life of the policy that made it, see ``stores``.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, ClassVar, Literal, TypedDict, cast
 
+from ..constraints import Choice, Constraints, Flag, Integer, Range, Real, Text, checked
 from ..errors import ArgumentError
 from ..privacy.channels import Calibration
 from ..privacy.noise import NoiseSource
 from ..privacy.secure import checked_grid, default_grid, noise_source
-from ..validation import choice, flag, integer, interval, printable, real
+from ..validation import printable, real
 
 # Of a reward range, and of a noise multiplier: their squares have to be numbers.
 NARROWEST, WIDEST = 1e-100, 1e100
@@ -85,8 +86,24 @@ class Settings:
     name: str | None = None
     arm_names: Sequence[str] | None = None
 
+    constraints: ClassVar[Constraints] = {
+        "reward_range": Range(),
+        "calibration": Choice("exact", "paper"),
+        "clip": Flag(),
+        "noise": Choice("simulation", "secure"),
+        "seed": Integer(0) | None,
+        "patience": Integer(0) | None,
+        "default_reward": Real() | None,
+        "choices_public": Flag(),
+        "max_rounds": Integer(1, _MOST_ROUNDS) | None,
+        "name": Text(_LONGEST_NAME) | None,
+    }
+
     def __post_init__(self) -> None:
-        lo, hi = interval("reward_range", self.reward_range)
+        given = {name: getattr(self, name) for name in self.constraints}
+        for name, value in checked(Settings, **given).items():
+            object.__setattr__(self, name, value)
+        lo, hi = self.reward_range
         if not NARROWEST <= hi - lo <= WIDEST:
             raise ArgumentError(
                 f"reward_range must be between {NARROWEST:g} and {WIDEST:g} wide,"
@@ -101,22 +118,10 @@ class Settings:
             )
         grid = default_grid((lo, hi)) if self.grid is None else checked_grid(self.grid)
         object.__setattr__(self, "grid", grid)
-        choice("calibration", self.calibration, ("exact", "paper"))
-        flag("clip", self.clip)
-        flag("choices_public", self.choices_public)
-        if self.patience is not None:
-            object.__setattr__(self, "patience", integer("patience", self.patience, 0))
-        if self.max_rounds is not None:
-            most = integer("max_rounds", self.max_rounds, 1, _MOST_ROUNDS)
-            object.__setattr__(self, "max_rounds", most)
         if self.default_reward is not None:
-            given = real("default_reward", self.default_reward, lo, hi)
-            object.__setattr__(self, "default_reward", given)
-        if self.name is not None:
-            printable("name", self.name, _LONGEST_NAME)
+            real("default_reward", self.default_reward, lo, hi)
         if self.arm_names is not None:
             object.__setattr__(self, "arm_names", arm_names(self.arm_names))
-        object.__setattr__(self, "reward_range", (lo, hi))
 
     def source(self, device: bool) -> NoiseSource:
         """The source of noise; ``device``: whether all of it is drawn on people's devices."""
@@ -147,7 +152,7 @@ NAMES = ("name", "arm_names")
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Settings)}
 
 
-def checked(policy: str, options: dict[str, Any]) -> Settings:
+def settings_of(policy: str, options: dict[str, Any]) -> Settings:
     """The settings that a policy of that class was given, if it takes such arguments."""
     unknown = set(options) - set(DEFAULTS)
     if unknown:

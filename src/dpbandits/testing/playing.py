@@ -15,18 +15,16 @@ from typing import Any
 import numba
 import numpy as np
 
+from ..constraints import constraints_of
 from ..errors import ArgumentError
 from ..policies import Decision, Policy
+from ..policies.registry import find
 from ..session.options import DEFAULTS
 from . import streams
 from .walk import ROUNDS, Make, Walk, contexts_of, require, shown
 
 _DRAWS = 20_000  # of a choice, whose frequencies are compared with propensities
 _FAR = 5.0  # standard deviations: by chance with a probability of 6e-7
-_BAD = {
-    **{"n_arms": 0, "reward_range": (1, 0), "default_reward": math.nan, "patience": -1},
-    **{"seed": -1, "clip": 1, "noise": "none", "max_rounds": 0},
-}
 
 
 # One truth ------------------------------------------------------------------------------------
@@ -152,15 +150,19 @@ def refuses(make: Make, name: str, value: Any) -> None:
 
 
 def bad_arguments_are_refused(make: Make) -> None:
-    """Bad values of common options and of own numbers are refused, and so are unknown arguments."""
-    config = make().config
-    own = {
-        name: math.nan
-        for name, value in config.items()
-        if name not in DEFAULTS and isinstance(value, int | float) and not isinstance(value, bool)
-    }
-    for name, value in {**_BAD, **own}.items():
-        if name in config:
+    """Values outside of a constraint are refused, numbers without a constraint where they are NaN,
+    and so are unknown arguments.
+    """
+    policy = make()
+    kind = find(policy.preset)
+    table = constraints_of(kind)
+    for name in inspect.signature(kind).parameters:
+        if name in table:
+            values = table[name].refused
+        else:
+            given = policy.config.get(name)
+            values = (math.nan,) if type(given) in (int, float) and name not in DEFAULTS else ()
+        for value in values:
             refuses(make, name, value)
     try:
         make(no_such_argument=1)

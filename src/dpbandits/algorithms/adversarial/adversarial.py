@@ -6,12 +6,12 @@ describes the released sums and proves their privacy; ``learners`` holds the lea
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
-from ...policies import Card, Composition, Options, composed, given, like, part, preset
+from ...constraints import Constraints
+from ...policies import Card, Composition, Options, composed, given, like, preset
+from ...policies.parts import PartOf
 from ...privacy.budgets import Budget
-from ...rooms import papers
-from ...validation import integer
 from ..bases.errata import ADVERSARIAL, ADVERSARIAL_THEOREMS
 from . import learners
 from .conversion import conversion
@@ -32,11 +32,6 @@ OPEN = Card(
     trust_model="none",
     randomised=True,
 )
-
-
-def times(**given: int | None) -> dict[str, int | None]:
-    """Numbers of rounds, checked where they are given."""
-    return {name: n if n is None else integer(name, n, 1) for name, n in given.items()}
 
 
 @composed(n_arms=3)
@@ -69,6 +64,7 @@ class Adversarial(LearningPolicy):
     """
 
     card = PRIVATE
+    constraints: ClassVar[Constraints] = {"learner": PartOf(Learner)}
 
     @classmethod
     def composition(cls, *, learner: Learner, **_: Any) -> Composition:
@@ -85,13 +81,10 @@ class Adversarial(LearningPolicy):
         batch: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        if not isinstance(learner, Learner):
-            papers("adversarial")  # which has learners without privacy
-        chosen = part("learner", learner, (Learner,))
         super().__init__(
-            {"n_arms": n_arms, "learner": chosen, **times(horizon=horizon, batch=batch)},
+            {"n_arms": n_arms, "learner": learner, "horizon": horizon, "batch": batch},
             budget=budget,
-            composition=self.composition(learner=chosen),
+            composition=self.composition(learner=learner),
             **options,
         )
 

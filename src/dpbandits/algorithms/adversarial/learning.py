@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+from ...constraints import Constraint, Constraints, Integer, Real
 from ...kernel import Kernel
 from ...policies import Part, Policy, Statistic
 from ...privacy.channels import Laplace
 from ...protocol import nothing_to_prepare
 from ...rooms import papers
 from ...session.estimates import LOSSES_ALONE
-from ...validation import integer, real
 from .conversion import MEMO, BatchedParams
 
 _LONGEST = 2**62
-_CHECKS: dict[str, Callable[[Any], float]] = {
-    "rate": lambda rate: real("rate", rate, 0.0, strict=True),
-    "mixing": lambda mixing: real("mixing", mixing, 0.0, 1.0),
-    "tries": lambda tries: integer("tries", tries, 1, 10**9),
-    "sigma": lambda sigma: real("sigma", sigma, 1e-9, 1e100),
-    "alpha": lambda alpha: real("alpha", alpha, 1.01, 2.0),
+LEARNER_CONSTRAINTS: dict[str, Constraint] = {
+    "rate": Real(0.0, strict=True) | None,
+    "mixing": Real(0.0, 1.0) | None,
+    "tries": Integer(1, 10**9) | None,
+    "sigma": Real(1e-9, 1e100) | None,
+    "alpha": Real(1.01, 2.0) | None,
 }
-
-
-def checked(constants: Mapping[str, Any]) -> dict[str, float]:
-    """Tuning constants that are given, as they are kept."""
-    return {name: _CHECKS[name](value) for name, value in constants.items() if value is not None}
 
 
 class LearningPolicy(Policy):
     """Base class of policies with a ``learner``, a value that computes for them."""
 
+    constraints: ClassVar[Constraints] = {
+        "horizon": Integer(1) | None,
+        "batch": Integer(1) | None,
+    }
     _no_estimates = LOSSES_ALONE
 
     @property
@@ -116,8 +114,7 @@ class Learner(Part, base=True):
         """
         return math.inf
 
-    def __post_init__(self) -> None:
-        self._set(**checked(self.constants))
+    constraints: ClassVar[Constraints] = LEARNER_CONSTRAINTS
 
     @property
     def kind(self) -> Any:
@@ -127,7 +124,7 @@ class Learner(Part, base=True):
     @property
     def constants(self) -> dict[str, float]:
         """Those that are given."""
-        return {name: one for name, one in self.given.items() if name in _CHECKS}
+        return {name: one for name, one in self.given.items() if name in LEARNER_CONSTRAINTS}
 
     def statistic(self, policy: LearningPolicy) -> Statistic:
         """One sum of rewards."""

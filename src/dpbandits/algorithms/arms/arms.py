@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
+from ...constraints import Constraints
 from ...errors import ArgumentError
 from ...policies import (
     ArmEstimates,
@@ -20,9 +21,9 @@ from ...policies import (
     composed,
     given,
     like,
-    part,
     preset,
 )
+from ...policies.parts import PartOf
 from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
 from ..bases.shuffled import ShuffledPolicy, shuffled_card
@@ -62,6 +63,11 @@ class _HeldArms(Policy):
     """What ``Arms`` and ``ArmsShuffled`` share."""
 
     learns_off_policy = True
+    constraints: ClassVar[Constraints] = {
+        "index": PartOf(Index),
+        "memory": PartOf(Memory),
+        "batches": PartOf(Batches),
+    }
 
     def _statistic(self) -> Statistic:
         (lo, hi), index = self.reward_range, self.config["index"]
@@ -263,19 +269,13 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
 
 
 def _parts(index: Any, memory: Any, batches: Any) -> dict[str, Any]:
-    found = {
-        "index": part("index", index, (Index,)),
-        "memory": part("memory", memory, (Memory,)),
-        "batches": part("batches", batches, (Batches,)),
-    }
-    index, memory = found["index"], found["memory"]
     if index.memory is not None and not isinstance(memory, index.memory):
         raise ArgumentError(
             f"memory must be {index.memory.__name__}() with index={index!r}, {index.because}, got"
             f" {memory!r}",
             "memory",
         )
-    return found
+    return {"index": index, "memory": memory, "batches": batches}
 
 
 # Names -----------------------------------------------------------------------------------------

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ...constraints import Constraints, Integer, Real
 from ...errors import ArgumentError
 from ...kernel import kernel
 from ...policies import Part
-from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from .law import noise_variance
 
@@ -83,13 +83,14 @@ class Growing(Batches):
     first: int = 1
     longest: int | None = None
 
+    constraints: ClassVar[Constraints] = {
+        "ratio": Real(0.01, 100.0) | None,
+        "first": Integer(1, MOST_ROUNDS),
+        "longest": Integer(1, MOST_ROUNDS) | None,
+    }
+
     def __post_init__(self) -> None:
-        first, longest, ratio = self.first, self.longest, self.ratio
-        self._set(
-            first=integer("first", first, 1, MOST_ROUNDS),
-            longest=None if longest is None else integer("longest", longest, 1, MOST_ROUNDS),
-            ratio=None if ratio is None else real("ratio", ratio, 0.01, 100.0),
-        )
+        super().__post_init__()
         if self.longest is not None and self.longest < self.first:
             raise ArgumentError(
                 f"longest must be at least first, which is {self.first}, got {self.longest}",
@@ -114,8 +115,7 @@ class Fixed(Batches):
 
     rounds: int
 
-    def __post_init__(self) -> None:
-        self._set(rounds=integer("rounds", self.rounds, 1, MOST_ROUNDS))
+    constraints: ClassVar[Constraints] = {"rounds": Integer(1, MOST_ROUNDS)}
 
     @property
     def plan(self) -> Plan:

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...calls import is_open
+from ...constraints import Choice, Constraints, Real
 from ...kernel import Generator, Kernel, bind_places, kernel, unbound
 from ...policies import Erratum, Part
 from ...protocol import Contexts
-from ...validation import choice, real
 from ..bases.episodes import CLOCK
 from .law import MERGED, divergence_of, noise_variance, upper_bound_of
 from .memories import AGED, Memory, Merge
@@ -151,9 +151,10 @@ class _Exponent(Index, base=True):
     alpha: float = 1.0
     variance: str = "bound"
 
-    def __post_init__(self) -> None:
-        self._set(alpha=real("alpha", self.alpha, 1e-3, 1e3))
-        choice("variance", self.variance, ("bound", "released"))
+    constraints: ClassVar[Constraints] = {
+        "alpha": Real(1e-3, 1e3),
+        "variance": Choice("bound", "released"),
+    }
 
     @property
     def constant(self) -> float:
@@ -254,8 +255,7 @@ class UCB(Index):
     loop: ClassVar[Kernel] = choose_largest
     each: ClassVar[Kernel | None] = ucb
 
-    def __post_init__(self) -> None:
-        self._set(alpha=real("alpha", self.alpha, 0.0, strict=True))
+    constraints: ClassVar[Constraints] = {"alpha": Real(0.0, strict=True)}
 
     @property
     def constant(self) -> float:

@@ -13,11 +13,12 @@ noise.  Each choice stands for max(1, growth n_a) reports.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
 from ...calls import is_open
+from ...constraints import Constraints, Real
 from ...errors import ArgumentError
 from ...kernel import Generator, Kernel, Vector, bind, kernel, plain, unbound
 from ...policies import (
@@ -28,14 +29,13 @@ from ...policies import (
     Options,
     composed,
     like,
-    part,
     preset,
 )
+from ...policies.parts import PartOf
 from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...session.estimates import standard_error
-from ...validation import flag, real
 from ..bases.local import LocalPolicy
 from ..bases.sums import EVERY_ROUND, Sums
 from .arms import composed_card
@@ -191,6 +191,8 @@ class ArmsLocal(LocalPolicy):
         learns_at_once=True,
     )
 
+    constraints: ClassVar[Constraints] = {"index": PartOf(Index), "growth": Real(0.01, 100.0)}
+
     @classmethod
     def composition(cls, index: Index) -> Composition:
         """Kernels and card of an index.
@@ -217,12 +219,12 @@ class ArmsLocal(LocalPolicy):
         reports: bool = False,
         **options: Unpack[Options],
     ) -> None:
-        chosen = part("index", index, (Index,))
+        chosen: Any = index  # its constraint made it a part
         own = {
             "n_arms": n_arms,
             "index": chosen,
-            "growth": real("growth", growth, 0.01, 100.0),
-            "reports": flag("reports", reports),
+            "growth": growth,
+            "reports": reports,
         }
         super().__init__(own, budget=budget, composition=self.composition(chosen), **options)
 

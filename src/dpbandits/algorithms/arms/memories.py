@@ -35,10 +35,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ...constraints import Constraints, Integer, Real
 from ...kernel import Kernel, Matrix, Vector, bind, kernel, unbound
 from ...policies import Part
 from ...protocol import own_alone
-from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, absorb_rounds
 from ..bases.episodes import close as close_episode
@@ -318,11 +318,10 @@ class Discount(Memory):
     memo: ClassVar[int] = len(MEMO)
     highest: ClassVar[float] = _HIGHEST
 
-    def __post_init__(self) -> None:
-        lull = integer("rounds_per_change", self.rounds_per_change, 1, MOST_ROUNDS)
-        asked = self.half_life
-        half_life = None if asked is None else real("half_life", asked, 1.0, 1e15)
-        self._set(rounds_per_change=lull, half_life=half_life)
+    constraints: ClassVar[Constraints] = {
+        "rounds_per_change": Integer(1, MOST_ROUNDS),
+        "half_life": Real(1.0, 1e15) | None,
+    }
 
     def planned(self, n_arms: int, noise: float) -> float:
         """The half-life for noise of that variance on a sum, of rewards in [0, 1]."""

@@ -13,19 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...constraints import Constraints, Integer, Real
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, entry, kernel
 from ...policies import Decision, Policy
-from ...privacy.budgets import Budget
 from ...stores import User
 from ...tables import as_numbers, refuse
 from ...tables.manners import PUBLIC_FEATURES
-from ...validation import integer, real
 
 MOST_FEATURES = 2048
 # Bounds on features: their squares have to be numbers, and to leave room for a regulariser.
@@ -139,14 +138,10 @@ class ContextualPolicy(Shown):
     """
 
     sees = "contexts"
-
-    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        own = {
-            **config,
-            "dimension": integer("dimension", config["dimension"], 1, MOST_FEATURES),
-            "context_bound": real("context_bound", config["context_bound"], SHORTEST, LONGEST),
-        }
-        super().__init__(own, budget=budget, **options)
+    constraints: ClassVar[Constraints] = {
+        "dimension": Integer(1, MOST_FEATURES),
+        "context_bound": Real(SHORTEST, LONGEST),
+    }
 
     @cached_property
     def dimension(self) -> int:
@@ -240,10 +235,7 @@ class AdvicePolicy(Shown):
     """Base class of policies whose ``pull`` takes advice; ``config`` has ``n_experts``."""
 
     sees = "advice"
-
-    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        experts = integer("n_experts", config["n_experts"], 1, MOST_EXPERTS)
-        super().__init__({**config, "n_experts": experts}, budget=budget, **options)
+    constraints: ClassVar[Constraints] = {"n_experts": Integer(1, MOST_EXPERTS)}
 
     @cached_property
     def n_experts(self) -> int:

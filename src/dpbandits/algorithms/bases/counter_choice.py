@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from ...constraints import Choice, Constraints, Integer
 from ...errors import ArgumentError
 from ...privacy.channels import Channel, Laplace, Open
 from ...privacy.continual import (
@@ -18,7 +19,6 @@ from ...privacy.continual import (
     SqrtToeplitz,
 )
 from ...privacy.secure import integer_counter
-from ...validation import choice, integer
 
 MOST_ROUNDS = 10**12
 _FEW = 4096  # releases whose noise may be kept
@@ -78,12 +78,14 @@ def _best(horizon: int, channel: Channel, secure: bool) -> str:
     return min(names, key=lambda name: COUNTERS[name](horizon).max_variance(horizon, channel.norm))
 
 
+RUNNING_SUM: Constraints = {
+    "horizon": Integer(1, MOST_ROUNDS) | None,
+    "counter": Choice(*COUNTERS) | None,
+}
+
+
 def running_sum(horizon: int | None, counter: str | None) -> dict[str, Any]:
-    """The arguments of a running sum, checked."""
-    if horizon is not None:
-        horizon = integer("horizon", horizon, 1, MOST_ROUNDS)
-    if counter is not None:
-        choice("counter", counter, tuple(COUNTERS))
+    """The arguments of a running sum, which have to fit each other."""
     if counter == "hybrid" and horizon is not None:
         raise ArgumentError(
             f"horizon must be None with counter='hybrid', which never ends, got {horizon!r}",

@@ -12,25 +12,24 @@ does not change.  In estimates and releases the blocks stand one after another.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ...constraints import Choice, Constraints, Integer, Real
 from ...errors import ArgumentError
-from ...glm.links import Conditioning, Link, link_of
+from ...glm.links import LINK_NAME, Conditioning, Link, link_of
 from ...kernel import Kernel, Vector, bind, inlined, kernel
 from ...policies import Kernels, Options, Statistic
 from ...privacy.budgets import Budget
 from ...privacy.continual import Counter
-from ...validation import real
 from ..exploration import Optimism
 from ..maths.confidence import coordinate_quantile, noise_norm
 from ..maths.ridge import WIDE, most_optimistic_of_few, most_optimistic_of_many
 from .contextual import ContextualPolicy
-from .counter_choice import MOST_ROUNDS, Plan, counter_for
+from .counter_choice import MOST_ROUNDS, RUNNING_SUM, Plan, counter_for
 
 MODEL: dict[str, Any] = {"ridge": 1.0, "subgaussian": None, "context_bound": 1.0}
 RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, "radius_scale": 1.0}
@@ -161,26 +160,6 @@ def _searching(kernels: Kernels, search: Kernel) -> Kernels:
     return replace(kernels, choose=bind(kernels.choose, most_optimistic=search))
 
 
-_LIMITS: dict[str, tuple[float, float, bool]] = {  # and whether the lower one is left out
-    "ridge": (0.0, 1e12, True),
-    "subgaussian": (0.0, 1e12, False),
-    "parameter_bound": (0.0, 1e12, False),
-    "failure_probability": (0.0, 1.0, True),
-    "radius_scale": (0.0, 1e12, False),
-    "switch": (0.0, 1e6, False),
-}
-
-
-def taken(options: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Take those arguments out of the options that have a default here, and check them."""
-    own = {name: options.pop(name, default) for name, default in defaults.items()}
-    for name, value in own.items():
-        if name in _LIMITS and not (value is None and defaults[name] is None):
-            low, high, strict = _LIMITS[name]
-            real(name, value, low, high, strict=strict)
-    return own
-
-
 class LinearPolicy(ContextualPolicy):
     """Base class of policies that release the running sum of x * reward with a counter.
 
@@ -189,12 +168,24 @@ class LinearPolicy(ContextualPolicy):
     """
 
     learns_off_policy = True
+    constraints: ClassVar[Constraints] = {
+        "ridge": Real(0.0, 1e12, strict=True, as_given=True),
+        "subgaussian": Real(0.0, 1e12, as_given=True) | None,
+        "parameter_bound": Real(0.0, 1e12, as_given=True),
+        "failure_probability": Real(0.0, 1.0, strict=True, as_given=True),
+        "radius_scale": Real(0.0, 1e12, as_given=True),
+        "models": Choice("shared", "disjoint"),
+        **RUNNING_SUM,
+        "batch": Integer(1, MOST_ROUNDS),
+        "reward_weight": Real(1e-6, 1e6, as_given=True),
+        "link": LINK_NAME,
+    }
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}  # with their defaults
     _covers: ClassVar[bool] = False  # whether its radius, as it is by default, is proved to hold
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        own = taken(options, self._options)
+        own = {name: options.pop(name, default) for name, default in self._options.items()}
         super().__init__({**config, **own}, budget=budget, **options)
         least = _LEAST_RIDGE * self.context_bound**2
         if "ridge" in own and self._ridge < least:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from ...constraints import Constraints, Flag
 from ...errors import ArgumentError
 from ...policies import Policy
 from ...privacy.randomiser import Randomiser
@@ -9,6 +12,8 @@ from ...privacy.randomiser import Randomiser
 
 class LocalPolicy(Policy):
     """Base class of policies that learn from rewards that were randomised one by one."""
+
+    constraints: ClassVar[Constraints] = {"reports": Flag()}
 
     def randomiser(self) -> Randomiser:
         """Randomiser that a person's device applies to a reward, with this policy's channel, range

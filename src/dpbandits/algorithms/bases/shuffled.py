@@ -11,10 +11,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ...constraints import Constraints, Flag, Real
 from ...errors import ArgumentError
 from ...policies import Card, Decision, Policy
 from ...shuffle import Analyzer, LaplaceShares, Messages, Randomizer, Shuffler
@@ -22,7 +23,7 @@ from ...shuffle.randomness import seed_of
 from ...stores import User
 from ...tables import flat
 from ...tables.manners import PRIVATE
-from ...validation import flag, number_or_nan, real
+from ...validation import number_or_nan
 
 _MOST = 2**40  # people of a batch
 
@@ -70,11 +71,11 @@ class ShuffledPolicy(Policy):
     """
 
     _parties = 0
+    constraints: ClassVar[Constraints] = {"messages": Flag(), "dropout": Real(0.0, 0.99)}
 
     @staticmethod
     def _shuffled(messages: bool, dropout: float, options: Any) -> dict[str, Any]:
-        """The arguments that say who adds noise, checked."""
-        flag("messages", messages)
+        """The arguments that say who adds noise."""
         for name, only in (("max_rounds", None), ("clip", True), ("choices_public", False)):
             if messages and options.get(name, only) != only:
                 raise ArgumentError(
@@ -82,7 +83,7 @@ class ShuffledPolicy(Policy):
                     f" devices clip, got {options[name]!r}",
                     name,
                 )
-        return {"messages": messages, "dropout": real("dropout", dropout, 0.0, 0.99)}
+        return {"messages": messages, "dropout": dropout}
 
     @property
     def _dropout(self) -> float:

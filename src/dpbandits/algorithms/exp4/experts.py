@@ -6,15 +6,15 @@ What crosses the wall stands with the learners: in ``values`` for exponential we
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
+from ...constraints import Constraints, Integer
 from ...policies import Card, Composition, Options, composed, given, like, part, preset
 from ...privacy.budgets import Budget
 from ...rooms import papers
-from ...validation import flag, integer
-from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE, times
+from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE
 from ..adversarial.conversion import over_experts
-from ..adversarial.learning import Learner, LearningPolicy, checked
+from ..adversarial.learning import LEARNER_CONSTRAINTS, Learner, LearningPolicy
 from ..bases.contextual import AdvicePolicy
 from ..bases.errata import EXPERTS
 from ..bases.local import LocalPolicy
@@ -22,7 +22,7 @@ from . import values
 from .values import Mixture
 from .weighing import PER_ROUND
 
-_MOST_ROUNDS = 10**12
+_PLANNED = Integer(1, 10**12)
 _FOLLOWING = Card(
     title="a bandit learner over experts, on noisy batch losses",
     source=f"{PAPER}, Theorem 4, for rewards (not for advice, see the errata)",
@@ -92,11 +92,11 @@ class Experts(AdvicePolicy, LearningPolicy):
             "learner", learner, mixtures if own else (*mixtures, Learner), exactly=own
         )
         if isinstance(chosen, Mixture):  # which is tuned to a horizon
-            integer("horizon", horizon, 1, _MOST_ROUNDS)
-            integer("batch", 1 if batch is None else batch, 1, _MOST_ROUNDS)
+            _PLANNED("horizon", horizon)
+            (_PLANNED | None)("batch", batch)
         sizes = {"n_arms": n_arms, "n_experts": n_experts}
         super().__init__(
-            {**sizes, "learner": chosen, **times(horizon=horizon, batch=batch)},
+            {**sizes, "learner": chosen, "horizon": horizon, "batch": batch},
             budget=budget,
             composition=self.composition(learner=chosen),
             **options,
@@ -140,6 +140,12 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
         errata=(EXPERTS,),
     )
 
+    constraints: ClassVar[Constraints] = {
+        "horizon": _PLANNED,
+        "rate": LEARNER_CONSTRAINTS["rate"],
+        "mixing": LEARNER_CONSTRAINTS["mixing"],
+    }
+
     @classmethod
     def composition(cls) -> Composition:
         """Its kernels and its card."""
@@ -160,9 +166,10 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
         own = {
             "n_arms": n_arms,
             "n_experts": n_experts,
-            "horizon": integer("horizon", horizon, 1, _MOST_ROUNDS),
-            **{"rate": None, "mixing": None, **checked({"rate": rate, "mixing": mixing})},
-            "reports": flag("reports", reports),
+            "horizon": horizon,
+            "rate": rate,
+            "mixing": mixing,
+            "reports": reports,
         }
         super().__init__(own, budget=budget, composition=self.composition(), **options)
 

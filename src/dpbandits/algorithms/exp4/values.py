@@ -28,11 +28,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ...constraints import Constraints
 from ...policies import Card, Part, Statistic
 from ...privacy.channels import Gaussian
 from ...rooms import papers
 from ..adversarial.adversarial import PAPER
-from ..adversarial.learning import checked
+from ..adversarial.learning import LEARNER_CONSTRAINTS
 from ..bases.errata import EXPERTS
 from .weighing import PER_ARM, PER_EXPERT, ROUNDED_UP, EXP4Params
 
@@ -97,8 +98,9 @@ class Mixture(Part, base=True):
     rate: float | None = None
     mixing: float | None = None
 
-    def __post_init__(self) -> None:
-        self._set(**checked({"rate": self.rate, "mixing": self.mixing}))
+    constraints: ClassVar[Constraints] = {
+        name: LEARNER_CONSTRAINTS[name] for name in ("rate", "mixing")
+    }
 
     def tuning(self, policy: Any) -> Tuning:
         """The given constants, and others of least bound."""

@@ -33,7 +33,7 @@ from ..exploration import Optimism, Sampling
 from ..hidden.policy import UNKNOWN, HiddenPolicy
 from ..hidden.presets import MODELS
 from .newton import NewtonParams, optimistic, sampled, score_sensitivity
-from .public import EpochPolicy, LinkOptions, checked
+from .public import EpochPolicy, LinkOptions
 
 PROOF = "dpbandits.algorithms.glm: sensitivity in newton, anticipating joint privacy in joint"
 DEFINITION = (
@@ -128,7 +128,6 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
     """
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": 1.0, "repair": "shift"}
-    _explorations = (Optimism, Sampling)
     _constants: ClassVar[dict[str, Any]] = {}
 
     @classmethod
@@ -154,9 +153,17 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
         **options: Unpack[HiddenGLMOptions],
     ) -> None:
         explore = self._explored(explore)
-        own = checked(n_arms=n_arms, dimension=dimension, explore=explore, link=link)
-        own |= checked(batch=batch, growth=growth, reward_weight=reward_weight)
-        own |= checked(**running_sum(horizon, counter), models=models)
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "explore": explore,
+            "link": link,
+            "batch": batch,
+            "growth": growth,
+            "reward_weight": reward_weight,
+            **running_sum(horizon, counter),
+            "models": models,
+        }
         composition = self.composition(explore=explore, link=link)
         super().__init__(own, budget=budget, composition=composition, **options)
 

@@ -15,19 +15,18 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
+from ...constraints import Constraints, Real
 from ...errors import ArgumentError
 from ...glm.links import Link, link_of
 from ...policies import Card, Options, Statistic, composed, preset
 from ...policies.presets import Composition
 from ...privacy.budgets import Budget
 from ...privacy.channels import Hemisphere
-from ...validation import real
 from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.errata import GLM_REPORTS
 from ..hidden.local import Device, LocalPolicy
 from .gradients import DescentParams, descending, look_with, of_reports, project
 from .joint import bounds_on_records, moved_by_replacement
-from .public import checked
 
 PROOF = "dpbandits.algorithms.glm: sensitivity in {}, one report of a person in local"
 HAN = "Han, Liang, Wang & Zhang (2021), Generalized Linear Bandits with Local Differential Privacy"
@@ -143,6 +142,11 @@ class HiddenGLMLocal(LocalPolicy):
     """
 
     learns_off_policy = False
+    constraints: ClassVar[Constraints] = {
+        "step": Real(0.0, 1e12, strict=True) | None,
+        "weight_decay": Real(0.0, 1e12),
+        "gradient_bound": Real(SHORTEST, LONGEST) | None,
+    }
     _counter: Any = None  # every report is released by itself
     _device = ScoringDevice
     _options: ClassVar[dict[str, Any]] = {"context_bound": 1.0, "parameter_bound": 1.0}
@@ -166,14 +170,16 @@ class HiddenGLMLocal(LocalPolicy):
         reports: bool = False,
         **options: Unpack[HiddenGLMLocalOptions],
     ) -> None:
-        if step is not None:
-            step = real("step", step, 0.0, 1e12, strict=True)
-        if gradient_bound is not None:
-            gradient_bound = real("gradient_bound", gradient_bound, SHORTEST, LONGEST)
-        weight_decay = real("weight_decay", weight_decay, 0.0, 1e12)
-        own = checked(n_arms=n_arms, dimension=dimension, link=link, step=step)
-        own |= checked(weight_decay=weight_decay, gradient_bound=gradient_bound)
-        own |= checked(batch=batch, reports=reports)
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "link": link,
+            "step": step,
+            "weight_decay": weight_decay,
+            "gradient_bound": gradient_bound,
+            "batch": batch,
+            "reports": reports,
+        }
         composition = self.composition(link=link, reports=reports)
         super().__init__(own, budget=budget, composition=composition, **options)
 

@@ -31,13 +31,13 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
+from ...constraints import Constraints, Integer, Real
 from ...glm.links import Link, link_of
 from ...kernel import Vector, bind, kernel, outlined, unbound
 from ...policies import Card, Composition, Statistic, composed, given, like, preset
-from ...policies.parts import part
+from ...policies.parts import PartOf
 from ...privacy.budgets import Budget
 from ...protocol import nothing_to_note
-from ...validation import choice, flag, integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.linear import MODEL, LinearPolicy, ModelOptions, accumulate, block_of, model_of
 from ..bases.schedules import Schedule, next_release
@@ -241,30 +241,15 @@ class LinkOptions(ModelOptions, total=False):
     parameter_bound: float
 
 
-_RANGES: dict[str, tuple[Any, ...]] = {
-    "horizon": (integer, 1, MOST_ROUNDS),
-    "batch": (integer, 1, MOST_ROUNDS),
-    "growth": (real, 0.01, 1e6),
-    "reward_weight": (real, 1e-6, 1e6),
-    "gradient_weight": (real, 1e-6, 1e6),
-    "models": (choice, ("shared", "disjoint")),
-    "reports": (flag,),
-}
-
-
-def checked(**arguments: Any) -> dict[str, Any]:
-    """Arguments of a policy, each within its range where it has one."""
-    for name, value in arguments.items():
-        if name in _RANGES:
-            check, *limits = _RANGES[name]
-            arguments[name] = check(name, value, *limits)
-    return arguments
-
-
 class EpochPolicy(LinearPolicy):
     """Base class of generalised linear models that are estimated after ever longer epochs."""
 
     learns_off_policy = False
+    constraints: ClassVar[Constraints] = {
+        "explore": PartOf(Optimism, Sampling, exactly=True),
+        "horizon": Integer(1, MOST_ROUNDS),
+        "growth": Real(0.01, 1e6),
+    }
 
     @property
     def _schedule(self) -> Schedule:
@@ -342,11 +327,18 @@ class GLM(EpochPolicy):
         models: str = "shared",
         **options: Unpack[LinkOptions],
     ) -> None:
-        how: Any = part("explore", explore, (Optimism, Sampling), exactly=True)
-        own = checked(n_arms=n_arms, dimension=dimension, explore=resolved(how, "GLM"))
-        own |= checked(**running_sum(horizon, counter))
-        own |= checked(models=models, link=link, batch=batch, growth=growth)
-        composition = self.composition(explore=how, link=link)
+        how: Any = explore
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "explore": resolved(how, "GLM"),
+            **running_sum(horizon, counter),
+            "models": models,
+            "link": link,
+            "batch": batch,
+            "growth": growth,
+        }
+        composition = self.composition(explore=explore, link=link)
         super().__init__(own, budget=budget, composition=composition, **options)
 
     @property

@@ -18,13 +18,13 @@ from releases, or by coins that do not depend on any record.
 from __future__ import annotations
 
 import math
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
+from ...constraints import Constraints, Exactly, Real
 from ...errors import ArgumentError
 from ...policies import Composition, composed
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
-from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.schedules import Schedule
 from ..exploration import Divergence, Optimism, Sampling
@@ -95,6 +95,7 @@ class HiddenLinear(HiddenPolicy):
     """
 
     _covers = True
+    constraints: ClassVar[Constraints] = {"growth": Real(0.01, 1e6) | Exactly(0.0)}
 
     @classmethod
     def composition(cls, *, explore: Any, growth: float = 0.1, **_: Any) -> Composition:
@@ -126,11 +127,11 @@ class HiddenLinear(HiddenPolicy):
         **options: Unpack[HiddenOptions],
     ) -> None:
         explore = self._explored(explore)
-        choice("bounds", bounds, ("exact", "published"))
-        most = integer("batch", batch, 1, MOST_ROUNDS)
-        if growth != 0.0 or most == MOST_ROUNDS:
-            real("growth", growth, 0.01, 1e6)
-        real("reward_weight", reward_weight, 1e-6, 1e6)
+        if growth == 0.0 and batch == MOST_ROUNDS:
+            raise ArgumentError(
+                f"growth must be above 0 with batch={batch}, or there is no release, got 0",
+                "growth",
+            )
         if isinstance(explore, Optimism) and growth == 0.0 and asks_for_published(options, budget):
             refuse_weight("reward_weight", reward_weight)
             if counter not in (None, "tree"):
@@ -146,11 +147,11 @@ class HiddenLinear(HiddenPolicy):
             "n_arms": n_arms,
             "dimension": dimension,
             "explore": explore,
-            "batch": most,
-            "growth": float(growth),
+            "batch": batch,
+            "growth": growth,
             "reward_weight": reward_weight,
             **running_sum(horizon, counter),
-            "models": choice("models", models, ("shared", "disjoint")),
+            "models": models,
             "bounds": bounds,
         }
         composition = self.composition(explore=explore, growth=growth)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
+from ...constraints import Constraints, Flag
 from ...errors import ArgumentError
 from ...policies import Chooser, Composition, composed
 from ...privacy.budgets import ApproxDP, Budget
@@ -24,7 +25,7 @@ from ...privacy.channels import PublishedGaussian
 from ...privacy.randomiser import VectorRandomiser
 from ...session.options import WILDEST
 from ...tables import as_numbers
-from ...validation import choice, flag, integer, number_or_nan
+from ...validation import number_or_nan
 from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS
 from ..exploration import Divergence, Optimism, Sampling
@@ -177,6 +178,7 @@ class Device:
 class LocalPolicy(HiddenPolicy):
     """Base class of servers for devices that choose, and randomise their reports."""
 
+    constraints: ClassVar[Constraints] = {"reports": Flag()}
     _device: ClassVar[type[Device]] = Device
     _devices = 0
 
@@ -342,7 +344,6 @@ class HiddenLinearLocal(LocalPolicy):
         **options: Unpack[HiddenOptions],
     ) -> None:
         explore = self._explored(explore)
-        choice("bounds", bounds, ("exact", "published"))
         if isinstance(explore, Optimism) and asks_for_published(options, budget):
             refuse_unpublished(options)
         else:
@@ -351,10 +352,10 @@ class HiddenLinearLocal(LocalPolicy):
             "n_arms": n_arms,
             "dimension": dimension,
             "explore": explore,
-            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "reports": flag("reports", reports),
-            "models": choice("models", models, ("shared", "disjoint")),
+            "horizon": horizon,
+            "batch": batch,
+            "reports": reports,
+            "models": models,
             "bounds": bounds,
         }
         composition = self.composition(explore=explore, reports=reports)

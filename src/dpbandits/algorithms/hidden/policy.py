@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
+from ...constraints import Choice, Constraints, Real
 from ...errors import ArgumentError
 from ...policies import Card, Composition, Kernels, Statistic
-from ...policies.parts import part
+from ...policies.parts import PartOf
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.continual import Independent
-from ...validation import choice
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.linear import MODEL, LinearPolicy, ModelOptions
 from ..bases.schedules import Schedule
@@ -89,8 +89,13 @@ def refuse_weight(name: str, weight: float) -> None:
 class HiddenPolicy(LinearPolicy):
     """Base class of policies with a linear model and private features."""
 
+    constraints: ClassVar[Constraints] = {
+        "repair": Choice("shift", "clip"),
+        "switch": Real(0.0, 1e6, as_given=True),
+        "bounds": Choice("exact", "published"),
+        "explore": PartOf(*EXPLORATIONS, exactly=True),
+    }
     _options: ClassVar[dict[str, Any]] = {**MODEL, **REPAIR}
-    _explorations: ClassVar[tuple[type, ...]] = EXPLORATIONS
     _constants: ClassVar[dict[str, Any]] = {  # of ways to explore, where none are given
         "parameter_bound": 1.0,
         "alpha": 1.3,
@@ -101,15 +106,10 @@ class HiddenPolicy(LinearPolicy):
     # Whether published noise is of one size on x r and on the upper triangle of x x^T.
     _triangular: ClassVar[bool] = False
 
-    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        choice("repair", options.get("repair", "shift"), ("shift", "clip"))
-        super().__init__(config, budget=budget, **options)
-
     @classmethod
     def _explored(cls, explore: Any) -> Any:
         """``explore`` with the constants of the class, where it leaves them open."""
-        found: Any = part("explore", explore, cls._explorations, exactly=True)
-        return resolved(found, cls.__name__, **cls._constants)
+        return resolved(explore, cls.__name__, **cls._constants)
 
     # What a subclass may say otherwise ----------------------------------------------------------
 

@@ -31,6 +31,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
+from ...constraints import Choice, Constraints, Flag, Integer
 from ...errors import ArgumentError
 from ...policies import Chooser, Composition, composed
 from ...privacy.budgets import ApproxDP, Budget
@@ -40,7 +41,7 @@ from ...shuffle import Analyzer, BitSum, GaussianReports, Messages, ModularSum, 
 from ...shuffle.certificates import WIDEST
 from ...shuffle.protocols import LEVELS, CertifiedProtocol
 from ...shuffle.randomness import seed_of
-from ...validation import choice, flag, integer
+from ...validation import integer
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from ..bases.schedules import Schedule
@@ -160,6 +161,15 @@ class HiddenLinearShuffled(HiddenPolicy):
         True
     """
 
+    constraints: ClassVar[Constraints] = {
+        "horizon": Integer(1, MOST_ROUNDS),
+        "batch": Integer(1, 10**6) | Choice("published"),
+        "protocol": Choice(*_PROTOCOLS),
+        "level": Choice(*LEVELS),
+        "levels": Integer(1, 2**20) | None,
+        "dropout": Integer(0, 10**6 - 1),
+        "messages": Flag(),
+    }
     _constants: ClassVar[dict[str, Any]] = {**HiddenPolicy._constants, "alpha": 1.5}
     _triangular = True
     _share = 0.2  # the tail of 0.15 is above 1 run in 1,000 on close pairs
@@ -206,14 +216,14 @@ class HiddenLinearShuffled(HiddenPolicy):
             "n_arms": n_arms,
             "dimension": dimension,
             "explore": explore,
-            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
+            "horizon": horizon,
             "batch": batch,
-            "protocol": choice("protocol", protocol, tuple(_PROTOCOLS)),
-            "level": choice("level", level, LEVELS),
-            "levels": levels if levels is None else integer("levels", levels, 1, 2**20),
-            "messages": flag("messages", messages),
-            "bounds": choice("bounds", bounds, ("exact", "published")),
-            "models": choice("models", models, ("shared", "disjoint")),
+            "protocol": protocol,
+            "level": level,
+            "levels": levels,
+            "messages": messages,
+            "bounds": bounds,
+            "models": models,
         }
         returning = options.get("max_rounds") is not None
         people = _people(own, budget, returning=returning)
@@ -460,11 +470,10 @@ def _people(config: Mapping[str, Any], budget: Budget | None, *, returning: bool
     """How many people are in a batch."""
     batch = config["batch"]
     if not isinstance(batch, str):
-        return integer("batch", batch, 1, 10**6)
-    choice("batch", batch, ("published",))
+        return int(batch)
     return papers("shuffle.published").published_batch(
         budget if isinstance(budget, ApproxDP) else None,
-        features=integer("dimension", config["dimension"], 1),
+        features=config["dimension"],
         people=config["horizon"],
         protocol="reports" if config["protocol"] == "reports" else "bits",
         level=config["level"],

@@ -39,11 +39,12 @@ the arm's estimate is worth, and is capped at t + 1.  There is no regret theorem
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
 from ...calls import is_open
+from ...constraints import Constraints, Real
 from ...kernel import Generator, Vector, kernel
 from ...policies import (
     ArmEstimates,
@@ -59,7 +60,6 @@ from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...tables import features
-from ...validation import real
 from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
 from ..bases.fixed_features import FixedFeaturesPolicy
 from ..bases.sums import Sums, accumulate, sensitivity, summarise
@@ -275,6 +275,12 @@ class FixedLinear(FixedFeaturesPolicy):
 
     card = _COMPOSITION.card
     learns_off_policy = True
+    constraints: ClassVar[Constraints] = {
+        "alpha": Real(1e-3, 1e3),
+        "growth": Real(0.01, 100.0),
+        "ridge": Real(0.0, 1e12, strict=True),
+        "subgaussian": Real(0.0, 1e12) | None,
+    }
 
     @classmethod
     def composition(cls) -> Composition:
@@ -292,14 +298,7 @@ class FixedLinear(FixedFeaturesPolicy):
         subgaussian: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        if subgaussian is not None:
-            subgaussian = real("subgaussian", subgaussian, 0.0, 1e12)
-        config = {
-            "alpha": real("alpha", alpha, 1e-3, 1e3),
-            "growth": real("growth", growth, 0.01, 100.0),
-            "ridge": real("ridge", ridge, 0.0, 1e12, strict=True),
-            "subgaussian": subgaussian,
-        }
+        config = {"alpha": alpha, "growth": growth, "ridge": ridge, "subgaussian": subgaussian}
         table, composition = features("arms", arms, _LARGEST), self.composition()
         super().__init__(table, config, budget=budget, composition=composition, **options)
 

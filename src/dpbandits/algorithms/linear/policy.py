@@ -10,11 +10,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Unpack
 
+from ...constraints import Constraints, Real
 from ...errors import ArgumentError
 from ...policies import Card, Composition, Statistic, composed, given, like, preset
-from ...policies.parts import Part, part
+from ...policies.parts import Part, PartOf
 from ...privacy.budgets import Budget, PureDP
-from ...validation import choice, real
+from ...validation import choice
 from ..bases.counter_choice import running_sum
 from ..bases.errata import ADAC_OFUL, LINPRIV
 from ..bases.linear import MODEL, LinearPolicy, ModelOptions
@@ -59,9 +60,7 @@ class Switching(Part):
 
     growth: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.growth is not None:
-            self._set(growth=real("growth", self.growth, 0.0, 1e6, strict=True))
+    constraints: ClassVar[Constraints] = {"growth": Real(0.0, 1e6, strict=True) | None}
 
 
 _RADIUS = {"parameter_bound": 1.0, "radius": "safe"}
@@ -128,6 +127,10 @@ class Linear(LinearPolicy):
     """
 
     card = _composed(Switching, Divergence, "shared").card
+    constraints: ClassVar[Constraints] = {
+        "updates": PartOf(EveryAnswer, Switching, exactly=True),
+        "explore": PartOf(*EXPLORATIONS, exactly=True),
+    }
     _options = MODEL
     _covers = True
 
@@ -161,8 +164,8 @@ class Linear(LinearPolicy):
         counter: str | None = None,
         **options: Unpack[ModelOptions],
     ) -> None:
-        when: Any = part("updates", updates, (EveryAnswer, Switching), exactly=True)
-        how: Any = part("explore", explore, EXPLORATIONS, exactly=True)
+        when: Any = updates
+        how: Any = explore
         pair = f"{type(how).__name__} with {type(when).__name__}()"
         how = resolved(how, pair, **_CONSTANTS[type(when), type(how)])
         if isinstance(when, Switching):
@@ -171,7 +174,6 @@ class Linear(LinearPolicy):
             _refuse_unplanned(horizon, counter, budget)
         if isinstance(how, Optimism) and how.radius == "published":
             _refuse_unpublished(when, counter, budget)
-        choice("models", models, ("shared", "disjoint"))
         parts: dict[str, Any] = {"explore": how, "updates": when, "models": models}
         own = {"n_arms": n_arms, "dimension": dimension, **parts, **running_sum(horizon, counter)}
         super().__init__(own, budget=budget, composition=self.composition(**parts), **options)

@@ -5,8 +5,9 @@ What crosses the wall, and why a budget covers it, stands with the rules: ``top_
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
+from ...constraints import Constraints, Integer, Real
 from ...errors import ArgumentError
 from ...policies import (
     ArmEstimates,
@@ -17,13 +18,15 @@ from ...policies import (
     composed,
     given,
     like,
-    part,
     preset,
 )
+from ...policies.parts import PartOf
 from ...privacy.budgets import Budget
-from ...validation import integer, real
 from .halving import Halving, HalvingPublic
 from .top_two import TopTwo
+
+_PROBABILITY = Real(0.0, 1.0, strict=True)
+_ROUNDS = Integer(1)
 
 
 @composed(n_arms=3, failure_probability=0.1)
@@ -59,6 +62,11 @@ class BestArm(Policy):
     """
 
     card = TopTwo.card
+    constraints: ClassVar[Constraints] = {
+        "failure_probability": _PROBABILITY | None,
+        "horizon": _ROUNDS | None,
+        "rule": PartOf(TopTwo, Halving, exactly=True) | None,
+    }
 
     @classmethod
     def composition(cls, *, rule: TopTwo | Halving, **_: Any) -> Composition:
@@ -81,17 +89,13 @@ class BestArm(Policy):
                 "failure_probability",
             )
         fitting = Halving() if failure_probability is None else TopTwo()
-        chosen: Any = part(
-            "rule", fitting if rule is None else rule, (TopTwo, Halving), exactly=True
-        )
+        chosen = fitting if rule is None else rule
         if isinstance(chosen, Halving):
             _refuse("failure_probability", failure_probability, chosen)
-            horizon = integer("horizon", horizon, 1)
+            horizon = _ROUNDS("horizon", horizon)  # which it needs
         else:
             _refuse("horizon", horizon, chosen)
-            failure_probability = real(
-                "failure_probability", failure_probability, 0.0, 1.0, strict=True
-            )
+            failure_probability = _PROBABILITY("failure_probability", failure_probability)
         own = {
             "n_arms": n_arms,
             "failure_probability": failure_probability,

@@ -54,11 +54,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ...calls import is_open
+from ...constraints import Constraints, Integer, Real
 from ...kernel import Generator, Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
 from ...privacy.channels import Laplace
 from ...protocol import Contexts
-from ...validation import integer, real
 from ..arms.arms import PARALLEL, PROOF
 from ..arms.batches import batch_rounds, weight_of
 from ..arms.law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
@@ -275,11 +275,10 @@ class TopTwo(Part):
     growth: float = 0.5
     first: int = 10
 
-    def __post_init__(self) -> None:
-        self._set(
-            growth=real("growth", self.growth, 0.01, 100.0),
-            first=integer("first", self.first, 1, MOST_ROUNDS),
-        )
+    constraints: ClassVar[Constraints] = {
+        "growth": Real(0.01, 100.0),
+        "first": Integer(1, MOST_ROUNDS),
+    }
 
     def params(self, policy: Policy) -> TopTwoParams:
         """The numbers it searches with."""

@@ -20,12 +20,12 @@ from ...algorithms.bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
 from ...algorithms.exp4 import weighing
 from ...algorithms.exp4.values import LARGEST_MIXING, Mixture, Tuning
 from ...algorithms.exp4.weighing import PER_EXPERT, ROUNDED_UP, EXP4Params, EXP4Public, learn
+from ...constraints import Choice, Constraints, Real
 from ...errors import ArgumentError
 from ...kernel import Vector, kernel
 from ...policies import Card, Statistic
 from ...privacy.budgets import ApproxDP
 from ...protocol import Kernels
-from ...validation import choice, real
 
 # Theorem 6 composes with the constant 3, which needs epsilon <= this times ln(1 / delta)
 COMPOSED = 6.0 * (1.0 - math.sqrt(2.0 / 3.0))
@@ -195,11 +195,10 @@ class BatchedEXP4(Mixture):
 
     variant: str = "published"
 
-    def __post_init__(self) -> None:
-        choice("variant", self.variant, ("published", "improved"))
-        if self.mixing is not None:
-            real("mixing", self.mixing, _LEAST_MIXING, 1.0)
-        super().__post_init__()
+    constraints: ClassVar[Constraints] = {
+        "mixing": Real(_LEAST_MIXING, 1.0) | None,
+        "variant": Choice("published", "improved"),
+    }
 
     @property
     def kernels(self) -> Kernels:

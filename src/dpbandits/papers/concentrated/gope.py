@@ -29,18 +29,18 @@ arms, hence from earlier releases only.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
 from ...algorithms.bases.fixed_features import FixedFeaturesPolicy
 from ...algorithms.bases.quotas import choose, hold_rounds, record_pull, release_due
 from ...algorithms.bases.sums import accumulate_by_arm
+from ...constraints import Choice, Constraints, Real
 from ...kernel import Vector, kernel
 from ...policies import ArmEstimates, Card, Erratum, Kernels, Options, Statistic, register
 from ...privacy.budgets import Budget
 from ...tables import features
-from ...validation import choice, real
 from . import phases
 from .design import dot, g_optimal, support_limit
 from .phases import CLOCK, MEASURES, SUMS, PhasedParams, PhasedPublic, begin_phase
@@ -129,6 +129,11 @@ class _Phased(FixedFeaturesPolicy):
         summarise=summarise,
         publish=publish,
     )
+    constraints: ClassVar[Constraints] = {
+        "failure_probability": Real(0.0, 1.0, strict=True),
+        "subgaussian": Real(0.0, 1e100, strict=True) | None,
+        "variant": Choice("tight", "published"),
+    }
     _own: dict[str, Any] = {}  # noqa: RUF012  arguments that other policies of this file do not take
     _shape = phases.WHITE
     _rule = phases.CHERNOFF
@@ -143,10 +148,11 @@ class _Phased(FixedFeaturesPolicy):
         subgaussian: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        delta = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
-        if subgaussian is not None:
-            subgaussian = real("subgaussian", subgaussian, 0.0, 1e100, strict=True)
-        own = {**self._own, "failure_probability": delta, "subgaussian": subgaussian}
+        own = {
+            **self._own,
+            "failure_probability": failure_probability,
+            "subgaussian": subgaussian,
+        }
         super().__init__(features("arms", arms), own, budget=budget, **options)
 
     @staticmethod
@@ -298,7 +304,7 @@ class AdaCGOPE(_Phased):
         subgaussian: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        published = choice("variant", variant, ("tight", "published")) == "published"
+        published = variant == "published"
         self._own = {"variant": variant}
         self._shape = phases.WHITE if published else phases.SMALLER
         self._rule = phases.PUBLISHED if published else phases.CHERNOFF

@@ -21,12 +21,12 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from ...algorithms.bases.counter_choice import MOST_ROUNDS
 from ...algorithms.bases.linear import LinearOptions, LinearPolicy
+from ...constraints import Choice, Constraints, Flag, Real
 from ...errors import ArgumentError
 from ...policies import Card, Erratum, register
 from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
@@ -34,7 +34,7 @@ from ...privacy.channels import Calibration, Laplace, Open
 from ...privacy.continual import BinaryTree, Counter, HybridTree, Independent
 from ...tables import array
 from ...tables.manners import PUBLIC_FEATURES
-from ...validation import choice, flag, integer, real
+from ...validation import real
 from . import kernels as compiled
 from .kernels import DEGENERATE, SENSITIVITIES, LinUCBDGSParams, published_sensitivity
 
@@ -176,6 +176,12 @@ class LinUCBDGS(LinearPolicy):
         errata=(_ERRATUM,),
     )
     kernels = compiled.KERNELS
+    constraints: ClassVar[Constraints] = {
+        "smallest_eigenvalue": Real() | None,
+        "sensitivity": Choice(*SENSITIVITIES),
+        "perturbation": Real(0.0, 1e12),
+        "greedy": Flag(),
+    }
 
     def __init__(
         self,
@@ -196,18 +202,14 @@ class LinUCBDGS(LinearPolicy):
                 " on no grid, and no noise would make it private as claimed; use PrivateLinUCB",
                 "noise",
             )
-        if horizon is not None:
-            horizon = integer("horizon", horizon, 1, MOST_ROUNDS)
-        if smallest_eigenvalue is not None:
-            smallest_eigenvalue = real("smallest_eigenvalue", smallest_eigenvalue)
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
             "horizon": horizon,
             "smallest_eigenvalue": smallest_eigenvalue,
-            "sensitivity": choice("sensitivity", sensitivity, tuple(SENSITIVITIES)),
-            "perturbation": real("perturbation", perturbation, 0.0, 1e12),
-            "greedy": flag("greedy", greedy),
+            "sensitivity": sensitivity,
+            "perturbation": perturbation,
+            "greedy": greedy,
         }
         super().__init__(own, budget=budget, **options)
 

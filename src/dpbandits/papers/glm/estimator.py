@@ -26,10 +26,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ...constraints import Choice, Constraints, Integer, Real
 from ...errors import ArgumentError
 from ...glm.estimator import TYPES_ARE_PUBLIC, Estimator
 from ...glm.links import cut, link_of
@@ -42,7 +43,6 @@ from ...privacy.channels import Channel
 from ...privacy.continual import smat
 from ...privacy.noise import NoiseSource
 from ...privacy.randomiser import VectorRandomiser
-from ...validation import choice, integer, real
 from .weights import Weighting, at_most_1, score_sensitivity, square_sensitivity, weighting_of
 
 _MOST_STEPS = 100
@@ -205,6 +205,14 @@ class InformationWeightedGLM(Estimator):
         ((2,), ZCDP(rho=0.5))
     """
 
+    constraints: ClassVar[Constraints] = {
+        "trust_model": Choice("central", "local"),
+        "weight_batches": Integer(2, _MOST_STEPS) | None,
+        "weight_share": Real(0.01, 0.99),
+        "batches": Integer(1, _MOST_STEPS) | None,
+        "ridge": Real(1e-9, 1e9) | None,
+        "damping": Real(1e-9, 1e9) | None,
+    }
     weighting_: np.ndarray
     ridge_: float
 
@@ -236,11 +244,7 @@ class InformationWeightedGLM(Estimator):
         self._check()
 
     def _check(self) -> None:
-        choice("trust_model", self.trust_model, ("central", "local"))
-        self._check_given(integer, "weight_batches", 2, _MOST_STEPS)
-        self._check_given(integer, "batches", 1, _MOST_STEPS)
-        real("weight_share", self.weight_share, 0.01, 0.99)
-        self._check_given(real, "ridge damping", 1e-9, 1e9)
+        super()._check()
         if self._is_local and self.damping is not None:
             raise ArgumentError("damping must be None for trust_model='local'", "damping")
         self._score()

@@ -19,14 +19,13 @@ from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions
 from ...algorithms.glm.gradients import of_reports
 from ...algorithms.glm.joint import DEFINITION, bounds_on_records
 from ...algorithms.glm.local import ScoringDevice
-from ...algorithms.glm.public import EpochPolicy, checked
+from ...algorithms.glm.public import EpochPolicy
 from ...algorithms.hidden.local import LocalPolicy
 from ...algorithms.hidden.policy import HiddenPolicy
 from ...algorithms.maths.confidence import gaussian_norm
 from ...glm.links import link_of
 from ...policies import Card, Statistic, register
 from ...privacy.budgets import Budget
-from ...validation import flag
 from . import kernels as weighted
 from .kernels import WeightedParams
 
@@ -145,8 +144,15 @@ class WeightedGLMJDP(EpochPolicy, HiddenPolicy):
         **options: Unpack[LinearOptions],
     ) -> None:
         self.kernels = weighted.of_epochs(link_of(link))
-        own = checked(n_arms=n_arms, dimension=dimension, reward_weight=reward_weight)
-        own |= checked(horizon=horizon, link=link, batch=batch, growth=growth)
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "reward_weight": reward_weight,
+            "horizon": horizon,
+            "link": link,
+            "batch": batch,
+            "growth": growth,
+        }
         super().__init__(own, budget=budget, **options)
 
     @property
@@ -202,6 +208,7 @@ class WeightedGLMLDP(LocalPolicy):
     )
     kernels = weighted.of_records(link_of("logistic"))
     learns_off_policy = False
+    constraints = EpochPolicy.constraints
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}
     weighting, _largest = property(_weighting), property(_largest)
     _moved, _statistic, _schedule = _moved, _statistic, EpochPolicy._schedule
@@ -222,9 +229,17 @@ class WeightedGLMLDP(LocalPolicy):
         **options: Unpack[LinearOptions],
     ) -> None:
         kernels = weighted.of_records(link_of(link))
-        self.kernels = of_reports(kernels) if flag("reports", reports) else kernels
-        own = checked(n_arms=n_arms, dimension=dimension, link=link, growth=growth)
-        own |= checked(reward_weight=reward_weight, horizon=horizon, batch=batch, reports=reports)
+        self.kernels = of_reports(kernels) if reports else kernels
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "link": link,
+            "growth": growth,
+            "reward_weight": reward_weight,
+            "horizon": horizon,
+            "batch": batch,
+            "reports": reports,
+        }
         super().__init__(own, budget=budget, **options)
 
     def _params(self) -> WeightedParams:

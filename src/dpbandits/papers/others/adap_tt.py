@@ -39,7 +39,7 @@ is recommended with probability at most ``failure_probability``.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Unpack
+from typing import ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
@@ -48,12 +48,12 @@ from ...algorithms.bases.episodes import MEMO
 from ...algorithms.bases.sums import accumulate_by_arm, sensitivity
 from ...algorithms.search.top_two import price_of_batches
 from ...calls import is_open
+from ...constraints import Constraints, Real
 from ...kernel import Generator, Vector, kernel
 from ...policies import ArmEstimates, Card, Erratum, Kernels, Options, Policy, Statistic, register
 from ...privacy.budgets import PureDP
 from ...protocol import Contexts, Row
 from ...session.estimates import standard_error
-from ...validation import real
 from .thompson import summarise_arm
 
 _ERRATUM = Erratum(
@@ -262,6 +262,11 @@ class AdaPTT(Policy):
         skips_closed=True,
     )
 
+    constraints: ClassVar[Constraints] = {
+        "failure_probability": Real(0.0, 1.0, strict=True),
+        "beta": Real(0.0, 1.0, strict=True),
+    }
+
     def __init__(
         self,
         n_arms: int,
@@ -271,9 +276,7 @@ class AdaPTT(Policy):
         beta: float = 0.5,
         **options: Unpack[Options],
     ) -> None:
-        error = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
-        share = real("beta", beta, 0.0, 1.0, strict=True)
-        own = {"n_arms": n_arms, "failure_probability": error, "beta": share}
+        own = {"n_arms": n_arms, "failure_probability": failure_probability, "beta": beta}
         super().__init__(own, budget=budget, **options)
 
     @staticmethod

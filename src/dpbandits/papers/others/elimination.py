@@ -23,17 +23,17 @@ Differential Privacy in Multi-Armed Bandits).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
 from ...algorithms.bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
 from ...algorithms.bases.shuffled import ShuffledPolicy, shuffled_card
 from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise
+from ...constraints import Constraints, Integer, Real
 from ...kernel import Vector, kernel
 from ...policies import ArmEstimates, Card, Erratum, Kernels, Options, Policy, Statistic, register
 from ...privacy.budgets import PureDP
-from ...validation import integer, real
 
 _ERRATUM = Erratum(
     "DP-SE",
@@ -142,20 +142,26 @@ def recommend(params: EliminationParams, public: EliminationPublic) -> int:
     return arm
 
 
-def _errs(failure_probability: float) -> dict[str, Any]:
-    """The checked probability with which the best arm may be dropped."""
-    checked = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
-    return {"failure_probability": checked}
-
-
 def _planned(horizon: int, failure_probability: float | None) -> dict[str, Any]:
     """The horizon of the policy, and its failure probability, where they are given."""
-    planned = {"horizon": integer("horizon", horizon, 2)}
-    return planned if failure_probability is None else {**planned, **_errs(failure_probability)}
+    planned: dict[str, Any] = {"horizon": horizon}
+    return planned | ({} if failure_probability is None else _errs(failure_probability))
+
+
+def _errs(failure_probability: float) -> dict[str, Any]:
+    return {"failure_probability": failure_probability}
+
+
+_FAILURE = Real(0.0, 1.0, strict=True)
 
 
 class _Elimination(Policy):
     """The base of all elimination policies."""
+
+    constraints: ClassVar[Constraints] = {
+        "horizon": Integer(2),
+        "failure_probability": _FAILURE | None,
+    }
 
     @staticmethod
     def _arm_estimates(params: EliminationParams, public: EliminationPublic) -> ArmEstimates:
@@ -285,6 +291,7 @@ class DPSEBAI(_Elimination):
 
     card = replace(DPSE.card, title="Best arm by successive elimination on noisy sums")
     kernels = replace(DPSE.kernels, stop=stop, recommend=recommend)
+    constraints: ClassVar[Constraints] = {"failure_probability": _FAILURE}
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ Nothing is private: every reward crosses the wall as it is.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
@@ -25,11 +25,11 @@ from ...algorithms.bases.sums import EVERY_ROUND
 from ...algorithms.maths.dense import factorise, invert
 from ...algorithms.maths.ridge import add_outer, combine, dot, multiply
 from ...calls import is_open
+from ...constraints import Constraints, Real
 from ...kernel import Generator, Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Options, register
 from ...protocol import Contexts
 from ...tables import features
-from ...validation import real
 
 _SOONEST = 64  # rounds between two recomputations, which cost no more than that many updates
 _LARGEST = 1e50  # feature: its square is a number
@@ -230,6 +230,13 @@ class FixedLinUCB(FixedFeaturesPolicy):
         learns_at_once=True,
     )
     kernels = Kernels(init=init, choose=choose, publish=publish, estimate=estimate, **EVERY_ROUND)
+    constraints: ClassVar[Constraints] = {
+        "ridge": Real(0.0, 1e12, strict=True),
+        "subgaussian": Real(0.0, 1e12) | None,
+        "parameter_bound": Real(0.0, 1e12),
+        "failure_probability": Real(0.0, 1.0, strict=True),
+        "radius_scale": Real(0.0, 1e12),
+    }
 
     def __init__(
         self,
@@ -244,15 +251,11 @@ class FixedLinUCB(FixedFeaturesPolicy):
         **options: Unpack[Options],
     ) -> None:
         config = {
-            "ridge": real("ridge", ridge, 0.0, 1e12, strict=True),
-            "subgaussian": (
-                None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e12)
-            ),
-            "parameter_bound": real("parameter_bound", parameter_bound, 0.0, 1e12),
-            "failure_probability": real(
-                "failure_probability", failure_probability, 0.0, 1.0, strict=True
-            ),
-            "radius_scale": real("radius_scale", radius_scale, 0.0, 1e12),
+            "ridge": ridge,
+            "subgaussian": subgaussian,
+            "parameter_bound": parameter_bound,
+            "failure_probability": failure_probability,
+            "radius_scale": radius_scale,
         }
         super().__init__(features("arms", arms, _LARGEST), config, budget=budget, **options)
 

@@ -72,12 +72,12 @@ from ...algorithms.glm.gradients import DescentRaw, descending, of_reports, proj
 from ...algorithms.glm.joint import bounds_on_records, moved_by_replacement
 from ...algorithms.glm.local import HAN, ScoringDevice
 from ...algorithms.glm.newton import add_products, choose_optimistic, record_pull, report_due
-from ...algorithms.glm.public import checked
 from ...algorithms.hidden import model as linear
 from ...algorithms.hidden.local import LocalPolicy
 from ...algorithms.hidden.model import CLOCK, FACTS, add_record, joint_sensitivity, regress
 from ...algorithms.hidden.policy import asks_for_published, refuse_unpublished
 from ...algorithms.maths.ridge import dot
+from ...constraints import Constraints, Integer, Real
 from ...errors import ArgumentError
 from ...glm.links import Link, link_of
 from ...glm.replacement import point_scale
@@ -85,7 +85,6 @@ from ...kernel import Vector, bind, kernel, outlined
 from ...policies import Card, Kernels, Statistic, register
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
-from ...validation import flag
 
 
 def published_sensitivity(residual: float, length: float, parameter: float) -> float:
@@ -385,6 +384,10 @@ class LDPGLOC(LocalPolicy):
     )
     kernels = learning(link_of("logistic"))
     learns_off_policy = False
+    constraints: ClassVar[Constraints] = {
+        "horizon": Integer(1, MOST_ROUNDS),
+        "gradient_weight": Real(1e-6, 1e6),
+    }
     _device = RegressingDevice
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, "repair": "shift"}
 
@@ -402,10 +405,16 @@ class LDPGLOC(LocalPolicy):
         **options: Unpack[GLOCOptions],
     ) -> None:
         kernels = learning(link_of(link))
-        self.kernels = of_reports(kernels) if flag("reports", reports) else kernels
-        own = checked(n_arms=n_arms, dimension=dimension, link=link)
-        own |= checked(gradient_weight=gradient_weight, horizon=horizon, batch=batch)
-        own |= checked(reports=reports)
+        self.kernels = of_reports(kernels) if reports else kernels
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "link": link,
+            "gradient_weight": gradient_weight,
+            "horizon": horizon,
+            "batch": batch,
+            "reports": reports,
+        }
         if asks_for_published(options, budget):
             refuse_unpublished(options)
             if gradient_weight != 1.0:

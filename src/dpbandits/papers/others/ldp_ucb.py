@@ -7,16 +7,16 @@ reward may spend the whole budget.
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 
 from ...algorithms.bases.local import LocalPolicy
 from ...algorithms.stepwise import Stepwise, StepwiseParams, choose_highest, stepwise_kernels
+from ...constraints import Constraints, Flag
 from ...kernel import bind, kernel
 from ...policies import Card, Options, register
 from ...privacy.budgets import Budget
-from ...validation import flag
 
 
 @kernel
@@ -72,6 +72,7 @@ class LDPUCB(Stepwise, LocalPolicy):
         learns_at_once=True,
     )
     kernels = stepwise_kernels(bind(choose_highest, terms=local_terms, index=local_index))
+    constraints: ClassVar[Constraints] = {"reports": Flag()}
 
     def __init__(
         self,
@@ -81,5 +82,5 @@ class LDPUCB(Stepwise, LocalPolicy):
         reports: bool = False,
         **options: Unpack[Options],
     ) -> None:
-        own = {"n_arms": n_arms, "reports": flag("reports", reports)}
+        own = {"n_arms": n_arms, "reports": reports}
         super().__init__(own, budget=budget, **options)

@@ -25,14 +25,15 @@ and on the sampling only.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
-from ...algorithms.bases.counter_choice import Plan, counter_for, running_sum
+from ...algorithms.bases.counter_choice import RUNNING_SUM, Plan, counter_for, running_sum
 from ...algorithms.bases.episodes import MEMO
 from ...algorithms.bases.sums import CLOCK, EVERY_ROUND, accumulate_by_arm, sensitivity
 from ...calls import is_open
+from ...constraints import Constraints
 from ...kernel import Generator, Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ...privacy.budgets import Budget, PureDP
@@ -152,6 +153,8 @@ class DPTS(Policy):
     kernels = Kernels(
         init=init, choose=choose, publish=publish, **EVERY_ROUND | {"accumulate": accumulate_by_arm}
     )
+
+    constraints: ClassVar[Constraints] = RUNNING_SUM
 
     def __init__(
         self,

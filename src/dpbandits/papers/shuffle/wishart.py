@@ -31,11 +31,11 @@ from ...algorithms.hidden import policy as hidden
 from ...algorithms.hidden.model import OPTIMISTIC, Params
 from ...algorithms.hidden.policy import REPAIR, HiddenOptions, HiddenPolicy
 from ...algorithms.maths.confidence import gaussian_norm
+from ...constraints import Constraints, Integer, Real
 from ...errors import ArgumentError
 from ...policies import Card, register
 from ...privacy.budgets import ApproxDP
 from ...privacy.continual import Counter, Independent, WishartTree
-from ...validation import choice, integer, real
 from .published import AsPublished
 from .wishart_noise import WishartNoise
 
@@ -83,6 +83,10 @@ class WishartLinUCBJDP(HiddenPolicy):
         errata=(JOINT,),
     )
     kernels = OPTIMISTIC
+    constraints: ClassVar[Constraints] = {
+        "horizon": Integer(1, MOST_ROUNDS),
+        "reward_weight": Real(1e-6, 1e6),
+    }
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, **REPAIR}
 
     def __init__(
@@ -100,11 +104,11 @@ class WishartLinUCBJDP(HiddenPolicy):
         own: dict[str, Any] = {
             "n_arms": n_arms,
             "dimension": dimension,
-            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
-            "batch": integer("batch", batch, 1, MOST_ROUNDS),
-            "reward_weight": real("reward_weight", reward_weight, 1e-6, 1e6),
+            "horizon": horizon,
+            "batch": batch,
+            "reward_weight": reward_weight,
         }
-        if choice("models", models, ("shared", "disjoint")) != "shared":
+        if models != "shared":
             own["models"] = models
         if hidden.asks_for_published(options, budget):
             hidden.refuse_unpublished(options)

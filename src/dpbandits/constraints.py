@@ -1,0 +1,367 @@
+"""Constraints on arguments: a class declares once which values it takes.
+
+Policies, parts, options and estimators have a table, ``constraints``, from the names of their
+arguments to a constraint each.  Their checks and messages, the reference, and the tests of this
+package read that table.  A class inherits the constraints of its bases.
+
+>>> from dpbandits.algorithms import ArmsShuffled
+>>> print(constraints_of(ArmsShuffled)["dropout"])
+a number in [0, 0.99]
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import ArgumentError
+from .validation import (
+    LARGEST,
+    choice,
+    flag,
+    integer,
+    interval,
+    interval_text,
+    printable,
+    reach_text,
+    real,
+    shown,
+)
+
+_OF_WRONG_KINDS: tuple[Any, ...] = (None, True, "big", math.nan, math.inf, -math.inf, [1.0])
+
+
+class Constraint(ABC):
+    """Base class: the values that an argument may have.
+
+    ``str`` completes "the argument must be ...".
+    """
+
+    @abstractmethod
+    def __call__(self, name: str, value: Any) -> Any:
+        """Check the value of the argument ``name``.
+
+        Returns:
+            The value, in the type in which it is kept.
+
+        Raises:
+            ArgumentError: the value is not allowed; the message names argument, value and range.
+        """
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+    @property
+    def allowed(self) -> tuple[Any, ...]:
+        """Values at the edges of the allowed range, for tests."""
+        return ()
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        """Values just outside of the range, and of other kinds, for tests."""
+        return _OF_WRONG_KINDS
+
+    def takes(self, value: Any) -> bool:
+        """Whether the value is allowed."""
+        try:
+            self("value", value)
+        except ArgumentError:
+            return False
+        return True
+
+    def __or__(self, other: Constraint | None) -> Constraint:
+        """One constraint or the other; ``| None`` allows None.
+
+        >>> print(Integer(1) | None)
+        an integer at least 1, or None
+        """
+        return Either(self, Exactly(None) if other is None else other)
+
+
+@dataclass(frozen=True)
+class Real(Constraint):
+    """A finite number in [low, high], or in (low, high) where ``strict``.
+
+    Args:
+        low: lower end of the range.
+        high: upper end of the range.
+        strict: whether the ends are left out.
+        as_given: whether an integer is kept as an integer.  Arguments that belong to the name of a
+            policy need this: the name is the key of its random numbers.
+
+    >>> Real(0.0, 1.0)("share", 1)
+    1.0
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    strict: bool = False
+    as_given: bool = False
+
+    def __call__(self, name: str, value: Any) -> float:
+        checked = real(name, value, self.low, self.high, strict=self.strict)
+        return value if self.as_given else checked
+
+    def __str__(self) -> str:
+        return f"a number in {interval_text(self.low, self.high, self.strict)}"
+
+    @property
+    def allowed(self) -> tuple[float, ...]:
+        ends = () if self.strict else (self.low, self.high)
+        return tuple(end for end in ends if math.isfinite(end))
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        if self.strict:
+            outside = (self.low, self.high)
+        else:
+            outside = (math.nextafter(self.low, -math.inf), math.nextafter(self.high, math.inf))
+        return (*_OF_WRONG_KINDS, *(end for end in outside if math.isfinite(end)))
+
+
+@dataclass(frozen=True)
+class Integer(Constraint):
+    """An integer in [low, high].
+
+    >>> Integer(1, 10)("batch", 3)
+    3
+    """
+
+    low: int
+    high: int = LARGEST
+
+    def __call__(self, name: str, value: Any) -> int:
+        return integer(name, value, self.low, self.high)
+
+    def __str__(self) -> str:
+        return f"an integer {reach_text(self.low, self.high)}"
+
+    @property
+    def allowed(self) -> tuple[int, ...]:
+        return (self.low, self.high)
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        return (*_OF_WRONG_KINDS, self.low - 1, self.high + 1, self.low + 0.5)
+
+
+class Choice(Constraint):
+    """One of a few words.
+
+    Args:
+        *words: the words; those of ``known`` where there are none.
+        known: a collection of words that may grow.
+
+    >>> Choice("exact", "paper")("calibration", "exact")
+    'exact'
+    """
+
+    def __init__(self, *words: str, known: Collection[str] = ()) -> None:
+        self._known = words or known
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of today."""
+        return tuple(self._known)
+
+    def __call__(self, name: str, value: Any) -> str:
+        return choice(name, value, self.words)
+
+    def __str__(self) -> str:
+        listed = ", ".join(map(repr, self.words))
+        return f"one of {listed}" if len(self.words) > 1 else listed
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        return self.words
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        first = self.words[0]
+        return (*_OF_WRONG_KINDS, "", 3, [first], first.encode(), first.upper() + " ")
+
+
+@dataclass(frozen=True)
+class Flag(Constraint):
+    """True or False.
+
+    >>> Flag()("clip", True)
+    True
+    """
+
+    def __call__(self, name: str, value: Any) -> bool:
+        return flag(name, value)
+
+    def __str__(self) -> str:
+        return "True or False"
+
+    @property
+    def allowed(self) -> tuple[bool, ...]:
+        return (True, False)
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        return (None, 0, 1, "yes", math.nan, [True])
+
+
+@dataclass(frozen=True)
+class Text(Constraint):
+    """A text of 1 to ``longest`` printable characters.
+
+    >>> Text(60)("name", "ours")
+    'ours'
+    """
+
+    longest: int
+
+    def __call__(self, name: str, value: Any) -> str:
+        return printable(name, value, self.longest)
+
+    def __str__(self) -> str:
+        return f"a text of 1 to {self.longest} printable characters"
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        return (None, True, 3, b"ours", "", "  ", "two\nlines", "x" * (self.longest + 1))
+
+
+@dataclass(frozen=True)
+class Range(Constraint):
+    """A pair (lo, hi) of finite numbers with lo < hi.
+
+    >>> Range()("reward_range", (0, 5))
+    (0.0, 5.0)
+    """
+
+    def __call__(self, name: str, value: Any) -> tuple[float, float]:
+        return interval(name, value)
+
+    def __str__(self) -> str:
+        return "a pair (lo, hi) with lo < hi"
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        wrong = [(1, 0), (0, 0), (0, math.inf), (math.nan, 1), (0,), (0, 1, 2), (-1e308, 1e308)]
+        return (*_OF_WRONG_KINDS, *wrong, 3, "ab")
+
+
+@dataclass(frozen=True)
+class Exactly(Constraint):
+    """One value, mostly beside another constraint.
+
+    >>> print(Real(1.0) | Exactly(0.0))
+    a number in [1, inf), or 0
+    """
+
+    value: Any
+
+    def __call__(self, name: str, value: Any) -> Any:
+        if value is self.value or (_is_number(value) and value == self.value):
+            return self.value
+        raise _refusal(name, value, self)
+
+    def __str__(self) -> str:
+        return f"{self.value:g}" if isinstance(self.value, float) else repr(self.value)
+
+    @property
+    def allowed(self) -> tuple[Any]:
+        return (self.value,)
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        return tuple(value for value in _OF_WRONG_KINDS if value is not self.value)
+
+
+@dataclass(frozen=True)
+class Either(Constraint):
+    """One of several constraints; made by ``|``."""
+
+    options: tuple[Constraint, ...]
+
+    def __init__(self, *options: Constraint) -> None:
+        object.__setattr__(self, "options", options)
+
+    def __call__(self, name: str, value: Any) -> Any:
+        for option in self.options:
+            if option.takes(value):
+                return option(name, value)
+        raise _refusal(name, value, self)
+
+    def __str__(self) -> str:
+        return ", or ".join(map(str, self.options))
+
+    @property
+    def allowed(self) -> tuple[Any, ...]:
+        return tuple(value for option in self.options for value in option.allowed)
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        values = (value for option in self.options for value in option.refused)
+        return tuple(value for value in values if not self.takes(value))
+
+
+Constraints = Mapping[str, Constraint]  # by the names of arguments
+
+
+def constraints_of(cls: Any) -> dict[str, Constraint]:
+    """All constraints of a class: those of its bases, and its own in their place.
+
+    Returns:
+        The constraints by the names of arguments.
+
+    >>> from dpbandits.parts import Growing
+    >>> {name: str(one) for name, one in constraints_of(Growing).items()}["ratio"]
+    'a number in [0.01, 100], or None'
+    """
+    found: dict[str, Constraint] = {}
+    if not isinstance(cls, type):  # a preset, which has the table of its arguments
+        return dict(cls.constraints)
+    for base in reversed(cls.__mro__):
+        found |= vars(base).get("constraints", {})
+    return found
+
+
+def without_none(constraint: Constraint) -> Constraint:
+    """The constraint where None is not allowed.
+
+    >>> print(without_none(Integer(1) | None))
+    an integer at least 1
+    """
+    if not isinstance(constraint, Either):
+        return constraint
+    kept = [option for option in constraint.options if option != Exactly(None)]
+    return kept[0] if len(kept) == 1 else Either(*kept)
+
+
+def checked(cls: Any, **given: Any) -> dict[str, Any]:
+    """Check arguments by the constraints of a class.
+
+    Args:
+        cls: the class that declares the constraints.
+        **given: arguments by name; those without a constraint are not checked.
+
+    Returns:
+        All arguments, those with a constraint in the type in which they are kept.
+
+    Raises:
+        ArgumentError: a value is not allowed.
+
+    >>> from dpbandits.algorithms import ArmsShuffled
+    >>> checked(ArmsShuffled, dropout=0)
+    {'dropout': 0.0}
+    """
+    table = constraints_of(cls)
+    return {
+        name: table[name](name, value) if name in table else value for name, value in given.items()
+    }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _refusal(name: str, value: Any, constraint: Constraint) -> ArgumentError:
+    return ArgumentError(f"{name} must be {constraint}, got {shown(value)}", name)
