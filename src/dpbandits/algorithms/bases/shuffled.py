@@ -96,7 +96,7 @@ class ShuffledPolicy(Policy):
 
     def pull(
         self,
-        contexts: Any = None,
+        contexts: None = None,
         *,
         user: User | None = None,
         available: Iterable[int | str] | None = None,
