@@ -130,7 +130,7 @@ def unbound(*_: Any) -> Any:
 unbound._digest = "unbound"  # type: ignore[attr-defined]
 
 
-def plain(function: Kernel) -> Any:
+def plain(function: Kernel) -> Kernel:
     """The Python function behind a kernel."""
     return getattr(function, "py_func", function)
 

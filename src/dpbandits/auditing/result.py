@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,6 +12,9 @@ from ..plotting.numbers import number
 from ..policies import Policy
 from ..validation import downward, upward
 from .bounds import Claim
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ class Audit:
         title = f"Audit: {self.verdict}"
         return glance(title, heads, self._rows(), f"{self.sentence}. {self.caveat}")
 
-    def plot(self, *, width: float = 6.4) -> Any:
+    def plot(self, *, width: float = 6.4) -> Figure:
         """Plot the bounds of all scores beside the claimed and the possible loss.  Returns a
         matplotlib figure that shows itself in a notebook.
         """

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, UpdateError
 from ..policies import Policy
@@ -111,7 +112,7 @@ class DecisionLog:
         decision: Decision | str,
         *,
         reward: float | None = None,
-        contexts: Any = None,
+        contexts: ArrayLike | None = None,
         at: float | None = None,
     ) -> None:
         """Write a decision, when it is made, when its reward is known, or both.
@@ -194,7 +195,7 @@ def _reward(policy: Policy, reward: Any) -> float:
         ) from None
 
 
-def _features(policy: Policy, contexts: Any, arm: int) -> list[list[float]]:
+def _features(policy: Policy, contexts: ArrayLike, arm: int) -> list[list[float]]:
     """Row by row; one vector is one row."""
     if isinstance(contexts, np.ndarray):
         single = contexts.ndim == 1

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..policies import Policy
@@ -214,7 +215,7 @@ def _unfit(policy: Policy, one: Any, arm: int, i: int) -> ArgumentError | None:
     return None
 
 
-def seen_aside(policy: Policy, contexts: Any) -> Any:
+def seen_aside(policy: Policy, contexts: ArrayLike | None) -> Any:
     """Contexts of ``pull`` as ``choose`` sees them; leaves the session's counters unchanged."""
     rounds = policy.session.rounds
     policy.session.rounds = replace(rounds)  # whose counters change, and nothing else

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..algorithms import Adversarial, FrozenEXP4
-from ..policies import Policy, registered
+from ..policies import Policy, Preset, registered
 from ..policies.problem import written
 from ..privacy.budgets import Budget
 from ..protocol import no_arm
@@ -75,7 +75,7 @@ def candidates(setting: Setting, budget: Budget | None) -> tuple[list[Candidate]
     return fitting, left_out
 
 
-def misfit(cls: Any, setting: Setting, budget: Budget | None) -> str | None:
+def misfit(cls: type[Policy] | Preset, setting: Setting, budget: Budget | None) -> str | None:
     """Why policies of a class do not fit, for any law of rewards; None where they do."""
     card = cls.card
     if (taken := what_is_taken(cls)) != setting.shows:
@@ -99,7 +99,7 @@ def misfit(cls: Any, setting: Setting, budget: Budget | None) -> str | None:
     return None
 
 
-def unsuited(cls: Any, setting: Setting) -> str | None:
+def unsuited(cls: type[Policy] | Preset, setting: Setting) -> str | None:
     """Why policies of a class are not for such rewards; None where they are."""
     if setting.experts is not None:
         stands = cls is not FrozenEXP4 or setting.standing_advice

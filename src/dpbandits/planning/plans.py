@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,9 @@ from .measuring import Measured, paired_lead
 from .setting import Setting, gaps_of
 from .targets import Affordable, Paying, cheapest
 from .yardsticks import Yardsticks, in_reverse
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _OF_PRIVACY = ("rho", "epsilon", "noise")  # arguments of bounds that privacy decides
 _OF_TUNING = ("tuned_for", "rate")  # of which others would be best without privacy, or for longer
@@ -173,7 +176,7 @@ class Plan:
             )
         return self.fitting[title]
 
-    def plot(self, *titles: str, **options: Any) -> Any:
+    def plot(self, *titles: str, **options: Any) -> Figure:
         """Plot mean regret of some policies at the budget, their proved bounds, and the best policy
         without privacy.  Returns a matplotlib figure.
 

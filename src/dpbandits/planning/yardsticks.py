@@ -256,8 +256,8 @@ def exploring(
 
 def _channel(budget: Budget | None) -> Channel:
     """The noise of one release."""
-    channel: Channel = noise_for(budget, FAMILIES).calibrated(budget) if budget else Open()
-    return channel
+    kind: Any = noise_for(budget, FAMILIES) if budget else None  # one suits every notion
+    return kind.calibrated(budget) if budget else Open()
 
 
 def _noise(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..stores.snapshots import arguments, as_json
@@ -39,7 +40,7 @@ class Chooser:
         self,
         policy: str,
         given: dict[str, Any],
-        public: dict[str, Any],
+        public: Mapping[str, ArrayLike],
         release: int,
         retired: Sequence[int] = (),
     ) -> None:
@@ -56,11 +57,11 @@ class Chooser:
             array[...] = np.reshape(public[name], array.shape)  # an empty list has lost its shape
 
     @property
-    def public(self) -> dict[str, Any]:
+    def public(self) -> dict[str, np.ndarray]:
         """The arrays that it chooses with, by name, without a copy."""
         return self._public
 
-    def choose(self, contexts: Any = None) -> int:
+    def choose(self, contexts: ArrayLike | None = None) -> int:
         """The arm for a person, with contexts as ``Policy.pull`` takes them.
 
         Raises:
@@ -69,7 +70,7 @@ class Chooser:
         """
         return self.decide(contexts)[0]
 
-    def decide(self, contexts: Any = None) -> tuple[int, Any]:
+    def decide(self, contexts: ArrayLike | None = None) -> tuple[int, Any]:
         """The arm, and its features as the algorithm takes them; 0 without contexts."""
         return self._decide(contexts)
 

@@ -51,7 +51,7 @@ class Like:
 
 def given(
     name: str,
-    default: Any = _NEEDED,
+    default: object = _NEEDED,
     *,
     values: Mapping[Any, Any] | None = None,
     quiet: bool = False,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..html import Html, glance, items, page, tag
 from ..privacy.budgets import ApproxDP, Budget
@@ -22,7 +22,8 @@ from ..validation import downward, upward
 from .parts import Part
 from .problem import DEFAULTS
 
-Policy = Any  # whose module imports this one
+if TYPE_CHECKING:
+    from .policy import Policy  # whose module imports this one
 
 DELTA = 1e-6  # at which notions without a delta are translated
 NOT_AUDITED = "not audited"
@@ -35,6 +36,13 @@ class Section(NamedTuple):
     points: Sequence[str] = ()
     heads: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
+
+
+class Audited(Protocol):
+    """The result of an audit."""
+
+    @property
+    def sentence(self) -> str: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +68,7 @@ class PrivacyCard:
     sections: tuple[Section, ...]
 
     @classmethod
-    def of(cls, policy: Policy, audit: Any = None) -> PrivacyCard:
+    def of(cls, policy: Policy, audit: Audited | None = None) -> PrivacyCard:
         """The card of a policy as it stands; ``audit`` has a ``sentence``."""
         measured = NOT_AUDITED if audit is None else str(audit.sentence)
         promise, ledger = policy.guarantee, policy.ledger

@@ -10,16 +10,21 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..privacy.budgets import Budget
 from ..session.options import arm_names
 from ..tables import features as feature_matrix
 from ..validation import choice, integer, shown
+from .presets import Preset
 from .registry import find
+
+if TYPE_CHECKING:
+    from .policy import Policy
 
 TRUST = ("central", "shuffle", "local")
 PROTECTS = ("rewards", "contexts and rewards")
@@ -67,7 +72,7 @@ class Default:
         return next(one for one in DEFAULTS if (one.setting, one.trust) == asked)
 
     @property
-    def policy_class(self) -> Any:
+    def policy_class(self) -> type[Policy] | Preset:
         """The policy: a class, or a preset, which is called alike."""
         return find(self.policy)
 
@@ -97,7 +102,7 @@ class Default:
         parts = {name: one for name, one in options.items() if name in own}
         said = {name: one for name, one in given.items() if name in taken}
         said |= {name: one for name, one in options.items() if name not in own}
-        if not parts:
+        if not parts or not isinstance(preset, Preset):
             return preset, {**self.arguments, **said}
         return cls, preset.with_parts(parts, said, self.arguments)
 
@@ -108,10 +113,10 @@ class Default:
         budget: Budget | None,
         horizon: int | None = None,
         dimension: int | None = None,
-        features: Any = None,
+        features: ArrayLike | None = None,
         n_experts: int | None = None,
         **options: Any,
-    ) -> Any:
+    ) -> Policy:
         """Build the policy from the arguments that it takes.  ``features`` are the fixed features
         of the arms, shape (K, d).  ``options`` are other arguments of the policy; see ``Options``.
 
@@ -128,7 +133,7 @@ class Default:
         return build(self.policy_class, given, budget=budget, **{**self.arguments, **options})
 
 
-def build(cls: Any, given: Mapping[str, Any], **options: Any) -> Any:
+def build(cls: type[Policy] | Preset, given: Mapping[str, Any], **options: Any) -> Policy:
     """Build a policy from all options and those given things that it takes."""
     taken = inspect.signature(cls).parameters
     return cls(**{name: value for name, value in given.items() if name in taken}, **options)

@@ -9,12 +9,15 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import ArgumentError, MissingExtra, StateFileError
 from ..rooms import papers
 from ..validation import close_name
 from .presets import Preset
+
+if TYPE_CHECKING:
+    from .policy import Policy
 
 _REGISTRY: dict[str, Any] = {}
 _COMPOSED: dict[str, Any] = {}  # classes that take parts; their presets are in the list
@@ -58,7 +61,7 @@ def composed(**example: Any) -> Callable[[P], P]:
 
 def preset(
     name: str,
-    policy_class: Any,
+    policy_class: type[Policy],
     order: str,
     doc: str,
     *,
@@ -114,12 +117,14 @@ def find(name: str) -> Any:
 copyreg.pickle(Preset, lambda one: (find, (one.name,)))
 
 
-def home_of(policy: Any) -> str:
+def home_of(policy: type[Policy] | Preset) -> str:
     """The module that has a policy of the list."""
     return str(policy.home if isinstance(policy, Preset) else policy.__module__)
 
 
-def preset_of(policy_class: Any, config: Mapping[str, Any]) -> tuple[Preset, dict[str, Any]] | None:
+def preset_of(
+    policy_class: type, config: Mapping[str, Any]
+) -> tuple[Preset, dict[str, Any]] | None:
     """The preset that makes policies of that configuration, and its arguments; None without one."""
     found = _first_match(policy_class, config)
     if found is None and policy_class in _COMPOSED.values():
@@ -129,7 +134,7 @@ def preset_of(policy_class: Any, config: Mapping[str, Any]) -> tuple[Preset, dic
 
 
 def _first_match(
-    policy_class: Any, config: Mapping[str, Any]
+    policy_class: type, config: Mapping[str, Any]
 ) -> tuple[Preset, dict[str, Any]] | None:
     budget = config["budget"]
     for one in _PRESETS.get(policy_class, ()):

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from ..errors import ArgumentError
 from ..privacy import accounting
@@ -23,7 +22,7 @@ from ..validation import shown
 _PROOF_FOR_USERS = "for all rounds of a user docs/privacy.md, People who come back"
 
 
-def misfit_of_budget(policy: str, card: Card, budget: Any) -> ArgumentError:
+def misfit_of_budget(policy: str, card: Card, budget: object) -> ArgumentError:
     """The message for a budget for which a policy has no noise."""
     kinds = card.notions
     allowed = " or ".join(["None", *sorted(kind.__name__ for kind in kinds)])

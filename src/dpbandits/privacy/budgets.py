@@ -190,12 +190,12 @@ def notion(kind: _Kind) -> _Kind:
     return kind
 
 
-def is_notion(kind: Any) -> bool:
+def is_notion(kind: object) -> bool:
     """Whether a class is a notion that is registered."""
     return NOTIONS.get(getattr(kind, "key", "")) is kind
 
 
-def checked_budget(budget: Any) -> Budget:
+def checked_budget(budget: object) -> Budget:
     """The given budget; raises ArgumentError where it is no budget of a registered notion."""
     if is_notion(type(budget)):
         return cast(Budget, budget)
@@ -208,7 +208,7 @@ def examples() -> list[Budget]:
     return [kind(*kind.example) for kind in NOTIONS.values()]
 
 
-def read_budget(key: str, value: Any) -> Budget:
+def read_budget(key: str, value: object) -> Budget:
     """A budget as files have it: the key of its notion, and a number or a list of all numbers.
 
     >>> read_budget("zcdp", 0.5), read_budget("approx", [1.0, 1e-6])

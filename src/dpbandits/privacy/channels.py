@@ -323,7 +323,7 @@ FAMILIES: dict[str, type[Channel]] = {
 FAMILY_NAMES = {kind.family: kind.name for kind in FAMILIES.values()} | {OPEN: "open", PURE: "pure"}
 
 
-def noise_for(notion: Budget | type[Budget], kinds: Iterable[Any]) -> Any:
+def noise_for(notion: Budget | type[Budget], kinds: Iterable[Any]) -> type[Channel] | None:
     """The best of these families for a notion, given by name or class; None if none suits it."""
     fitting = [kind for kind in (FAMILIES.get(one, one) for one in kinds) if kind.takes(notion)]
     order = {name: place for place, name in enumerate(notion.noises)}

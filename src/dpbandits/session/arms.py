@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class Arms:
         # 1 and True are one key, and no one arm
         self._kept: Callable[..., Mask] = lru_cache(_KEPT, typed=True)(self._mask)
 
-    def number(self, argument: str, given: Any) -> int:
+    def number(self, argument: str, given: object) -> int:
         """The arm of this name or number; an ``ArgumentError`` where there is none."""
         if isinstance(given, str):
             if given in self._numbers:
@@ -81,7 +80,7 @@ class Arms:
             f"available must be a list of arms, got {brief(available)}", "available"
         )
 
-    def _mask(self, retired: tuple[int, ...], shown: int, every: bool, *available: Any) -> Mask:
+    def _mask(self, retired: tuple[int, ...], shown: int, every: bool, *available: object) -> Mask:
         mask = np.full(self.count, every)
         for arm in available:
             mask[self.number("available", arm)] = True
@@ -100,6 +99,6 @@ def stand_in(shown: np.ndarray, open_arms: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(seen)
 
 
-def row(shown: Any, arm: int) -> Any:
+def row(shown: np.ndarray | int, arm: int) -> np.ndarray | int:
     """The row of an arm, of its own; 0 where nothing is shown."""
     return shown[arm].copy() if isinstance(shown, np.ndarray) else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class ArmEstimates(NamedTuple):
     alive: np.ndarray | None = None  # whether the arm is still played; None: all are
 
 
-def standard_error(n: np.ndarray, width: float, noise_variance: Any) -> np.ndarray:
+def standard_error(n: np.ndarray, width: float, noise_variance: float | np.ndarray) -> np.ndarray:
     """An upper bound on the standard deviation of the mean of n rewards.  The rewards lie within a
     range of that width, and their sum has noise of that variance.  It is nan for no rewards.
 

@@ -12,7 +12,7 @@ A release is taken in once: by its worker and its number.
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -79,7 +79,7 @@ class Exchange:
 
 
 def checked_release(
-    given: Any, terms: str, n_arms: int, memo: int, size: int, most: float
+    given: Sequence[Any], terms: str, n_arms: int, memo: int, size: int, most: float
 ) -> Release:
     """A release that these terms allow; no number exceeds ``most`` for each of its rounds."""
     try:

@@ -153,7 +153,13 @@ class Gate:
         return Ended(Span(int(first), rounds - 1, int(part)), float(bound), memo, statistic)
 
     def take_late(
-        self, state: State, ended: Ended, arm: int, weights: Any, value: float, n: int = 1
+        self,
+        state: State,
+        ended: Ended,
+        arm: int,
+        weights: np.ndarray | int,
+        value: float,
+        n: int = 1,
     ) -> None:
         """Take the answers of n rounds into an episode that has ended."""
         spare, alone = self._spare

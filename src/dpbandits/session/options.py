@@ -137,7 +137,7 @@ class Settings:
         return source
 
 
-def arm_names(names: Any, argument: str = "arm_names") -> tuple[str, ...]:
+def arm_names(names: object, argument: str = "arm_names") -> tuple[str, ...]:
     """The names of arms, checked."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ArgumentError(f"{argument} must be a list of names, got {names!r}", argument)

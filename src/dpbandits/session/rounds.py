@@ -28,7 +28,7 @@ from .decisions import Decision
 from .state import Ended, Span
 
 
-def checked_user(user: Any, max_rounds: int | None) -> User | None:
+def checked_user(user: object, max_rounds: int | None) -> User | None:
     """A name that can be stored; None where a person contributes one round."""
     if max_rounds is None:
         if user is not None:
@@ -181,7 +181,7 @@ class Rounds:
             users=_alike(self.users),
         )
 
-    def book(self, arm: int, weights: Any, n: int) -> None:
+    def book(self, arm: int, weights: np.ndarray | int, n: int) -> None:
         """Count n rounds of an arm, or take one back, until a release covers them."""
         known = self.unreleased.get(arm)
         rounds, total = (0, 0) if known is None else known
@@ -216,7 +216,7 @@ class Rounds:
         self.waited += 1
         return self.waited <= patience
 
-    def take_back(self, arm: int, weights: Any, *, anew: bool) -> None:
+    def take_back(self, arm: int, weights: np.ndarray | int, *, anew: bool) -> None:
         """Unbook a round of an arm: the choice stands one longer, unless the next is ``anew``."""
         self.book(arm, weights, -1)
         if not self.release_due:

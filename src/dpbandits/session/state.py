@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from ..privacy.channels import Channel
 from ..privacy.continual import Independent, no_running_sum
 from ..privacy.ledger import HEAD, LedgerArrays, Line, copy_of, empty_arrays, grown, write
 from ..privacy.secure import SecureState
@@ -152,7 +153,7 @@ _ALIGNED = 8  # bytes, to which arrays begin
 
 def wall_of(
     statistic: Statistic,
-    channel: Any,
+    channel: Channel,
     ledger_family: int,
     *,
     in_integers: bool = False,  # whether the running sum is kept elsewhere
@@ -179,7 +180,7 @@ def wall_of(
     )
 
 
-def named_arrays(name: str, held: Any) -> Iterator[tuple[str, np.ndarray]]:
+def named_arrays(name: str, held: object) -> Iterator[tuple[str, np.ndarray]]:
     """The arrays of a side, by where they stand in it."""
     if isinstance(held, np.ndarray):
         yield name, held

@@ -8,7 +8,6 @@ attacker with its state can remove the noise, so it protects no person.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,9 @@ class Source:
         self._rng = None if self.secure else SimulationNoise(seed).generator("reports")
         self.caveats = () if self.secure else SimulationNoise.caveats
 
-    def words(self, shape: tuple[int, ...], kind: Any = np.uint32) -> np.ndarray:
+    def words(
+        self, shape: tuple[int, ...], kind: type[np.unsignedinteger] = np.uint32
+    ) -> np.ndarray:
         """Uniform unsigned integers."""
         size = int(np.prod(shape)) * np.dtype(kind).itemsize
         return np.frombuffer(self._take(size), kind).reshape(shape)

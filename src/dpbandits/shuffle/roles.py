@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, SubmissionError
 from ..validation import choice
@@ -81,7 +82,7 @@ class Randomizer:
         self._source = Source(noise, seed)
         self.caveats = self._source.caveats
 
-    def encode(self, vector: Any = None) -> Messages:
+    def encode(self, vector: ArrayLike | None = None) -> Messages:
         """The messages of one person; without a vector, noise only.
 
         A device always sends: silence would reveal that there was no vector.
@@ -91,7 +92,7 @@ class Randomizer:
         """
         return self.encode_many([np.zeros(self.protocol.dimension) if vector is None else vector])
 
-    def encode_many(self, vectors: Any) -> Messages:
+    def encode_many(self, vectors: ArrayLike | Sequence[ArrayLike]) -> Messages:
         """The messages of several people, a record a row, for experiments; shape (n, D)."""
         table = self.protocol.table(vectors)
         if table.ndim != 2:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..environments.base import ArmsEnvironment
+from ..environments import LoggedTrial
+from ..environments.base import ArmsEnvironment, World
 from ..errors import ClippingWarning
 from ..kernel import kernel
 from ..policies import Policy
@@ -80,7 +81,9 @@ def clipping_in_words(reward_range: Interval | None, support: Interval | None) -
     return f"rewards outside [{lo:g}, {hi:g}] are clipped: those of this environment {bounds}"
 
 
-def warn_of_clipping(policies: Sequence[Policy], environment: Any, stacklevel: int) -> None:
+def warn_of_clipping(
+    policies: Sequence[Policy], environment: World | LoggedTrial, stacklevel: int
+) -> None:
     """Warn of policies whose ``reward_range`` could fit the environment better, see above."""
     support = support_ends(environment.support)
     known, what_lies = support, ""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,9 @@ from ..plotting.labels import promise
 from ..plotting.numbers import number
 from ..validation import integer, real
 from .settings import PolicySetting, SettingsByKey, keyed, policy_styles, with_budget_labels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KEYS = ["environment", "policy", "budget"]
 _FORMAT = 3  # of saved results
@@ -122,7 +125,7 @@ class Result:
         title = f"{self.info['horizon']:,} rounds, {self.info['runs']:,} runs"
         return glance(title, heads, rows)
 
-    def plot(self, *, bounds: pd.DataFrame | None = None, **options: Any) -> Any:
+    def plot(self, *, bounds: pd.DataFrame | None = None, **options: Any) -> Figure:
         """Mean regret curves with bands, as a matplotlib figure that shows itself in a notebook.
 
         Args:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..environments.base import AdviceEnvironment, ArmsEnvironment, ContextEnvironment, World
 from ..errors import ArgumentError
-from ..policies import Policy
+from ..policies import Policy, Preset
 from ..privacy.ledger import Ledger
 from ..protocol import NO_ARM
 from ..session.steps import release_of
@@ -192,7 +192,7 @@ def check_users(policy: Policy, environment: World, horizon: int) -> None:
         )
 
 
-def what_is_taken(policy: Any) -> str:
+def what_is_taken(policy: Policy | type[Policy] | Preset) -> str:
     """The contexts that the policies of a class see before they choose."""
     return policy.sees or "no contexts"
 

@@ -272,7 +272,7 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def store_at(where: Any) -> Store:
+def store_at(where: Store | str | os.PathLike[str]) -> Store:
     """``where``, or the file of that name."""
     if isinstance(where, Store):
         return where

@@ -138,7 +138,7 @@ def closed_arms_are_never_chosen(
     return seen
 
 
-def refuses(make: Make, name: str, value: Any) -> None:
+def refuses(make: Make, name: str, value: object) -> None:
     """A bad argument is refused with an ArgumentError that begins with its name."""
     try:
         make(**{name: value})

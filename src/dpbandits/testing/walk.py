@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -191,13 +191,13 @@ class Walk:
         self.read("preprocess_contexts", self.params, contexts.copy(), seen, rng)
         return seen
 
-    def read(self, name: str, *arguments: Any) -> Any:
+    def read(self, name: str, *arguments: object) -> Any:
         before = frozen(self.public)
         answer = self.call(name, *arguments)
         require(frozen(self.public) == before, f"{name} changes the public side, which it may read")
         return answer
 
-    def call(self, name: str, *arguments: Any) -> Any:
+    def call(self, name: str, *arguments: object) -> Any:
         if self.spoil:
             for scratch in scratch_of(self.public):
                 scratch[...] = np.nan
@@ -211,14 +211,14 @@ class Walk:
         return answer
 
 
-def scratch_of(side: Any) -> list[np.ndarray]:
+def scratch_of(side: object) -> list[np.ndarray]:
     """The working memory in nested tuples of arrays."""
     held = zip(getattr(side, "_fields", ()), side, strict=True) if isinstance(side, tuple) else ()
     parts = ([one] if name == "scratch" else scratch_of(one) for name, one in held)
     return [array for part in parts for array in part]
 
 
-def frozen(state: Any) -> tuple[bytes, ...]:
+def frozen(state: Sequence[object]) -> tuple[bytes, ...]:
     """The bytes in nested tuples, without ``scratch``, which is not read between two calls."""
     names = getattr(state, "_fields", [""] * len(state))
     found: list[bytes] = []

@@ -113,7 +113,7 @@ def bound(
     return enter
 
 
-def valid(holds: Any, value: Any, kind: Kind = "upper") -> Any:
+def valid(holds: bool | np.ndarray, value: Values, kind: Kind = "upper") -> Any:
     """The value where the assumptions of the proof hold, and elsewhere a trivial bound."""
     return np.where(holds, value, np.inf if kind == "upper" else 0.0)[()]
 

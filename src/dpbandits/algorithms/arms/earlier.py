@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from ...policies import Policy
 from .batches import weight_of
 from .law import MERGED, await_batch
 from .memories import AGED, ROWS
 
 
-def as_of_today(policy: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def as_of_today(policy: Policy, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays as this version has them."""
     found = dict(arrays)
     if "public.fresh" in found and "public.quantiles" not in found:
@@ -46,7 +46,7 @@ def _from_discounted(found: dict[str, np.ndarray]) -> None:
     found |= {"public.merged": merged, "public.awaited": awaited}
 
 
-def _from_doubling(policy: Any, found: dict[str, np.ndarray]) -> None:
+def _from_doubling(policy: Policy, found: dict[str, np.ndarray]) -> None:
     """Convert an arm's earlier state: an estimate, one over its variance, and the length of the
     last episode, of released episodes and of all that ended.  A single batch of that variance
     replaces them.
@@ -68,7 +68,7 @@ def _from_doubling(policy: Any, found: dict[str, np.ndarray]) -> None:
     }
 
 
-def _size_of(policy: Any, weight: float) -> float:
+def _size_of(policy: Policy, weight: float) -> float:
     """Rounds of a batch whose mean has a variance of 1 / weight: the root of a square equation."""
     low, high = 1e-6, 1e18
     scale = policy.params.noise_scale * policy.params.width

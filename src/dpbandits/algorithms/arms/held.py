@@ -26,7 +26,8 @@ from ..bases.episodes import CLOCK, record_pull_of, release_due
 from ..bases.linear import on_grid, sensitivity
 from ..bases.sums import Sums, accumulate, summarise
 from .batches import batch_rounds
-from .memories import ROWS
+from .indices import Index
+from .memories import ROWS, Memory
 
 
 class ArmsParams(NamedTuple):
@@ -94,7 +95,7 @@ def accumulate_curved(params: Any, raw: Any, arm: int, x: Row, reward: float, n:
         raw.total[1] += curvature(params, reward, n)
 
 
-def held_kernels(index: Any, memory: Any) -> Kernels:
+def held_kernels(index: Index, memory: Memory) -> Kernels:
     """Of policies that hold an arm for a batch."""
     kinds: Any = (type(index), type(memory))
     return _held_kernels(*kinds)

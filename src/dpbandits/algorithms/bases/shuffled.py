@@ -18,6 +18,7 @@ import numpy as np
 from ...constraints import Constraints, Flag, Real
 from ...errors import ArgumentError
 from ...policies import Card, Decision, Policy
+from ...privacy.budgets import Budget
 from ...shuffle import Analyzer, LaplaceShares, Messages, Randomizer, Shuffler
 from ...shuffle.randomness import seed_of
 from ...stores import User
@@ -196,7 +197,7 @@ class ShuffledPolicy(Policy):
 
 
 @cache
-def _protocol(budget: Any, people: int, bound: float, dropout: int) -> LaplaceShares:
+def _protocol(budget: Budget, people: int, bound: float, dropout: int) -> LaplaceShares:
     return LaplaceShares.calibrated(budget, batch=people, dimension=1, bound=bound, dropout=dropout)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...glm.links import Link, cut
 from ...glm.replacement import point_scale
-from ...kernel import Generator, Matrix, Vector, bind, kernel, outlined, unbound
+from ...kernel import Generator, Kernel, Matrix, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels
 from ...protocol import Row
 from ..bases.contextual import within_bound
@@ -192,7 +192,7 @@ def choose(
 
 
 @cache
-def look_with(link: Link) -> Any:
+def look_with(link: Link) -> Kernel:
     """``look`` for a link."""
     return bind(look, residual_at=bind(residual_at, mean=link.mean))
 

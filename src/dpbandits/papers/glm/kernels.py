@@ -70,7 +70,7 @@ from ...algorithms.hidden.model import CLOCK, FACTS, statistic_size
 from ...algorithms.maths.dense import diagonalise
 from ...algorithms.maths.ridge import dot, multiply
 from ...glm.links import Link, cut
-from ...kernel import Matrices, Matrix, Vector, bind, inlined, kernel, outlined, unbound
+from ...kernel import Kernel, Matrices, Matrix, Vector, bind, inlined, kernel, outlined, unbound
 from ...policies import Kernels
 
 _ROOT = np.sqrt(2.0)
@@ -407,7 +407,7 @@ def init(params: WeightedParams) -> tuple[NewtonRaw | DescentRaw, WeightedPublic
 
 
 @cache
-def look_with(link: Link) -> Any:
+def look_with(link: Link) -> Kernel:
     """``look`` for a link."""
     return bind(look, add_record=bind(add_record, mean=link.mean, slope=link.slope))
 

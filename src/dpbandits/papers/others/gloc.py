@@ -81,7 +81,7 @@ from ...constraints import Constraints, Integer, Real
 from ...errors import ArgumentError
 from ...glm.links import Link, link_of
 from ...glm.replacement import point_scale
-from ...kernel import Vector, bind, kernel, outlined
+from ...kernel import Kernel, Vector, bind, kernel, outlined
 from ...policies import Card, Kernels, Statistic, register
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import PublishedGaussian
@@ -288,7 +288,7 @@ def publish(params: OnlineParams, public: OnlinePublic, memo: Vector, release: V
 
 
 @cache
-def look_with(link: Link) -> Any:
+def look_with(link: Link) -> Kernel:
     """``look`` for a link."""
     return bind(look, residual_at=bind(residual_at, mean=link.mean))
 

@@ -77,7 +77,9 @@ def published_batch(
     return min(max(1, round(size)), rounds)
 
 
-def for_bits(budget: ApproxDP, batch: int, features: int, batches: int, level: str) -> Any:
+def for_bits(
+    budget: ApproxDP, batch: int, features: int, batches: int, level: str
+) -> dict[str, float]:
     """See ``BitSum.published``."""
     if not (isinstance(budget, ApproxDP) and budget.epsilon <= 15 and budget.delta < 0.5):
         raise ArgumentError(
@@ -91,7 +93,9 @@ def for_bits(budget: ApproxDP, batch: int, features: int, batches: int, level: s
     return {"levels": levels, "noise": noise, **_shape(batch, features)}
 
 
-def for_reports(budget: ApproxDP, batch: int, features: int, batches: int, level: str) -> Any:
+def for_reports(
+    budget: ApproxDP, batch: int, features: int, batches: int, level: str
+) -> dict[str, float]:
     """See ``GaussianReports.published``."""
     if not isinstance(budget, ApproxDP):
         raise ArgumentError(f"budget must be ApproxDP, got {budget!r}")
