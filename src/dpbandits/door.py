@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from numpy.typing import ArrayLike
+
 from .errors import ArgumentError
 from .policies import Policy
 from .policies.making import unknown_argument
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 _ASK: Any = object()
 _Arms = int | Sequence[str]
+_Budget = Budget | Mapping[str, object] | None  # or its form in a file
 _Shuffle = Literal["shuffle"]
 _Local = Literal["local"]
 _Both = Literal["contexts and rewards"]
@@ -26,31 +29,33 @@ _Both = Literal["contexts and rewards"]
 
 @overload
 def bandit(
-    arms: _Arms = ..., budget: Any = ..., *, goal: Literal["best arm"], **words: Any
+    arms: _Arms = ..., budget: _Budget = ..., *, goal: Literal["best arm"], **words: Any
 ) -> algorithms.BestArm: ...
 @overload
 def bandit(
-    arms: _Arms = ..., budget: Any = ..., *, trust: _Shuffle, protects: _Both, **words: Any
+    arms: _Arms = ..., budget: _Budget = ..., *, trust: _Shuffle, protects: _Both, **words: Any
 ) -> algorithms.HiddenLinearShuffled: ...
 @overload
 def bandit(
-    arms: _Arms = ..., budget: Any = ..., *, trust: _Shuffle, **words: Any
+    arms: _Arms = ..., budget: _Budget = ..., *, trust: _Shuffle, **words: Any
 ) -> algorithms.ArmsShuffled: ...
 @overload
 def bandit(
-    arms: _Arms = ..., budget: Any = ..., *, trust: _Local, protects: _Both, **words: Any
+    arms: _Arms = ..., budget: _Budget = ..., *, trust: _Local, protects: _Both, **words: Any
 ) -> algorithms.HiddenLinearLocal | algorithms.HiddenGLMLocal: ...
 @overload
-def bandit(arms: _Arms = ..., budget: Any = ..., *, trust: _Local, **words: Any) -> LocalPolicy: ...
+def bandit(
+    arms: _Arms = ..., budget: _Budget = ..., *, trust: _Local, **words: Any
+) -> LocalPolicy: ...
 @overload
-def bandit(arms: _Arms = ..., budget: Any = ..., **words: Any) -> Policy: ...
+def bandit(arms: _Arms = ..., budget: _Budget = ..., **words: Any) -> Policy: ...
 
 
 def bandit(
     arms: int | Sequence[str] = _ASK,
-    budget: Budget | Mapping[str, Any] | None = _ASK,
+    budget: Budget | Mapping[str, object] | None = _ASK,
     *,
-    features: Any = None,
+    features: int | ArrayLike | None = None,
     person: int | None = None,
     experts: int | None = None,
     link: str | None = None,
@@ -133,7 +138,7 @@ def bandit(
         raise _in_words_of_the_door(error) from None
 
 
-def _budget(given: Any, options: Mapping[str, Any]) -> Budget | None:
+def _budget(given: object, options: Mapping[str, Any]) -> Budget | None:
     """A budget, or its form in a file."""
     written = ", ".join(map(repr, examples()))
     if given is _ASK:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 PAPERS = "dpbandits.papers"
 
 
-def papers(part: str = "") -> Any:
+def papers(part: str = "") -> ModuleType:
     """The package ``dpbandits.papers``, or a module in it, such as "dgs.theory"."""
     return import_module(f"{PAPERS}.{part}".rstrip("."))
 

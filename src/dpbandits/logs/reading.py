@@ -36,10 +36,12 @@ class Log(NamedTuple):
 
     arms: np.ndarray  # that were played, shape (n,), int64
     rewards: np.ndarray  # shape (n,); NaN where there is none
-    contexts: Any  # what ``pull`` takes, for each record; None for policies that take none
+    contexts: (
+        Sequence[ArrayLike] | np.ndarray | None
+    )  # what ``pull`` takes, for each record; None for policies that take none
     replaced: int = 0  # how many private ones were none that the policy takes
 
-    def shown(self, i: int) -> Any:
+    def shown(self, i: int) -> ArrayLike | None:
         """The argument of ``pull`` for a record."""
         return None if self.contexts is None else self.contexts[i]
 

@@ -97,7 +97,7 @@ def _place(cls: type) -> tuple[str, str]:
     return cls.__module__, cls.__qualname__  # which a class keeps that a notebook makes again
 
 
-def part(name: str, value: object, kinds: tuple[type[Part], ...], *, exactly: bool = False) -> Any:
+def part(name: str, value: object, kinds: tuple[type[Part], ...], *, exactly: bool = False) -> Part:
     """``value`` as one of the given kinds of parts.
 
     Args:
@@ -109,7 +109,7 @@ def part(name: str, value: object, kinds: tuple[type[Part], ...], *, exactly: bo
         ArgumentError: it is something else; the message lists what fits.
     """
     fitting = _fitting(kinds, exactly)
-    if type(value) in fitting.values():
+    if isinstance(value, Part) and type(value) in fitting.values():
         return value
     written = {"kind": value} if isinstance(value, str) else value
     if isinstance(written, Mapping) and not exactly and str(written.get("kind")) not in fitting:

@@ -66,7 +66,7 @@ def arguments(saved: dict[str, Any]) -> dict[str, Any]:
     return {name: _from_json(value) for name, value in saved.items()}
 
 
-def as_json(value: object) -> Any:
+def as_json(value: object) -> object:
     """The JSON form of values without one; ``arguments`` restores budgets, and constructors restore
     parts.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import pydantic
 from pydantic import ConfigDict, Field
@@ -28,6 +28,7 @@ def _each(named: tuple[str, Any]) -> Any:
     return [(key, one) for one in value] if isinstance(value, list) else value
 
 
+T = TypeVar("T")
 _Listed = Annotated[Budget, pydantic.PlainValidator(lambda named: read_budget(*named))]
 
 
@@ -163,12 +164,12 @@ class Problems(list[str]):
 
 def build(
     place: str,
-    make: Callable[..., Any],
+    make: Callable[..., T],
     given: dict[str, Any],
     fixed: dict[str, Any],
     known: set[str],
     problems: Problems,
-) -> Any:
+) -> T | None:
     """``make(**given, **fixed)``, or None after noting all that is wrong with the arguments."""
     before = len(problems)
     usable = {}
