@@ -342,7 +342,7 @@ def test_published_batches(protocol):
         assert "batch='published'" in repr(policy)
     free = simulated(budget=None, batch="published")
     assert free.params.batch == published_batch(None, features=2, people=4000)
-    with pytest.raises(ArgumentError, match=r"^batch must be one of 'published'"):
+    with pytest.raises(ArgumentError, match=r"^batch must be an integer .*, or 'published', got"):
         simulated(batch="best")
 
 

@@ -341,7 +341,7 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             'kind = "AdaCUCB"',
             'kind = "AdaCUCB"\nname = ""',
-            "policies[0].name: must be a text of 1 to 60 printable characters, got ''",
+            "policies[0].name: must be a text of 1 to 60 printable characters, or None, got ''",
         ),
         ('title = "Two arms"', "title = ", "is not TOML: "),
     ],
