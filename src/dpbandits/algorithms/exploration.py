@@ -76,7 +76,7 @@ class Optimism(Part):
     smallest_eigenvalue: float | None = None
 
     def __post_init__(self) -> None:
-        # Kept as given: names of policies, by which random numbers go, always have told them so.
+        # Kept as given: the text of a policy's arguments is the key of its random streams.
         real("radius_scale", self.radius_scale, 0.0, 1e12)
         real("failure_probability", self.failure_probability, 0.0, 1.0, strict=True)
         if self.parameter_bound is not None:

@@ -135,7 +135,7 @@ class Link:
         return Conditioning(reach, least, largest, 1.01 * float(curves.max()))
 
 
-# Beyond the farthest of these slopes are below 1e-30, or curves no numbers.
+# Beyond these limits slopes are below 1e-30, or second derivatives are no numbers.
 _LINKS = {
     "identity": Link("identity", _identity, one, 1e12),
     "logistic": Link("logistic", _logistic, _logistic_slope, 60.0),

@@ -102,7 +102,7 @@ def replacement_sensitivity(
     if square != "none":
         h = np.ones_like(t) if square == "one" else np.array([link.slope(x) for x in t.tolist()])
         h *= length * length
-        # 0 is one of the points: no slope between two of them is beyond both.
+        # 0, where slopes turn, is a point: between two neighbours a slope lies between theirs.
         least, largest = np.minimum(h[:-1], h[1:]), np.maximum(h[:-1], h[1:])
     residuals = weight * length * np.array([means - hi, means - lo])
     scale = max(float(np.abs(residuals).max()), float(largest.max()))

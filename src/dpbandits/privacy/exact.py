@@ -120,7 +120,7 @@ def hemisphere(vector: Sequence[float], epsilon: Fraction, take: Source) -> list
     while not any(drawn):
         drawn = [discrete_gaussian(_SPREAD, 1, take) for _ in vector]
     product = sum(u * Fraction(v) for u, v in zip(drawn, vector, strict=True))
-    # With which the half sphere is that of v, and not of -v: any number between 0 and 1 is private.
+    # ``toward`` has the probability (1 + |v|) / 2: the mean rests on it, privacy holds for any.
     length = min(math.ceil(_FINE * math.hypot(*vector)), _FINE)
     toward = bernoulli(_FINE + length, 2 * _FINE, take)
     kept = bernoulli_logistic(epsilon.numerator, epsilon.denominator, take)

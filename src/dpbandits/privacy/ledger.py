@@ -406,7 +406,7 @@ class Ledger:
     def _worst_lines(self) -> np.ndarray:
         span, costs = self._arrays.span[: len(self)], self._costs()
         if not np.all(np.isfinite(costs)):
-            # where some cost has no bound, most of those are worst
+            # Where some costs are infinite, the record with the most of them is the worst.
             costs = np.isinf(costs).astype(np.float64)
         total, at, part = worst_record(span, costs)
         covering = (span[:, SPAN.first] <= at) & (at <= span[:, SPAN.last])

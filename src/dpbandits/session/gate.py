@@ -23,7 +23,7 @@ from ..stores import Announcement, Counted, Store
 from .state import Ended, Span, State, wall_of
 from .steps import Steps, called_from_python, cross_by, steps_of
 
-# Given where nothing is drawn: so all budgets of an algorithm share its compiled code.
+# Passed where nothing is drawn, so that all budgets of an algorithm share its compiled code.
 _UNUSED = np.random.default_rng(0)
 _NO_BOUND = "the algorithm declared a sensitivity that is no bound: this is a bug of it"
 

@@ -140,7 +140,7 @@ class State:
                 array[...] = fresh[name]
         self.wall.first_unreleased[:] = past
         if self.noise_rng is not None:
-            # Its next numbers have been released.
+            # Its next numbers may have been the noise of a lost release, so they are skipped.
             self.noise_rng.bit_generator.advance(1 << 64)  # type: ignore[attr-defined]
 
 

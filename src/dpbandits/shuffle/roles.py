@@ -195,7 +195,7 @@ class Shuffler:
         if missing and self.short == "discard":
             return None
         padding = self._randomizer.encode_many(np.zeros((missing, self.protocol.dimension)))
-        # A device chooses its type of integers, which must not become everybody's.
+        # A device chooses its type of integers, which must not show in the output.
         records = [messages.values.astype(padding.values.dtype) for messages in batch]
         values = np.concatenate([*records, padding.values])
         return Messages(self.protocol.mixed(values, self._source), self.version)

@@ -22,9 +22,9 @@ _LEARNING = ("record_pull", "weigh", "accumulate", "release_due")
 _OF_ARMS = ("prepare", "choose", "hold_rounds", *_LEARNING, "stop", "recommend")
 _OF_CONTEXTS = ("preprocess_contexts", "prepare", "choose", *_LEARNING)
 
-# What Python hands to a loop: both sides and the wall as one tuple, what is met as another, and
-# generators alone, because of a tuple that holds one numba asks Python for all types, which takes
-# longer than a short run.
+# Python hands a loop both sides and the wall as one tuple, and what it meets as another.
+# Generators are arguments by themselves: of a tuple that holds one, numba asks Python for all
+# types, which takes longer than a short run.
 
 # Arms ----------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ from ..bases.episodes import close as close_episode
 from .batches import weight_of
 from .law import MERGED, await_batch, merge
 
-# Mean that an arm is compared with: an exponent that fades may not be infinite.
+# The highest mean that arms are compared with: at 1 an exponent may be infinite, and never fades.
 _HIGHEST = 1.0 - 1e-6
 
 

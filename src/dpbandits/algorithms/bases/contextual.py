@@ -90,7 +90,7 @@ def shown_matrix(
     if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
         shape = (len(array), shape[1])
     elif fewer and hidden and array.shape[1:] == shape[1:] and len(array) != shape[0]:
-        # No candidates, or too many: how many there are is private.
+        # No candidates, or too many.  Their number is private, so no error may tell of it.
         rounds.blanked += 1
         return np.zeros(shape)
     if array.shape != shape:
@@ -170,7 +170,7 @@ class ContextualPolicy(Shown):
 
     @property
     def takes_masks(self) -> bool:
-        # Rows of arms that are closed are copies of another's, which one model takes for the same.
+        # A mask copies the row of an open arm to closed ones, which models of their own tell apart.
         return not self._takes_one_row
 
     @property

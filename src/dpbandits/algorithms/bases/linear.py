@@ -35,7 +35,7 @@ from .counter_choice import MOST_ROUNDS, Plan, counter_for
 MODEL: dict[str, Any] = {"ridge": 1.0, "subgaussian": None, "context_bound": 1.0}
 RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, "radius_scale": 1.0}
 _ULP = 2.0**-52
-# Relative to squared features: less is lost in rounding when features are added.
+# Relative to squared features: a smaller ridge is lost in rounding when these are added.
 _LEAST_RIDGE = 1e-13
 
 

@@ -90,7 +90,7 @@ class ShuffledPolicy(Policy):
 
     @property
     def takes_masks(self) -> bool:
-        # The arm of a batch whose devices are out stands.
+        # The devices of the coming batch have its arm already, so no mask can change it.
         return super().takes_masks and not self.takes_reports
 
     def pull(

@@ -112,7 +112,7 @@ def record_reach(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n:
     probability = mixed(public.probability, params.mixing, params.n_arms, x)
     squared = 0.0
     for j in range(x.size):
-        # No smaller, for its square and its product with the width to be no less, or zero.
+        # Raised to 1e-100, so that its square and its product with the width do not underflow.
         weight = max(x[j] / probability, _LIGHTEST) if x[j] > 0.0 else 0.0
         squared += weight * weight
         public.reach[j] = max(public.reach[j], weight)

@@ -226,7 +226,7 @@ def _widen(params: NewtonParams, public: NewtonPublic, m: int, rounds: int, nois
     larger, moved = np.sqrt(noises), travel[TRAVEL.miss] + travel[TRAVEL.path]
     facts[FACTS.radius] += scale * np.sqrt(travel[TRAVEL.remainder])
     facts[FACTS.bias] += scale * larger * params.linear.matrix_norm * moved
-    # For draws, which claim no coverage: what points missed theta by is about what they moved by.
+    # Draws claim no coverage, so how far the point moved stands for how far it was from theta.
     near = travel[TRAVEL.step]
     facts[FACTS.spread] = larger * params.std * np.hypot(1.0 / params.linear.weight, near)
 

@@ -134,7 +134,7 @@ class Device:
         """
         self._features = None
         arm, x = self.chooser.decide(contexts)
-        # By the device's own bound, on which its noise rests.
+        # Scaled to the device's own bound, to which its noise is calibrated.
         self._arm, self._features = arm, np.empty((1, x.size))
         within_bound(self._params, x[np.newaxis], self._features, None)
         return arm
@@ -169,7 +169,7 @@ class Device:
     def _wall(self) -> dict[str, Any]:
         """What makes the noise of a device in JavaScript."""
         assert isinstance(self._randomise, VectorRandomiser)
-        # In grid units, as numerator and denominator, which no float could hold.
+        # In grid units, as numerator and denominator, because no float holds it exactly.
         sigma_squared = self._randomise.sigma_squared.as_integer_ratio()
         return {"sigma_squared": [str(part) for part in sigma_squared]}
 

@@ -211,7 +211,7 @@ def record_pull(params: LinearParams, public: LinUCBPublic, arm: int, x: Vector,
     if n < 0:  # bounds on V from below fall with it
         facts[FACTS.eigenvalue, m], clock[CLOCK.refresh, m] = params.ridge, rounds
     if rounds >= clock[CLOCK.refresh, m]:
-        # The inverse loses digits; old smallest eigenvalues are valid, wider bounds.
+        # The inverse loses digits; an old eigenvalue stays a lower bound, with a wider radius.
         factor, known = public.factor[m], facts[FACTS.eigenvalue, m]
         facts[FACTS.eigenvalue, m] = smallest_eigenvalue(precision, known, factor)
         facts[FACTS.longest, m] = inverse_norm_bound(precision, facts[FACTS.eigenvalue, m])

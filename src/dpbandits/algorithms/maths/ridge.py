@@ -16,8 +16,8 @@ from .dense import factorise, solve_upper
 WIDE = 8  # from this dimension on, vector instructions pay
 _SMALLEST = 1e-200  # of variances, which are divided by
 _CAUTION = 2.0  # standard deviations that a mean may be nearer to the middle than it seems
-# Of the largest variance: rewards always have as much.  Else means at an end of their range would
-# be known so well that a regression in floats knows nothing else.
+# The least share of the largest variance that rewards are taken to have.  With less, means at an
+# end of their range would be known so well that a regression in floats knows nothing else.
 _LEAST = 1e-3
 _PAYING = 0.1  # of the rounds that remain
 _HALVINGS = 40  # of the search for the smallest eigenvalue

@@ -180,7 +180,7 @@ def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
         price = price_of_batches(public.batches[leader]) + price_of_batches(public.batches[c])
         over = over and above + below >= price + params.threshold
         cost, share = above + below + np.log(pulls[c]), pulls[c] / pulls[leader]
-        # where neither speaks, what they tend to as values meet
+        # Without evidence, the limit of this term as both values meet.
         balance += share * above / below if min(above, below) > 1e-9 else share * share
         if cost < least:
             least, challenger = cost, c

@@ -206,7 +206,7 @@ def _project(contexts: Matrix) -> None:
         square = 0.0
         for i in range(contexts.shape[1]):
             square += contexts[a, i] * contexts[a, i]
-        # to branch on the length would cost more: it is guessed wrongly half the time
+        # No branch on the length, because processors would guess it wrongly half the time.
         scale = 1.0 / math.sqrt(max(square, 1.0))
         for i in range(contexts.shape[1]):
             contexts[a, i] *= scale

@@ -293,7 +293,7 @@ def _lay_out(params: PhasedParams, public: PhasedPublic, n: int, rank: int) -> N
 @outlined
 def begin_phase(params: PhasedParams, public: PhasedPublic) -> None:
     """Begin the next phase.  An arm alone is played for ever; the first one, if all are zero."""
-    # (a plain 0 would compile all that takes n once more)
+    # An int64: with the type of a plain 0 all kernels that take n would be compiled once more.
     clock, space, n = public.clock, public.space, np.int64(0)
     clock[CLOCK.phase] += 1
     for a in range(params.n_arms):
