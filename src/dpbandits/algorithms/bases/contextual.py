@@ -43,6 +43,7 @@ def within_bound(params: Any, contexts: Matrix, seen: Matrix, rng: Generator) ->
             squared += contexts[a, i] * contexts[a, i]
         scale = 1.0
         if squared > params.context_bound * params.context_bound:
+            # Sensitivity rests on this length, so it holds whatever was shown.
             # Rounded down, so that the scaled vector is not longer either.
             scale = params.context_bound / np.sqrt(squared) * (1.0 - 1e-15)
         for i in range(contexts.shape[1]):
@@ -58,7 +59,7 @@ def look_over(entries: Matrix, longest: float) -> int:
     for row in entries:
         squared = 0.0
         for i in range(row.size):
-            if not abs(row[i]) < 1e100:
+            if not abs(row[i]) < 1e100:  # also for NaN
                 row[i], found = 0.0, True
             squared += row[i] * row[i]
         scaled += squared > longest * longest * (1.0 + 1e-9)

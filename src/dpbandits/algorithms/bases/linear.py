@@ -143,6 +143,7 @@ def accumulate(params: Any, raw: Any, arm: int, x: Vector, reward: float, n: int
     """Add x * reward, rounded to ``params.grid`` where secure noise needs exact sums."""
     first = arm * x.size if raw.total.size > x.size else 0  # of the arm's model
     for i in range(x.size):
+        # Each record is rounded on its own, so that the sum is exactly on the grid.
         raw.total[first + i] += on_grid(x[i] * reward, params.grid)
 
 

@@ -165,6 +165,7 @@ class ShuffledPolicy(Policy):
         if messages is None:
             return False
         with self._lock:
+            # Messages of another batch may have noise for more people, or be of another arm.
             if messages.version != self.rounds:
                 raise ArgumentError(
                     f"messages must be of version {self.rounds}, that of the coming batch, got"

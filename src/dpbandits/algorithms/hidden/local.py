@@ -132,6 +132,7 @@ class Device:
         Raises:
             ArgumentError: the contexts have another shape.
         """
+        # First: if the choice fails, the next report is not that of the person before.
         self._features = None
         arm, x = self.chooser.decide(contexts)
         # Scaled to the device's own bound, to which its noise is calibrated.
@@ -149,6 +150,7 @@ class Device:
         value, (lo, hi) = number_or_nan(reward), self._reward_range
         value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)
         arm, features = self._arm, self._features
+        # Forgotten before anything may fail, so that no record is reported twice.
         self._arm, self._features = 0, None
         if features is not None and self.left == 0:
             arm, features, value = 0, None, self._default_reward

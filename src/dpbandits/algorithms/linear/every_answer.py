@@ -224,9 +224,11 @@ def record_pull(params: LinearParams, public: LinUCBPublic, arm: int, x: Vector,
 def record_with_factor(
     params: LinearParams, public: LinUCBPublic, arm: int, x: Vector, n: int
 ) -> None:
+    # A copy, since the update destroys it.
     work = public.scratch[1, : params.dimension]
     for i in range(x.size):
         work[i] = x[i]
+    # First, because the next line may compute the factor anew, from a V that has x.
     update_factor(public.factor[model_of(params, arm)], work, n)
     record_pull(params, public, arm, x, n)
 

@@ -204,6 +204,7 @@ def publish(params: LinearParams, public: OFULPublic, memo: Vector, release: Vec
     invert(public.factor, public.inverse, d)
     eigenvalue = smallest_eigenvalue(precision, params.ridge, public.factor)
     public.facts[FACTS.longest] = inverse_norm_bound(precision, eigenvalue)
+    # Last of the three uses of ``factor``, which draws take for that of the noted V.
     factorise(precision, 0.0, public.factor, d)
     invert(public.factor, public.standing, d)
     multiply(public.standing, release, public.estimate)
