@@ -127,6 +127,7 @@ def simulated_laplace(scale: float, rng: Generator) -> float:
     """A discrete Laplace integer: the sign is fair, and 0 has one of two."""
     while True:
         drawn = scale * rng.laplace(0.0, 1.0)
+        # The floor of an exponential variable is geometric; 0 of the negative side is drawn again.
         size = np.floor(abs(drawn))
         if drawn >= 0.0:
             return size

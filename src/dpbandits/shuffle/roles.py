@@ -178,6 +178,7 @@ class Shuffler:
         """
         version = self.version if next_version is None else _version(next_version)
         mixed = self.shuffle(list(self._open.values()))
+        # After the shuffle: if that fails, the batch is still there.
         self._open, self.version = {}, version
         return mixed
 
@@ -187,6 +188,7 @@ class Shuffler:
         Raises:
             SubmissionError: as for ``submit``.
         """
+        # Checked again here: ``shuffle`` also takes batches that never went through ``submit``.
         for messages in batch:
             self._refuse_strange(messages)
         missing = self.protocol.batch - sum(len(messages.values) for messages in batch)
