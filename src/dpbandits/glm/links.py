@@ -38,11 +38,13 @@ def one(t: float) -> float:
 
 @kernel
 def _logistic(t: float) -> float:
+    # exp overflows beyond 709.
     return 1.0 / (1.0 + math.exp(-t)) if t > -700.0 else 0.0
 
 
 @kernel
 def _logistic_slope(t: float) -> float:
+    # The slope is even in t, and this exponential never overflows.
     decayed = math.exp(-abs(t))
     return decayed / ((1.0 + decayed) * (1.0 + decayed))
 

@@ -96,6 +96,7 @@ def replacement_sensitivity(
     lo, hi = outcome_range
     angles = np.linspace(0.0, math.pi, _CELLS + 1)
     t = length * parameter * np.cos(angles)
+    # The cosine of pi / 2 is not quite 0 in floats, and slopes turn exactly there.
     t[_CELLS // 2] = 0.0
     means = np.array([link.mean(one) for one in t.tolist()])
     least = largest = np.zeros(_CELLS)

@@ -221,11 +221,13 @@ def minimise_in_ball(matrix: np.ndarray, vector: np.ndarray, radius: float) -> n
     from scipy.optimize import brentq  # takes as long to import as numba
 
     length = float(np.linalg.norm(vector))
+    # Slightly above ``least``, where the matrix is singular.
     low = least + 1e-15 * float(np.abs(values).max()) + 1e-150
     high = low + length / radius
     if excess(low) <= 0.0:
         return vectors @ at(low)
     found = vectors @ at(float(brentq(excess, low, high, xtol=1e-300, rtol=1e-13)))
+    # The root is exact up to rounding only, and the ball is a bound that others rely on.
     return found * min(1.0, radius / float(np.linalg.norm(found)))
 
 

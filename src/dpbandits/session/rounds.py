@@ -123,6 +123,7 @@ class Users:
     def restore(self, announced: Iterable[tuple[User, int]]) -> None:
         """Take in the counts announced before a crash, in which all records were lost."""
         for user, number in announced:
+            # The higher number: counts of a user may only grow.
             self.recorded[user] = max(number, self.recorded.get(user, 0))
         self.unreleased = set()
 

@@ -80,6 +80,7 @@ def _play_arms(
         for i in range(min(n, trace.size - t)):
             trace[t + i] = arm
         total = clipped(environment, arm, t, n, entering, world_rng)
+        # Regret of a part of the hold is known in closed form, so marks need not split it.
         while mark < marks.size and marks[mark] <= t + n:
             curve[mark] = sums[0] + regret(environment, arm, t, marks[mark] - t)
             mark += 1
@@ -166,6 +167,7 @@ def _play(
         counts[arm] += 1
         if trace.size > 0:
             trace[t] = arm
+        # A view that ``weigh`` may change: the environment has answered already.
         x = seen[arm]
         record_pull(params, public, arm, x, 1)
         weigh(params, public, arm, x)
@@ -176,6 +178,7 @@ def _play(
         ):
             status = BAD_SENSITIVITY
             break
+        # After the release, so that the distance is that of the newest estimate.
         if mark < marks.size and marks[mark] == t:
             curve[mark] = sums[0]
             if distance.size > 0:
