@@ -63,6 +63,7 @@ class LinearArmsState(NamedTuple):
 @kernel
 def _draw_linear(state: LinearArmsState, arm: int, start: int, n: int, rng: Generator) -> float:
     if state.bounded:
+        # The sum of n rewards of 1 or -1, by how many are 1.
         return 2.0 * rng.binomial(n, 0.5 * (1.0 + state.means[arm])) - n
     return n * state.means[arm] + math.sqrt(n) * state.std * rng.standard_normal()
 
