@@ -65,6 +65,7 @@ def choose_highest(
 
 @kernel
 def ucb_terms(params: StepwiseParams, t: float) -> tuple[float, float]:
+    # No logarithm of 0 before the first reward.
     return params.width * params.width * params.optimism * np.log(max(t, 1.0)), 0.0
 
 

@@ -139,6 +139,7 @@ class PrivateGLM(Estimator):
         defaults = _STEPS_WITHOUT_NOISE if self.budget is None else _STEPS
         count = self.steps or defaults[kind]
         grows = _GROWTH if kind == "newton" else 1.0
+        # Powers of at most 1, relative to the last step: others would overflow for many steps.
         weights = [grows ** (j - count + 1) for j in range(count)]
         shares = [weight / sum(weights) for weight in weights]
         return Spending.of(self.budget, shares, calibration=self.calibration)

@@ -137,6 +137,7 @@ class LocalDevice:
             raise DPBanditsError("a device reports once")
         found = None if vector is None else entries(y)
         outcome = math.nan if found is None or found.values.ndim else float(found.values)
+        # Before the noise is drawn: a report that is interrupted counts as sent.
         self._sent = True
         values = self._channel.record(features, np.array([outcome]))
         return Report(self._channel.batch, self._randomise(values))

@@ -153,6 +153,7 @@ class ObjectivePerturbation:
         d, reach = tilt.size, self.score.context_bound
         theta = origin = step = np.zeros(d)
         before = math.inf
+        # No early end: the number of steps would depend on the data.
         for _ in range(_ITERATIONS):
             sums = self.score.add_up(features, outcomes, theta, weight=1.0, confined=False)
             gradient = sums[:d] + self.ridge * theta + tilt

@@ -195,6 +195,7 @@ class _Losses(NamedTuple):
 
     def delta(self, epsilon: float) -> float:
         """The hockey-stick divergence of P from e^epsilon Q, rounded up."""
+        # What was left out counts as lost, and the sum is raised: both only enlarge delta.
         above = self.values > epsilon
         excess = -np.expm1(epsilon - self.values[above])
         return self.lost + (1.0 + _ROUNDING) * float(self.masses[above] @ excess)
@@ -218,6 +219,7 @@ def _clones(n: int, local_epsilon: float, share: float, tail: float) -> _Losses:
     possible = theirs >= 0
     masses = (weights[:, np.newaxis] * masses)[possible]
     ours, theirs = ours[possible], theirs[possible]
+    # From counts instead of probabilities, which have common factors and may underflow.
     losses = np.log(q * ours + rest * theirs) - np.log(rest * ours + q * theirs)
     return _Losses(losses, masses, 3.0 * tail)
 
@@ -271,6 +273,7 @@ def _composed(losses: _Losses, batches: int) -> Profile:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     interval = math.sqrt(float(losses.masses @ losses.values**2)) / (100.0 * math.sqrt(batches))
+    # Losses are rounded up to a grid, hence never smaller than they are.
     cells = np.ceil(losses.values / interval).astype(np.int64)
     masses = np.bincount(cells - cells.min(), (1.0 + _ROUNDING) * losses.masses)
     rounded = {int(cell + cells.min()): masses[cell] for cell in np.flatnonzero(masses)}

@@ -465,4 +465,5 @@ def _approx(epsilon: float, delta: float) -> ApproxDP:
 
 def _variation_of(budget: ApproxDP) -> float:
     tangent = math.tanh(budget.epsilon / 2.0)
+    # (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), which does not overflow in this form.
     return tangent + budget.delta * (1.0 - tangent)

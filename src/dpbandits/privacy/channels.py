@@ -47,6 +47,7 @@ def draw_noise(family: int, scale: float, grid: float, noise: Vector, rng: Gener
         grid = 0.0
     for i in range(noise.size):
         if grid > 0.0 and family == GAUSSIAN:
+            # Discrete noise needs a tenth of a squared step more for the same cost (``discrete``).
             noise[i] = grid * simulated_gaussian(raised(scale / grid), rng)
         elif grid > 0.0 and family in (LAPLACE, VECTOR):
             noise[i] = grid * simulated_laplace(scale / grid, rng)
@@ -68,6 +69,7 @@ def hemisphere_radius(epsilon: float, dimension: int) -> float:
 @outlined
 def draw_from_hemisphere(scale: float, statistic: Vector, release: Vector, rng: Generator) -> None:
     """Replace a vector of the unit ball as ``Hemisphere`` does; simulation only, as above."""
+    # The scale is (1 / epsilon) D, with D = 2 between two vectors of the unit ball.
     epsilon = 2.0 / scale
     size = length = along = 0.0
     for i in range(statistic.size):
@@ -158,6 +160,7 @@ class Channel:
         Raises:
             ArgumentError: the sensitivity is negative, infinite or not a number.
         """
+        # A scale may not underflow to 0 either: the statistic would cross without noise.
         scale = self.multiplier * real("sensitivity", sensitivity, 0.0)
         if scale == math.inf or (scale == 0.0 < self.multiplier * math.inf and sensitivity > 0.0):
             raise ArgumentError(
@@ -346,6 +349,7 @@ def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = m
 
 def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float = math.nan) -> float:
     """The cost of one release of a family with a multiplier, in a currency."""
+    # Its proof is for one budget of (epsilon, delta), whose Gaussian equivalent is the multiplier.
     if family == CERTIFIED:
         return 1.0 / multiplier**2 if currency == "gdp" else math.inf
     if family in (GAUSSIAN, VECTOR):

@@ -141,6 +141,7 @@ class ContinualSum:
             ClaimError: this process is a fork of the one that made the sum.
         """
         vector = self._checked(x)
+        # Before the lock, which another thread of the parent may have held when it forked.
         if os.getpid() != self._process:
             raise ClaimError(
                 "no release is made in a forked process: it and its parent would release the same"

@@ -105,7 +105,7 @@ def longest_step(parameter: float) -> float:
     """
     t = np.arange(_FAR + 1.0)
     weights = -0.5 * (t / real("parameter", parameter, 1e-3, 1.0, strict=True)) ** 2
-    # Of all integers beyond t, up to a factor.
+    # The logarithm of the weight of all integers beyond t, up to a constant.
     above = np.logaddexp.accumulate(weights[:0:-1])[::-1]
     whole = np.logaddexp(0.0, math.log(2.0) + above[0])
     z = -ndtri_exp(above - whole)
@@ -127,6 +127,7 @@ def simulated_laplace(scale: float, rng: Generator) -> float:
     """A discrete Laplace integer: the sign is fair, and 0 has one of two."""
     while True:
         drawn = scale * rng.laplace(0.0, 1.0)
+        # The floor of an exponential variable is geometric; 0 of the negative side is drawn again.
         size = np.floor(abs(drawn))
         if drawn >= 0.0:
             return size

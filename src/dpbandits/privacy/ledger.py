@@ -137,6 +137,7 @@ def write(
     head[HEAD.draws] += draws
     new = head[HEAD.lines]
     old = new - 1
+    # Folded if the noise is equal, and the rounds are the next ones, as many as each repeat has.
     if (
         old >= 0
         and span[old, SPAN.last] + 1 == first
@@ -170,6 +171,7 @@ def worst_record(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
     ``span`` has shape (n, 5), ``costs`` (n,).  A line of a part covers that part's records, a WHOLE
     one those of all parts.  Totals only grow where a line opens: the worst record is at a start.
     """
+    # A line without rounds covers no record.
     covering = span[:, SPAN.first] <= span[:, SPAN.last]
     span, costs = span[covering], costs[covering]
     if not len(costs):
@@ -182,6 +184,7 @@ def worst_record(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
         return _worst_within_parts(span, costs)
     found = []
     for part in np.unique(span[~whole, SPAN.part]):
+        # A WHOLE line counts once in every part, because a record is in one part.
         mine = span[whole | (span[:, SPAN.part] == part)]
         mine[:, SPAN.part] = part
         found.append(_worst_within_parts(mine, costs[whole | (span[:, SPAN.part] == part)]))
@@ -195,6 +198,7 @@ def _worst_within_parts(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
     time = np.concatenate([span[:, SPAN.last] + 1, span[:, SPAN.first]])
     opens = np.repeat([0, 1], n)
     order = np.lexsort((opens, time, np.tile(part, 2)))
+    # Each part closes all lines that it opens, so the sum is 0 again where the next part begins.
     totals = np.cumsum(np.concatenate([-costs, costs])[order])
     at = order[np.argmax(totals)] % n
     return WorstRecord(float(totals.max()), int(span[at, SPAN.first]), int(part[at]))
@@ -406,7 +410,7 @@ class Ledger:
     def _worst_lines(self) -> np.ndarray:
         span, costs = self._arrays.span[: len(self)], self._costs()
         if not np.all(np.isfinite(costs)):
-            # where some cost has no bound, most of those are worst
+            # Where some costs are infinite, the record with the most of them is the worst.
             costs = np.isinf(costs).astype(np.float64)
         total, at, part = worst_record(span, costs)
         covering = (span[:, SPAN.first] <= at) & (at <= span[:, SPAN.last])

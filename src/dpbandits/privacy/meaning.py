@@ -128,6 +128,7 @@ def _meaning(budget: Budget | None) -> Meaning:
     if budget is None:
         return Meaning(1.0, 1.0, 0.0)
     loss, exception = budget.loss(RARE)
+    # Both numbers are promises, so they are rounded up.
     guess = min(1.0, 0.5 * (1.0 + budget.variation()) * _UP)
     belief = 1.0 / (1.0 + math.exp(-min(loss, 700.0)))  # what the loss makes of one half
     return Meaning(guess, min(1.0, belief * _UP), exception)

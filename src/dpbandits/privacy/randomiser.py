@@ -273,6 +273,7 @@ class VectorChannel:
         values[~(np.abs(values) < 1e100)] = 0.0
         length = float(np.linalg.norm(values))
         if length > self.bound:
+            # Rounded down, so that the scaled vector is not longer either.
             values *= self.bound / length * (1.0 - 1e-15)
         if self._grid > 0.0:
             values = np.rint(values / self._grid) * self._grid

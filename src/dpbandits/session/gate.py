@@ -23,7 +23,7 @@ from ..stores import Announcement, Counted, Store
 from .state import Ended, Span, State, wall_of
 from .steps import Steps, called_from_python, cross_by, steps_of
 
-# Given where nothing is drawn: so all budgets of an algorithm share its compiled code.
+# Passed where nothing is drawn, so that all budgets of an algorithm share its compiled code.
 _UNUSED = np.random.default_rng(0)
 _NO_BOUND = "the algorithm declared a sensitivity that is no bound: this is a bug of it"
 
@@ -135,6 +135,7 @@ class Gate:
         if self._careful:
             self.cross(state, self._end(state, rounds, state.memo, state.wall.statistic), users)
             return
+        # Compiled code writes the line and cannot allocate.
         state.make_room()
         sides = (self.params, state.raw, state.public, state.memo, state.wall)
         if not self.steps.release(*sides, rounds, state.noise_rng or _UNUSED):
@@ -190,6 +191,7 @@ class Gate:
                 self.noise.add_noise(self.channel, scale, exact, noisy, rng)
             else:
                 noisy[:] = self.sum.add(state.exact, exact, self.channel, scale)
+                # The sum itself is kept in integers; the wall's own only counts releases.
                 running.clock[0] += 1
 
         if self.secure:
@@ -259,6 +261,7 @@ class Gate:
         if not self.secure or not isinstance(self.noise, GridNoise):
             return most
         largest = EXACT - 1 if self.sum is None else min(self.sum.largest, EXACT - 1)
+        # Rounding to the grid may add a step to each.
         each = self.statistic.max_abs_contribution / self._grid + 1.0
         return min(most, largest / each)
 

@@ -73,11 +73,13 @@ class Tails:
         """The least proved delta for which the vectors of the given number of batches are (epsilon,
         delta)-DP, if one person moves each by integers of L2 norm at most ``shift``.
         """
+        # From the smaller of both tails, which keeps its digits.
         z = np.where(self.below < 0.5, ndtri(self.below), -ndtri(self.above))
         steps, least = np.diff(z), 1.0
         lows, highs = np.searchsorted(z, -_CUTS), np.searchsorted(z, _CUTS) - 1
         for low, high in zip(lows, highs, strict=True):
             if high > low:
+                # c is the longest step between the cuts; what lies beyond them is in ``lost``.
                 mu = steps[low:high].max() * shift * math.sqrt(batches) * _UP
                 tail = self.below[low] + self.above[high]
                 lost = (1.0 + math.exp(min(epsilon, 700.0))) * batches * dimension * tail

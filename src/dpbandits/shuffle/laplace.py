@@ -94,11 +94,13 @@ class LaplaceShares(Shares):
             what = f"PureDP with epsilon at most {_LARGEST:g} for LaplaceShares"
             raise ArgumentError(f"budget must be {what}, got {budget!r}")
         shift = self.shift * batches
+        # A division may round down, and the noise would then miss the budget by a little.
         noise = math.ceil(shift / budget.epsilon)
         return noise if shift / noise <= budget.epsilon else noise + 1
 
     @property
     def _variance(self) -> float:
+        # One person's part of the variance of the discrete Laplace law.
         return 0.5 / math.sinh(0.5 / self.noise) ** 2 / self._enough
 
     def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -110,4 +112,5 @@ class LaplaceShares(Shares):
         return (integers + up - down) % self.modulus
 
     def total(self, mixed: np.ndarray) -> np.ndarray:
+        # The upper half of the residues stands for negative sums.
         return np.where(mixed > self.modulus // 2, mixed - self.modulus, mixed)

@@ -178,6 +178,7 @@ class Shuffler:
         """
         version = self.version if next_version is None else _version(next_version)
         mixed = self.shuffle(list(self._open.values()))
+        # After the shuffle: if that fails, the batch is still there.
         self._open, self.version = {}, version
         return mixed
 
@@ -187,6 +188,7 @@ class Shuffler:
         Raises:
             SubmissionError: as for ``submit``.
         """
+        # Checked again here: ``shuffle`` also takes batches that never went through ``submit``.
         for messages in batch:
             self._refuse_strange(messages)
         missing = self.protocol.batch - sum(len(messages.values) for messages in batch)
@@ -195,7 +197,7 @@ class Shuffler:
         if missing and self.short == "discard":
             return None
         padding = self._randomizer.encode_many(np.zeros((missing, self.protocol.dimension)))
-        # A device chooses its type of integers, which must not become everybody's.
+        # A device chooses its type of integers, which must not show in the output.
         records = [messages.values.astype(padding.values.dtype) for messages in batch]
         values = np.concatenate([*records, padding.values])
         return Messages(self.protocol.mixed(values, self._source), self.version)

@@ -109,6 +109,7 @@ def play_out(policy: Policy, state: State, advance: Callable[[], int]) -> Ledger
                 " algorithm"
             )
         if status == LEDGER_FULL:
+            # Compiled code cannot allocate, so it pauses for this.
             state.make_room()
     return Ledger(state.wall.ledger, policy.meter)
 

@@ -90,6 +90,7 @@ def _replay(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generat
         ):
             return BAD_SENSITIVITY
         if cursor[CURSOR.left] == 0 and stop(params, public):
+            # One round is left for ever, so that nothing is chosen again.
             cursor[CURSOR.stopped], cursor[CURSOR.left] = 1, 1
             cursor[CURSOR.arm] = recommend(params, public)
     return DONE

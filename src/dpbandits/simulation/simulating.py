@@ -180,6 +180,7 @@ def check_users(policy: Policy, environment: World, horizon: int) -> None:
         )
     covered = policy.statistic.max_records or len(attendance)
     longest = 1 if policy.card.learns_at_once else min(covered, len(attendance))
+    # Stable, so that a user's rounds stay in order and differences are gaps.
     order = np.argsort(attendance, kind="stable")
     again = attendance[order][1:] == attendance[order][:-1]
     soonest = int(np.diff(order)[again].min(initial=len(attendance)))

@@ -134,7 +134,7 @@ class Learner(Part, base=True):
     def params(self, policy: LearningPolicy) -> BatchedParams:
         """The numbers it learns with."""
         (lo, hi), horizon = policy.reward_range, policy.tuned_for
-        # Laplace noise has 1 / epsilon.  The slack keeps 1 / (1 / 49) from becoming 50.
+        # Laplace noise has the multiplier 1 / epsilon; the slack keeps 1 / (1 / 49) from being 50.
         batch = policy.config["batch"] or int(
             min(max(math.ceil(policy.channel.multiplier * (1.0 - 1e-12)), 1), _LONGEST)
         )

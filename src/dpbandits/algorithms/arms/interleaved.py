@@ -70,6 +70,7 @@ next_batch = bind(held.hold_rounds, rounds_of=played)
 @kernel
 def choose_mean(quantiles: Any, arm: int, rng: Generator) -> float:
     side = 1 if rng.random() < 0.5 else 0
+    # Just below the last place, because the interpolation reads place i + 1.
     at = min(np.sqrt(rng.standard_exponential()) / _STEP, _GRID - 1.000001)
     i = int(at)
     low, high = quantiles[arm, side, i], quantiles[arm, side, i + 1]
@@ -106,6 +107,7 @@ def hold_rounds(params: ArmsParams, public: InterleavedPublic, arm: int) -> int:
 @kernel
 def record_pull(params: ArmsParams, public: InterleavedPublic, arm: int, x: Row, n: int) -> None:
     public.fresh[arm] += n
+    # A round that is taken back fills no batch, so the arm to release stays.
     if n > 0:
         public.clock[0] = arm
 

@@ -80,6 +80,7 @@ def init(params: ReportsParams) -> tuple[Sums, ReportsPublic]:
 @kernel
 def law_of_reports(params: ReportsParams, public: ReportsPublic, a: int) -> Law:
     pole = params.noise_scale if params.laplace else 0.0
+    # N = n and V = A = 1 / n: both s^2 V N and s A N are free of n, and equal weights do not bend.
     return Law(float(public.plays[a]), noise_variance(params), pole, 0.0, 1.0, 1.0)
 
 
@@ -129,6 +130,7 @@ def publish(params: ReportsParams, public: ReportsPublic, memo: Vector, release:
     clock[CLOCK.fresh] = 0
     clock[CLOCK.left] -= 1
     if clock[CLOCK.left] <= 0:
+        # No mask, since ``choose`` replaces closed arms; no generator, since no index here draws.
         standing, _ = next_arm(params, public, 0, 0)
         clock[CLOCK.standing] = standing
         clock[CLOCK.left] = max(1, int(params.growth * public.plays[standing]))

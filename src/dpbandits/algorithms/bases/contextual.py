@@ -42,6 +42,7 @@ def within_bound(params: Any, contexts: Matrix, seen: Matrix, rng: Generator) ->
             squared += contexts[a, i] * contexts[a, i]
         scale = 1.0
         if squared > params.context_bound * params.context_bound:
+            # Sensitivity rests on this length, so it holds whatever was shown.
             # Rounded down, so that the scaled vector is not longer either.
             scale = params.context_bound / np.sqrt(squared) * (1.0 - 1e-15)
         for i in range(contexts.shape[1]):
@@ -57,7 +58,7 @@ def look_over(entries: Matrix, longest: float) -> int:
     for row in entries:
         squared = 0.0
         for i in range(row.size):
-            if not abs(row[i]) < 1e100:
+            if not abs(row[i]) < 1e100:  # also for NaN
                 row[i], found = 0.0, True
             squared += row[i] * row[i]
         scaled += squared > longest * longest * (1.0 + 1e-9)
@@ -89,7 +90,7 @@ def shown_matrix(
     if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
         shape = (len(array), shape[1])
     elif fewer and hidden and array.shape[1:] == shape[1:] and len(array) != shape[0]:
-        # No candidates, or too many: how many there are is private.
+        # No candidates, or too many.  Their number is private, so no error may tell of it.
         rounds.blanked += 1
         return np.zeros(shape)
     if array.shape != shape:
@@ -165,7 +166,7 @@ class ContextualPolicy(Shown):
 
     @property
     def takes_masks(self) -> bool:
-        # Rows of arms that are closed are copies of another's, which one model takes for the same.
+        # A mask copies the row of an open arm to closed ones, which models of their own tell apart.
         return not self._takes_one_row
 
     @property

@@ -16,6 +16,7 @@ _MOST_KEPT = 10**8  # features of a batch
 @kernel
 def next_release(rounds: int, batch: int, growth: float, longest: float) -> int:
     """Round of the release after that at ``rounds``: later by a share, within the bounds."""
+    # ``min`` before ``int``: ``longest`` may be infinite.
     return max(rounds + batch, int(min(np.ceil(rounds * (1.0 + growth)), rounds + longest)))
 
 

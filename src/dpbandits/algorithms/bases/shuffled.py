@@ -91,7 +91,7 @@ class ShuffledPolicy(Policy):
 
     @property
     def takes_masks(self) -> bool:
-        # The arm of a batch whose devices are out stands.
+        # The devices of the coming batch have its arm already, so no mask can change it.
         return super().takes_masks and not self.takes_reports
 
     def pull(
@@ -166,6 +166,7 @@ class ShuffledPolicy(Policy):
         if messages is None:
             return False
         with self._lock:
+            # Messages of another batch may have noise for more people, or be of another arm.
             if messages.version != self.rounds:
                 raise ArgumentError(
                     f"messages must be of version {self.rounds}, that of the coming batch, got"

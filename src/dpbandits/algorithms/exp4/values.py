@@ -131,7 +131,7 @@ class Mixture(Part, base=True):
     def statistic(self, policy: Any) -> Statistic:
         """Sums of losses that are divided by Q."""
         (lo, hi), size = policy.reward_range, self._size(policy)
-        # No arm is drawn with less; without uniform play, nothing is known.
+        # The least probability of an arm, by uniform play; without that there is no bound on it.
         least = self.tuning(policy).mixing / policy.n_arms or 1e-12
         worst = (hi - lo) * self._reach(policy) / policy.n_arms / least * ROUNDED_UP
         return Statistic(

@@ -104,6 +104,7 @@ def look(
     residual = residual_at(params, point, x, outcome)
     # Rounded down, so that what is written is not longer than 1 either.
     length = abs(residual) * np.sqrt(dot(x, x)) * (1.0 + 1e-14)
+    # A gradient longer than C gets the length C, and all are divided by C.
     shrunk = residual / max(params.longest, length) * (1.0 - 1e-14)
     for i in range(x.size):
         statistic[i] = on_grid(shrunk * x[i], params.grid)
@@ -159,6 +160,7 @@ def publish(params: DescentParams, public: DescentPublic, memo: Vector, release:
         clock[CLOCK.updates] += 1
         step = params.step / float(clock[CLOCK.updates]) ** params.decay
         for i in range(release.size):
+            # What has crossed is g / C.
             gradient = params.longest * total[i] / params.batch
             point[i] -= step * (gradient + params.weight_decay * point[i])
             total[i] = 0.0

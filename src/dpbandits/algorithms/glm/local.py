@@ -47,6 +47,7 @@ class ScoringDevice(Device):
     def _point(self) -> np.ndarray:
         """The point at which a record's gradient is taken: the chooser's, as finite numbers."""
         point = np.array(self.chooser.public[self._looks_from], dtype=np.float64).reshape(-1)
+        # The server is not trusted with the point: a NaN would show in a report through any noise.
         point[~(np.abs(point) < 1e100)] = 0.0
         return self._within(point)
 

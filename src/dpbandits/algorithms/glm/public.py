@@ -126,6 +126,7 @@ def _width(params: GLMParams, public: GLMPublic, m: int, x: Vector) -> float:
     """A bound on |<x, theta - p>|, p being the point of the running epoch."""
     facts, miss = public.facts[:, m], public.errors[ERRORS.miss, m]
     widest = miss * np.sqrt(dot(x, x))
+    # The narrow width is one around the estimate, and p is another point.
     if public.errors[ERRORS.cut, m] > 0.0:
         return widest
     inverse = public.inverse[m]
@@ -143,6 +144,7 @@ def record_pull(params: GLMParams, public: GLMPublic, arm: int, x: Vector, n: in
     m = model_of(params, arm)
     information, offset = public.information[m], public.offset[m]
     t = dot(x, public.point[m])
+    # Within the bounds that the radius is proved with, whatever the link returns.
     h = min(max(slope(t), params.flattest), params.steepest)
     off = 0.5 * params.curvature * _width(params, public, m, x) ** 2
     public.errors[ERRORS.remainder, m] += n * off * off / h
@@ -202,6 +204,7 @@ def publish(params: GLMParams, public: GLMPublic, memo: Vector, release: Vector)
         for i in range(d):
             for j in range(d):
                 precision[i, j] = public.information[m, i, j]
+        # First, for the estimate needs the inverse; ``_move`` comes last, as it replaces the point.
         _measure(params, public, m)
         corrected = public.point[m]  # which is about to move
         for i in range(d):

@@ -171,7 +171,7 @@ class HiddenLinear(HiddenPolicy):
     def _moved(self, reward: float, length: float) -> float:
         if not self._noise_as_published:
             return super()._moved(reward, length)
-        # Of (x, r) (x, r)^T, of which r^2 is not used; w = sqrt(2).
+        # The published bound is that of (x, r) (x, r)^T, of which r^2 is not used; w = sqrt(2).
         return math.sqrt(2.0) * (length * length + 0.5 * reward * reward)
 
     def _with_published_bounds(self, params: Params) -> Params:

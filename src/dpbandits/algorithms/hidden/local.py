@@ -133,9 +133,10 @@ class Device:
         Raises:
             ArgumentError: the contexts have another shape.
         """
+        # First: if the choice fails, the next report is not that of the person before.
         self._features = None
         arm, x = self.chooser.decide(contexts)
-        # By the device's own bound, on which its noise rests.
+        # Scaled to the device's own bound, to which its noise is calibrated.
         self._arm, self._features = arm, np.empty((1, x.size))
         within_bound(self._params, x[np.newaxis], self._features, None)
         return arm
@@ -150,6 +151,7 @@ class Device:
         value, (lo, hi) = number_or_nan(reward), self._reward_range
         value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)
         arm, features = self._arm, self._features
+        # Forgotten before anything may fail, so that no record is reported twice.
         self._arm, self._features = 0, None
         if features is not None and self.left == 0:
             arm, features, value = 0, None, self._default_reward
@@ -170,7 +172,7 @@ class Device:
     def _wall(self) -> dict[str, Any]:
         """What makes the noise of a device in JavaScript."""
         assert isinstance(self._randomise, VectorRandomiser)
-        # In grid units, as numerator and denominator, which no float could hold.
+        # In grid units, as numerator and denominator, because no float holds it exactly.
         sigma_squared = self._randomise.sigma_squared.as_integer_ratio()
         return {"sigma_squared": [str(part) for part in sigma_squared]}
 

@@ -217,7 +217,7 @@ class HiddenPolicy(LinearPolicy):
 
     def _for_regression(self) -> Params:
         private = self.budget is not None
-        # Of rewards, the norm of N, and that of z.
+        # Failure probabilities of the bounds on rewards, on the norm of N, and on that of z.
         shares = [max(share * self._each_failure, 1e-300) for share in _SHARES]
         d, releases = self.dimension, self._releases or MOST_ROUNDS
         adds_up = isinstance(self._counter, Independent)

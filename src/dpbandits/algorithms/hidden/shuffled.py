@@ -94,6 +94,7 @@ class ShuffledDevice(Device):
         self._randomizer, self._version = randomizer, chooser.release
 
     def choose(self, contexts: Any) -> int:
+        # The chooser that chooses labels the report, even if the device gets another in between.
         self._version = self.chooser.release
         return super().choose(contexts)
 

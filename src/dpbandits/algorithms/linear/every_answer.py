@@ -211,7 +211,7 @@ def record_pull(params: LinearParams, public: LinUCBPublic, arm: int, x: Vector,
     if n < 0:  # bounds on V from below fall with it
         facts[FACTS.eigenvalue, m], clock[CLOCK.refresh, m] = params.ridge, rounds
     if rounds >= clock[CLOCK.refresh, m]:
-        # The inverse loses digits; old smallest eigenvalues are valid, wider bounds.
+        # The inverse loses digits; an old eigenvalue stays a lower bound, with a wider radius.
         factor, known = public.factor[m], facts[FACTS.eigenvalue, m]
         facts[FACTS.eigenvalue, m] = smallest_eigenvalue(precision, known, factor)
         facts[FACTS.longest, m] = inverse_norm_bound(precision, facts[FACTS.eigenvalue, m])
@@ -224,9 +224,11 @@ def record_pull(params: LinearParams, public: LinUCBPublic, arm: int, x: Vector,
 def record_with_factor(
     params: LinearParams, public: LinUCBPublic, arm: int, x: Vector, n: int
 ) -> None:
+    # A copy, since the update destroys it.
     work = public.scratch[1, : params.dimension]
     for i in range(x.size):
         work[i] = x[i]
+    # First, because the next line may compute the factor anew, from a V that has x.
     update_factor(public.factor[model_of(params, arm)], work, n)
     record_pull(params, public, arm, x, n)
 

@@ -176,8 +176,10 @@ def choose(
 def hold_rounds(params: MergedLinearParams, public: MergedLinearPublic, arm: int) -> int:
     scatter, variance = scatter_of(params, public, arm), public.variances[arm]
     rounds, g = public.clock[CLOCK.rounds] + 1.0, params.growth
+    # There is nothing to learn, and the formula below would divide by next to nothing.
     if variance * rounds <= scatter:
         return int(np.ceil(min(g * rounds, _LONGEST)))
+    # The positive root n of p w^2 = g, p = n^2 / (s^2 n + v^2).
     root = np.sqrt(scatter**2 + 4.0 * params.noise * variance / g)
     return int(np.ceil(min(0.5 * g / variance * (scatter + root), _LONGEST)))
 
@@ -189,6 +191,7 @@ record_pull = record_pull_of(hold_rounds)
 def close_and_foresee(params: MergedLinearParams, public: MergedLinearPublic, memo: Vector) -> None:
     close(params, public, memo)
     arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
+    # p, from what was known before the batch's own sum: a weight must not depend on what it weighs.
     memo[WEIGHT] = n * n / (scatter_of(params, public, arm) * n + params.noise)
     add_outer(public.awaited, memo[WEIGHT], params.arms[arm])
     foresee(params, public)

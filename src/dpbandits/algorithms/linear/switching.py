@@ -98,7 +98,7 @@ def set_radius(params: LinearParams, public: OFULPublic, eigenvalue: float, roun
     if params.adds_up:
         noise *= np.sqrt(float(clock[CLOCK.releases]))
     if not np.isnan(params.eigenvalue):
-        # Gentile, Li & Zappella (2014), on sums; negative for long, then lambda alone.
+        # The bound of Gentile, Li & Zappella (2014); while it is negative, lambda alone counts.
         log = np.log(rounds + 3.0) + params.log_rounds
         least = 0.25 * params.eigenvalue * rounds - 8.0 * log - 2.0 * np.sqrt(rounds * log)
         eigenvalue = params.ridge + max(least, 0.0)
@@ -204,6 +204,7 @@ def publish(params: LinearParams, public: OFULPublic, memo: Vector, release: Vec
     invert(public.factor, public.inverse, d)
     eigenvalue = smallest_eigenvalue(precision, params.ridge, public.factor)
     public.facts[FACTS.longest] = inverse_norm_bound(precision, eigenvalue)
+    # Last of the three uses of ``factor``, which draws take for that of the noted V.
     factorise(precision, 0.0, public.factor, d)
     invert(public.factor, public.standing, d)
     multiply(public.standing, release, public.estimate)

@@ -100,6 +100,7 @@ def publish(params: HalvingParams, public: HalvingPublic, memo: Vector, release:
     for _ in range(_alive(params, public) // 2):
         least, worst = np.inf, 0
         for a in range(params.n_arms):
+            # With <= the last of equals is dropped.
             if public.alive[a] and public.value[a] <= least:
                 least, worst = public.value[a], a
         public.alive[worst] = False

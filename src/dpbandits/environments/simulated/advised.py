@@ -42,6 +42,7 @@ def _answer_advised(
 ) -> tuple[float, float]:
     reward, lost = draw(state.world, arm, t, 1, rng), regret(state.world, arm, t, 1)
     for a in range(contexts.shape[0]):
+        # Less what the best expert's advice loses: the rest is regret against that expert.
         lost -= state.advice[hidden, a, state.best[0]] * regret(state.world, a, t, 1)
     return reward, lost
 

@@ -48,6 +48,7 @@ def _answer(
     best, mean = -np.inf, mean_of(_product(state, contexts, arm))
     for a in range(contexts.shape[0]):
         best = max(best, mean_of(_product(state, contexts, a)))
+    # The probability of 1 is (mean - low) / (1 - low), for a reward of 1 or ``low``.
     above = (1.0 - state.low) * rng.random() < mean - state.low
     return (1.0 if above else state.low), best - mean
 
@@ -68,6 +69,7 @@ def repeat_first(contexts: Matrix) -> None:
 
 @kernel
 def _show_ellipsoid(state: GLMContextsState, t: int, contexts: Matrix, rng: Generator) -> int:
+    # A parameter for each arm: the features are those of one person.
     alike = state.theta.shape[0] > 1
     drawn = contexts[:1] if alike else contexts
     fill_normal(drawn, 0.0, 1.0, rng)

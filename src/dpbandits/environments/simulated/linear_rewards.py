@@ -63,6 +63,7 @@ class LinearArmsState(NamedTuple):
 @kernel
 def _draw_linear(state: LinearArmsState, arm: int, start: int, n: int, rng: Generator) -> float:
     if state.bounded:
+        # The sum of n rewards of 1 or -1, by how many are 1.
         return 2.0 * rng.binomial(n, 0.5 * (1.0 + state.means[arm])) - n
     return n * state.means[arm] + math.sqrt(n) * state.std * rng.standard_normal()
 
@@ -206,7 +207,7 @@ def _project(contexts: Matrix) -> None:
         square = 0.0
         for i in range(contexts.shape[1]):
             square += contexts[a, i] * contexts[a, i]
-        # to branch on the length would cost more: it is guessed wrongly half the time
+        # No branch on the length, because processors would guess it wrongly half the time.
         scale = 1.0 / math.sqrt(max(square, 1.0))
         for i in range(contexts.shape[1]):
             contexts[a, i] *= scale

@@ -31,6 +31,7 @@ def draw_distinct(contexts: Matrix, count: int, n: int, rng: Generator) -> None:
             if contexts[a, 0] == number:
                 number = n - count + i
                 break
+        # To a random place: Floyd's sample is uniform, but not its order.
         place = draw_below(i + 1, rng)
         contexts[i, 0] = contexts[place, 0]
         contexts[place, 0] = number
@@ -157,6 +158,7 @@ def _show_candidates(state: RecommendationsState, t: int, contexts: Matrix, rng:
     last = contexts.shape[0] - 1
     draw_distinct(contexts, last, state.features.shape[0] - (end - start), rng)
     for a in range(last):
+        # From a number among all items that were not liked to the item itself.
         contexts[a, 0] = _passed_over(state, start, end, int(contexts[a, 0]))
     place = draw_below(last + 1, rng)
     contexts[last, 0] = contexts[place, 0]

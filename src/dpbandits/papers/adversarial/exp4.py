@@ -38,6 +38,7 @@ def summarise_by_reach(
 ) -> None:
     """Every coordinate in units of the most that a record of the batch can move it."""
     for j in range(statistic.size):
+        # Where no record reaches the sum it is 0, and so is its divisor.
         statistic[j] = raw.total[j] / (params.width * memo[j]) if memo[j] > 0.0 else 0.0
         raw.total[j] = 0.0
 
@@ -45,6 +46,7 @@ def summarise_by_reach(
 @kernel
 def sensitivity_by_reach(params: EXP4Params, public: EXP4Public, norm: int) -> float:
     """The sensitivity where a record moves each of N coordinates by at most 1."""
+    # Rounding may make a quotient slightly larger than 1.
     return np.sqrt(float(params.n_experts)) * ROUNDED_UP
 
 

@@ -86,6 +86,7 @@ def summarise(
         else:
             for i in range(clock[CLOCK.rank]):
                 statistic[i] += public.encode[arm, i] * raw.total[arm]
+    # After the sum, so that a record moves a coordinate by one more step at most.
     if shape != SUMS and params.grid > 0.0:
         for i in range(clock[CLOCK.rank]):
             statistic[i] = np.rint(statistic[i] / params.grid) * params.grid
@@ -112,6 +113,7 @@ def publish(params: PhasedParams, public: PhasedPublic, memo: Vector, release: V
     for a in range(params.n_arms):
         if best - public.estimate[a] > 2.0 * params.unit * 2.0 ** -clock[CLOCK.phase]:
             public.alive[a] = False
+    # Last: it replaces ``decode``, and ``image``, where z is kept.
     begin_phase(params, public)
 
 

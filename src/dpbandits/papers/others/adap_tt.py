@@ -123,6 +123,7 @@ def _leader(params: AdaPTTParams, public: AdaPTTPublic) -> int:
         if public.episodes[a] == 0:
             return -1
         rounds += public.pulls[a]
+    # Every arm has a release here, so ``rounds`` is positive.
     pressure = np.log(rounds)
     for a in range(params.n_arms):
         n = public.size[a]

@@ -60,6 +60,7 @@ def private_divergence(x: float, y: float, scale: float) -> float:
 def private_upper_bound(x: float, level: float, scale: float) -> float:
     """The largest y in [x, 1] with d(x, y) <= level."""
     y = kl_upper_bound(x, level)
+    # d is at most kl, so its bound is no lower; where d is kl at y, it is y.
     if scale == 0.0 or _is_free(x, y, scale):
         return y
     return min(np.expm1(-level - x / scale) / np.expm1(-1.0 / scale), 1.0)

@@ -81,6 +81,7 @@ def _plan_epoch(params: EliminationParams, public: EliminationPublic) -> None:
         sampling = 32.0 * np.log(8.0 * crowd) / gap**2
         privacy = 8.0 * np.log(4.0 * crowd) * params.noise_scale / (params.width * gap)
         rounds = np.int64(
+            # So that the rounds of all arms together fit into an integer.
             min(np.ceil(1.0 + max(sampling, privacy)), float(FOREVER // params.n_arms))
         )
     for a in range(params.n_arms):

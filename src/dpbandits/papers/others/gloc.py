@@ -167,6 +167,7 @@ def look(params: OnlineParams, point: Vector, x: Vector, outcome: float, statist
     for k in range(params.size):
         statistic[k] = 0.0
     residual = residual_at(params, point, x, outcome)
+    # A record of the linear model, with the cut residual in the place of the reward.
     add_record(params.linear, statistic, 0, x, residual)
     if params.linear.published:
         first = params.size - params.dimension
@@ -271,6 +272,7 @@ def publish(params: OnlineParams, public: OnlinePublic, memo: Vector, release: V
         return
     clock[CLOCK.next] = next_release(clock[CLOCK.next], params.linear.batch, 0.0, np.inf)
     reports = float(clock[CLOCK.releases])
+    # Before ``_move``: the batch was looked at from the point that it replaces.
     _absorb(params, public, release)
     if not params.linear.published:
         _average(params, public)

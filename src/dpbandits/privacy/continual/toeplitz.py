@@ -171,6 +171,7 @@ class Exponentials(NamedTuple):
 
 def solve(gaps: np.ndarray, weights: np.ndarray) -> Exponentials:
     """The factorisation with the given decays and weights of C, each to nearly the last digit."""
+    # Zeros interlace with gaps; the last is no farther from its gap than the sum of weights.
     low, high = gaps.copy(), np.append(gaps[1:], gaps[-1] + weights.sum())
     for _ in range(120):  # bisection between neighbouring gaps: slow, and never wrong
         middle = 0.5 * (low + high)

@@ -32,6 +32,7 @@ class _Planned(_Dyadic):
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, LONGEST))
 
     def _column(self, norm: int) -> float:
+        # A record is in one node of each level, with weight 1.
         return float(self.horizon.bit_length()) ** (1 / norm)
 
     def _growth(self, records: int, norm: int) -> float:
@@ -191,6 +192,7 @@ class HybridTree(_Dyadic):
     def _encoder(self, n: int, norm: int) -> np.ndarray:
         c, scales = np.zeros((n, n)), self.scales(norm)
         for t in range(1, n + 1):
+            # ``inside`` is 0 where t is a power of two, with which an epoch begins.
             depth, inside = t.bit_length() - 1, t & (t - 1)
             if inside:
                 c[t - 1, t - (t & -t) : t] = 1.0 / scales[depth]
