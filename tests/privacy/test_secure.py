@@ -452,3 +452,20 @@ def test_representations_show_no_sums():
         assert 123457.0 in np.concatenate([np.ravel(part) for part in held])
         assert "12345" not in f"{held!r} {held}"
         assert "contents not shown" in repr(held)
+
+
+def test_an_increment_that_is_scaled_to_the_bound_stays_within_it():
+    """On the grid, in exact arithmetic: sqrt(13) rounds to less than the length of (2, 3)."""
+    step = 2.0**-10
+    bound = math.sqrt(13.0) * step
+    total = ContinualSum(
+        BinaryTree(10),
+        dpb.ZCDP(0.5),
+        sensitivity=2 * bound,
+        shape=(2,),
+        bound=bound,
+        noise="secure",
+    )
+    for x in ([2.0, 3.0], [20.0, 30.0], [2 * step, 3 * step]):
+        squares = [Fraction(float(entry)) ** 2 for entry in total._checked(x)]
+        assert sum(squares) <= Fraction(bound) ** 2

@@ -178,7 +178,8 @@ class ContinualSum:
         vector = svec(array) if array.ndim == 2 else np.array(array, ndmin=1)
         if self._bound is not None:
             length = float(np.linalg.norm(vector, self._channel.norm))
-            vector = vector * (self._bound / length) if length > self._bound else vector
+            # A little shorter, because lengths and products round up, beyond the bound.
+            vector = vector * min(1.0, self._bound / max(length, 1e-300) * (1.0 - 1e-15))
             vector = np.trunc(vector / self._grid) * self._grid if self._secure else vector
         elif self._secure and np.any(vector / self._grid % 1.0):
             raise ArgumentError(

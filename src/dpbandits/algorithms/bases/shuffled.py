@@ -131,10 +131,9 @@ class ShuffledPolicy(Policy):
         Raises:
             ArgumentError: the policy has no budget.
         """
-        protocol = self.protocol
-        with self._lock:
+        with self._lock:  # shares of noise suit the batch of this version alone
             arm = self.session.coming()[0].arm
-            randomizer = Randomizer(protocol, version=self.rounds, **self._source())
+            randomizer = Randomizer(self.protocol, version=self.rounds, **self._source())
         return RewardDevice(arm, randomizer, self.reward_range, self.default_reward)
 
     def shuffler(self, *, short: str = "pad") -> Shuffler:
@@ -147,8 +146,9 @@ class ShuffledPolicy(Policy):
         Raises:
             ArgumentError: the policy has no budget, or ``short`` is another word.
         """
-        protocol, version = self.protocol, self.rounds
-        return Shuffler(protocol, version=version, short=short, **self._source())
+        with self._lock:
+            protocol, version = self.protocol, self.rounds
+            return Shuffler(protocol, version=version, short=short, **self._source())
 
     def receive(self, messages: Messages | None) -> bool:
         """Take in the shuffler's output for the coming batch; None if the batch was discarded.
