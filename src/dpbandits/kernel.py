@@ -117,7 +117,7 @@ def interpreted(template: Kernel, **parts: Any) -> Kernel:
     source = _with_places(template, parts)
     used = _global_names(source.__code__) - set(parts) - set(dir(builtins))
     called = {name: _uncompiled(source.__globals__[name]) for name in used}
-    # Numba's look into a generator imports modules, which asks the calling frame for its builtins.
+    # A look into a generator imports modules, which asks the calling frame for its builtins.
     scope = {"__builtins__": builtins, **called, **parts}
     return types.FunctionType(source.__code__, scope, source.__name__)
 
@@ -272,7 +272,8 @@ def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
 
 def _copy(function: Any, scope: dict[str, Any], qualname: str, digest: str) -> Any:
     name, defaults = function.__name__, function.__defaults__
-    copy = types.FunctionType(function.__code__, dict(scope), name, defaults)
+    names = {"__builtins__": builtins, **scope}  # NumPy's methods import modules at their first call
+    copy = types.FunctionType(function.__code__, names, name, defaults)
     copy.__module__, copy.__qualname__ = function.__module__, qualname
     copy.__doc__ = function.__doc__
     copy._digest = digest  # type: ignore[attr-defined]
