@@ -55,23 +55,43 @@ class Session:
         ``user`` is None where a person contributes one round.  ``open_arms`` is None where all arms
         may be served.
         """
-        rounds = self.rounds
         if self.card.learns_at_once:
-            self._take_in(rounds.pulls - (self.settings.patience or 0))
-            choice, _ = self._fresh(shown, open_arms)
-            if rounds.exhausted or not self._counts(user, choice.arm):
-                return self._decide(choice, None)
-            return self._decide(choice, self._wait(choice, row(shown, choice.arm), shown))
-        self._land(rounds.pulls)
-        if rounds.release_due and not rounds.exhausted:
-            if self._goes_on:
-                self._take_off()
-            elif rounds.is_waiting(self.gate.part(self.state), self.settings.patience):
-                return self._decide(self._standing(shown, open_arms), None)
-            else:
-                self._end_episode()
-        if rounds.exhausted or (rounds.left > 0 and not self._stands(open_arms)):
+            return self._pull_alone(shown, user, open_arms)
+        if self._is_waiting() or not self._may_record(open_arms):
             return self._decide(self._standing(shown, open_arms), None)
+        return self._pull_in_episode(shown, user, open_arms)
+
+    def _pull_alone(self, shown: Any, user: User | None, open_arms: Mask) -> Decision:
+        """A decision whose answer is learned from by itself."""
+        rounds = self.rounds
+        self._take_in(rounds.pulls - (self.settings.patience or 0))
+        choice, _ = self._fresh(shown, open_arms)
+        if rounds.exhausted or not self._counts(user, choice.arm):
+            return self._decide(choice, None)
+        return self._decide(choice, self._wait(choice, row(shown, choice.arm), shown))
+
+    def _is_waiting(self) -> bool:
+        """Release the episodes that are due; whether one still waits for answers."""
+        rounds = self.rounds
+        self._land(rounds.pulls)
+        if not rounds.release_due or rounds.exhausted:
+            return False
+        if self._goes_on:
+            self._take_off()
+            return False
+        if rounds.is_waiting(self.gate.part(self.state), self.settings.patience):
+            return True
+        self._end_episode()
+        return False
+
+    def _may_record(self, open_arms: Mask) -> bool:
+        """Whether the running episode, or a new one, may have a record of this person."""
+        rounds = self.rounds
+        return not rounds.exhausted and (rounds.left == 0 or self._stands(open_arms))
+
+    def _pull_in_episode(self, shown: Any, user: User | None, open_arms: Mask) -> Decision:
+        """A decision whose answer is released with those of its episode."""
+        rounds = self.rounds
         choice, left = rounds.current_choice, rounds.left
         if left == 0:
             choice, left = self._fresh(shown, open_arms)
