@@ -272,10 +272,8 @@ def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
 
 def _copy(function: Any, scope: dict[str, Any], qualname: str, digest: str) -> Any:
     name, defaults = function.__name__, function.__defaults__
-    names = {
-        "__builtins__": builtins,
-        **scope,
-    }  # NumPy's methods import modules at their first call
+    # NumPy imports the code of array methods at their first call, with these builtins.
+    names = {"__builtins__": builtins, **scope}
     copy = types.FunctionType(function.__code__, names, name, defaults)
     copy.__module__, copy.__qualname__ = function.__module__, qualname
     copy.__doc__ = function.__doc__

@@ -390,7 +390,7 @@ def test_horizons_are_checked(kind):
         with pytest.raises(ArgumentError, match=r"^t must be integers between 1 and 10"):
             counter.variance(bad)
     assert counter.variance(np.array([], np.int64)).shape == (0,)
-    with pytest.raises(ArgumentError, match="between 1 and 8192"):
+    with pytest.raises(ArgumentError, match="between 1 and 8,192"):
         kind(9000).encoder()
     with pytest.raises(ArgumentError, match=r"^norm must be 1 \(Laplace\) or 2"):
         counter.column_norm(3)
@@ -415,7 +415,7 @@ def test_what_does_not_fit_is_refused_with_advice():
     for bits in (0, 17, 1.5):
         with pytest.raises(ArgumentError, match=r"^bits must be"):
             SqrtToeplitz(8, bits=bits)
-    with pytest.raises(ArgumentError, match=r"^horizon must be an integer between 1 and 65536"):
+    with pytest.raises(ArgumentError, match=r"^horizon must be an integer between 1 and 65,536"):
         SqrtToeplitz(2**17, bits=10)
     with pytest.raises(ArgumentError, match=r"^levels must be"):
         BinaryTree(8, levels=0)
