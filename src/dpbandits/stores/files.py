@@ -32,9 +32,11 @@ class FileStore(Store):
 
     The file appears complete or not at all.  Claims are files that only one process can create.
     They lie in the platform's folder for states, or in ``$DPBANDITS_STATE_DIR``.  Claims refer to
-    the life in a file, so they also cover copies of the file.  Claims and announcements of one life
-    exclude each other by a lock (``fcntl.flock``).  On Windows, Python has no ``fcntl``: a release
-    that begins in the moment of a load may escape, and a loaded file can be loaded again. The state
+    the life in a file, so they also cover copies of the file.  A claim whose process was killed
+    before the policy was loaded counts for nothing.  Claims and announcements of one life exclude
+    each other by a lock (``fcntl.flock``).  On Windows, Python has no ``fcntl``: a release that
+    begins in the moment of a load may escape, a loaded file can be loaded again, and the claim of
+    a killed process stands.  The state
     folder cannot detect two cases, which the operator has to prevent: a state loaded under two
     state folders, and an original that was never saved again and has no budget.
 
@@ -49,6 +51,7 @@ class FileStore(Store):
         self._snapshot_digest = b""  # of the snapshot that this object saved last
         self._end = self._start = 0  # of the journal, and of its last announcement
         self._last: Line | None = None
+        self._taken: _Claims | None = None  # while a life is claimed
 
     def __str__(self) -> str:
         return str(self.path)
@@ -61,11 +64,13 @@ class FileStore(Store):
 
     def write(self, snapshot: bytes, life: Life) -> None:
         with _Claims(life.name).locked() as claims:
-            if claims.claimed.exists():
+            if claims.stand():
                 raise ClaimError(
                     f"{self.path} was not written: an earlier save of this policy has been loaded"
                     f" and carries on; {WHY}"
                 )
+            if self._taken is not None:  # before the file appears, from which this life may go on
+                self._taken.name_heir(self.path, life.name)
             _replace(self.path, snapshot)
             # From here on the new file counts, whatever else fails.
             self.life = life
@@ -76,7 +81,7 @@ class FileStore(Store):
     def announce(self, coming: Announcement) -> None:
         life = cast(Life, self.life)
         with _Claims(life.name).locked() as claims:
-            if claims.claimed.exists():
+            if claims.stand():
                 raise ClaimError(
                     "no release is made: a save of this policy has been loaded and carries on;"
                     f" {WHY}"
@@ -141,18 +146,20 @@ class FileStore(Store):
         with _Claims(life.name).locked() as claims:
             claims.refuse(life, self.path)
             claims.take(self.path)
-            before = _last_bytes(self.path)
+            before, self._taken = _last_bytes(self.path), claims
             try:
                 yield
             except BaseException:
                 if _last_bytes(self.path) == before:  # the file is still the old one
                     claims.claimed.unlink()
                 raise
+            finally:
+                self._taken = None
 
     def superseded(self, life: Life) -> bool:
         claims = _Claims(life.name)
         latest = claims.latest()
-        return claims.claimed.exists() or (latest is not None and latest[0] > life.saves)
+        return claims.stand() or (latest is not None and latest[0] > life.saves)
 
     def hold(self) -> Callable[[], None]:
         if fcntl is None:
@@ -214,7 +221,7 @@ class _Claims:
                 ) from None
             finally:
                 os.close(handle)
-        if self.claimed.exists():
+        if self.stand():
             raise ClaimError(
                 f"{path} has been loaded before, or another save of the same policy has; {WHY}"
             )
@@ -225,15 +232,52 @@ class _Claims:
                 f" the last one can be loaded; {WHY}"
             )
 
-    def take(self, path: Path) -> None:
+    def stand(self) -> bool:
+        """Whether the life has been claimed, and may go on in another.
+
+        A process that was killed during its claim has released nothing.  Its heir lives only if the
+        heir's own save was noted, or claimed in turn.
+        """
+        claim = self._claim()
+        if claim is None or claim.get("void"):
+            return claim is not None
+        if fcntl is None or "heir" not in claim:  # an earlier version did not name heirs
+            return True
+        if claim["heir"] is None:
+            return False
+        heir = _Claims(claim["heir"])
+        later = heir._claim()
+        return heir.saved.exists() or (later is not None and not later.get("void"))
+
+    def _claim(self) -> dict[str, Any] | None:
+        """The content of the claim; None if there is none."""
         try:
-            handle = os.open(self.claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            text = self.claimed.read_bytes()
+        except FileNotFoundError:
+            return None
+        if not text:  # the process was killed before it wrote
+            return {"heir": None}
+        return cast(dict[str, Any], json.loads(text)) if text.startswith(b"{") else {}
+
+    def take(self, path: Path) -> None:
+        claim = self._claim()
+        if claim is not None and not self.stand():
+            if claim["heir"]:  # it is dead, and no copy of its save may be loaded beside this one
+                _replace(_Claims(claim["heir"]).claimed, json.dumps({"void": True}).encode())
+            self.claimed.unlink()
+        try:
+            os.close(os.open(self.claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             raise ClaimError(f"{path} is being loaded by another process; {WHY}") from None
-        with os.fdopen(handle, "w") as file:
-            file.write(f"{path.absolute()}\n")
-            file.flush()
-            os.fsync(handle)
+        try:
+            self.name_heir(path, None)
+        except BaseException:
+            self.claimed.unlink()
+            raise
+
+    def name_heir(self, path: Path, heir: str | None) -> None:
+        """Note who claims the life, and under which name it will go on."""
+        _replace(self.claimed, json.dumps({"path": str(path.absolute()), "heir": heir}).encode())
         _sync_folder(self.folder)
 
 
