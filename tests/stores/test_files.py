@@ -25,7 +25,7 @@ from clinic import (
 import dpbandits as dpb
 from dpbandits.privacy.channels import GAUSSIAN
 from dpbandits.privacy.ledger import WHOLE, Line
-from dpbandits.stores import Announcement, FileStore, Life, files
+from dpbandits.stores import Announcement, FileStore, Life, decode, encode, files
 
 COMING = Announcement(Line(0, 4, WHOLE, GAUSSIAN, 1.0, 2.0, 3), [("ann", 1)])
 
@@ -373,8 +373,24 @@ def test_a_state_folder_that_cannot_be_used_is_named(tmp_path, monkeypatch):
     assert not (tmp_path / "b").exists()
 
 
-def test_the_file_is_private_to_its_owner(tmp_path):
-    assert ada().save(tmp_path / "a").stat().st_mode & 0o077 == 0
+def test_a_life_that_leads_out_of_the_state_folder_is_refused(tmp_path):
+    path = ada().save(tmp_path / "a")
+    header, arrays = decode(path.read_bytes(), path)
+    for life in ("../../x", "a/b", "", ".", "x" * 65, "a\n"):
+        path.write_bytes(encode({**header, "life": [life, 1]}, dict(arrays)))
+        with pytest.raises(StateFileError, match="as no policy does"):
+            dpb.load(path)
+    assert not claims(tmp_path)
+
+
+def test_file_and_journal_are_private_to_their_owner(tmp_path):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    journal(path).touch(0o644)
+    clinic.until_release()
+    assert journalled(path)
+    for each in (path, journal(path)):
+        assert each.stat().st_mode & 0o077 == 0
 
 
 def test_without_a_setting_claims_go_to_the_users_state_folder(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -99,7 +100,13 @@ class FileStore(Store):
             self._append({"begin": coming.line, "users": coming.users})
 
     def _begin(self, life: Life, claims: _Claims) -> None:
-        self._journal.write_bytes(b"")
+        # It has noisy values, and names of users: like the snapshot it is the owner's alone.
+        handle = os.open(self._journal, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        try:
+            if os.name == "posix":
+                os.fchmod(handle, 0o600)  # also of a file that an earlier version began
+        finally:
+            os.close(handle)
         try:
             self._append({"holder": life.name, "serial": life.saves})
             _sync_folder(self._journal.parent)
@@ -173,6 +180,8 @@ class _Claims:
     """The claim and the releases of one life in the state folder."""
 
     def __init__(self, life: str) -> None:
+        if not re.fullmatch(r"[\w-]{1,64}", life):  # it names files
+            raise StateFileError(f"the file names a life {shown(life)}, as no policy does")
         chosen = os.environ.get("DPBANDITS_STATE_DIR")
         home = chosen or platformdirs.user_state_dir("dpbandits", appauthor=False)
         self.folder = Path(home) / "claims"
