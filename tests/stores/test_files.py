@@ -378,7 +378,7 @@ def test_a_life_that_leads_out_of_the_state_folder_is_refused(tmp_path):
     header, arrays = decode(path.read_bytes(), path)
     for life in ("../../x", "a/b", "", ".", "x" * 65, "a\n"):
         path.write_bytes(encode({**header, "life": [life, 1]}, dict(arrays)))
-        with pytest.raises(StateFileError, match="as no policy does"):
+        with pytest.raises(dpb.errors.StateFileError, match="as no policy does"):
             dpb.load(path)
     assert not claims(tmp_path)
 
