@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import uuid
 import weakref
 from abc import abstractmethod
@@ -54,6 +53,7 @@ from .presets import Composition
 from .privacy_card import PrivacyCard
 from .registry import find, of_this_version, preset_of
 from .terms import Terms
+from .turns import Turns
 from .watch import Watch
 
 
@@ -63,7 +63,8 @@ class _Begun:
     def __get__(self, policy: Any, _: Any) -> Session:
         if policy is None:
             return self  # type: ignore[return-value]
-        with policy._lock:  # its own: ``cached_property`` has one that all policies share
+        # The policy's own lock, also within a step: ``cached_property`` has one for all policies.
+        with policy._lock.lock:
             if "session" not in policy.__dict__:
                 policy.__dict__["session"] = policy._new_session()
             return policy.__dict__["session"]
@@ -146,7 +147,7 @@ class Policy(Configured, metaclass=PolicyClass):
             reports=self.takes_reports,
         )
         self.watch = Watch(settings.name or name, settings.reward_range)
-        self._lock = threading.RLock()
+        self._lock = Turns()
         self._life, self._seal = Life(uuid.uuid4().hex, 0), Seal()  # also of forks
         self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
         self._built = True
@@ -262,7 +263,7 @@ class Policy(Configured, metaclass=PolicyClass):
                 self._serving,
             )
         name = checked_user(user, self.max_rounds)
-        with self._lock:
+        with self._lock.step:
             counted = self.session.rounds.blanked, self.session.rounds.scaled
             try:
                 shown, open_arms = self._offered(self.seen(contexts), available)
@@ -300,14 +301,14 @@ class Policy(Configured, metaclass=PolicyClass):
         """
         value = self.checked_reward(reward)
         done = None if arm is None else self._arms_by_name.number("arm", arm)
-        with self._lock:
+        with self._lock.step:
             return self._took(value, self.session.own(decision), done)
 
     def expire(self, decision: Decision | str | None = None) -> bool:
         """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update``
         does.
         """
-        with self._lock:
+        with self._lock.step:
             return self._took(None, self.session.own(decision), None)
 
     def retire(self, arm: int | str) -> None:
@@ -333,7 +334,7 @@ class Policy(Configured, metaclass=PolicyClass):
         'b'
         """
         number = self._arms_by_name.number("arm", arm)
-        with self._lock:
+        with self._lock.step:
             self._refuse_masks("arm", "retired")
             self.session.retire(number)
             self._keep()
@@ -345,7 +346,7 @@ class Policy(Configured, metaclass=PolicyClass):
         Args and errors are those of ``retire``.
         """
         number = self._arms_by_name.number("arm", arm)
-        with self._lock:
+        with self._lock.step:
             self._refuse_masks("arm", "added")
             self.session.add(number)
             self._keep()
@@ -402,7 +403,7 @@ class Policy(Configured, metaclass=PolicyClass):
         most = self.statistic.max_abs_contribution if self.clip else WIDEST
         most += WILDEST * self.noise_scale
         checked = checked_release(release, self.exchange_key, self.n_arms, memo, size, most)
-        with self._lock:
+        with self._lock.step:
             new = self.session.learn_from(checked)
             if new and ASSUMED_OF_WORKERS not in self.session.told:
                 self.assume(ASSUMED_OF_WORKERS)
@@ -424,7 +425,7 @@ class Policy(Configured, metaclass=PolicyClass):
         """
 
         def decide(contexts: Any) -> tuple[int, Any]:
-            with self._lock:
+            with self._lock.step:  # which may draw
                 return self.session.choose(*self._offered(self.seen(contexts)))
 
         return decide, self.session.state.published
@@ -477,7 +478,7 @@ class Policy(Configured, metaclass=PolicyClass):
         >>> search.finish(), search.stopped
         (True, True)
         """
-        with self._lock:
+        with self._lock.step:
             return self.session.finish()
 
     @property
@@ -555,26 +556,9 @@ class Policy(Configured, metaclass=PolicyClass):
                 the policy, or the policy is a simulation of another.
             OSError: the file cannot be written.
         """
-        with self._lock:
-            store = store_at(where)
-            if self.session.gate.simulated:
-                raise ClaimError(f"{store} was not written: this is a simulation of a policy")
-            if self.session.gate.is_fork:
-                raise ClaimError(
-                    f"{store} was not written: this process is a fork; save in the process that"
-                    f" made the policy; {WHY}"
-                )
-            of, saves = self.session.life
-            life, (header, arrays) = Life(of, saves + 1), saved(self.session)
-            name, config = self._named
-            own = {"class": name, "config": dict(config), "life": life}
-            try:
-                store.save(encode({**own, **header}, arrays), life)
-            finally:
-                if store.life == life:
-                    self.session.life = life
-                    self.session.gate.store = None if self.budget is None else store
-            self._let_go()
+        store = store_at(where)
+        with self._lock.step:
+            self._save(store)
         return store.path if isinstance(store, FileStore) else store
 
     def _repr_html_(self) -> Html:
@@ -687,11 +671,31 @@ class Policy(Configured, metaclass=PolicyClass):
         """Save where it was saved last, so no crash undoes a promise, or which arms are open."""
         store = self.session.gate.store
         if store is not None:
-            self.save(store)
+            self._save(store)
+
+    def _save(self, store: Store) -> None:
+        if self.session.gate.simulated:
+            raise ClaimError(f"{store} was not written: this is a simulation of a policy")
+        if self.session.gate.is_fork:
+            raise ClaimError(
+                f"{store} was not written: this process is a fork; save in the process that"
+                f" made the policy; {WHY}"
+            )
+        of, saves = self.session.life
+        life, (header, arrays) = Life(of, saves + 1), saved(self.session)
+        name, config = self._named
+        own = {"class": name, "config": dict(config), "life": life}
+        try:
+            store.save(encode({**own, **header}, arrays), life)
+        finally:
+            if store.life == life:
+                self.session.life = life
+                self.session.gate.store = None if self.budget is None else store
+        self._let_go()
 
     def _received(self, report: np.ndarray) -> bool:
         """Take in a report that came without a pull."""
-        with self._lock:
+        with self._lock.step:
             return self.session.receive(report)
 
     def _estimated(self, public: Any, releases: int) -> Estimates:

@@ -180,7 +180,7 @@ class _Claims:
     """The claim and the releases of one life in the state folder."""
 
     def __init__(self, life: str) -> None:
-        if not re.fullmatch(r"[\w-]{1,64}", life):  # it names files
+        if not re.fullmatch(r"[\w -]{1,64}", life):  # it names files
             raise StateFileError(f"the file names a life {shown(life)}, as no policy does")
         chosen = os.environ.get("DPBANDITS_STATE_DIR")
         home = chosen or platformdirs.user_state_dir("dpbandits", appauthor=False)

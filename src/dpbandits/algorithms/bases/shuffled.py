@@ -116,10 +116,13 @@ class ShuffledPolicy(Policy):
         Raises:
             ArgumentError: the policy has no budget, or only one arm is left.
         """
+        with self._lock:
+            return self._coming()
+
+    def _coming(self) -> LaplaceShares:
         if self.budget is None:
             raise ArgumentError("budget must not be None for a batch that is shuffled", "budget")
-        with self._lock:
-            people = self.session.coming()[1]
+        people = self.session.coming()[1]
         if people > _MOST:
             raise ArgumentError("no batch is coming: one arm is left, and no more is learned of it")
         lo, hi = self.reward_range
@@ -165,7 +168,7 @@ class ShuffledPolicy(Policy):
             raise ArgumentError("messages must be True for a policy that receives", "messages")
         if messages is None:
             return False
-        with self._lock:
+        with self._lock.step:
             # Messages of another batch may have noise for more people, or be of another arm.
             if messages.version != self.rounds:
                 raise ArgumentError(
@@ -173,7 +176,7 @@ class ShuffledPolicy(Policy):
                     f" {messages.version!r}",
                     "messages",
                 )
-            protocol = self.protocol
+            protocol = self._coming()
             total = float(Analyzer(protocol).aggregate(messages)[0])
             return self.session.receive_sum(total + protocol.batch * _middle(*self.reward_range))
 
