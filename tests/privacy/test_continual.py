@@ -37,7 +37,8 @@ from dpbandits.privacy.continual import (
 )
 from dpbandits.privacy.continual import toeplitz as buffers
 from dpbandits.privacy.continual_sum import ContinualSum
-from dpbandits.privacy.secure import Sampler, SecureState, SecureSum
+from dpbandits.privacy.secure import Sampler
+from dpbandits.privacy.secure_sum import SecureState, SecureSum
 
 ALPHA, SECURE_ALPHA = 1e-4, 1e-9  # secure noise has no seed
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpbandits as dpb
-from dpbandits.privacy import BinaryTree, ContinualSum, Independent, secure
+from dpbandits.privacy import BinaryTree, ContinualSum, Independent, grids, secure, secure_sum
 from dpbandits.privacy.channels import LAPLACE, Gaussian, Laplace, Open
 from dpbandits.privacy.secure import SecureNoise
 
@@ -267,7 +267,7 @@ def test_an_epsilon_delta_budget_costs_no_more_noise_than_in_simulations(delta):
         safe = dpb.papers.concentrated.AdaCUCB(2, budget=budget, noise="secure", grid=grid)
         assert safe.meter == simulated.meter
         assert safe.channel == simulated.channel
-        width = secure.in_steps(safe.channel.family, safe.channel.scale(1.0), safe.grid)
+        width = grids.in_steps(safe.channel.family, safe.channel.scale(1.0), safe.grid)
         assert 1.0 < width * safe.grid / simulated.noise_scale < 1.0 + 1.3e-5
         assert safe.noise_scale == pytest.approx(width * safe.grid, rel=1e-12)
 
@@ -421,7 +421,7 @@ def test_noise_that_would_end_at_64_bits_is_refused(kind, budget):
 @pytest.mark.parametrize("horizon", [4, None])
 def test_noise_whose_sum_would_end_at_64_bits_is_refused(horizon):
     # 2^30 noises of 2^50 units each add up to some 2^65.
-    running = secure.SecureSum(Independent(horizon), 1, 2.0**-20, secure.Sampler())
+    running = secure_sum.SecureSum(Independent(horizon), 1, 2.0**-20, secure.Sampler())
     widest = 2.0**50 / math.sqrt(horizon or 2**30) * 2.0**-20
     state = running.start()
     running.refuse_wide_noise(Gaussian(1.0), widest)
@@ -442,7 +442,7 @@ def test_noise_whose_sum_would_end_at_64_bits_is_refused(horizon):
 
 def test_representations_show_no_sums():
     exact, simulated = (
-        secure.SecureSum(BinaryTree(4), 1, 1.0, secure.Sampler()),
+        secure_sum.SecureSum(BinaryTree(4), 1, 1.0, secure.Sampler()),
         BinaryTree(4).start(1),
     )
     state = exact.start()

@@ -17,7 +17,8 @@ from .channels import Channel, Gaussian, Laplace, noise_for
 from .continual import Counter, mechanism_from_python, smat, svec
 from .ledger import Meter
 from .noise import SimulationNoise
-from .secure import Sampler, SecureSum
+from .secure import Sampler
+from .secure_sum import SecureSum
 
 
 class ContinualSum:

@@ -32,7 +32,8 @@ from . import accounting
 from .budgets import ApproxDP, Budget
 from .channels import Calibration, Channel, PublishedGaussian
 from .continual import smat, svec
-from .secure import DeviceNoise, checked_grid, default_grid, noise_source, refuse_wide_noise
+from .grids import checked_grid, default_grid, refuse_wide_noise
+from .secure import DeviceNoise, noise_source
 
 _MOST_REPORTS = 10**6  # that are listed
 

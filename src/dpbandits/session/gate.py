@@ -15,9 +15,11 @@ from ..errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError
 from ..kernel import Kernel
 from ..privacy.channels import Channel
 from ..privacy.continual import SINGLE, mechanism_from_python, mechanism_of, release_exactly
+from ..privacy.grids import refuse_wide_noise
 from ..privacy.ledger import WHOLE, Ledger, Line, Meter
 from ..privacy.noise import EXACT, NoiseSource
-from ..privacy.secure import GridNoise, SecureNoise, SecureSum, refuse_wide_noise, row_scale
+from ..privacy.secure import GridNoise, SecureNoise
+from ..privacy.secure_sum import SecureSum, row_scale
 from ..protocol import Kernels, Statistic
 from ..stores import Announcement, Counted, Store
 from .state import Ended, Span, State, wall_of

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal, TypedDict, cast
 from ..constraints import Choice, Constraints, Flag, Integer, Range, Real, Text, checked
 from ..errors import ArgumentError
 from ..privacy.channels import Calibration
+from ..privacy.grids import checked_grid, default_grid
 from ..privacy.noise import NoiseSource
-from ..privacy.secure import checked_grid, default_grid, noise_source
+from ..privacy.secure import noise_source
 from ..validation import printable, real
 
 # Of a reward range, and of a noise multiplier: their squares have to be numbers.

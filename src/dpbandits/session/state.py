@@ -15,7 +15,7 @@ import numpy as np
 
 from ..privacy.continual import Independent, no_running_sum
 from ..privacy.ledger import HEAD, LedgerArrays, Line, copy_of, empty_arrays, grown, write
-from ..privacy.secure import SecureState
+from ..privacy.secure_sum import SecureState
 from ..protocol import Statistic, Wall
 
 

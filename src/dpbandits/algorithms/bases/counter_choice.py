@@ -18,7 +18,7 @@ from ...privacy.continual import (
     Independent,
     SqrtToeplitz,
 )
-from ...privacy.secure import integer_counter
+from ...privacy.secure_sum import integer_counter
 
 MOST_ROUNDS = 10**12
 _FEW = 4096  # releases whose noise may be kept
