@@ -336,7 +336,7 @@ class LocalGLM(Estimator):
             "the batch of a person, and the number of people, are public",
             "the question to a batch follows from reports of earlier batches (sequential"
             " interaction)",
-            f"features are at most {self.context_bound:g} long, which scaling enforces",
+            f"features have a length of at most {self.context_bound:g}, which scaling enforces",
             TYPES_ARE_PUBLIC,
             "a device runs only a channel that its own copy of this model `accepts`, because noise,"
             " its source and all bounds come with the channel",

@@ -161,8 +161,9 @@ class Terms:
         lo, hi = self.settings.reward_range
         if self.settings.clip:
             most = self.settings.max_rounds
-            contributes = "a person contributes one round, and " if most is None else ""
-            yield f"{contributes}rewards lie in [{lo:g}, {hi:g}], which clipping enforces"
+            if most is None:
+                yield "a person contributes one round"
+            yield f"rewards lie in [{lo:g}, {hi:g}], which clipping enforces"
             if most is not None:
                 yield from self._assumed_of_users(most, local)
             yield from own

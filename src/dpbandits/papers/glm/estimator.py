@@ -264,7 +264,7 @@ class InformationWeightedGLM(Estimator):
         assumed = [
             "a person is one row, and their data enter one fit",
             "in which batch a person is, and the number of people, are public",
-            f"features are at most {self.context_bound:g} long, which scaling enforces",
+            f"features have a length of at most {self.context_bound:g}, which scaling enforces",
             TYPES_ARE_PUBLIC,
         ]
         if self._is_local:
