@@ -248,8 +248,8 @@ def test_theory_lists_describes_and_computes() -> None:
         (["adac_ucbb"], "there is no bound 'adac_ucbb'; did you mean adac_ucb?"),
         (["arms_minimax", "horizon=5"], "takes horizon, n_arms, got horizon"),
         (["arms_minimax", "horizon=5", "n_arms=2", "rho=1"], "takes horizon, n_arms, got"),
-        (["arms_minimax", "horizon=x", "n_arms=2"], "must be like key=1.5"),
-        (["arms_minimax", "horizon"], "must be like key=1.5"),
+        (["arms_minimax", "horizon=x", "n_arms=2"], "must have the form key=1.5"),
+        (["arms_minimax", "horizon"], "must have the form key=1.5"),
     ],
 )
 def test_theory_says_what_is_wrong(arguments: list[str], complaint: str) -> None:
@@ -292,7 +292,7 @@ def test_card_shows_and_writes_what_explain_says(tmp_path: Path) -> None:
     policy = dpbandits.papers.concentrated.AdaCUCB(2, budget=dpbandits.ZCDP(0.3), seed=1)
     assert "nothing yet of at most 0.3-zCDP" in call("card", policy.save(tmp_path / "a.dpb")).stdout
     for arguments in ([], ["AdaCUCB", "--all", tmp_path]):
-        assert "either a policy or --all" in call("card", *arguments).stderr
+        assert "a POLICY or --all must be given" in call("card", *arguments).stderr
 
 
 def test_loose_budgets_are_warned_of(study: Path) -> None:

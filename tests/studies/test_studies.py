@@ -276,12 +276,12 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             'kind = "AdaCUCB"',
             'kind = "bandit"\npatience = 3',
-            "policies[0].patience: is answers_within here",
+            "policies[0].patience: is called answers_within in a study",
         ),
         (
             'kind = "AdaCUCB"',
             'kind = "bandit"\nindex = "KLUCB"\nalpha = 3.0',
-            "policies[0].index: must not be given with alpha, which it takes the place of: give it",
+            "policies[0].index: must not be given with alpha, which belongs to the index of the preset: give",
         ),
         (
             'kind = "AdaCUCB"',
@@ -470,7 +470,7 @@ def test_a_report_shows_bounds_where_the_study_asks_for_them(folder: Path) -> No
     with result_folder(folder / "out") as hidden:
         write_results(hidden, record, started=datetime.now(UTC), n_jobs=1, command=[])
     page = (folder / "out" / "report.html").read_text("utf-8")
-    assert page.count("What theory promises for 300 rounds") == 1  # a table has no bounds
+    assert page.count("Bounds of theory for 300 rounds") == 1  # a table has no bounds
     assert "Lai &amp; Robbins (1985) (lower; as T grows)" in page
     assert list((folder / "out" / "figures").glob("*regret-and-bounds.svg"))
     assert pd.read_csv(folder / "out" / "bounds.csv")["value"].gt(0).all()

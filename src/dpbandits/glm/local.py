@@ -133,7 +133,7 @@ class LocalDevice:
         if features.shape != (1, d) or getattr(x, "ndim", 1) > 1:
             raise ArgumentError(f"x must have shape ({d},)", "x")
         if self._sent:
-            raise DPBanditsError("a device reports once")
+            raise DPBanditsError("a device reports once, and this one has reported")
         found = None if vector is None else entries(y)
         outcome = math.nan if found is None or found.values.ndim else float(found.values)
         self._sent = True
@@ -187,7 +187,7 @@ class Curator:
             ArgumentError: it is no report, or that of another batch.
         """
         if not isinstance(report, Report) or report.batch != self.batch or self.is_over:
-            raise ArgumentError("report must be one of the open batch", "report")
+            raise ArgumentError("report must belong to the open batch", "report")
         values = as_numbers(report.values)
         if values.shape != self._total.shape or not np.all(np.abs(values) <= MOST):
             raise ArgumentError(

@@ -303,11 +303,13 @@ def _returning(policy: Policy) -> str:
     if policy.takes_reports:
         rounds = "reports"
         bounds = "" if policy.card.trust_model == "shuffle" else bounds  # which it does not take
-    currency = policy.ledger.meter.currency
+    meter = policy.ledger.meter
+    currency, holds = meter.currency, meter.budget
+    budget = "the budget"
+    if not math.isclose(holds.of(2.0 * meter.limit, currency).value, 2.0 * holds.value):
+        budget += f", counted in {_CURRENCIES[currency]}"
     if currency == "pure":
-        return f"k {rounds} cost k times the budget{bounds}"
-    own = currency != "gdp" and not policy.budget.failure
-    budget = "the budget" if own else f"the budget, counted in {_CURRENCIES[currency]}"
+        return f"k {rounds} cost k times {budget}{bounds}"
     counter = policy.statistic.counter
     if not (counter is None or isinstance(counter, Independent)):
         return f"k {rounds} cost up to k^2 times {budget}{bounds}"

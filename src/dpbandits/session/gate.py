@@ -25,7 +25,7 @@ from .steps import Steps, called_from_python, cross_by, steps_of
 
 # Given where nothing is drawn: so all budgets of an algorithm share its compiled code.
 _UNUSED = np.random.default_rng(0)
-_NO_BOUND = "the algorithm declared a sensitivity that is no bound: this is a bug of it"
+_NO_BOUND = "the algorithm has declared too small a sensitivity, which is a bug of the algorithm"
 
 
 @dataclass
@@ -60,8 +60,8 @@ class Gate:
             refuse_wide_noise(self.statistic.noise_scale(self.channel), self._grid)
         if self.secure and self.statistic.max_records > self.most_records:
             raise ArgumentError(
-                f"grid must be coarser than {self._grid!r}, or counter 'tree': a release may cover"
-                f" {self.statistic.max_records} rounds, and sums are exact for"
+                f"grid must be coarser than {self._grid!r}, or counter 'tree', because a release"
+                f" may cover {self.statistic.max_records} rounds, and sums are exact for at most"
                 f" {math.floor(self.most_records)} rewards of this range",
                 "grid",
             )
@@ -247,9 +247,9 @@ class Gate:
                 )
         if rounds - first > self.most_records:
             raise ArgumentError(
-                f"grid must be coarser than {self._grid!r} for a release over"
-                f" {rounds - first} rounds: sums are exact for at most"
-                f" {math.floor(self.most_records)} rewards of this range"
+                f"grid must be coarser than {self._grid!r} for a release over {rounds - first}"
+                f" rounds, because sums are exact for at most {math.floor(self.most_records)}"
+                " rewards of this range"
             )
 
     @cached_property

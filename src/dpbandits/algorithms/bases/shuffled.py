@@ -78,8 +78,8 @@ class ShuffledPolicy(Policy):
         for name, only in (("max_rounds", None), ("clip", True), ("choices_public", False)):
             if messages and options.get(name, only) != only:
                 raise ArgumentError(
-                    f"{name} must be {only} with messages=True: the server sees no people, whose"
-                    f" devices clip, got {options[name]!r}",
+                    f"{name} must be {only} with messages=True: devices clip, and the server"
+                    f" does not see people, got {options[name]!r}",
                     name,
                 )
         return {"messages": messages, "dropout": real("dropout", dropout, 0.0, 0.99)}
@@ -102,8 +102,8 @@ class ShuffledPolicy(Policy):
     ) -> Decision:
         if self.takes_reports:
             raise ArgumentError(
-                "messages must be False for pull: a whole batch plays device().arm, and what its"
-                " shuffler lets out goes to receive()",
+                "messages must be False for pull(): with messages=True a whole batch plays"
+                " device().arm, and receive() takes the output of its shuffler",
                 "messages",
             )
         return super().pull(contexts, user=user, available=available)
@@ -116,11 +116,13 @@ class ShuffledPolicy(Policy):
             ArgumentError: the policy has no budget, or only one arm is left.
         """
         if self.budget is None:
-            raise ArgumentError("budget must not be None for a batch that is shuffled", "budget")
+            raise ArgumentError("budget must not be None for a shuffled batch", "budget")
         with self._lock:
             people = self.session.coming()[1]
         if people > _MOST:
-            raise ArgumentError("no batch is coming: one arm is left, and no more is learned of it")
+            raise ArgumentError(
+                "no batch is coming: one arm is left, and the policy has stopped learning"
+            )
         lo, hi = self.reward_range
         return _protocol(self.budget, people, 0.5 * (hi - lo), math.floor(self._dropout * people))
 
@@ -161,14 +163,14 @@ class ShuffledPolicy(Policy):
             ClaimError: as in ``update`` of other policies.
         """
         if not self.takes_reports:
-            raise ArgumentError("messages must be True for a policy that receives", "messages")
+            raise ArgumentError("messages must be True for receive()", "messages")
         if messages is None:
             return False
         with self._lock:
             if messages.version != self.rounds:
                 raise ArgumentError(
-                    f"messages must be of version {self.rounds}, that of the coming batch, got"
-                    f" {messages.version!r}",
+                    f"messages must be of version {self.rounds}, which is the coming batch's,"
+                    f" got {messages.version!r}",
                     "messages",
                 )
             protocol = self.protocol

@@ -234,8 +234,8 @@ class HiddenLinearShuffled(HiddenPolicy):
             )
         if not messages and options.get("noise", "simulation") != "simulation":
             raise ArgumentError(
-                "noise must be 'simulation' unless messages=True: in this protocol devices make the"
-                f" noise, and no server, got {options['noise']!r}",
+                "noise must be 'simulation' with messages=False: in this protocol devices draw"
+                f" secure noise, and a server does not, got {options['noise']!r}",
                 "noise",
             )
         kernels, card = self.composition(explore=explore, messages=messages)
@@ -247,9 +247,8 @@ class HiddenLinearShuffled(HiddenPolicy):
         beyond = longest > 1.0 or dropout > 0 or self.n_models > 1 or levels is not None
         if beyond and self.calibration == "paper":
             raise ArgumentError(
-                "calibration must be 'exact' unless features and rewards are at most 1, nobody"
-                " drops out, arms share a model and levels are None, as the paper has it, got"
-                " 'paper'",
+                "calibration must be 'exact' here: 'paper' needs features and rewards of at"
+                " most 1, dropout=0, shared models and levels=None, got 'paper'",
                 "calibration",
             )
 
@@ -389,7 +388,7 @@ class HiddenLinearShuffled(HiddenPolicy):
             return False
         if messages.version != (version := self.ledger.releases):
             raise ArgumentError(
-                f"messages must be of version {version}, that of the present chooser, got"
+                f"messages must be of version {version}, which is the present chooser's, got"
                 f" {messages.version!r}",
                 "messages",
             )
@@ -424,7 +423,8 @@ class HiddenLinearShuffled(HiddenPolicy):
             "a person is in a batch once, which the shuffler enforces",
             "everyone but the person concerned sees only the messages that leave the shuffler,"
             f" which are {levels['shuffle']} (joint DP)",
-            f"before the shuffler, a person's messages are {levels['local']} (local DP)",
+            f"before the shuffler, a person's messages are {levels['local']} by themselves"
+            " (local DP)",
         ]
 
     def _shown_at(self, level: str) -> str:

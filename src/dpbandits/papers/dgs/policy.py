@@ -393,8 +393,8 @@ class LinUCBDGS(LinearPolicy):
             )
         if self._horizon is None:
             raise ArgumentError(
-                "horizon must be given for sensitivity='lemma', which divides delta by"
-                " log2(horizon), got None",
+                "horizon must be given for sensitivity='lemma', because the lemma divides delta"
+                " by log2(horizon), got None",
                 "horizon",
             )
         delta = self.budget.delta / self._counter.column_norm(1)

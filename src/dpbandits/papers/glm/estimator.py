@@ -318,7 +318,7 @@ class InformationWeightedGLM(Estimator):
         ranges = [range(a, b) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
         if not all(map(len, ranges)):
             raise ArgumentError(
-                f"X must have more rows for {len(ranges)} batches, got {people}", "X"
+                f"X must have at least one row for each of {len(ranges)} batches, got {people}", "X"
             )
         return ranges[:finding], ranges[finding:]
 
