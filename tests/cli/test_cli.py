@@ -299,13 +299,13 @@ def test_loose_budgets_are_warned_of(study: Path) -> None:
     told = call("explain", "AdaCUCB", "--budget", "approx=20,0.1")
     assert told.exit_code == 0
     assert "Warning: delta is not far below 1 / people in (20, 0.1)-DP" in told.stderr
-    assert "the budget says next to nothing in (20, 0.1)-DP" in told.stderr
+    assert "the budget promises next to nothing in (20, 0.1)-DP" in told.stderr
     assert "Warning" not in call("explain", "AdaCUCB").stderr
     study.write_text(STUDY.replace("[0.5]", "[5.0]"))
     for command in (["check"], ["run", "--output", "out"]):
         shown = call(*command, study)
         assert shown.exit_code == 0
-        assert shown.stderr.count("Warning: the budget says next to nothing in 5-zCDP") == 1
+        assert shown.stderr.count("Warning: the budget promises next to nothing in 5-zCDP") == 1
 
 
 def test_a_void_claim_is_told_as_such() -> None:

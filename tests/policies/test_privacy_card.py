@@ -206,6 +206,16 @@ def test_the_noise_scale_is_explained_and_says_how_it_was_rounded():
     assert f"The column scale leaves out the factor {factor:.6g} of the running sum." in said
 
 
+def test_a_release_with_less_noise_is_explained():
+    policy = dpb.algorithms.EXP4(3, 4, horizon=2000, budget=dpb.ZCDP(0.5), seed=1)
+    play(policy, 50)
+    said = section(policy.card_page(), "Ledger").points
+    assert any("have less noise" in point for point in said)
+    equal = dpb.algorithms.MergedIMED(3, budget=dpb.ZCDP(0.5), seed=1)
+    play(equal, 50)
+    assert not any("have less noise" in one for one in section(equal.card_page(), "Ledger").points)
+
+
 def test_open_arms_are_private_where_contexts_are():
     hidden = dpb.algorithms.LinearIMEDJDP(3, 2, horizon=1000, budget=dpb.ZCDP(0.5), seed=1)
     assert "belong to their contexts" in rows(hidden.card_page())["closed arms"]

@@ -728,12 +728,12 @@ def test_loose_budgets_are_warned_of_once_with_their_numbers(folder: Path) -> No
     told = str(caught[0].message)
     assert "in (1, 0.001)-DP: over 5,000 people" in told
     assert f"probability {1 - 0.999**5000:.2g}." in told
-    assert "the budget says next to nothing in 4-zCDP. Suppose an adversary" in told
+    assert "the budget promises next to nothing in 4-zCDP. Suppose an adversary" in told
     record = run_study(study, n_jobs=1)
     assert " ".join(record.notes) == told
     write(folder, record)
     page = (folder / "report.html").read_text("utf-8")
-    assert page.count("says next to nothing in 4-zCDP") == 1
+    assert page.count("promises next to nothing in 4-zCDP") == 1
 
 
 def test_tight_budgets_are_not_warned_of(folder: Path, recwarn: pytest.WarningsRecorder) -> None:

@@ -393,6 +393,11 @@ def _ledger(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequence
         f" {meter.limit:.6g} for each {policy.guarantee.unit}.",
         "Costs add up only where lines cover the same record.",
     ]
+    moved = ledger.frame["sensitivity"].min()
+    if moved < policy.statistic.max_sensitivity * (1.0 - 1e-9):
+        notes.append(
+            "Releases that a record moves less than the sensitivity above have less noise."
+        )
     if factor != 1.0:
         notes.append(f"The column scale leaves out the factor {factor:.6g} of the running sum.")
     return notes, heads, rows

@@ -231,7 +231,7 @@ class Gate:
         if self._is_spent(state, waiting):
             raise BudgetExhausted(
                 f"horizon: the running sum was planned for {state.wall.running.limit} releases,"
-                " which have been made; the policy keeps serving from what is public"
+                " and all were made; the policy keeps serving from public values"
             )
         if self.always_within_budget and self.most_records == math.inf:
             return
