@@ -260,7 +260,8 @@ def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
     """The globals that a function uses, as its digest describes them: it is compiled later."""
     if function.__closure__:
         raise TypeError(
-            f"{function.__qualname__} closes over variables; a kernel uses globals and arguments"
+            f"{function.__qualname__} closes over variables: a kernel may use only globals and"
+            " arguments"
         )
     scope = {}
     for name in sorted(_global_names(function.__code__)):
@@ -337,8 +338,8 @@ def _describe(value: Any, function: Any) -> str:
     if builtin or getattr(value, "__module__", "") == "numpy":
         return str(value.__name__)
     raise TypeError(
-        f"{function.__qualname__} uses {value!r}, whose changes the kernel cache could not see; "
-        "make it a kernel"
+        f"{function.__qualname__} uses {value!r}, which may change without notice by the kernel"
+        " cache: make it a kernel"
     )
 
 

@@ -131,7 +131,7 @@ def test_experts_are_ranked_and_it_is_said_when_no_bound_says_anything():
     ("options", "words"),
     [
         (["--arms", "3"], "--horizon must be given"),
-        (["--horizon", "10"], "must say one number of arms, got none"),
+        (["--horizon", "10"], "must agree on the number of arms, got none"),
         (["--arms", "3", "--means", "0.1,0.2", "--horizon", "10"], "got 2 and 3"),
         (["--means", "a,b", "--horizon", "10"], "must be numbers"),
         (["--arms", "3", "--horizon", "10", "--protects", "contexts and rewards"], "features must"),

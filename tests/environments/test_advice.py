@@ -373,7 +373,7 @@ def test_descriptions_tell_environments_apart():
         ),
         (
             lambda: Advised(ARMS, ADVICE[:1, :, :2] * 0 + 0.5, horizon=5),
-            "advice must be on 3 arms, got 2",
+            "advice must be for 3 arms, got 2",
         ),
         (
             lambda: Advised(ARMS, ADVICE[:1] * 1.01, horizon=5),

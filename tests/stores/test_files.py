@@ -39,7 +39,7 @@ def test_a_file_is_loaded_once_and_then_belongs_to_the_loaded_policy(tmp_path):
     first = Clinic(dpb.load(path))
     with pytest.raises(dpb.ClaimError, match="same raw data twice with fresh noise"):
         dpb.load(tmp_path / "copy")
-    with pytest.raises(dpb.ClaimError, match="the policy that came of it is alive"):
+    with pytest.raises(dpb.ClaimError, match="the loaded policy is alive"):
         dpb.load(path)
     first.until_release()
     assert first.policy.save(path) == path  # who saves, offers the file to the next

@@ -97,7 +97,7 @@ def test_a_sensitivity_that_is_too_small(planted):
     ("declared", "message"),
     [
         ({"max_sensitivity": 0.5}, "max_sensitivity: a release is bounded by"),
-        ({"max_records": 19}, "max_records: a release covers 20 rounds, and 19 was declared"),
+        ({"max_records": 19}, "max_records: a release covers 20 rounds, but 19 was declared"),
         ({"max_abs_contribution": 0.5}, "max_abs_contribution: 20 records make a coordinate"),
     ],
 )

@@ -55,7 +55,9 @@ class Adversary:
 
     def __post_init__(self) -> None:
         if not isinstance(self.position, int) or self.position < 0:
-            raise ArgumentError(f"position must be a round, from 0, got {self.position!r}")
+            raise ArgumentError(
+                f"position must be the number of a round, 0 or more, got {self.position!r}"
+            )
 
 
 class Rewards(NamedTuple):

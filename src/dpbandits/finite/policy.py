@@ -134,7 +134,8 @@ class FinitePolicy:
         known = {"probabilities", "rewards", "contexts"}
         if not isinstance(given, dict) or "probabilities" not in given or given.keys() - known:
             raise ArgumentError(
-                "text must be a JSON object with probabilities, and perhaps rewards and contexts",
+                "text must be a JSON object with probabilities, and optionally rewards and"
+                " contexts",
                 "text",
             )
         for name, value in given.items():
@@ -188,7 +189,8 @@ class FinitePolicy:
             decision = asked.pull()
             if decision.propensity != 1.0:
                 raise ArgumentError(
-                    f"make must make a policy that chooses without chance, got {asked!r}", "make"
+                    f"make must return a policy that chooses deterministically, got {asked!r}",
+                    "make",
                 )
             return [float(arm == decision.arm) for arm in range(asked.n_arms)]
 
@@ -197,7 +199,7 @@ class FinitePolicy:
         if (asked := sum((k * reports.size) ** t for t in range(rounds))) > _MOST_ASKED:
             raise ArgumentError(
                 f"horizon must be shorter, or reach less: {k} arms, {reports.size} reports and"
-                f" {rounds} rounds have {asked:,} histories, of which at most {_MOST_ASKED:,} are"
+                f" {rounds} rounds have {asked:,} histories, and at most {_MOST_ASKED:,} are"
                 " feasible",
                 "horizon",
             )

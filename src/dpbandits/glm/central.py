@@ -152,7 +152,7 @@ class PrivateGLM(Estimator):
         assumed = [
             "a person is one row, and their data enter one fit",
             "the number of rows is public",
-            f"features are at most {self.context_bound:g} long, which scaling enforces",
+            f"features have a length of at most {self.context_bound:g}, which scaling enforces",
             TYPES_ARE_PUBLIC,
         ]
         if self._is_objective:

@@ -134,7 +134,7 @@ class LocalDevice:
         if features.shape != (1, d) or getattr(x, "ndim", 1) > 1:
             raise ArgumentError(f"x must have shape ({d},)", "x")
         if self._sent:
-            raise DPBanditsError("a device reports once")
+            raise DPBanditsError("a device reports once, and this one has reported")
         found = None if vector is None else entries(y)
         outcome = math.nan if found is None or found.values.ndim else float(found.values)
         # Before the noise is drawn: a report that is interrupted counts as sent.
@@ -189,7 +189,7 @@ class Curator:
             ArgumentError: it is no report, or that of another batch.
         """
         if not isinstance(report, Report) or report.batch != self.batch or self.is_over:
-            raise ArgumentError("report must be one of the open batch", "report")
+            raise ArgumentError("report must belong to the open batch", "report")
         values = as_numbers(report.values)
         if values.shape != self._total.shape or not np.all(np.abs(values) <= MOST):
             raise ArgumentError(
@@ -336,7 +336,7 @@ class LocalGLM(Estimator):
             "the batch of a person, and the number of people, are public",
             "the question to a batch follows from reports of earlier batches (sequential"
             " interaction)",
-            f"features are at most {self.context_bound:g} long, which scaling enforces",
+            f"features have a length of at most {self.context_bound:g}, which scaling enforces",
             TYPES_ARE_PUBLIC,
             "a device runs only a channel that its own copy of this model `accepts`, because noise,"
             " its source and all bounds come with the channel",

@@ -113,7 +113,8 @@ class ObjectivePerturbation:
 
         if determinant >= budget.epsilon or not excess(1e9) > 0.0:
             raise ArgumentError(
-                f"ridge must be larger, or the budget, got {ridge:g} and {budget!r}", "ridge"
+                f"ridge must be larger, or the budget must be, got {ridge:g} and {budget!r}",
+                "ridge",
             )
         lo, hi = score.outcome_range
         delta = 2.0 * max(hi, 1.0 - lo) * score.context_bound

@@ -145,8 +145,8 @@ def fit_logs(
     if propensity is not None:
         if features is not None:
             raise ArgumentError(
-                "propensity must not be given with features: a model of rewards given features does"
-                " not mind by what an arm was chosen, if it was by these",
+                "propensity must not be given with features: a model of rewards given features"
+                " needs none, if arms were chosen by these features",
                 "propensity",
             )
         given = propensities(table, propensity, whole.arms.size)
@@ -175,8 +175,8 @@ def _tell(policy: Policy, log: Log, taken: int, off: np.ndarray) -> None:
     )
     tell(
         log.replaced,
-        "%d of the %d contexts of the log (%.0f %%) are none that the policy takes, or have no row"
-        " for the arm that was played, and count as zeros",
+        "%d of the %d contexts of the log (%.0f %%) do not fit the policy, or have no row for"
+        " the arm that was played, and count as zeros",
     )
     tell(
         n - taken,
@@ -226,10 +226,7 @@ def _refuse(policy: Policy) -> None:
     elif policy.max_rounds is not None:
         wrong = f"not count the rounds of users, got max_rounds={policy.max_rounds}"
     elif rounds.recorded or rounds.pulls or policy.session.told:
-        wrong = (
-            "be new: its records, or a log's, may be among the releases that it has made, got"
-            f" {policy!r}"
-        )
+        wrong = f"be new, because its releases may hold records of the log, got {policy!r}"
     else:
         return
     raise ArgumentError(f"policy must {wrong}", "policy")

@@ -75,8 +75,7 @@ def _arms(policy: Policy, frame: Any, name: str) -> np.ndarray:
     if retired.any():
         more = f", and in {retired.sum() - 1:,} more" if retired.sum() > 1 else ""
         raise ArgumentError(
-            f"arm ({place}) must hold arms that are not retired, got one that is in row"
-            f" {retired.argmax()}{more}",
+            f"arm ({place}) must hold no retired arm, got one in row {retired.argmax()}{more}",
             "arm",
         )
     return arms

@@ -319,7 +319,9 @@ def _nobody(setting: Setting, budget: Budget | None, refused: Mapping[str, str])
     would = [one.cls.card.notions for one in candidates(setting, None)[0]]
     kinds = sorted({kind.__name__ for notions in would for kind in notions})
     if not kinds:
-        return ArgumentError(f"setting has no policy: {setting.in_words}", "setting")
+        return ArgumentError(
+            f"setting must be one for which there is a policy, got {setting.in_words}", "setting"
+        )
     allowed = " or ".join(["None", *kinds])
     return ArgumentError(
         f"budget must be {allowed} for {setting.in_words}, got {budget!r}", "budget"

@@ -150,12 +150,12 @@ class Plan:
         world = self.setting.simulated
         if world is None or self.setting.best_arm or self.rounds < self.horizon:
             raise ArgumentError(
-                "budget_for needs a plan for reward whose whole horizon was simulated: of an"
-                f" environment, with rounds={self.horizon}",
+                "budget_for needs a plan for reward that simulated all of its horizon: give the"
+                f" plan an environment and rounds={self.horizon}",
                 "rounds",
             )
         if self.budget is None:
-            raise ArgumentError("budget must be given, whose notion is to be kept", "budget")
+            raise ArgumentError("budget must be given: budget_for keeps its notion", "budget")
         chosen = self._candidate(title)
         played: dict[str, Any] = {"horizon": self.rounds, "runs": self.runs, "seed": self.seed}
 
@@ -186,7 +186,7 @@ class Plan:
         """
         world = self.setting.simulated
         if self.measured is None or world is None or self.setting.best_arm:
-            raise ArgumentError("a plan without simulated regret has nothing to plot")
+            raise ArgumentError("only a plan with simulated regret can be plotted")
         chosen = [self._candidate(title).title for title in titles] or self.table["policy"][:4]
         shown = self.measured.only(chosen)
         policies = [self.measured.policies[title] for title in chosen]

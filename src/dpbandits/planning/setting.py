@@ -80,8 +80,8 @@ class Setting(DecisionProblem):
             )
         if self.gaps is not None and self.shows != "no contexts":
             raise ArgumentError(
-                f"gaps must not be given where the setting shows {self.shows}: they do not say"
-                " which features are seen before a choice",
+                f"gaps must not be given where the setting shows {self.shows}, because gaps do"
+                " not tell the features of a round",
                 "gaps",
             )
         world = self.simulated
@@ -92,7 +92,7 @@ class Setting(DecisionProblem):
             )
         if self.goal == "best arm" and self.trust != "central":
             raise ArgumentError(
-                "goal must be 'regret' unless trust is 'central', got 'best arm'",
+                "goal must be 'regret' for trust other than 'central', got 'best arm'",
                 "goal",
             )
 

@@ -81,7 +81,7 @@ def cheapest(
     for most in (None, budgets[-1]):
         if (least := regret(most).mean) > target:
             raise ArgumentError(
-                f"regret must be at least {reward_amount(least)}, which {policy} loses"
+                f"regret must be at least {reward_amount(least)}, the regret of {policy}"
                 f" {f'at {most}' if most else 'without privacy'}, got {reward_amount(target)}",
                 "regret",
             )

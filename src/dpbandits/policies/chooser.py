@@ -94,7 +94,7 @@ class Chooser:
             return cls(given.pop("class"), given, *known)
         except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(
-                f"text must be a chooser's JSON, and is not: {error!r}", "text"
+                f"text must be the JSON of a chooser, got {error!r}", "text"
             ) from error
 
     def __reduce__(self) -> Any:

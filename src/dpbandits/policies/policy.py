@@ -258,8 +258,8 @@ class Policy(Configured, metaclass=PolicyClass):
         """
         if self._serving:
             raise ArgumentError(
-                f"{self._serving} must be False for pull: this is the server of people's devices,"
-                " which have the arm, see device()",
+                f"{self._serving} must be False for pull(): this policy is the server of"
+                " people's devices, and device() has the arm",
                 self._serving,
             )
         name = checked_user(user, self.max_rounds)
@@ -537,7 +537,7 @@ class Policy(Configured, metaclass=PolicyClass):
         """
         if audit is not None and not hasattr(audit, "sentence"):
             raise ArgumentError(
-                f"audit must be what dpbandits.audit found, got {shown(audit)}", "audit"
+                f"audit must be a result of dpbandits.audit, got {shown(audit)}", "audit"
             )
         with self._lock:
             return PrivacyCard.of(self, audit)

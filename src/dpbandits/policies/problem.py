@@ -283,8 +283,8 @@ class DecisionProblem:
         if self.drift is not None and self.drift != "any":
             if isinstance(self.drift, str | float):
                 raise ArgumentError(
-                    "drift must be about every how many rounds the best arm may change, 'any' where"
-                    f" rewards follow no law, or None, got {self.drift!r}",
+                    "drift must be the number of rounds between changes of the best arm, 'any'"
+                    f" if rewards follow no law, or None, got {self.drift!r}",
                     "drift",
                 )
             self._set("drift", integer("drift", self.drift, 1))
@@ -319,8 +319,8 @@ class DecisionProblem:
         seen = self.features is not None or self.person is not None
         if self.protects != "rewards" and (fixed or not seen):
             raise ArgumentError(
-                "features must be how many numbers are known of each arm, or person how many of a"
-                " person, for protects='contexts and rewards'",
+                "features or person must be given for protects='contexts and rewards', as the"
+                " number of features of each arm or of each person",
                 "features",
             )
         if self.link is not None and (fixed or not seen):

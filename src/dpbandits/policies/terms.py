@@ -66,7 +66,11 @@ class Terms:
         return channel
 
     def _too_extreme(self) -> ArgumentError:
-        return ArgumentError(f"budget must be less extreme, got {self.budget!r}", "budget")
+        return ArgumentError(
+            f"budget must be less extreme: its noise multiplier must be between {NARROWEST:g}"
+            f" and {WIDEST:g}, got {self.budget!r}",
+            "budget",
+        )
 
     def growth(self, counter: Counter | None, rounds: int | None) -> float:
         """The ratio of two distances: so many rounds of one user, each in its own release, against
@@ -78,8 +82,8 @@ class Terms:
         counter = Independent() if counter is None else counter
         if counter.horizon is not None and rounds > counter.horizon:
             raise ArgumentError(
-                f"max_rounds must be at most {counter.horizon}, for how many releases the running"
-                f" sum is planned, got {rounds}",
+                f"max_rounds must be at most {counter.horizon}, the number of releases that the"
+                f" running sum is planned for, got {rounds}",
                 "max_rounds",
             )
         return counter.growth(rounds, self.channel.composition_norm)
@@ -161,8 +165,9 @@ class Terms:
         lo, hi = self.settings.reward_range
         if self.settings.clip:
             most = self.settings.max_rounds
-            contributes = "a person contributes one round, and " if most is None else ""
-            yield f"{contributes}rewards lie in [{lo:g}, {hi:g}], which clipping enforces"
+            if most is None:
+                yield "a person contributes one round"
+            yield f"rewards lie in [{lo:g}, {hi:g}], which clipping enforces"
             if most is not None:
                 yield from self._assumed_of_users(most, local)
             yield from own

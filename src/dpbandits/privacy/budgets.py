@@ -186,7 +186,9 @@ def notion(kind: _Kind) -> _Kind:
     """
     other = NOTIONS.setdefault(kind.key, kind)
     if other is not kind:
-        raise TypeError(f"{kind.__name__} needs a key of its own: {other.__name__} has {kind.key}")
+        raise TypeError(
+            f"{kind.__name__} needs a key of its own: {other.__name__} already has {kind.key!r}"
+        )
     return kind
 
 

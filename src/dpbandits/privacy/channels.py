@@ -164,7 +164,8 @@ class Channel:
         scale = self.multiplier * real("sensitivity", sensitivity, 0.0)
         if scale == math.inf or (scale == 0.0 < self.multiplier * math.inf and sensitivity > 0.0):
             raise ArgumentError(
-                f"sensitivity must be in proportion to {self!r}, got {sensitivity!r}"
+                f"sensitivity times the multiplier must be a number above 0 for {self!r}, got"
+                f" sensitivity {sensitivity!r}"
             )
         return scale
 
@@ -344,7 +345,7 @@ def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = m
     if currency == "gdp" and family in (GAUSSIAN, CERTIFIED):
         return 1.0 / math.sqrt(cost)
     name = next(kind.name for kind in FAMILIES.values() if kind.family == family)
-    raise ArgumentError(f"budget must not be kept in {currency!r} for {name} noise")
+    raise ArgumentError(f"budget must be in another currency than {currency!r} for {name} noise")
 
 
 def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float = math.nan) -> float:

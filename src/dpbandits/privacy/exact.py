@@ -39,7 +39,7 @@ _FINE = 2**40
 def _integer(size: int, take: Source) -> int:
     given = take(size)
     if len(given) != size:
-        raise EOFError(f"the source of random bytes gave {len(given)} of {size}")
+        raise EOFError(f"the source of random bytes must give {size} bytes, got {len(given)}")
     return int.from_bytes(given, "big")
 
 

@@ -43,10 +43,9 @@ _OBSERVERS = {
     "interactive": "anyone who sees every decision and may even override recommendations",
     "table": "anyone who sees every decision",
     "view": "anyone who sees every decision, with respect to the observed rewards",
-    "joint": "anyone who sees everything but the decisions of that one {unit}",
+    "joint": "anyone who sees everything except {decisions}",
     "anticipating joint": (
-        "anyone who sees everything but the decisions of that one {unit}, and may override the "
-        "decisions up to then"
+        "anyone who sees everything except {decisions}, and may override the decisions up to then"
     ),
     "shuffle": "anyone who sees all messages that leave the shuffler",
     "non-interactive": "anyone who sees what is published",
@@ -114,7 +113,11 @@ class Guarantee:
     @property
     def observers(self) -> str:
         """The observers that the data are protected from."""
-        return _OBSERVERS[self.view].format(unit=self.unit)
+        of_round = self.unit == "round"
+        decisions = (
+            "the decision made in that round" if of_round else f"that {self.unit}'s decisions"
+        )
+        return _OBSERVERS[self.view].format(decisions=decisions)
 
     @property
     def trust(self) -> str:

@@ -242,7 +242,7 @@ class Meter:
         if total <= 0.0:
             return None
         if math.isinf(total):
-            raise DPBanditsError(f"what was released has no finite cost under {self.budget!r}")
+            raise DPBanditsError(f"the releases have no finite cost under {self.budget!r}")
         value = upward(self.budget.of(total, self.currency).value)
         return self.budget.at(min(value, self.budget.value) if self.allows(total) else value)
 

@@ -112,12 +112,12 @@ class Randomiser:
             ([-1.0, 0.0, 1.0, 2.0], [0.2689, 0.4621, 0.17, 0.0989])
         """
         if not isinstance(self._noise, DeviceNoise):
-            raise ArgumentError("noise must be 'secure' for reports that can be listed", "noise")
+            raise ArgumentError("noise must be 'secure' to list all possible reports", "noise")
         noise, (lo, hi) = self._noise, self.reward_range
         grid, reach = noise.grid, integer("reach", reach, 1, _MOST_REPORTS)
         if not (hi - lo + 40.0 * self._scale) / grid <= _MOST_REPORTS:
             raise ArgumentError(
-                f"grid must be coarser for reports that can be listed, got {grid!r}", "grid"
+                f"grid must be coarser to list all possible reports, got {grid!r}", "grid"
             )
         ends = round(noise.to_grid(lo) / grid) - reach, round(noise.to_grid(hi) / grid) + reach
         reports = np.arange(ends[0], ends[1] + 1)
@@ -129,7 +129,7 @@ class Randomiser:
         cut = [np.clip(units, *ends) - ends[0] for units in made]
         table = np.array([np.bincount(units, weights, reports.size) for units in cut])
         if (table == 0.0).any():  # which would look as if it never happened
-            raise ArgumentError(f"reach must be less for this noise, got {reach}", "reach")
+            raise ArgumentError(f"reach must be smaller for this noise, got {reach}", "reach")
         return reports * grid, table
 
     @property

@@ -73,7 +73,8 @@ class SecureSum:
         units = [value / self.grid for value in np.asarray(increments, np.float64).tolist()]
         if not all(abs(value) <= self.largest and value.is_integer() for value in units):
             raise DPBanditsError(
-                f"the increments are not multiples of the grid within {self.largest} of its units"
+                f"the increments must be multiples of the grid, at most {self.largest} of its"
+                " steps from 0"
             )
         width = scale * self.counter.column_norm(channel.norm) * self._row_scale(t, channel.norm)
         noise = self._noise(channel.family, width)

@@ -176,7 +176,7 @@ class _Page:
         rows = [(one.text, [[meaning(one.budget)]]) for alike in holding for one in alike]
         yield table(
             "Every budget that holds in this study, translated.",
-            ["Budget", "What may be learnt about one person"],
+            ["Budget", "How much may be learnt about one person"],
             rows,
             [1],
         )
@@ -189,10 +189,10 @@ class _Page:
             )
         yield tag(
             "p",
-            "Intervals hold for one number at a time and describe the chance in the simulated runs,"
-            " with the mean rewards of the arms taken as true. How well those are known is another"
-            " matter that they do not cover. The best setting and the policies of lowest mean"
-            " regret were picked after looking, so their leads are flattered a little.",
+            "Intervals hold for one number at a time and describe the chance in the simulated"
+            " runs, with the mean rewards of the arms taken as true. They do not cover how well"
+            " these means are known. The best setting and the policies of lowest mean regret"
+            " were picked after looking, so their leads are flattered a little.",
             class_="note",
         )
 
@@ -322,7 +322,7 @@ class _Page:
         last = promised[promised["round"] == summary.horizon]
         measured = summary.table[["policy", "budget", "setting", "regret"]]
         yield table(
-            f"What theory promises for {summary.horizon:,} rounds, and what was measured.",
+            f"Bounds of theory for {summary.horizon:,} rounds, beside the measured regret.",
             ["Policy", "Budget", "Bound", "On", "Its value", "Mean regret"],
             self._grouped(measured.merge(last, on=["policy", "budget"]), cells),
             [2, 3],
@@ -358,9 +358,9 @@ class _Page:
             lambda width: distance_curves(curves, self.styles, width),
             "Curves of the mean distance between estimated and true parameter over"
             f" {summary.horizon:,} rounds, one panel per budget.",
-            "The L2 distance between the parameter that a policy believes in and that of the"
-            " environment, mean over runs with 95 % bands. Good play needs the parameter only in"
-            " the directions that matter.",
+            "The L2 distance between a policy's estimate of the parameter and the parameter of"
+            " the environment, mean over runs with 95 % bands. Good play needs the parameter"
+            " only in the directions that matter.",
         )
 
     def _shares(self, index: int, summary: EnvironmentSummary) -> Html:

@@ -67,8 +67,8 @@ def replay_in_words(trial: ReplayedTrial, styles: Styles) -> str:
         people, mean = float(rates["rounds"].mean()), float(rates["rate"].mean())
         chance = 1.96 * (mean * (1 - mean) / people) ** 0.5
         sentences.append(
-            "The intervals cover the order of the people and the policies' chance only: with some"
-            f" {people:,.0f} people counted, who happened to take part moves a rate by"
+            "The intervals cover only the order of the people and the policies' chance. With"
+            f" some {people:,.0f} people counted, another choice of people may move a rate by"
             f" {100 * chance:.1f} points either way."
         )
     return " ".join(sentences)

@@ -33,9 +33,10 @@ WORDS = {
         " of the environment. No correction was made for looking at many numbers."
     ),
     "Privacy budget": (
-        "What all that a policy releases may reveal about one person's reward, at most. Smaller is"
-        " stricter. The numbers of different notions (zCDP ρ, pure ε, approximate ε with δ) must"
-        " not be compared as they stand; the table beside the findings translates them."
+        "The most that all releases of a policy together may reveal about one person's reward."
+        " Smaller is stricter. The numbers of different notions (zCDP ρ, pure ε, approximate ε"
+        " with δ) must not be compared as they stand; the table beside the findings translates"
+        " them."
     ),
     "Local": (
         "Rewards are randomised before anyone sees them. Policies marked local promise more at the"

@@ -27,7 +27,7 @@ from .steps import Steps, called_from_python, cross_by, steps_of
 
 # Passed where nothing is drawn, so that all budgets of an algorithm share its compiled code.
 _UNUSED = np.random.default_rng(0)
-_NO_BOUND = "the algorithm declared a sensitivity that is no bound: this is a bug of it"
+_NO_BOUND = "the algorithm has declared too small a sensitivity, which is a bug of the algorithm"
 
 
 @dataclass
@@ -62,8 +62,8 @@ class Gate:
             refuse_wide_noise(self.statistic.noise_scale(self.channel), self._grid)
         if self.secure and self.statistic.max_records > self.most_records:
             raise ArgumentError(
-                f"grid must be coarser than {self._grid!r}, or counter 'tree': a release may cover"
-                f" {self.statistic.max_records} rounds, and sums are exact for"
+                f"grid must be coarser than {self._grid!r}, or counter 'tree', because a release"
+                f" may cover {self.statistic.max_records} rounds, and sums are exact for at most"
                 f" {math.floor(self.most_records)} rewards of this range",
                 "grid",
             )
@@ -235,7 +235,7 @@ class Gate:
         if self._is_spent(state, waiting):
             raise BudgetExhausted(
                 f"horizon: the running sum was planned for {state.wall.running.limit} releases,"
-                " which have been made; the policy keeps serving from what is public"
+                " and all were made; the policy keeps serving from public values"
             )
         if self.always_within_budget and self.most_records == math.inf:
             return
@@ -251,9 +251,9 @@ class Gate:
                 )
         if rounds - first > self.most_records:
             raise ArgumentError(
-                f"grid must be coarser than {self._grid!r} for a release over"
-                f" {rounds - first} rounds: sums are exact for at most"
-                f" {math.floor(self.most_records)} rewards of this range"
+                f"grid must be coarser than {self._grid!r} for a release over {rounds - first}"
+                f" rounds, because sums are exact for at most {math.floor(self.most_records)}"
+                " rewards of this range"
             )
 
     @cached_property

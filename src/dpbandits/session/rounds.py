@@ -33,8 +33,8 @@ def checked_user(user: Any, max_rounds: int | None) -> User | None:
     if max_rounds is None:
         if user is not None:
             raise ArgumentError(
-                "user must not be given unless max_rounds says how many rounds of a user are"
-                " recorded at most, as in a policy made with max_rounds=10",
+                "user must not be given without max_rounds, the most recorded rounds of a user,"
+                " as in a policy made with max_rounds=10",
                 "user",
             )
         return None

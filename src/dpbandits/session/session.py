@@ -349,7 +349,7 @@ class Session:
         pending = found
         deviates, openly = done not in (None, pending.arm), self.settings.choices_public
         if deviates and openly and np.isnan(row(pending.contexts, int(done))).any():  # type: ignore[arg-type]
-            raise ArgumentError(f"arm must be one that the person was shown, got {done}", "arm")
+            raise ArgumentError(f"arm must be one of those shown to the person, got {done}", "arm")
         if deviates and not openly:
             value = None
         if self.card.learns_at_once:

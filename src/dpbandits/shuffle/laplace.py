@@ -59,7 +59,8 @@ class LaplaceShares(Shares):
         super().__post_init__()
         if self.batch * self.modulus >= 2**62:
             raise ArgumentError(
-                f"batch, levels and noise must be smaller: sums modulo {self.modulus} overflow"
+                f"batch, levels or noise must be smaller, because sums modulo {self.modulus}"
+                " overflow"
             )
 
     @property

@@ -160,7 +160,7 @@ class Shuffler:
         """
         self._refuse_strange(messages)
         if len(messages.values) != 1:
-            raise SubmissionError(f"a sender has one record, not {len(messages.values)}")
+            raise SubmissionError(f"a sender must have one record, got {len(messages.values)}")
         if sender in self._open:
             raise SubmissionError("the sender has submitted to this batch already")
         if len(self._open) == self.protocol.batch:
@@ -205,7 +205,7 @@ class Shuffler:
     def _refuse_strange(self, messages: Messages) -> None:
         if messages.version != self.version or type(messages.version) is not type(self.version):
             raise SubmissionError(
-                f"the batch takes messages of version {self.version!r}, not {messages.version!r}"
+                f"the batch takes messages of version {self.version!r}, got {messages.version!r}"
             )
         shape, low, high = self.protocol.record
         values = messages.values

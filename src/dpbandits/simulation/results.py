@@ -72,7 +72,7 @@ class Result:
         if held.duplicated().any():
             twice = held[held.duplicated()].iloc[0]
             raise ArgumentError(
-                f"results must hold every policy once per environment, got {twice.to_dict()} twice"
+                f"results must hold each policy once per environment, got {twice.to_dict()} twice"
             )
         settings = merged_settings(result.settings for result in results)
         infos = [result.info for result in results]

@@ -61,7 +61,7 @@ class FileStore(Store):
         try:
             return self.path.read_bytes()
         except IsADirectoryError:
-            raise StateFileError(f"{self.path} is a folder, and no saved policy") from None
+            raise StateFileError(f"{self.path} is a folder, not a saved policy") from None
 
     def write(self, snapshot: bytes, life: Life) -> None:
         with _Claims(life.name).locked() as claims:
@@ -226,7 +226,7 @@ class _Claims:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ClaimError(
-                    f"{path} has been loaded, and the policy that came of it is alive; {WHY}"
+                    f"{path} has been loaded, and the loaded policy is alive; {WHY}"
                 ) from None
             finally:
                 os.close(handle)

@@ -237,9 +237,8 @@ def numbered(
     if not any(isinstance(one, str) for one in rows):
         if rows and (odd := _misleading(names)) is not None:
             raise ArgumentError(
-                f"{place} must hold names as text, because {names[odd]!r} of {source} reads as"
-                f" the number of another arm, while its own is {odd}; got numbers, which may be"
-                " either",
+                f"{place} must hold names as text, because {names[odd]!r} in {source} is the"
+                f" name of arm {odd} but reads as the number of another; got numbers",
                 argument,
             )
         return None

@@ -236,9 +236,9 @@ def _refuse_record(
         signs_only = any(map(str.isdigit, cell)) and not any(map(str.isalpha, cell))
         if signs_only or shape.fullmatch(cell) or cell.lower() in _BOOLEANS:
             raise ArgumentError(
-                f"{argument} must have a header that names its columns, got a number in the first"
-                f" line of {path}: say --no-header where that line is a record, and --header where"
-                " a name is a number",
+                f"{argument} must have a header that names its columns, got a number in the"
+                f" first line of {path}: say --no-header if that line is a record, or --header"
+                " if a name is a number",
                 argument,
             )
 
@@ -246,7 +246,7 @@ def _refuse_record(
 def _check_marks(separator: str, decimal: str, thousands: str) -> None:
     if len(separator) != 1 or separator in '"\r\n':
         raise ArgumentError(
-            f"separator must be one character, or tab, got {separator!r}", "separator"
+            f"separator must be one character or 'tab', got {separator!r}", "separator"
         )
     if decimal not in (".", ","):
         raise ArgumentError(f"decimal must be '.' or ',', got {decimal!r}", "decimal")

@@ -51,7 +51,7 @@ def crossover(budget: Budget, *, n_arms: int | None = None, dimension: int | Non
     if isinstance(budget, PureDP) and dimension is not None:
         return float(np.exp(2.0)) / budget.epsilon**2
     raise ArgumentError(
-        "there is a minimax bound for ZCDP and PureDP, with n_arms or dimension", "budget"
+        "budget must be ZCDP or PureDP for a minimax bound, with n_arms or dimension", "budget"
     )
 
 

@@ -380,8 +380,8 @@ class Registered(Learner):
                 known = _LEARNERS.items()
                 takers = [repr(name) for name, one in known if constant in one.__dataclass_fields__]
                 raise ArgumentError(
-                    f"{constant} must be None unless learner is {' or '.join(takers)}, got"
-                    f" {value!r} for learner={self.learner!r}",
+                    f"{constant} must be None for learner={self.learner!r}: it belongs to"
+                    f" {' or '.join(takers)}, got {value!r}",
                     constant,
                 )
         super().__post_init__()

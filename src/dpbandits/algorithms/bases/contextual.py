@@ -115,6 +115,19 @@ def shown_matrix(
     return entries
 
 
+def bounded_features(bound: float, by: str) -> str:
+    """The assumption on the lengths of feature vectors, and who enforces it."""
+    return f"feature vectors have a length of at most {bound:g}, which {by} enforces"
+
+
+def influence_through(channel: str) -> str:
+    """The assumption on people's influence on each other, where contexts are private."""
+    return (
+        "a person's record and decision influence other people's contexts, rewards and open arms"
+        f" only through {channel}"
+    )
+
+
 if TYPE_CHECKING:
 
     class Shown(Policy):
@@ -180,15 +193,14 @@ class ContextualPolicy(Shown):
     def _assumed(self) -> list[str]:
         if not self.card.hides_contexts:
             return [
-                "contexts are public, and depend on rewards only through releases; feature vectors"
-                f" are at most {self.context_bound:g} long, which scaling enforces"
+                "contexts are public, and depend on rewards only through releases",
+                bounded_features(self.context_bound, "scaling"),
             ]
         return [
-            f"feature vectors are at most {self.context_bound:g} long, which scaling enforces",
-            "only the person concerned learns their decision: the arm, its probability, and counts"
-            " of arms are functions of private features",
-            "other people's contexts and rewards, and which arms are open to them, depend on a"
-            " person's record and decision only through releases",
+            bounded_features(self.context_bound, "scaling"),
+            "only the person concerned learns their arm and its probability, and counts of arms are"
+            " not shown: all of these depend on private features",
+            influence_through("releases"),
         ]
 
     def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:

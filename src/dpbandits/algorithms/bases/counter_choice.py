@@ -52,15 +52,15 @@ def counter_for(
         return HybridTree()
     if horizon is None or name is None:
         raise ArgumentError(
-            "horizon must be an upper bound on the number of rounds unless counter is 'hybrid', got"
-            " None",
+            "horizon must be given, as an upper bound on the number of rounds, unless"
+            " counter='hybrid', got None",
             "horizon",
         )
     counter: Counter = COUNTERS[name](horizon)
     if channel.norm == 1 and not counter.pure:
         _refuse(name, [other for other, cls in COUNTERS.items() if cls.pure], "with Laplace noise")
     if secure and name not in _IN_INTEGERS:
-        _refuse(name, _IN_INTEGERS, "with secure noise, whose sums are integers")
+        _refuse(name, _IN_INTEGERS, "with secure noise, which needs sums of integers")
     return integer_counter(counter) if secure else counter
 
 

@@ -79,8 +79,8 @@ class ShuffledPolicy(Policy):
         for name, only in (("max_rounds", None), ("clip", True), ("choices_public", False)):
             if messages and options.get(name, only) != only:
                 raise ArgumentError(
-                    f"{name} must be {only} with messages=True: the server sees no people, whose"
-                    f" devices clip, got {options[name]!r}",
+                    f"{name} must be {only} with messages=True: devices clip, and the server"
+                    f" does not see people, got {options[name]!r}",
                     name,
                 )
         return {"messages": messages, "dropout": dropout}
@@ -103,8 +103,8 @@ class ShuffledPolicy(Policy):
     ) -> Decision:
         if self.takes_reports:
             raise ArgumentError(
-                "messages must be False for pull: a whole batch plays device().arm, and what its"
-                " shuffler lets out goes to receive()",
+                "messages must be False for pull(): with messages=True a whole batch plays"
+                " device().arm, and receive() takes the output of its shuffler",
                 "messages",
             )
         return super().pull(contexts, user=user, available=available)
@@ -121,10 +121,12 @@ class ShuffledPolicy(Policy):
 
     def _coming(self) -> LaplaceShares:
         if self.budget is None:
-            raise ArgumentError("budget must not be None for a batch that is shuffled", "budget")
+            raise ArgumentError("budget must not be None for a shuffled batch", "budget")
         people = self.session.coming()[1]
         if people > _MOST:
-            raise ArgumentError("no batch is coming: one arm is left, and no more is learned of it")
+            raise ArgumentError(
+                "no batch is coming: one arm is left, and the policy has stopped learning"
+            )
         lo, hi = self.reward_range
         return _protocol(self.budget, people, 0.5 * (hi - lo), math.floor(self._dropout * people))
 
@@ -165,15 +167,15 @@ class ShuffledPolicy(Policy):
             ClaimError: as in ``update`` of other policies.
         """
         if not self.takes_reports:
-            raise ArgumentError("messages must be True for a policy that receives", "messages")
+            raise ArgumentError("messages must be True for receive()", "messages")
         if messages is None:
             return False
         with self._lock.step:
             # Messages of another batch may have noise for more people, or be of another arm.
             if messages.version != self.rounds:
                 raise ArgumentError(
-                    f"messages must be of version {self.rounds}, that of the coming batch, got"
-                    f" {messages.version!r}",
+                    f"messages must be of version {self.rounds}, which is the coming batch's,"
+                    f" got {messages.version!r}",
                     "messages",
                 )
             protocol = self._coming()
@@ -192,8 +194,8 @@ class ShuffledPolicy(Policy):
             return []
         share = f"all but {100.0 * self._dropout:.3g} % of" if self._dropout else "all"
         return [
-            "a batch has as many people as its devices are told, which the shuffler sees to",
-            f"{share} the people of a batch add their noise, and keep it to themselves",
+            "a batch has as many people as their devices are told, which the shuffler enforces",
+            f"{share} the people of a batch add their noise, and keep it secret",
             "a person is in one batch only, and the shuffler takes one record of theirs",
             "the time at which a batch closes does not depend on its rewards",
         ]

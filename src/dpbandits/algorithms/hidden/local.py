@@ -26,7 +26,7 @@ from ...privacy.randomiser import VectorRandomiser
 from ...session.options import WILDEST
 from ...tables import as_numbers
 from ...validation import number_or_nan
-from ..bases.contextual import within_bound
+from ..bases.contextual import bounded_features, influence_through, within_bound
 from ..bases.counter_choice import MOST_ROUNDS
 from ..exploration import Divergence, Optimism, Sampling
 from .model import (
@@ -256,14 +256,14 @@ class LocalPolicy(HiddenPolicy):
     def _assumed(self) -> list[str]:
         if not self.takes_reports:
             return super()._assumed()
+        sent = "one report" if self.max_rounds in (None, 1) else f"{self.max_rounds} reports"
         return [
-            f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
+            bounded_features(self.context_bound, "the device"),
             "the arm is carried out on the person's device, and nobody else sees it",
-            "other people's contexts and rewards, and which arms are open to them, depend on a"
-            " person's record and decision only through reports",
+            influence_through("reports"),
             "the time of a report does not depend on its content",
-            f"a person has one device, which sends {self.max_rounds or 'one'} in all, and no older"
-            " copy of it is used again",
+            f"a person has one device, which sends {sent} in all, and no older copy of it is used"
+            " again",
         ]
 
 

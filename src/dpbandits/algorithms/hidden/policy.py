@@ -74,7 +74,7 @@ def refuse_unpublished(
     for name, default in {"clip": True, **REPAIR}.items():
         if (given := options.get(name, default)) != default:
             raise ArgumentError(
-                f"{name} must be {default!r} with {published}, whose radius knows of"
+                f"{name} must be {default!r} with {published}: the published radius allows"
                 f" nothing else, got {given!r}",
                 name,
             )

@@ -42,6 +42,7 @@ from ...shuffle.certificates import WIDEST
 from ...shuffle.protocols import LEVELS, CertifiedProtocol
 from ...shuffle.randomness import seed_of
 from ...validation import integer
+from ..bases.contextual import bounded_features, influence_through
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from ..bases.schedules import Schedule
@@ -244,8 +245,8 @@ class HiddenLinearShuffled(HiddenPolicy):
             )
         if not messages and options.get("noise", "simulation") != "simulation":
             raise ArgumentError(
-                "noise must be 'simulation' unless messages=True: in this protocol devices make the"
-                f" noise, and no server, got {options['noise']!r}",
+                "noise must be 'simulation' with messages=False: in this protocol devices draw"
+                f" secure noise, and a server does not, got {options['noise']!r}",
                 "noise",
             )
         kernels, card = self.composition(explore=explore, messages=messages)
@@ -257,9 +258,8 @@ class HiddenLinearShuffled(HiddenPolicy):
         beyond = longest > 1.0 or dropout > 0 or self.n_models > 1 or levels is not None
         if beyond and self.calibration == "paper":
             raise ArgumentError(
-                "calibration must be 'exact' unless features and rewards are at most 1, nobody"
-                " drops out, arms share a model and levels are None, as the paper has it, got"
-                " 'paper'",
+                "calibration must be 'exact' here: 'paper' needs features and rewards of at"
+                " most 1, dropout=0, shared models and levels=None, got 'paper'",
                 "calibration",
             )
 
@@ -399,7 +399,7 @@ class HiddenLinearShuffled(HiddenPolicy):
             return False
         if messages.version != (version := self.ledger.releases):
             raise ArgumentError(
-                f"messages must be of version {version}, that of the present chooser, got"
+                f"messages must be of version {version}, which is the present chooser's, got"
                 f" {messages.version!r}",
                 "messages",
             )
@@ -423,17 +423,19 @@ class HiddenLinearShuffled(HiddenPolicy):
         if self.protocol is None or not self.takes_reports:
             return super()._assumed()
         levels = {level: self._shown_at(level) for level in LEVELS}
+        missing = self.config["dropout"]
+        adding = f"all but {missing} of them" if missing else "all of them"
         return [
-            f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
+            bounded_features(self.context_bound, "the device"),
             "the arm is carried out on the person's device, and nobody else sees it",
-            "other people's contexts and rewards, and which arms are open to them, depend on a"
-            " person's record and decision only through the messages that leave the shuffler",
-            f"a batch has {self._batch} people, of whom all but {self.config['dropout']} add"
-            " their noise and keep it to themselves; the shuffler fills shorter batches up",
+            influence_through("the messages that leave the shuffler"),
+            f"a batch has {self._batch} people, and {adding} add their noise and keep it secret",
+            "the shuffler fills up shorter batches",
             "a person is in a batch once, which the shuffler enforces",
-            "everyone but the person concerned sees only messages that leave the shuffler, which"
-            f" are {levels['shuffle']} (joint DP); a person's messages before the shuffler are"
-            f" {levels['local']} by themselves (local DP)",
+            "everyone but the person concerned sees only the messages that leave the shuffler,"
+            f" which are {levels['shuffle']} (joint DP)",
+            f"before the shuffler, a person's messages are {levels['local']} by themselves"
+            " (local DP)",
         ]
 
     def _shown_at(self, level: str) -> str:

@@ -124,8 +124,8 @@ class Classification(ContextEnvironment):
         require_equally_long("features and labels", features, classes)
         if (found := np.unique(classes).size) != classes.max() + 1:
             raise ArgumentError(
-                f"labels must hold every class from 0 on, got {found} classes that are numbered"
-                " otherwise",
+                f"labels must number the classes 0, 1, ... without gaps, got {found} classes"
+                " with other numbers",
                 "labels",
             )
         self.n_arms = int(classes.max()) + 1

@@ -222,20 +222,20 @@ def warfarin(path: str | os.PathLike[str], *, ends: str = "medium") -> Warfarin:
         ) from None
     if missing := [name for name in _COLUMNS if not lines or name not in lines[0]]:
         raise ArgumentError(
-            f"path must be a file with the column {missing[0]!r}, which {path!r} has not."
-            f"  {_INSTRUCTIONS}",
+            f"path must be a file with the column {missing[0]!r}, got {path!r} without it. "
+            f" {_INSTRUCTIONS}",
             "path",
         )
     if ragged := [row for row, line in enumerate(lines) if None in line or None in line.values()]:
         raise ArgumentError(
-            f"path must be a file of rows as long as its header, which row {ragged[0]} of {path!r}"
-            " is not",
+            "path must be a file with rows as long as its header, got another length in row"
+            f" {ragged[0]} of {path!r}",
             "path",
         )
     table = pd.DataFrame(lines, columns=list(_COLUMNS)).replace({"NA": ""})
     table = table[table[_DOSE] != ""].reset_index(drop=True)
     if not len(table):
-        raise ArgumentError(f"path must hold patients with a dose, and {path!r} has none", "path")
+        raise ArgumentError(f"path must hold patients with a dose, got none in {path!r}", "path")
     return Warfarin(_tidy(table), checksum({"patients": raw}), ends)
 
 

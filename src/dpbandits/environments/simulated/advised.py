@@ -85,7 +85,7 @@ class Advised(AdviceEnvironment):
         _, self.n_arms, self.dimension = table.shape
         if self.n_arms != environment.n_arms:
             raise ArgumentError(
-                f"advice must be on {environment.n_arms} arms, got {self.n_arms}", "advice"
+                f"advice must be for {environment.n_arms} arms, got {self.n_arms}", "advice"
             )
         self.support, self._digest = environment.support, content(table)
         length = self.horizon if period is None else integer("period", period, 1)

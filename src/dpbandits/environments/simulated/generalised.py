@@ -101,7 +101,7 @@ def lowest_reward(link: Link, name: str, theta: np.ndarray) -> float:
     least, largest = link.mean(-reach), link.mean(reach)
     if not (least >= -1.0 and largest <= 1.0):
         raise ArgumentError(
-            f"link must have means in [-1, 1], and {link.name!r} has them in [{least:g},"
+            f"link must have means in [-1, 1], got {link.name!r} with means in [{least:g},"
             f" {largest:g}]",
             "link",
         )
@@ -214,8 +214,8 @@ def _eigenvalues(dimension: int, decay: float, given: Any) -> np.ndarray:
     values = vector("eigenvalues", given, 0.0, 1.0 / dimension)
     if decay != 0.0 or values.size != dimension:
         raise ArgumentError(
-            f"eigenvalues must be {dimension} numbers, one per feature, and take the place of"
-            f" decay, got {values.size} of them and decay={decay:g}",
+            f"eigenvalues must be {dimension} numbers, one per feature, without decay, got"
+            f" {values.size} numbers and decay={decay:g}",
             "eigenvalues",
         )
     return values

@@ -48,7 +48,7 @@ def leak(size: Size) -> Section:
         loss = np.maximum(*(np.abs(np.log(q[0] / q[1])) for q in (p, 1.0 - p)))
         return Findings(_leaks(rate, rounds, p, loss), [_leak_figure(rate, rounds, p, loss)])
 
-    note = "What EXP3 leaks is computed and not simulated, so that its intervals have no width."
+    note = "The leakage of EXP3 is computed and not simulated, so its intervals have no width."
     return Section([], assess, [note])
 
 
@@ -70,14 +70,14 @@ def _leaks(rate: float, rounds: int, p: np.ndarray, loss: np.ndarray) -> list[Cl
             Expectation(high=0.01),
         ),
         claim(
-            "What a single choice reveals of round 1 is not bounded by 2η, as it is with full"
-            " information. Measured: the largest log ratio of the probabilities of one choice,"
-            " over 2η.",
+            "The leakage of a single choice about round 1 is not bounded by 2η, as it is with"
+            " full information. Measured: the largest log ratio of the probabilities of one"
+            " choice, over 2η.",
             float(loss.max() / (2.0 * rate)),
             Expectation(low=1.0, strict=True),
         ),
         claim(
-            "What a single choice reveals grows with time. Measured: the log ratio after"
+            "The leakage of a single choice grows with time. Measured: the log ratio after"
             f" {spoken(rounds)} rounds over that after {spoken(rounds // 100)}.",
             float(loss[-1] / loss[rounds // 100]),
             Expectation(low=1.0, strict=True),

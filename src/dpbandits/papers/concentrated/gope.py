@@ -50,10 +50,10 @@ _COARSE = 1.0
 _ERRATUM = Erratum(
     "AdaC-GOPE",
     (
-        "Line 12 under-noises an approximate design.",
-        "Here the norm is computed from the realised V.",
-        "The experiments' rewards have standard normal noise and are not clipped, where the proof"
-        " needs |r| <= 1.",
+        "Line 12 adds too little noise for an approximate design.",
+        "Here the norm is computed from the V of the rounds to be played.",
+        "In the experiments rewards have standard normal noise and are not clipped, although the"
+        " proof needs |r| <= 1.",
     ),
 )
 

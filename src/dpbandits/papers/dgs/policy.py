@@ -41,14 +41,15 @@ from .kernels import DEGENERATE, SENSITIVITIES, LinUCBDGSParams, published_sensi
 _ERRATUM = Erratum(
     "LinUCB-DGS",
     (
-        "The theorem is false where its assumption holds.",
-        "A record is in all later nodes.",
-        "The tree's argument needs one record to be in log2(T) nodes.",
-        "The node sensitivity is another.",
+        "The privacy theorem is false even where its assumption holds.",
+        "A record is in all later nodes of the tree.",
+        "The proof needs each record to be in log2(T) nodes only.",
+        "The proof takes too small a sensitivity of nodes.",
         "Differential privacy has to hold for every sequence of contexts, which are public and not"
         " random in Definition 1.",
-        "Delta_t bounds an L2 norm; independent Laplace noise in every coordinate is charged by the"
-        " L1 norm, up to sqrt(d) times as large",
+        "So delta cannot include the probability that the eigenvalue bound fails.",
+        "Delta_t bounds an L2 norm, but independent Laplace noise in every coordinate is charged by"
+        " the L1 norm, which is up to sqrt(d) times as large",
     ),
 )
 
@@ -394,8 +395,8 @@ class LinUCBDGS(LinearPolicy):
             )
         if self._horizon is None:
             raise ArgumentError(
-                "horizon must be given for sensitivity='lemma', which divides delta by"
-                " log2(horizon), got None",
+                "horizon must be given for sensitivity='lemma', because the lemma divides delta"
+                " by log2(horizon), got None",
                 "horizon",
             )
         delta = self.budget.delta / self._counter.column_norm(1)

@@ -58,7 +58,10 @@ from .thompson import summarise_arm
 
 _ERRATUM = Erratum(
     "AdaP-TT",
-    ("The threshold of experiments is no bound.", "AdaPTT has a threshold that is proved"),
+    (
+        "The threshold of the experiments does not bound the error.",
+        "Here AdaPTT has a threshold that is proved",
+    ),
 )
 
 

@@ -35,7 +35,14 @@ from ...kernel import Kernel, kernel
 from ...policies import Erratum, given, like, preset
 from ...protocol import own_alone
 
-_ERRATUM = Erratum("DP-KLUCB and DP-IMED", ("The noise of many sums is taken for that of one.",))
+_ERRATUM = Erratum(
+    "DP-KLUCB and DP-IMED",
+    (
+        "The index takes the noise of many sums for that of one.",
+        "An arm's estimate adds up the noise of all its batches, but the index accounts for one"
+        " draw.",
+    ),
+)
 
 
 @kernel

@@ -41,6 +41,7 @@ _ERRATUM = Erratum(
         "The noise must be independent for every arm.",
         "One public implementation draws a single Laplace variable for the whole vector, which"
         " cancels in every comparison of arms: it is not private.",
+        "Here each coordinate has its own draw",
     ),
 )
 

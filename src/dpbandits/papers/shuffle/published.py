@@ -53,7 +53,7 @@ def published_batch(
     local = choice("level", level, LEVELS) == "local"
     if flag("returning", returning) and local:
         raise ArgumentError(
-            "level must be 'shuffle' for returning users, of whom the paper has no other rule,"
+            "level must be 'shuffle' for returning users: the paper has no other rule for them,"
             f" got {level!r}",
             "level",
         )

@@ -39,9 +39,9 @@ class Counter(ABC):
             raise ArgumentError(f"norm must be 1 (Laplace) or 2 (Gaussian), got {norm!r}", "norm")
         if norm == 1 and not self.pure:
             raise ArgumentError(
-                f"norm must be 2 (Gaussian) for {type(self).__name__}, got 1: a record moves all"
-                " its later rows, whose sizes add up to about the square root of the horizon under"
-                " Laplace noise; use BinaryTree, HonakerTree or HybridTree",
+                f"norm must be 2 (Gaussian) for {type(self).__name__}, got 1: under Laplace"
+                " noise a record moves its later rows by about the square root of the horizon"
+                " in all; use BinaryTree, HonakerTree or HybridTree",
                 "norm",
             )
         return self._column(norm)
@@ -129,7 +129,7 @@ class Counter(ABC):
         if n is None and self.horizon is None:
             name = type(self).__name__
             raise ArgumentError(
-                f"n must be given for {name}, which plans for no number of releases", "n"
+                f"n must be given for {name}, which is not planned for a number of releases", "n"
             )
         return integer("n", self.horizon if n is None else n, 1, self.horizon or LONGEST)
 
