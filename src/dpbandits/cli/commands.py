@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     from ..studies import Study
     from ..studies.cells import Cell
 
-_KEPT = (
-    "Interrupted: what is finished has been kept beside the output, and the same command continues."
-)
+_KEPT = "Interrupted: finished parts are kept beside the output, and the same command continues."
 
 
 # What ``papers.reproduce`` can run, which is imported only where it is needed.

@@ -196,8 +196,8 @@ def _assumption(policy: Policy, n: int, private: bool) -> str:
         return f"the policy began with a public log of {n} records, independent of private rewards"
     told = "order" if policy.card.hides_contexts else "arms, features, propensities and order"
     return (
-        f"the policy began with a log of {n} records, of which the {told} do not depend on"
-        " rewards, and no person in it comes again"
+        f"the policy began with a log of {n} records; their {told} do not depend on rewards, and"
+        " no person in it comes again"
     )
 
 

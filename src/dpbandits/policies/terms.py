@@ -20,7 +20,7 @@ from ..protocol import Card, Statistic
 from ..session.options import NARROWEST, WIDEST, Settings
 from ..validation import shown
 
-_PROOF_FOR_USERS = "for all rounds of a user docs/privacy.md, People who come back"
+_PROOF_FOR_USERS = "for all rounds of a user docs/privacy/returning.md"
 
 
 def misfit_of_budget(policy: str, card: Card, budget: Any) -> ArgumentError:

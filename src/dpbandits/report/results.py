@@ -105,9 +105,9 @@ class Results:
             "Regret as people come in",
             lambda width: regret_curves(summary.curves, self.sheet.styles, width=width),
             f"Curves of mean regret over rounds, one panel per budget. {reach}",
-            "Regret is what was lost, in expected rewards, against always playing the best arm:"
-            " lower is better, and a curve that flattens has found it. Shades are 95 % bootstrap"
-            " bands of the mean over runs. Each notion of privacy has rows and a scale of its own.",
+            "Regret is the loss, in expected rewards, against always playing the best arm: lower is"
+            " better, and a curve that flattens has found it. Shades are 95 % bootstrap bands of"
+            " the mean over runs. Each notion of privacy has rows and a scale of its own.",
         )
         yield from self._promised()
         if any(label.private for label in summary.table["budget_label"]):
@@ -142,9 +142,9 @@ class Results:
                 "Curves of mean regret over rounds, with thin lines for bounds; their values at the"
                 " horizon are in the table below.",
                 "Thin lines are bounds on expected regret, dashed from above and dotted from below."
-                " Upper bounds are made for the worst case, and often far away. One “as T grows”"
-                " may be crossed at any finite time, and one of which only the order is known has"
-                " no constant.",
+                " Upper bounds are made for the worst case, and often far away. A bound “as T grows”"
+                " may be crossed at any finite time. A bound with a known order only has no"
+                " constant.",
             )
 
         def cells(row: pd.Series) -> list[str]:

@@ -163,8 +163,8 @@ def a_record_moves_one_release(moved: list[Movement], slack: float = 0.0) -> Non
     for one in moved:
         require(
             one.covered or one.distance == 0.0,
-            f"summarise: a record moves a release that does not cover it, by {one.distance:g}; what"
-            " was released once has to be forgotten",
+            f"summarise: a record moves a release that does not cover it, by {one.distance:g}; a"
+            " released record has to be forgotten",
         )
         require(
             one.distance <= one.bound * (1 + slack) or not one.covered,

@@ -123,8 +123,8 @@ def bounded_features(bound: float, by: str) -> str:
 def influence_through(channel: str) -> str:
     """The assumption on people's influence on each other, where contexts are private."""
     return (
-        "a person's record and decision influence other people's contexts, rewards and open arms"
-        f" only through {channel}"
+        "a person's record and decision influence other people's contexts and rewards, and which"
+        f" arms are open to them, only through {channel}"
     )
 
 

@@ -99,14 +99,14 @@ def _leak_figure(rate: float, rounds: int, p: np.ndarray, loss: np.ndarray) -> E
     return Exhibit(
         "figure-leak",
         "What one loss does to EXP3 without noise",
-        "Two sequences of losses differ in round 1 only; the same arms 2, 1, 2, 1, ... are played,"
-        f" η = γ = {rate:g}. Left: the probability of arm 2. Right: the larger of the two log"
-        " ratios of probabilities; dotted: 2η. In the end a single choice tells the two sequences"
-        f" apart with odds of e^{number(float(loss.max()))}: the loss of one round enters the"
-        " probabilities by which all later losses are divided, so that EXP3's own randomness"
-        " protects nobody, however small η. Noise has to be added before losses are divided; what"
-        " is computed from noisy batches afterwards, probabilities among it, reveals no more than"
-        " they do.",
+        "Two sequences of losses differ in round 1 only; the same arms 2, 1, 2, 1, ... are"
+        f" played, η = γ = {rate:g}. Left: the probability of arm 2. Right: the larger of the"
+        " two log ratios of probabilities; dotted: 2η. In the end a single choice tells the two"
+        f" sequences apart with odds of e^{number(float(loss.max()))}. The reason is that the"
+        " loss of one round enters the probabilities by which all later losses are divided:"
+        " EXP3's own randomness protects nobody, however small η. Noise has to be added before"
+        " losses are divided. Numbers computed from noisy batches afterwards, even"
+        " probabilities, reveal no more than the batches do.",
         "Probability of arm 2 under two neighbouring sequences, and their log ratio, over rounds.",
         [Panel("Probability of arm 2", "round t", "P(2)", chances), revealed],
     )
