@@ -142,8 +142,8 @@ class Results:
                 "Curves of mean regret over rounds, with thin lines for bounds; their values at the"
                 " horizon are in the table below.",
                 "Thin lines are bounds on expected regret, dashed from above and dotted from below."
-                " Upper bounds are made for the worst case, and often far away. A bound “as T grows”"
-                " may be crossed at any finite time. A bound with a known order only has no"
+                " Upper bounds are made for the worst case, and often far away. A bound “as T"
+                " grows” may be crossed at any finite time. A bound with a known order only has no"
                 " constant.",
             )
 
