@@ -39,7 +39,8 @@ from ...privacy.continual import Counter, Independent, IndependentIntegers
 from ...rooms import papers
 from ...shuffle import Analyzer, BitSum, GaussianReports, Messages, ModularSum, Randomizer, Shuffler
 from ...shuffle.certificates import WIDEST
-from ...shuffle.protocols import LEVELS, CertifiedProtocol
+from ...shuffle.certified import CertifiedProtocol
+from ...shuffle.protocols import LEVELS
 from ...shuffle.randomness import seed_of
 from ...validation import integer
 from ..bases.contextual import bounded_features, influence_through
