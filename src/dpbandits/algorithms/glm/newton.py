@@ -63,10 +63,11 @@ from ...protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.schedules import next_release
+from ..hidden import kernels
 from ..hidden import model as linear
+from ..hidden.kernels import prepare_sample as _draw
+from ..hidden.kernels import record_pull as _book
 from ..hidden.model import CLOCK, FACTS, joint_sensitivity, regress, statistic_size
-from ..hidden.model import prepare_sample as _draw
-from ..hidden.model import record_pull as _book
 from ..maths.ridge import dot
 
 _ROOT = math.sqrt(2.0)
@@ -324,10 +325,10 @@ def _choose(params: Any, public: Any, contexts: Matrix, rng: Generator) -> tuple
     return within(params.linear, public.linear, contexts, rng)
 
 
-release_due = bind(_due, within=linear.release_due)
-report_due = bind(_due, within=linear.report_due)
-choose_optimistic = bind(_choose, within=linear.choose_optimistic)
-choose_sampled = bind(_choose, within=linear.choose_sampled)
+release_due = bind(_due, within=kernels.release_due)
+report_due = bind(_due, within=kernels.report_due)
+choose_optimistic = bind(_choose, within=kernels.choose_optimistic)
+choose_sampled = bind(_choose, within=kernels.choose_sampled)
 
 
 @cache

@@ -43,7 +43,8 @@ from ..bases.linear import MODEL, LinearPolicy, ModelOptions, accumulate, block_
 from ..bases.schedules import Schedule, next_release
 from ..bases.sums import Sums
 from ..exploration import Optimism, Sampling, resolved
-from ..hidden.model import CLOCK, FACTS, OPTIMISTIC, SAMPLED
+from ..hidden.kernels import OPTIMISTIC, SAMPLED
+from ..hidden.model import CLOCK, FACTS
 from ..maths.dense import factorise, invert
 from ..maths.ridge import dot, inverse_norm_bound, multiply
 

@@ -29,15 +29,8 @@ from ...validation import number_or_nan
 from ..bases.contextual import bounded_features, influence_through, within_bound
 from ..bases.counter_choice import MOST_ROUNDS
 from ..exploration import Divergence, Optimism, Sampling
-from .model import (
-    Params,
-    add_record,
-    choose_optimistic,
-    joint_sensitivity,
-    of_reports,
-    on_arrival,
-    statistic_size,
-)
+from .kernels import add_record, choose_optimistic, of_reports, on_arrival
+from .model import Params, joint_sensitivity, statistic_size
 from .policy import (
     HiddenOptions,
     HiddenPolicy,

@@ -18,7 +18,8 @@ from ..bases.linear import MODEL, LinearPolicy, ModelOptions
 from ..bases.schedules import Schedule
 from ..exploration import EXPLORATIONS, Divergence, Optimism, Sampling, resolved
 from ..maths.confidence import gaussian_norm, planned_walk, symmetric_norm
-from .model import DIVERGENT, OPTIMISTIC, SAMPLED, Params, joint_sensitivity, statistic_size
+from .kernels import DIVERGENT, OPTIMISTIC, SAMPLED
+from .model import Params, joint_sensitivity, statistic_size
 
 _ULP = 2.0**-52
 _SHARES = (0.1, 0.1, 0.8)  # of failures, which help most where noise is largest

@@ -49,8 +49,9 @@ from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from ..bases.schedules import Schedule
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.confidence import gaussian_norm, symmetric_norm
+from .kernels import of_batches
 from .local import Device
-from .model import Params, of_batches, statistic_size
+from .model import Params, statistic_size
 from .policy import (
     HiddenOptions,
     HiddenPolicy,

@@ -73,8 +73,9 @@ from ...algorithms.glm.joint import bounds_on_records, moved_by_replacement
 from ...algorithms.glm.local import HAN, ScoringDevice
 from ...algorithms.glm.newton import add_products, choose_optimistic, record_pull, report_due
 from ...algorithms.hidden import model as linear
+from ...algorithms.hidden.kernels import add_record
 from ...algorithms.hidden.local import LocalPolicy
-from ...algorithms.hidden.model import CLOCK, FACTS, add_record, joint_sensitivity, regress
+from ...algorithms.hidden.model import CLOCK, FACTS, joint_sensitivity, regress
 from ...algorithms.hidden.policy import asks_for_published, refuse_unpublished
 from ...algorithms.maths.ridge import dot
 from ...constraints import Constraints, Integer, Real

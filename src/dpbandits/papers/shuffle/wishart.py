@@ -28,7 +28,8 @@ from ...algorithms.bases.counter_choice import MOST_ROUNDS
 from ...algorithms.bases.errata import JOINT
 from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions
 from ...algorithms.hidden import policy as hidden
-from ...algorithms.hidden.model import OPTIMISTIC, Params
+from ...algorithms.hidden.kernels import OPTIMISTIC
+from ...algorithms.hidden.model import Params
 from ...algorithms.hidden.policy import REPAIR, HiddenOptions, HiddenPolicy
 from ...algorithms.maths.confidence import gaussian_norm
 from ...constraints import Constraints, Integer, Real
