@@ -31,6 +31,7 @@ from ..privacy.continual import Counter
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
 from ..protocol import NO_ARM, Kernels, Statistic, blind, never, no_estimate, own_alone
+from ..session import arrivals
 from ..session.arms import ASSUMED, Arms
 from ..session.decisions import Decision
 from ..session.estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
@@ -696,7 +697,7 @@ class Policy(Configured, metaclass=PolicyClass):
     def _received(self, report: np.ndarray) -> bool:
         """Take in a report that came without a pull."""
         with self._lock.step:
-            return self.session.receive(report)
+            return arrivals.receive(self.session, report)
 
     def _estimated(self, public: Any, releases: int) -> Estimates:
         """The estimates of a public side after so many releases."""

@@ -18,6 +18,7 @@ import numpy as np
 from ...constraints import Constraints, Flag, Real
 from ...errors import ArgumentError
 from ...policies import Card, Decision, Policy
+from ...session import episodes
 from ...shuffle import Analyzer, LaplaceShares, Messages, Randomizer, Shuffler
 from ...shuffle.randomness import seed_of
 from ...stores import User
@@ -180,7 +181,9 @@ class ShuffledPolicy(Policy):
                 )
             protocol = self._coming()
             total = float(Analyzer(protocol).aggregate(messages)[0])
-            return self.session.receive_sum(total + protocol.batch * _middle(*self.reward_range))
+            return episodes.receive_sum(
+                self.session, total + protocol.batch * _middle(*self.reward_range)
+            )
 
     def _source(self) -> dict[str, Any]:
         """Randomness that no other party of this policy has."""
