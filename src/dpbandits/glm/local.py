@@ -92,7 +92,11 @@ class LocalChannel:
         return LocalDevice(self, person)
 
     def record(self, features: np.ndarray, outcomes: np.ndarray) -> np.ndarray:
-        """The sum of the records of some people; private."""
+        """Add up the records of some people.
+
+        Returns:
+            The sum, without noise: private.  Its shape is that of ``Report.values``.
+        """
         score, weight, grid = self.score, self.weight, self._grid
         return score.add_up(features, outcomes, self.theta, weight=weight, grid=grid)
 
@@ -121,8 +125,11 @@ class LocalDevice:
             )
 
     def report(self, x: Any = None, y: float | None = None) -> Report:
-        """The report of features of shape (d,) and an outcome.  It holds only noise if one is
-        missing, or is no vector or no number.
+        """Report features of shape (d,) and an outcome, with noise.
+
+        Returns:
+            A ``Report`` for ``Curator.receive``.  It holds only noise if one is missing, or is no
+            vector or no number.
 
         Raises:
             ArgumentError: the features have another length.
@@ -175,6 +182,8 @@ class Curator:
 
         Raises:
             DPBanditsError: all batches are over.
+
+        See also: ``LocalChannel.device``, ``receive``.
         """
         if self.is_over:
             raise DPBanditsError("all batches are over")
@@ -233,7 +242,10 @@ class Curator:
         return self._releases if error_with < error_without else rest
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Intervals for each coefficient, shape (d, 2), see ``PrivateGLM``.
+        """Intervals for each coefficient, see ``PrivateGLM``.
+
+        Returns:
+            Shape (d, 2): lower and upper ends.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).
@@ -346,8 +358,12 @@ class LocalGLM(Estimator):
         return self._spending().guarantee(self._source(), assumed, _PROOF, local=True)
 
     def accepts(self, channel: LocalChannel) -> bool:
-        """Whether a curator's channel belongs to this model.  A device calls it on a model made
-        from arguments that it trusts.  Theta may be any finite vector within its bound.
+        """Check a curator's channel.  A device calls this on a model made from arguments that it
+        trusts.
+
+        Returns:
+            Whether the channel belongs to this model.  Theta may be any finite vector within its
+            bound.
         """
         expected = self.curator(_MOST_BATCHES, max(channel.theta.size, 1)).channel()
         same = replace(expected, batch=channel.batch, theta=channel.theta) == channel
@@ -378,6 +394,8 @@ class LocalGLM(Estimator):
 
         Raises:
             ArgumentError: the shapes are wrong, or there are fewer rows than batches.
+
+        See also: ``curator``, for people with devices of their own.
         """
         features, outcomes = self._read(X, y)
         curator = self.curator(*features.shape)
@@ -404,7 +422,10 @@ class LocalGLM(Estimator):
         return self
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Intervals for each coefficient, shape (d, 2), as those of ``PrivateGLM``.
+        """Intervals for each coefficient, see ``PrivateGLM``.
+
+        Returns:
+            Shape (d, 2): lower and upper ends.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).

@@ -119,10 +119,13 @@ class Channel:
 
     @classmethod
     def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Self:
-        """Channel calibrated so one release spends the whole budget.
+        """Calibrate a channel for a budget.
 
         ``calibration="paper"`` uses the constants of the literature for an (epsilon, delta) budget,
         where there are some: see the class.
+
+        Returns:
+            A channel of which one release spends the whole budget.
 
         Raises:
             ArgumentError: there is no such noise for the notion.
@@ -155,7 +158,10 @@ class Channel:
         )
 
     def scale(self, sensitivity: float) -> float:
-        """The scale of the noise for a statistic that one record moves by at most ``sensitivity``.
+        """Scale the noise for a statistic that one record moves by at most ``sensitivity``.
+
+        Returns:
+            The scale of the noise, in units of the statistic.
 
         Raises:
             ArgumentError: the sensitivity is negative, infinite or not a number.
@@ -171,7 +177,13 @@ class Channel:
     def release(
         self, statistic: np.ndarray, sensitivity: float, rng: np.random.Generator
     ) -> np.ndarray:
-        """A noisy copy of a vector, for simulations.
+        """Add noise to a vector, for simulations.
+
+        Returns:
+            A noisy copy, shape (n,).
+
+        Raises:
+            ArgumentError: the statistic is no vector of finite numbers, or as for ``scale``.
 
         >>> Open().release(np.array([3.0]), 1.0, np.random.default_rng(0))
         array([3.])

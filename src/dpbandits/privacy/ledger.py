@@ -285,7 +285,11 @@ class Ledger:
         )
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Heads, and rows for the last lines, in words."""
+        """The last lines, in words.
+
+        Returns:
+            Heads (rounds, part, releases, noise, scale and cost), and a row for each line.
+        """
         cost = self.meter.shown if self.meter else upward
         rows = [
             [
@@ -330,8 +334,10 @@ class Ledger:
         return table
 
     def total(self) -> float:
-        """The cost to the worst-placed record, in the budget's currency; infinite once anything
-        crossed an open channel.
+        """The cost to the worst-placed record.
+
+        Returns:
+            A number in the budget's currency; infinite once anything crossed an open channel.
         """
         return worst_record(self._arrays.span[: len(self)], self._costs()).cost
 
@@ -340,8 +346,10 @@ class Ledger:
         return self.meter.shown(self.total()) if self.meter else self.total()
 
     def spent(self) -> Budget | None:
-        """The largest privacy loss of any record so far, in the budget's own notion; None for
-        nothing, or without a budget.
+        """The largest privacy loss of any record so far.
+
+        Returns:
+            A ``Budget`` in the budget's own notion; None for nothing, or without a budget.
 
         Raises:
             DPBanditsError: a release has no finite cost, as Gaussian noise under ``PureDP``.

@@ -142,11 +142,16 @@ class Device:
         return arm
 
     def report(self, reward: float | None = None) -> Any:
-        """The report of the last choice and its reward, of the length in
-        ``HiddenLinearLocal.receive``.  It holds only noise if there was no choice since the last
-        report, or no report is left.  Hence there always is a report to send.
+        """Report the last choice and its reward, with noise.
 
-        An entry that is no number counts as no reward: an error would reveal it.
+        The report holds only noise if there was no choice since the last report, or no report is
+        left.  Hence there always is a report to send.  An entry that is no number counts as no
+        reward: an error would reveal it.
+
+        Returns:
+            The report that the policy's side takes.  Of ``HiddenLinearLocal`` it is an array, of
+            the length in ``receive``.  Of ``HiddenLinearShuffled`` it is ``Messages`` for its
+            shuffler.
         """
         value, (lo, hi) = number_or_nan(reward), self._reward_range
         value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)

@@ -353,8 +353,13 @@ class HiddenLinearShuffled(HiddenPolicy):
     def device(self) -> ShuffledDevice:
         """Program for a person's device, as ``HiddenLinearLocal.device``.
 
+        Returns:
+            A ``Device`` with the present chooser; its reports are ``Messages`` for ``shuffler``.
+
         Raises:
             ArgumentError: the policy has no budget, or ``messages`` is False.
+
+        See also: ``shuffler``.
         """
         protocol = self._checked_protocol()
         self._devices += 1
@@ -368,13 +373,18 @@ class HiddenLinearShuffled(HiddenPolicy):
         )
 
     def shuffler(self, *, short: str = "pad") -> Shuffler:
-        """Program for the party that shuffles; its batches begin with the present chooser.
+        """Program for the party that shuffles.
 
         Args:
             short: treatment of a batch with fewer people, see ``Shuffler``.
 
+        Returns:
+            A ``Shuffler``; its batches begin with the present chooser.
+
         Raises:
             ArgumentError: the policy has no budget, or ``messages`` is False.
+
+        See also: ``device``.
         """
         protocol = self._checked_protocol()
         self._shufflers += 1
