@@ -101,6 +101,8 @@ def bandit(
         ArgumentError: a word is missing, out of range, or does not go with another.
         TypeError: there is no such word or option.
 
+    See also: ``plan``, ``default_for``.
+
     Example:
         >>> from dpbandits import ZCDP, bandit
         >>> policy = bandit(["blue", "green"], budget=ZCDP(0.5), seed=1)

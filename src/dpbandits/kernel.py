@@ -108,8 +108,10 @@ def bind_places(template: Kernel, places: Mapping[str, Kernel]) -> Kernel:
 
 
 def interpreted(template: Kernel, **parts: Any) -> Kernel:
-    """Copy a template like ``bind``, but in plain Python, with all that it calls.  Its places may
-    hold any Python function.
+    """Copy a template like ``bind``, but in plain Python, with all that it calls.
+
+    Returns:
+        A Python function, whose places may hold any Python function.
 
     Raises:
         ValueError: ``template`` does not use one of the names.
@@ -123,7 +125,11 @@ def interpreted(template: Kernel, **parts: Any) -> Kernel:
 
 
 def unbound(*_: Any) -> Any:
-    """The placeholder in a template until ``bind`` fills the place."""
+    """Stand in a template until ``bind`` fills the place.
+
+    Raises:
+        TypeError: always.
+    """
     raise TypeError("this kernel is a template: bind it first")
 
 

@@ -132,8 +132,10 @@ class Audit:
         return glance(title, heads, self._rows(), f"{self.sentence}. {self.caveat}")
 
     def plot(self, *, width: float = 6.4) -> Any:
-        """Plot the bounds of all scores beside the claimed and the possible loss.  Returns a
-        matplotlib figure that shows itself in a notebook.
+        """Plot the bounds of all scores beside the claimed and the possible loss.
+
+        Returns:
+            A matplotlib figure that shows itself in a notebook; its width is ``width`` inches.
         """
         from ..plotting.audits import audit_bars  # brings matplotlib, which takes a while
 

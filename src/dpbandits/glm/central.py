@@ -203,8 +203,10 @@ class PrivateGLM(Estimator):
         )
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Intervals for each coefficient, of asymptotic coverage at least ``level``, which accounts
-        for all noise; shape (d, 2).  See ``dpbandits.glm.steps``.
+        """Intervals for each coefficient, which account for all noise; see ``dpbandits.glm.steps``.
+
+        Returns:
+            Shape (d, 2): lower and upper ends, of asymptotic coverage at least ``level``.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).

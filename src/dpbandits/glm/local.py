@@ -1,13 +1,18 @@
 """Private estimates of generalised linear models under local privacy.
 
+Guarantee:
+
+* Protected: features and outcome of one person, for any reports of others.
+* Adjacency and sensitivity: two records that differ in everything, see ``scores``.
+* Assumed: the channel is chosen before the report, and differs in theta only.
+
 People are split into batches by their number, which is public.  For each batch the curator picks a
 channel from past reports alone: a parameter theta, and the noise.  A device turns features and
 outcome of its person into one report, [r x ; v svec(h x x^T)] at theta plus noise for the whole
 budget.  ``Curator`` has no argument for other data.
 
-So each report keeps the budget in the data of its person, for any reports of others.  The channel
-is chosen before it, and differs in theta only (local privacy with sequential interaction, Duchi,
-Jordan & Wainwright 2013).  Sensitivity: two records that differ in everything, see ``scores``.
+So each report keeps the budget in the data of its person (local privacy with sequential
+interaction, Duchi, Jordan & Wainwright 2013).
 
 The first batch is a pilot: it finds the point at which the others linearise.  The estimate leaves
 it out, unless noise is larger than the pilot's linearisation error.  With the identity link the
@@ -92,7 +97,11 @@ class LocalChannel:
         return LocalDevice(self, person)
 
     def record(self, features: np.ndarray, outcomes: np.ndarray) -> np.ndarray:
-        """The sum of the records of some people; private."""
+        """Add up the records of some people.
+
+        Returns:
+            The sum, without noise: private.  Its shape is that of ``Report.values``.
+        """
         score, weight, grid = self.score, self.weight, self._grid
         return score.add_up(features, outcomes, self.theta, weight=weight, grid=grid)
 
@@ -121,8 +130,11 @@ class LocalDevice:
             )
 
     def report(self, x: Any = None, y: float | None = None) -> Report:
-        """The report of features of shape (d,) and an outcome.  It holds only noise if one is
-        missing, or is no vector or no number.
+        """Report features of shape (d,) and an outcome, with noise.
+
+        Returns:
+            A ``Report`` for ``Curator.receive``.  It holds only noise if one is missing, or is no
+            vector or no number.
 
         Raises:
             ArgumentError: the features have another length.
@@ -175,6 +187,8 @@ class Curator:
 
         Raises:
             DPBanditsError: all batches are over.
+
+        See also: ``LocalChannel.device``, ``receive``.
         """
         if self.is_over:
             raise DPBanditsError("all batches are over")
@@ -233,7 +247,10 @@ class Curator:
         return self._releases if error_with < error_without else rest
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Intervals for each coefficient, shape (d, 2), see ``PrivateGLM``.
+        """Intervals for each coefficient, see ``PrivateGLM``.
+
+        Returns:
+            Shape (d, 2): lower and upper ends.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).
@@ -346,8 +363,12 @@ class LocalGLM(Estimator):
         return self._spending().guarantee(self._source(), assumed, _PROOF, local=True)
 
     def accepts(self, channel: LocalChannel) -> bool:
-        """Whether a curator's channel belongs to this model.  A device calls it on a model made
-        from arguments that it trusts.  Theta may be any finite vector within its bound.
+        """Check a curator's channel.  A device calls this on a model made from arguments that it
+        trusts.
+
+        Returns:
+            Whether the channel belongs to this model.  Theta may be any finite vector within its
+            bound.
         """
         expected = self.curator(_MOST_BATCHES, max(channel.theta.size, 1)).channel()
         same = replace(expected, batch=channel.batch, theta=channel.theta) == channel
@@ -378,6 +399,8 @@ class LocalGLM(Estimator):
 
         Raises:
             ArgumentError: the shapes are wrong, or there are fewer rows than batches.
+
+        See also: ``curator``, for people with devices of their own.
         """
         features, outcomes = self._read(X, y)
         curator = self.curator(*features.shape)
@@ -404,7 +427,10 @@ class LocalGLM(Estimator):
         return self
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Intervals for each coefficient, shape (d, 2), as those of ``PrivateGLM``.
+        """Intervals for each coefficient, see ``PrivateGLM``.
+
+        Returns:
+            Shape (d, 2): lower and upper ends.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).

@@ -57,6 +57,8 @@ class DecisionLog:
         ArgumentError: ``features`` is set for a policy that hides contexts, or ``folder`` is a
             file.
 
+    See also: ``read_logs``, ``fit_logs``.
+
     Example:
         >>> import tempfile
         >>> from dpbandits import ZCDP

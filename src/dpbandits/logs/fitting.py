@@ -121,6 +121,8 @@ def fit_logs(
             invalid; or a running sum was planned for fewer records.  The policy has then learned
             and spent nothing.
 
+    See also: ``DecisionLog``, ``read_logs``, ``replay``.
+
     Example:
         >>> from dpbandits import ZCDP
         >>> from dpbandits.algorithms import MergedIMED

@@ -73,6 +73,8 @@ def plan(
     Raises:
         ArgumentError: an argument is out of range, or no policy fits.
 
+    See also: ``simulate``, ``bandit``.
+
     Example:
         >>> from dpbandits import PureDP
         >>> from dpbandits.environments import Bernoulli

@@ -175,11 +175,14 @@ class Plan:
 
     def plot(self, *titles: str, **options: Any) -> Any:
         """Plot mean regret of some policies at the budget, their proved bounds, and the best policy
-        without privacy.  Returns a matplotlib figure.
+        without privacy.
 
         Args:
             *titles: the policies, as the table writes them; by default the first four.
             **options: as of ``Result.plot``.
+
+        Returns:
+            A matplotlib figure.
 
         Raises:
             ArgumentError: no regret was simulated, or a policy is not in the table.
@@ -352,7 +355,11 @@ class Plan:
         return max(1, math.ceil(crossover(self.budget, n_arms=known.n_arms)))
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
-        """The table to be read: heads, and rows in words."""
+        """The table to be read, in words.
+
+        Returns:
+            Heads, and a row for each policy and yardstick.
+        """
         named = zip(self.table["policy"], self.table["default"], strict=True)
         titles = [f"{title} *" if default else title for title, default in named]
         columns = {"policy": titles, "proved at most": self._promised()}

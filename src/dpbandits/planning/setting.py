@@ -102,11 +102,18 @@ class Setting(DecisionProblem):
 
     @classmethod
     def of(cls, environment: Environment, **known: Any) -> Self:
-        """The setting of an environment.  Other words, which it does not show, are arguments:
-        ``trust``, ``protects``, ``goal`` and so on; see ``Setting``.
+        """The setting of an environment.
 
-        Arms without a fixed law count as "any" rewards, or as "changing" where regret is against
-        the best arm of every round.  Contexts count as "public". Those of a log are optional.
+        Other words, which it does not show, are arguments: ``trust``, ``protects``, ``goal`` and so
+        on; see ``Setting``.
+
+        Returns:
+            A ``Setting``.  Arms without a fixed law count as "any" rewards, or as "changing" where
+            regret is against the best arm of every round.  Contexts count as "public". Those of a
+            log are optional.
+
+        Raises:
+            ArgumentError: ``environment`` is no ``Environment``, or a word is wrong.
         """
         if not isinstance(environment, Environment):
             raise ArgumentError(

@@ -70,7 +70,11 @@ class Chooser:
         return self.decide(contexts)[0]
 
     def decide(self, contexts: Any = None) -> tuple[int, Any]:
-        """The arm, and its features as the algorithm takes them; 0 without contexts."""
+        """Choose an arm for a person.
+
+        Returns:
+            The arm, from 0, and its features as the algorithm takes them; 0 without contexts.
+        """
         return self._decide(contexts)
 
     def to_json(self) -> str:

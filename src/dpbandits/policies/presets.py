@@ -137,11 +137,13 @@ class Preset:
     def with_parts(
         self, parts: Mapping[str, Any], said: Mapping[str, Any], default: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The arguments of the class, when the call chooses ``parts`` that the preset does not
-        have.
+        """Apply a call that chooses ``parts`` which the preset does not have.
 
         Parts that hold something that was ``said`` stay those of the preset; all others are the
         class's own.  A ``default`` yields to parts.
+
+        Returns:
+            Arguments of the class, by name.
 
         Raises:
             ArgumentError: a given argument belongs to a part that was replaced.

@@ -2,7 +2,10 @@
 
 A channel is a noise family with a multiplier; the noise of a release has scale ``multiplier *
 sensitivity``, where the sensitivity is measured in the family's norm.  Accounting needs only these
-two numbers, so a ledger line is charged without knowledge of the released values:
+two numbers, so a ledger line is charged without knowledge of the released values.
+
+Guarantee: a record that moves the statistic by at most D, the sensitivity, costs by family with the
+multiplier m:
 
 * ``Gaussian``, L2: std m * D, hence (1/m)-GDP, (1 / 2m^2)-zCDP and (alpha, alpha / 2m^2)-RDP.
 * ``Laplace``, L1: scale m * D in every coordinate independently, hence (1/m)-DP.
@@ -119,10 +122,13 @@ class Channel:
 
     @classmethod
     def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Self:
-        """Channel calibrated so one release spends the whole budget.
+        """Calibrate a channel for a budget.
 
         ``calibration="paper"`` uses the constants of the literature for an (epsilon, delta) budget,
         where there are some: see the class.
+
+        Returns:
+            A channel of which one release spends the whole budget.
 
         Raises:
             ArgumentError: there is no such noise for the notion.
@@ -155,7 +161,10 @@ class Channel:
         )
 
     def scale(self, sensitivity: float) -> float:
-        """The scale of the noise for a statistic that one record moves by at most ``sensitivity``.
+        """Scale the noise for a statistic that one record moves by at most ``sensitivity``.
+
+        Returns:
+            The scale of the noise, in units of the statistic.
 
         Raises:
             ArgumentError: the sensitivity is negative, infinite or not a number.
@@ -172,7 +181,13 @@ class Channel:
     def release(
         self, statistic: np.ndarray, sensitivity: float, rng: np.random.Generator
     ) -> np.ndarray:
-        """A noisy copy of a vector, for simulations.
+        """Add noise to a vector, for simulations.
+
+        Returns:
+            A noisy copy, shape (n,).
+
+        Raises:
+            ArgumentError: the statistic is no vector of finite numbers, or as for ``scale``.
 
         >>> Open().release(np.array([3.0]), 1.0, np.random.default_rng(0))
         array([3.])

@@ -133,7 +133,10 @@ class ContinualSum:
         return self._meter.describe(self._meter.cost(self._channel.family, honest))
 
     def add(self, x: Any) -> Any:
-        """Add an increment and release the noisy sum of all so far, in the same shape.
+        """Add an increment, and release the sum of all so far with noise.
+
+        Returns:
+            The noisy sum, in the shape of the increment.
 
         Raises:
             ArgumentError: ``x`` has another shape, is not finite, not symmetric, or not on the

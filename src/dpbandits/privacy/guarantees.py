@@ -164,7 +164,11 @@ class Guarantee:
         return glance("No guarantee", [], rows[4:])
 
     def to_dict(self) -> dict[str, Any]:
-        """This guarantee for files and tables."""
+        """Write this guarantee for files and tables.
+
+        Returns:
+            Its attributes by name: budgets as of ``Budget.to_dict``, or None, and tuples as lists.
+        """
         budgets = {name: getattr(self, name) for name in _BUDGETS}
         lists = {name: list(getattr(self, name)) for name in _LISTS}
         written = {name: budget and budget.to_dict() for name, budget in budgets.items()}

@@ -5,11 +5,13 @@ for all, otherwise only the records of that part (one arm, say).  Parts are disj
 records.  So sums over alternating arms compose in parallel although their spans interleave.
 ``repeats`` adjacent equal lines of equal length are folded into one; a record is in one of them.
 
-The spent budget is the largest total cost, over all records, of the lines that cover a record.
+Guarantee: no record loses more than the spent budget, which is the largest total cost, over all
+records, of the lines that cover a record.  It assumes that the line of a record depends only on
+values released before that record arrived.
+
 Lines of disjoint records compose in parallel, and overlapping ones add up.  This is valid under
 adaptive choice of lines because each currency (see ``budgets``) composes adaptively.  The parallel
-part is the argument of Azize & Basu (2024, Lemma 1 and Appendix D).  The line of a record depends
-only on values released before that record arrived.
+part is the argument of Azize & Basu (2024, Lemma 1 and Appendix D).
 
 Let a user have M records, no two of them in one release.  A meter charges each line the cost of M
 such releases to that user (``growth``).  The user's true loss is the sum over their records of an
@@ -285,7 +287,11 @@ class Ledger:
         )
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Heads, and rows for the last lines, in words."""
+        """The last lines, in words.
+
+        Returns:
+            Heads (rounds, part, releases, noise, scale and cost), and a row for each line.
+        """
         cost = self.meter.shown if self.meter else upward
         rows = [
             [
@@ -330,8 +336,10 @@ class Ledger:
         return table
 
     def total(self) -> float:
-        """The cost to the worst-placed record, in the budget's currency; infinite once anything
-        crossed an open channel.
+        """The cost to the worst-placed record.
+
+        Returns:
+            A number in the budget's currency; infinite once anything crossed an open channel.
         """
         return worst_record(self._arrays.span[: len(self)], self._costs()).cost
 
@@ -340,8 +348,10 @@ class Ledger:
         return self.meter.shown(self.total()) if self.meter else self.total()
 
     def spent(self) -> Budget | None:
-        """The largest privacy loss of any record so far, in the budget's own notion; None for
-        nothing, or without a budget.
+        """The largest privacy loss of any record so far.
+
+        Returns:
+            A ``Budget`` in the budget's own notion; None for nothing, or without a budget.
 
         Raises:
             DPBanditsError: a release has no finite cost, as Gaussian noise under ``PureDP``.

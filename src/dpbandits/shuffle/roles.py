@@ -82,9 +82,12 @@ class Randomizer:
         self.caveats = self._source.caveats
 
     def encode(self, vector: Any = None) -> Messages:
-        """The messages of one person; without a vector, noise only.
+        """Make the messages of one person; without a vector, of noise only.
 
         A device always sends: silence would reveal that there was no vector.
+
+        Returns:
+            ``Messages`` of one record for ``Shuffler.submit``.
 
         Raises:
             ArgumentError: the vector does not have shape (D,).
@@ -92,7 +95,17 @@ class Randomizer:
         return self.encode_many([np.zeros(self.protocol.dimension) if vector is None else vector])
 
     def encode_many(self, vectors: Any) -> Messages:
-        """The messages of several people, a record a row, for experiments; shape (n, D)."""
+        """Make the messages of several people, for experiments.
+
+        Args:
+            vectors: shape (n, D).
+
+        Returns:
+            ``Messages``, a record a row.
+
+        Raises:
+            ArgumentError: the vectors have another shape, or there are more than ``batch``.
+        """
         table = self.protocol.table(vectors)
         if table.ndim != 2:
             raise ArgumentError(f"vectors must have two axes, got shape {table.shape}", "vectors")
@@ -185,6 +198,9 @@ class Shuffler:
     def shuffle(self, batch: Sequence[Messages]) -> Messages | None:
         """Output a batch that was collected elsewhere, by a party that checked its senders.
 
+        Returns:
+            The messages for ``Analyzer``, or None if the batch was short and is discarded.
+
         Raises:
             SubmissionError: as for ``submit``.
         """
@@ -226,8 +242,11 @@ class Analyzer:
         self.protocol = protocol
 
     def aggregate(self, messages: Messages) -> np.ndarray:
-        """The sum of the vectors of a batch, shape (D,), unbiased, with noise of standard deviation
-        ``protocol.noise_std`` and that of rounding.
+        """Compute the noisy sum of the vectors of a batch.
+
+        Returns:
+            Shape (D,), unbiased, with noise of standard deviation ``protocol.noise_std`` and that
+            of rounding.
 
         Raises:
             ArgumentError: this did not leave a shuffler of the protocol.

@@ -93,9 +93,14 @@ class Result:
     def summary(
         self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
     ) -> pd.DataFrame:
-        """Mean regret with a percentile bootstrap band over runs, per policy and recorded round.
+        """Mean regret per policy and recorded round.
 
-        Columns: environment, policy, budget, holds, round, mean, low, high, runs.
+        Returns:
+            Columns: environment, policy, budget, holds, round, ``mean`` regret with its percentile
+            bootstrap band over runs from ``low`` to ``high``, and runs.
+
+        Raises:
+            ArgumentError: an argument is out of range.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
@@ -123,12 +128,15 @@ class Result:
         return glance(title, heads, rows)
 
     def plot(self, *, bounds: pd.DataFrame | None = None, **options: Any) -> Any:
-        """Mean regret curves with bands, as a matplotlib figure that shows itself in a notebook.
+        """Plot mean regret curves with bands.
 
         Args:
             bounds: proved bounds, from ``theory.bound_curves``: thin lines, dashed from above and
                 dotted from below.
             **options: ``width`` in inches; ``yscale``, "linear" or "log".
+
+        Returns:
+            A matplotlib figure that shows itself in a notebook.
         """
         from ..plotting.curves import regret_curves  # brings matplotlib, which takes a while
 
@@ -150,6 +158,8 @@ class Result:
 
         Raises:
             StateFileError: the file is no saved result, or one of another version.
+
+        See also: ``save``.
         """
         frame, settings, extra = load_table(path, "runs", "info")
         return cls(frame, extra["runs"], settings, extra["info"])

@@ -89,6 +89,8 @@ def simulate(
         ClippingWarning: rewards lie outside of a policy's ``reward_range``, and another one would
             hold them, or at least their means.
 
+    See also: ``replay`` for logs, ``plan``.
+
     Example:
         >>> from dpbandits import ZCDP
         >>> from dpbandits.papers.concentrated import AdaCUCB

@@ -326,7 +326,14 @@ def _sync_folder(folder: Path) -> None:
 
 
 def store_at(where: Any) -> Store:
-    """``where``, or the file of that name."""
+    """Take a store, or the file of a name.
+
+    Returns:
+        ``where``, or a ``FileStore`` of that path.
+
+    Raises:
+        ArgumentError: ``where`` is neither a store nor the path of a file.
+    """
     if isinstance(where, Store):
         return where
     if not isinstance(where, str | os.PathLike) or isinstance(os.fspath(where), bytes):

@@ -34,7 +34,10 @@ def encode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def decode(content: bytes, source: object) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays; ``source`` is where the bytes come from, for messages.
+    """Read what ``encode`` wrote; ``source`` is where the bytes come from, for messages.
+
+    Returns:
+        The header, and the arrays by name.
 
     Raises:
         StateFileError: the bytes are damaged, no snapshot, or one of another version.

@@ -43,7 +43,11 @@ def column(frame: Any, name: str, *, argument: str = "frame", by: str = "column"
 
 
 def column_names(frame: Any) -> list[Any] | None:
-    """The column names of a pandas or Arrow table, or of a dictionary; None for other objects."""
+    """List the column names of a pandas or Arrow table, or of a dictionary.
+
+    Returns:
+        The names, in order; None for other objects.
+    """
     if isinstance(frame, dict):
         return list(frame)
     known = getattr(frame, "column_names", None)
@@ -54,7 +58,7 @@ def column_names(frame: Any) -> list[Any] | None:
 def flat(
     argument: str, given: Any, manner: Manner, *, at: str = "", rows: int | None = None
 ) -> np.ndarray:
-    """Read a column of one number per row, shape (n,).
+    """Read a column of one number per row.
 
     Args:
         argument: as the caller knows it; errors begin with it.
@@ -62,6 +66,9 @@ def flat(
         manner: which entries are refused.
         at: where the column stands, as in "column 'paid'".
         rows: how many there must be.
+
+    Returns:
+        Shape (n,), float64; NaN for missing and wrong entries that ``manner`` keeps.
 
     Raises:
         ArgumentError: the shape is wrong, or an entry is refused.  The message gives the row,
@@ -85,7 +92,10 @@ def flat(
 def table(
     argument: str, given: Any, manner: Manner, *, names: Sequence[str] | None = None
 ) -> np.ndarray:
-    """Numbers of shape (n, d), n and d at least 1; ``names`` are those of columns, for messages.
+    """Read a table of numbers; ``names`` are those of columns, for messages.
+
+    Returns:
+        Shape (n, d), n and d at least 1; NaN as of ``flat``.
 
     Raises:
         ArgumentError: as for ``flat``; or the table is sparse.
@@ -157,7 +167,10 @@ def blocks(
 
 
 def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
-    """Numbers with named axes, none of them empty, as in "T, K, d"; several shapes may be allowed.
+    """Read numbers with named axes, as in "T, K, d"; several shapes may be allowed.
+
+    Returns:
+        An array of one of these shapes, with no empty axis.
 
     Raises:
         ArgumentError: as for ``table``.
@@ -188,8 +201,10 @@ def refuse(argument: str, given: Any, manner: Manner) -> None:
 
 
 def features(argument: str, given: Any, largest: float = LARGEST) -> np.ndarray:
-    """Fixed public features of arms: a read-only copy of shape (K, d), of numbers in [-largest,
-    largest], K and d at least 1.
+    """Read fixed public features of arms.
+
+    Returns:
+        Shape (K, d), K and d at least 1: a read-only copy of numbers in [-largest, largest].
 
     Raises:
         ArgumentError: as for ``table``.
@@ -205,7 +220,11 @@ def frozen(values: np.ndarray) -> np.ndarray:
 
 
 def listed(column: Any) -> list[Any]:
-    """The entries of an array, a pandas or Arrow column, or a list; empty if it has no rows."""
+    """List the entries of an array, a pandas or Arrow column, or a list.
+
+    Returns:
+        The entries; empty if it has no rows.
+    """
     if hasattr(column, "__array__"):  # in bulk, which Arrow's own lists are not
         array = column if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
         return array.tolist() if array.ndim == 1 else []

@@ -138,11 +138,13 @@ def read_text_table(
 
 
 def read_numbers(argument: str, path: str | os.PathLike[str], **marks: Any) -> np.ndarray:
-    """A file of public numbers as a table; its first line is a header if it holds text and no
-    number.  Columns without a name are left out, with a Python warning.
+    """Read a file of public numbers.  Its first line is a header if it holds text and no number.
 
     Args:
         argument, path, marks: as for ``read_text_table``.
+
+    Returns:
+        Shape (rows, columns), float64.  Columns without a name are left out, with a Python warning.
 
     Raises:
         ArgumentError: as for ``read_text_table``; or a cell is no finite number, whose line and

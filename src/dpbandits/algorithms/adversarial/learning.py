@@ -108,9 +108,12 @@ class Learner(Part, base=True):
 
     @staticmethod
     def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
-        """Upper bound on expected regret over a number of batches, against the best choice in
-        hindsight, for losses of second moment at most ``moment``.  Infinite if no bound is proved
-        for noisy losses.
+        """Bound expected regret over a number of batches, against the best choice in hindsight, for
+        losses of second moment at most ``moment``.
+
+        Returns:
+            An upper bound, in units of a batch's mean loss; infinite if none is proved for noisy
+            losses.
         """
         return math.inf
 
@@ -168,7 +171,12 @@ class Learner(Part, base=True):
         return float(batch_conversion(policy.tuned_for, **self.bound_arguments(policy)))
 
     def bound_arguments(self, policy: LearningPolicy) -> dict[str, Any]:
-        """Those of ``batch_conversion``."""
+        """The arguments of ``batch_conversion`` in ``theory``, without the horizon.
+
+        Returns:
+            ``batch`` (rounds), ``learner_regret`` (a function) and ``rounding`` (to which secure
+            noise rounds rewards, in units of their range).
+        """
         rounding = policy.grid / policy.params.width  # to which secure noise rounds rewards
         regret = partial(self._lost, policy)
         return {"batch": policy.batch, "learner_regret": regret, "rounding": rounding}

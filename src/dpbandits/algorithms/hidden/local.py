@@ -1,10 +1,15 @@
 """Linear bandits under local differential privacy: a record stays on its device.
 
-The wall stands around each person.  What crosses the wall: one report, [x r ; svec(x x^T)] in the
-block of its model, all with normal noise of its own.  ``model`` bounds the difference of two
-records of a person.  The server sums the reports, and uses the sum once in a batch.  The device
-chooses with the server's published chooser.  The arm stays on the device: a server that delivered
-it would learn it.
+Guarantee:
+
+* Protected: features, arm and reward of one person.  The wall stands around each person.
+* Adjacency: any two records of a person, who sends one report.
+* Sensitivity: [x r ; svec(x x^T)] crosses the wall in the block of its model, all with normal noise
+  of its own.  ``model`` bounds the difference of two records.
+* Assumed: the arm stays on the device.  A server that delivered it would learn it.
+
+The server sums the reports, and uses the sum once in a batch.  The device chooses with the server's
+published chooser.
 """
 
 from __future__ import annotations
@@ -135,11 +140,16 @@ class Device:
         return arm
 
     def report(self, reward: float | None = None) -> Any:
-        """The report of the last choice and its reward, of the length in
-        ``HiddenLinearLocal.receive``.  It holds only noise if there was no choice since the last
-        report, or no report is left.  Hence there always is a report to send.
+        """Report the last choice and its reward, with noise.
 
-        An entry that is no number counts as no reward: an error would reveal it.
+        The report holds only noise if there was no choice since the last report, or no report is
+        left.  Hence there always is a report to send.  An entry that is no number counts as no
+        reward: an error would reveal it.
+
+        Returns:
+            The report that the policy's side takes.  Of ``HiddenLinearLocal`` it is an array, of
+            the length in ``receive``.  Of ``HiddenLinearShuffled`` it is ``Messages`` for its
+            shuffler.
         """
         value, (lo, hi) = number_or_nan(reward), self._reward_range
         value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)

@@ -1,8 +1,13 @@
 """LinUCB in the shuffle model: devices report through a shuffler, and the server sees sums.
 
-The wall stands around the shuffler.  What crosses the wall: the noisy sum of [x r ; svec(x x^T)]
-over every batch of B people.  A protocol of ``dpbandits.shuffle`` adds the noise and proves its
-privacy.  The policy adds up the sums of all batches; estimate, radius and V are post-processing.
+Guarantee:
+
+* Protected: features, arm and reward of one person.  The wall stands around the shuffler.
+* Adjacency: any other record of that person, who is in one batch.
+* Sensitivity: the noisy sum of [x r ; svec(x x^T)] over every batch of B people crosses the wall.
+  A protocol of ``dpbandits.shuffle`` adds the noise and proves its privacy.
+
+The policy adds up the sums of all batches; estimate, radius and V are post-processing.
 
 **Why this is private.**  A person is in one batch.  Given all earlier releases, the shuffler's
 output is (epsilon, delta)-DP for the person's record.  All later batches are functions of releases
@@ -355,8 +360,13 @@ class HiddenLinearShuffled(HiddenPolicy):
     def device(self) -> ShuffledDevice:
         """Program for a person's device, as ``HiddenLinearLocal.device``.
 
+        Returns:
+            A ``Device`` with the present chooser; its reports are ``Messages`` for ``shuffler``.
+
         Raises:
             ArgumentError: the policy has no budget, or ``messages`` is False.
+
+        See also: ``shuffler``.
         """
         protocol = self._checked_protocol()
         self._devices += 1
@@ -370,13 +380,18 @@ class HiddenLinearShuffled(HiddenPolicy):
         )
 
     def shuffler(self, *, short: str = "pad") -> Shuffler:
-        """Program for the party that shuffles; its batches begin with the present chooser.
+        """Program for the party that shuffles.
 
         Args:
             short: treatment of a batch with fewer people, see ``Shuffler``.
 
+        Returns:
+            A ``Shuffler``; its batches begin with the present chooser.
+
         Raises:
             ArgumentError: the policy has no budget, or ``messages`` is False.
+
+        See also: ``device``.
         """
         protocol = self._checked_protocol()
         self._shufflers += 1

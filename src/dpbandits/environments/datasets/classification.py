@@ -101,6 +101,9 @@ class Classification(ContextEnvironment):
     ) -> Classification:
         """A classification that shows its contexts, ``rows`` of shape (N, p), as they are.
 
+        Raises:
+            ArgumentError: an argument is outside its range, or shapes do not fit.
+
         >>> Classification.of_rows([[0.6, 0.8], [1.0, 0.0]], [0, 1], blocks=False).dimension
         2
         """

@@ -107,8 +107,17 @@ class Advised(AdviceEnvironment):
     def constant(
         cls, environment: ArmsEnvironment, n_experts: int, *, horizon: int, seed: int = 0
     ) -> Advised:
-        """Experts with constant advice: the first advise one arm each, the others uniformly random
+        """Give constant advice: the first experts advise one arm each, the others uniformly random
         distributions.
+
+        Returns:
+            An ``Advised`` with ``n_experts`` experts.
+
+        Raises:
+            ArgumentError: an argument is out of range, or ``environment`` is no
+                ``ArmsEnvironment``.
+
+        See also: ``shifted``.
 
         >>> from dpbandits.environments import Bernoulli
         >>> Advised.constant(Bernoulli([0.9, 0.1]), 5, horizon=100).state.best.tolist()
@@ -123,8 +132,15 @@ class Advised(AdviceEnvironment):
     def shifted(
         cls, environment: ArmsEnvironment, n_experts: int, *, period: int, horizon: int
     ) -> Advised:
-        """Experts that advise one arm each and move on after every period.  Expert j moves by j //
+        """Let experts advise one arm each, and move on after every period.  Expert j moves by j //
         K arms; the first K experts stay.
+
+        Returns:
+            An ``Advised`` with ``n_experts`` experts and K periods.
+
+        Raises:
+            ArgumentError: an argument is out of range, or ``environment`` is no
+                ``ArmsEnvironment``.
 
         >>> from dpbandits.environments import Bernoulli
         >>> Advised.shifted(Bernoulli([0.9, 0.1]), 4, period=10, horizon=100).state.advice.shape

@@ -169,6 +169,9 @@ class CovariateArms(ContextEnvironment):
     ) -> CovariateArms:
         """An environment with parameters drawn as features are: over people, all arms are about
         equally good.
+
+        Raises:
+            ArgumentError: an argument is outside its range.
         """
         parameters = _parameters(integer("n_arms", n_arms, 1), dimension, seed)
         return cls(parameters, link=link)._made(f"random, seed={seed}")

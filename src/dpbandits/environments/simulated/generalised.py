@@ -188,6 +188,9 @@ class GLMContexts(ContextEnvironment):
         """An environment with theta uniform on the sphere of radius ``norm``; with
         ``models="disjoint"`` one for every arm.  ``options`` as for the class.
 
+        Raises:
+            ArgumentError: an argument is outside its range.
+
         >>> GLMContexts.random(3, 4, models="disjoint", norm=5.0).parameter.shape
         (3, 4)
         """

@@ -125,6 +125,9 @@ class LinearArms(KnownMeans):
         """An environment with arms and theta uniform on the unit sphere; published figures have 10
         arms in dimension 3.
 
+        Raises:
+            ArgumentError: an argument is outside its range.
+
         >>> LinearArms.on_sphere(10, 3, seed=1).features.shape
         (10, 3)
         """
@@ -279,6 +282,9 @@ class GaussianContexts(ContextEnvironment):
         cls, n_arms: int, dimension: int, *, seed: int = 0, **options: Any
     ) -> GaussianContexts:
         """An environment with theta uniform on the unit sphere; ``options`` as for the class.
+
+        Raises:
+            ArgumentError: an argument is outside its range.
 
         >>> GaussianContexts.on_sphere(10, 3, seed=1).dimension
         3

@@ -116,6 +116,9 @@ class PoolContexts(ContextEnvironment):
         """Features and theta with coordinates uniform in (0, 1), each vector divided by its length.
         This division is our choice: the paper assumes lengths of at most 1 and does not say how.
 
+        Raises:
+            ArgumentError: an argument is outside its range.
+
         >>> PoolContexts.uniform(seed=1).n_arms
         10
         """

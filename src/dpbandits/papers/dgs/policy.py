@@ -95,8 +95,14 @@ class ExactLoss:
     rho: float
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound on the delta of (epsilon, delta)-DP, for every record, by way of zCDP; the
-        truth may be several times less.  For features that were fixed beforehand.
+        """Bound the delta of (epsilon, delta)-DP, for every record and features that were fixed
+        beforehand.
+
+        Returns:
+            An upper bound from 0 to 1, by way of zCDP; the truth may be several times less.
+
+        Raises:
+            ArgumentError: ``epsilon`` is negative or no number.
         """
         epsilon = real("epsilon", epsilon, 0.0)
         if epsilon >= self.epsilon:
@@ -216,17 +222,18 @@ class LinUCBDGS(LinearPolicy):
 
     @staticmethod
     def estimate_eigenvalue(contexts: Any, *, context_bound: float = 1.0) -> float:
-        """The least eigenvalue of the mean of x x^T over public features: an estimate of lambda_0.
-
-        It is that of features played at random.  A policy that plays the best arm of each round
-        sees others, and may see smaller eigenvalues: nothing in the paper's Assumption 1 excludes
-        that.
+        """The least eigenvalue of the mean of x x^T over public features.
 
         Args:
             contexts: feature vectors, shape (n, d), or of all arms in n rounds, shape (n, K, d).
                 For a policy with ``perturbation`` add normal noise of that standard deviation to
                 them, as it does.
             context_bound: longer vectors are scaled to it, as the policy does.
+
+        Returns:
+            An estimate of lambda_0, for features played at random.  A policy that plays the best
+            arm of each round sees others, and may see smaller eigenvalues: nothing in the paper's
+            Assumption 1 excludes that.
 
         Raises:
             ArgumentError: wrong shape, numbers that are not finite, or features that do not span

@@ -40,6 +40,9 @@ def published_batch(
         returning: whether a user may be in every batch, and the budget is for all of them
             (Corollaries E.4 and E.6).
 
+    Returns:
+        Rounded people per batch, from 1 to ``people``.
+
     Raises:
         ArgumentError: a number is out of its range, or ``returning`` goes with another level.
 

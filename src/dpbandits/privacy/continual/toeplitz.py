@@ -114,7 +114,11 @@ class SqrtToeplitz(_Toeplitz):
             object.__setattr__(self, "bits", integer("bits", self.bits, 1, 16))
 
     def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
-        """The first columns of C and of B, shape (horizon,) each; read only."""
+        """The first columns of C and of B.
+
+        Returns:
+            Two arrays of shape (horizon,), read only.
+        """
         return _square_root(self.horizon, self.bits)
 
     def _first_columns(self, n: int) -> float:
@@ -265,7 +269,7 @@ def _toeplitz(column: np.ndarray) -> np.ndarray:
 
 
 def overshoot(expected: int, factor: float = 32.0) -> int:
-    """A horizon to plan for: the least power of two above ``factor * expected``.
+    """A horizon to plan for.
 
     A mechanism refuses releases beyond its horizon, so the plan must be generous.  A generous plan
     is cheap, because the noise grows only with the logarithm of the horizon.  With the default,
@@ -275,6 +279,12 @@ def overshoot(expected: int, factor: float = 32.0) -> int:
     Args:
         expected: the number of releases that you expect.
         factor: the largest error of that number, as a ratio of at least 1.
+
+    Returns:
+        The least power of two of at least ``factor * expected``.
+
+    Raises:
+        ArgumentError: an argument is out of range, or ``factor * expected`` is above 2**48.
 
     Example:
         >>> horizon = overshoot(20_000)

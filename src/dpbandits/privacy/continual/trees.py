@@ -180,7 +180,11 @@ class HybridTree(_Dyadic):
         return float(self.scales(norm)[n.bit_length() - 1])
 
     def scales(self, norm: int) -> np.ndarray:
-        """(49,) factors of the noise of a block, and of nodes in trees of 1, 2, ... levels."""
+        """Factors of the noise of a block, and of nodes in trees of 1, 2, ... levels.
+
+        Returns:
+            Shape (49,).
+        """
         return (2.0 * np.maximum(1.0, np.arange(LONGEST.bit_length()))) ** (1 / norm)
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
