@@ -1,4 +1,4 @@
-"""What estimators of generalised linear models share: arguments, predictions, and the door."""
+"""Shared by estimators of generalised linear models: arguments, predictions, and the door."""
 
 from __future__ import annotations
 

@@ -1,13 +1,18 @@
 """Private estimates of generalised linear models under local privacy.
 
+Guarantee:
+
+* Protected: features and outcome of one person, for any reports of others.
+* Adjacency and sensitivity: two records that differ in everything, see ``scores``.
+* Assumed: the channel is chosen before the report, and differs in theta only.
+
 People are split into batches by their number, which is public.  For each batch the curator picks a
 channel from past reports alone: a parameter theta, and the noise.  A device turns features and
 outcome of its person into one report, [r x ; v svec(h x x^T)] at theta plus noise for the whole
 budget.  ``Curator`` has no argument for other data.
 
-So each report keeps the budget in the data of its person, for any reports of others.  The channel
-is chosen before it, and differs in theta only (local privacy with sequential interaction, Duchi,
-Jordan & Wainwright 2013).  Sensitivity: two records that differ in everything, see ``scores``.
+So each report keeps the budget in the data of its person (local privacy with sequential
+interaction, Duchi, Jordan & Wainwright 2013).
 
 The first batch is a pilot: it finds the point at which the others linearise.  The estimate leaves
 it out, unless noise is larger than the pilot's linearisation error.  With the identity link the

@@ -6,8 +6,8 @@ Wang 2023, Theorem 3.2, whose neighbours have one person more or less).
 
 t_i = <x_i, theta>, b normal with standard deviation s in every coordinate.
 
-**If one person is replaced by another**, with |r| <= R, h <= W and |x| <= l, Delta = 2 R l, the
-Renyi divergence of every order a > 1 is at most
+**Guarantee.**  If one person is replaced by another, with |r| <= R, h <= W and |x| <= l, Delta = 2
+R l, the Renyi divergence of every order a > 1 is at most
 
     ln(1 + W l^2 / lambda) + a Delta^2 / (2 s^2) + ln(2 Phi((a - 1) Delta / s)) / (a - 1) .
 

@@ -1,7 +1,12 @@
 """Privacy amplification by shuffling: the guarantee of randomised reports without their order.
 
-n people send one report each through the same eps0-DP local randomiser R, and only the shuffled
-batch is seen.  Fix the records x and x' between which one person's record is changed.  Then
+Guarantee:
+
+* Protected: the record of one person, from anyone who sees the shuffled batch only.
+* Adjacency: one person's record is changed from x to x'.
+* Assumed: n people send one report each through the same eps0-DP local randomiser R.
+
+*Clones.*  Fix the records x and x'.  Then
 
 * R(x) and R(x') are mixtures of two laws U and V.  R(x) has weights q = e^eps0 / (e^eps0 + 1) and 1
   - q, and R(x') has them swapped (Kairouz, Oh & Viswanath 2015).

@@ -2,7 +2,10 @@
 
 A channel is a noise family with a multiplier; the noise of a release has scale ``multiplier *
 sensitivity``, where the sensitivity is measured in the family's norm.  Accounting needs only these
-two numbers, so a ledger line is charged without knowledge of the released values:
+two numbers, so a ledger line is charged without knowledge of the released values.
+
+Guarantee: a record that moves the statistic by at most D, the sensitivity, costs by family with the
+multiplier m:
 
 * ``Gaussian``, L2: std m * D, hence (1/m)-GDP, (1 / 2m^2)-zCDP and (alpha, alpha / 2m^2)-RDP.
 * ``Laplace``, L1: scale m * D in every coordinate independently, hence (1/m)-DP.

@@ -1,7 +1,11 @@
 """Discrete Gaussian noise hides as much as Gaussian noise: a proof, and the noise it requires.
 
-Integer noise X has the law P(X = k) proportional to exp(-k^2 / 2 s^2).  One record moves a vector
-of integers by v, |v|_2 <= D, and every coordinate gets noise of this law with a parameter s >= 1.
+Guarantee:
+
+* Protected: one record, by a vector of integers with noise, as by Gaussian noise.
+* Sensitivity: one record moves the vector by v, |v|_2 <= D.
+* Assumed: every coordinate gets integer noise X of the law P(X = k) proportional to exp(-k^2 / 2
+  s^2), with a parameter s >= 1.
 
 **Theorem.**  The release is mu-GDP (Dong, Roth & Su 2022) with mu = D / sqrt(s^2 - 1/10).
 

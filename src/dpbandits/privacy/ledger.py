@@ -5,11 +5,13 @@ for all, otherwise only the records of that part (one arm, say).  Parts are disj
 records.  So sums over alternating arms compose in parallel although their spans interleave.
 ``repeats`` adjacent equal lines of equal length are folded into one; a record is in one of them.
 
-The spent budget is the largest total cost, over all records, of the lines that cover a record.
+Guarantee: no record loses more than the spent budget, which is the largest total cost, over all
+records, of the lines that cover a record.  It assumes that the line of a record depends only on
+values released before that record arrived.
+
 Lines of disjoint records compose in parallel, and overlapping ones add up.  This is valid under
 adaptive choice of lines because each currency (see ``budgets``) composes adaptively.  The parallel
-part is the argument of Azize & Basu (2024, Lemma 1 and Appendix D).  The line of a record depends
-only on values released before that record arrived.
+part is the argument of Azize & Basu (2024, Lemma 1 and Appendix D).
 
 Let a user have M records, no two of them in one release.  A meter charges each line the cost of M
 such releases to that user (``growth``).  The user's true loss is the sum over their records of an

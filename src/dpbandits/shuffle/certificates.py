@@ -3,9 +3,13 @@
 Discrete Gaussian noise protects as Gaussian noise does: ``privacy.discrete``.  This module covers
 binomial noise.
 
-One person moves the vector by integers s with |s|_2 <= r.  Independent noise of one law is added to
-every coordinate, of a law that is log-concave, as binomials are.  Let F be its distribution
-function, and z(t) = Phi^-1(F(t)).
+Guarantee:
+
+* Protected: the integers of one person, who moves the vector by integers s with |s|_2 <= r.
+* Assumed: independent noise of one law is added to every coordinate, of a law that is log-concave,
+  as binomials are.
+
+Let F be the distribution function of the noise, and z(t) = Phi^-1(F(t)).
 
 *One coordinate.*  Suppose that z(t) - z(t - 1) <= c for all integers t.  As the law is log-concave,
 thresholds are the best tests of X against X + s.  The test that decides for X + s above t errs with

@@ -1,13 +1,16 @@
 """Shares of discrete Laplace noise: noisy sums of a batch in pure DP.
 
+Guarantee: pure DP of the shuffler's output, which is the sum modulo m, for one person's integers.
+It assumes the noise of n = ``batch`` - ``dropout`` people.
+
 People add to their integers the difference of two Polya variables with parameters 1/n and
 exp(-1/b), modulo m (Goryczka & Xiong 2015).  In bandits this is due to Chowdhury & Zhou 2023,
-Distributed Differential Privacy in Multi-Armed Bandits.  The shuffler's output is the sum modulo m.
+Distributed Differential Privacy in Multi-Armed Bandits.
 
 *Noise of the sum.*  n such variables add up to a geometric one.  The difference of two of these is
 discrete Laplace with weights exp(-|k| / b).  This law is exact, not a limit, and so are the draws
-(``randomness``).  With n = ``batch`` - ``dropout``, the noise of any n people is enough.  The noise
-of the others is independent of it, or missing, or known: adding it is post-processing.
+(``randomness``).  The noise of any n people is enough.  The noise of the others is independent of
+it, or missing, or known: adding it is post-processing.
 
 *Shift of the sum.*  In the L1 norm.  With the coupling of ``protocols`` coordinate i moves by at
 most d_i + 1 for a difference d_i in steps.  Hence all D coordinates move by at most sqrt(D) S + D,

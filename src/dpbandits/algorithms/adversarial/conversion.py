@@ -4,13 +4,18 @@ loss.
 This is Algorithm 1 of Faster Rates for Private Adversarial Bandits, for any learner that accepts
 unbounded and negative losses.  A reward r in (lo, hi) is a loss (hi - r) / (hi - lo) in [0, 1].
 
-What crosses the wall: when a batch ends, the *sum* of its tau rewards.  One person contributes one
-reward to one batch, so a record moves one sum by at most ``hi - lo``.  Batches are disjoint sets of
-records, cut by counting rounds.  Hence each sum may spend the whole budget (parallel composition;
-Theorem 1 of the paper).  Laplace noise of scale (hi - lo) / epsilon on the sum is noise of scale 1
-/ (tau epsilon) on the mean loss.  The learner computes that mean after the wall.  Which arm a batch
-plays is drawn from earlier releases and from exploration only.  A batch that the horizon cuts short
-is played and never released.
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+* Adjacency: one record is another.  A person contributes one reward to one batch.
+* Sensitivity: when a batch ends, the *sum* of its tau rewards crosses the wall.  A record moves one
+  sum by at most ``hi - lo``.
+
+Batches are disjoint sets of records, cut by counting rounds.  Hence each sum may spend the whole
+budget (parallel composition; Theorem 1 of the paper).  Laplace noise of scale (hi - lo) / epsilon
+on the sum is noise of scale 1 / (tau epsilon) on the mean loss.  The learner computes that mean
+after the wall.  Which arm a batch plays is drawn from earlier releases and from exploration only.
+A batch that the horizon cuts short is played and never released.
 
 If some arms are closed, the learner draws among the others, from its probabilities divided by their
 sum.  It weighs the loss by these quotients, which keeps estimates of open arms unbiased.  A closed

@@ -5,9 +5,15 @@ round, if it has most rounds of all, and otherwise until its batch is full.  Hen
 draws cannot delay a batch.  The batch of the arm with most rounds fills up beside those of others;
 ``batches`` has its lengths.
 
-What crosses the wall: when a batch is full, its sum, or its two sums.  A release covers the records
-of one arm (its part) since that arm's last release: one person contributes to one batch, and each
-release may spend the whole budget.  The arm of a person depends on earlier releases and draws only.
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+* Adjacency: one record is another.  One person contributes to one batch.
+* Sensitivity: when a batch is full, its sum, or its two sums, cross the wall; ``held`` bounds their
+  change.
+
+A release covers the records of one arm (its part) since that arm's last release, and each release
+may spend the whole budget.  The arm of a person depends on earlier releases and draws only.
 
 **Draws.**  exp(-D) of ``law`` bounds the tails of a merged value given its mean.  A draw takes half
 of that for the tails of the mean given the value.  It needs a fair coin and E from the exponential

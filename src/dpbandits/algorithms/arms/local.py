@@ -1,7 +1,10 @@
 """Arms under local privacy: rewards that were randomised one by one.
 
-The wall stands around the person.  What crosses the wall: each reward by itself, with noise.  A
-record is one reward, which it moves by at most ``hi - lo``; it may spend the whole budget.
+Guarantee:
+
+* Protected: the reward of one person.  The wall stands around the person.
+* Adjacency and sensitivity: each reward crosses the wall by itself, with noise.  A record is one
+  reward, which it moves by at most ``hi - lo``; it may spend the whole budget.
 
 The value m of an arm is the mean of its n reports, and its law that of n batches of one round: N =
 n, V = 1 / n, A = 1 / n.  ``IMED`` plays the arm with the least D(m_a, q) / alpha + ln n_a, where q

@@ -1,7 +1,7 @@
 """Memories: the weight of an arm's noisy sums by their age.
 
-What crosses the wall does not depend on the memory (``held``): when a batch ends, the sum of its
-rewards.  A memory weighs released sums, which is post-processing.  With a sliding window, or a
+Guarantee: that of ``held``, for any memory.  When a batch ends, the sum of its rewards crosses the
+wall.  A memory weighs released sums, which is post-processing.  With a sliding window, or a
 discount, of raw rewards a record would enter many sums.
 
 **Discount.**  Let g be the discount of a round.  A batch of weight w (see ``law``) that ended n

@@ -1,4 +1,4 @@
-"""How a running sum is released: which counter, how many releases, how much noise."""
+"""The release of a running sum: its counter, its number of releases, and its noise."""
 
 from __future__ import annotations
 

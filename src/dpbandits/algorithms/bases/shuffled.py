@@ -1,8 +1,15 @@
 """Shuffle trust: the wall stands around the people of a batch, who together add its noise.
 
-The rounds for which a choice of an arm stands are one batch.  The arm and the number of people are
-public, and follow from earlier releases.  Each person's device reports the reward, a shuffler sums
-the reports, and the server learns the noisy sum.  The server releases it as it is.
+Guarantee:
+
+* Protected: the reward of one person, from anyone who sees all messages that leave the shuffler.
+* Adjacency: a person is in one batch.  Arm and number of people are public, and follow from earlier
+  releases.
+* Assumed: the shuffler takes away order and identity, and the people of a batch add their noise.
+
+The rounds for which a choice of an arm stands are one batch.  Each person's device reports the
+reward, a shuffler sums the reports, and the server learns the noisy sum.  The server releases it as
+it is.
 """
 
 from __future__ import annotations

@@ -2,8 +2,11 @@
 
 Experts advise with a probability for every arm.  The arm is drawn from the mixture Q of their
 advice; its loss, divided by Q, estimates what every expert would have lost.  A reward r in (lo, hi)
-is a loss (hi - r) / (hi - lo) in [0, 1].  Advice is public, and so are the arms and Q, which come
-from earlier releases, advice and exploration.  What crosses the wall differs:
+is a loss (hi - r) / (hi - lo) in [0, 1].
+
+Guarantee: the reward of one person is protected.  Advice is public, and so are the arms and Q,
+which come from earlier releases, advice and exploration.  What crosses the wall, and its
+sensitivity, differ:
 
 * ``ExpertsLocal``: every reward by itself, unweighed.  A record moves it by at most ``hi - lo``.
 * ``EXP4``: when a batch of tau rounds ends, the sum of x loss / Q(a) over the batch, one number per

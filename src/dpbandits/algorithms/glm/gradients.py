@@ -1,8 +1,13 @@
 """Stochastic gradients of generalised linear models with private features, one from each person.
 
-The wall stands around each person.  What crosses the wall: g / C, where g = (nu(<x, p>) - r) x is
-the gradient of the person's log-loss at the public point p, cut to the length C.  It lies in the
-unit ball: two records of a person differ by at most 2, for any link, point, features and reward.
+Guarantee:
+
+* Protected: features and reward of one person.  The wall stands around each person.
+* Adjacency: any other record of that person.
+* Sensitivity: g / C crosses the wall.  Here g = (nu(<x, p>) - r) x is the gradient of the person's
+  log-loss at the public point p, cut to the length C.  It lies in the unit ball: two records of a
+  person differ by at most 2, for any link, point, features and reward.
+
 The kernel also scales points to |p| <= S.  Then two gradients differ by at most D for the links of
 this package (``glm.replacement``).  Cutting vectors is a projection on a ball, which increases no
 distance: they differ by at most min(2, D / C).  Secure noise needs multiples of a grid, which adds

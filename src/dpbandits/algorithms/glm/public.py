@@ -5,9 +5,14 @@ lambda I + sum of h x x^T, h = nu'(<x, p>), and the offset sum of (nu(<x, p>) - 
 is the estimate at the start of the epoch.  With rewards they make a linear model of z = r - nu(<x,
 p>) + h <x, p> in every epoch (``newton`` bounds its error).
 
-What crosses the wall: at the end of every epoch the running sum of x * reward, as a continual sum.
-One person moves one increment by at most (hi - lo) * context_bound (``bases.linear``), for any
-link, as in ``PrivateLinUCB``.  All else is post-processing.
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+  Features are public.
+* Adjacency: one record is another.  One person contributes to one increment.
+* Sensitivity: at the end of every epoch the running sum of x * reward crosses the wall, as a
+  continual sum.  One person moves one increment by at most (hi - lo) * context_bound
+  (``bases.linear``), for any link, as in ``PrivateLinUCB``.  All else is post-processing.
 
 **Width.**  The error of theta^ = V^-1 (sum of x r + n - offset) is V^-1 (u + n + sum of rho x -
 lambda theta).  Here u = sum of x eta, eta is the noise of rewards, and |rho| <= M / 2 <x, theta -

@@ -1,10 +1,15 @@
 """Linear bandits under local differential privacy: a record stays on its device.
 
-The wall stands around each person.  What crosses the wall: one report, [x r ; svec(x x^T)] in the
-block of its model, all with normal noise of its own.  ``model`` bounds the difference of two
-records of a person.  The server sums the reports, and uses the sum once in a batch.  The device
-chooses with the server's published chooser.  The arm stays on the device: a server that delivered
-it would learn it.
+Guarantee:
+
+* Protected: features, arm and reward of one person.  The wall stands around each person.
+* Adjacency: any two records of a person, who sends one report.
+* Sensitivity: [x r ; svec(x x^T)] crosses the wall in the block of its model, all with normal noise
+  of its own.  ``model`` bounds the difference of two records.
+* Assumed: the arm stays on the device.  A server that delivered it would learn it.
+
+The server sums the reports, and uses the sum once in a batch.  The device chooses with the server's
+published chooser.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What policies with private contexts share: exploration, and what ``model`` is run with."""
+"""Shared by policies with private contexts: exploration, and the arguments of ``model``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,13 @@
 """LinUCB in the shuffle model: devices report through a shuffler, and the server sees sums.
 
-The wall stands around the shuffler.  What crosses the wall: the noisy sum of [x r ; svec(x x^T)]
-over every batch of B people.  A protocol of ``dpbandits.shuffle`` adds the noise and proves its
-privacy.  The policy adds up the sums of all batches; estimate, radius and V are post-processing.
+Guarantee:
+
+* Protected: features, arm and reward of one person.  The wall stands around the shuffler.
+* Adjacency: any other record of that person, who is in one batch.
+* Sensitivity: the noisy sum of [x r ; svec(x x^T)] over every batch of B people crosses the wall.
+  A protocol of ``dpbandits.shuffle`` adds the noise and proves its privacy.
+
+The policy adds up the sums of all batches; estimate, radius and V are post-processing.
 
 **Why this is private.**  A person is in one batch.  Given all earlier releases, the shuffler's
 output is (epsilon, delta)-DP for the person's record.  All later batches are functions of releases

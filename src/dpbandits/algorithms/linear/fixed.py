@@ -2,8 +2,15 @@
 precision, and an index that uses the variance of an arm's estimate.
 
 The mean reward of arm a is <theta, x_a>.  An arm is played for a batch whose length is fixed when
-it begins.  What crosses the wall: when a batch ends, the sum of its rewards, one number.  One
-person contributes one reward to one batch, so a record moves one sum by at most ``hi - lo``.
+it begins.
+
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+* Adjacency: one record is another.  A person contributes one reward to one batch.
+* Sensitivity: when a batch ends, the sum of its rewards crosses the wall, one number.  A record
+  moves one sum by at most ``hi - lo``.
+
 Batches are disjoint sets of records: each sum may spend the whole budget.  The batch of a record,
 and its length, depend only on features and on sums released earlier (Azize & Basu 2024, Theorem
 12).  All that follows is post-processing.

@@ -4,11 +4,17 @@ Estimates change only when det V has grown by the factor 1 + C since the last ch
 lambda I + sum of x x^T over played arms.  Contexts, and so V and the rounds of all changes, are
 public.
 
-What crosses the wall: at every change, the running sum of x * reward, with the noise of a counter
-over the changes.  One person contributes one reward to one increment, the sum of one episode, and
-moves it as far as in ``every_answer``.  The end of an episode depends on V, hence on contexts and
-on earlier releases (Azize & Basu 2024, Theorem 3 and Appendix D).  All else is post-processing,
-with any exploration.
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+  Contexts are public.
+* Adjacency: one record is another.  One person contributes one reward to one increment, the sum of
+  one episode.
+* Sensitivity: at every change, the running sum of x * reward crosses the wall, with the noise of a
+  counter over the changes.  A record moves its increment as far as in ``every_answer``.
+
+The end of an episode depends on V, hence on contexts and on earlier releases (Azize & Basu 2024,
+Theorem 3 and Appendix D).  All else is post-processing, with any exploration.
 
 As published, every increment has its own noise, and that of the sum grows with their number.  The
 number of changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C), which is public.  Noise

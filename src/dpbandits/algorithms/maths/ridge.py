@@ -1,4 +1,4 @@
-"""Ridge regression on public features, kept under rank-one updates: what linear bandits share.
+"""Ridge regression on public features, kept under rank-one updates, for all linear bandits.
 
 ``precision`` is V = lambda I + sum of x x^T, ``inverse`` its inverse, ``factor`` a lower triangle F
 with V = F F^T.  Nothing here allocates, and ``work`` arrays hold nothing between calls.

@@ -1,7 +1,7 @@
 """The best arm at a confidence: Top Two on merged batches.
 
-What crosses the wall: the sums of ``arms.held``, which ``arms.law`` merges.  The decision to stop
-is made after each release, from releases alone.
+Guarantee: that of ``arms.held``.  Its sums cross the wall, and ``arms.law`` merges them.  The
+decision to stop is made after each release, from releases alone.
 
 **Stopping.**  Let D_c(m_c, q) be the exponent of ``arms.law`` for an estimate as low as m_c with a
 mean of q or more.  U_b(m_b, q) is its mirror, for an estimate as high as m_b with a mean of q or
