@@ -4,7 +4,7 @@ Guarantee:
 
 * Protected: features and reward of one person.  The wall stands around each person.
 * Adjacency: any other record of that person.
-* Sensitivity: g / C crosses the wall, where g = (nu(<x, p>) - r) x is the gradient of the person's
+* Sensitivity: g / C crosses the wall.  Here g = (nu(<x, p>) - r) x is the gradient of the person's
   log-loss at the public point p, cut to the length C.  It lies in the unit ball: two records of a
   person differ by at most 2, for any link, point, features and reward.
 

@@ -2,8 +2,8 @@
 
 Guarantee:
 
-* Protected: the record (x, a, r) of one person, from all who see the arms of all later people, for
-  any arms up to and including that person's round (anticipating joint privacy, below).
+* Protected: the record (x, a, r) of one person, from all who see the arms of all later people.
+  Arms up to and including that person's round may be any (anticipating joint privacy, below).
 * Adjacency: any other record of that person, who is in one epoch.
 * Sensitivity: ``newton`` describes the released sums, their sensitivity, and their use.
 
