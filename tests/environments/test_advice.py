@@ -223,7 +223,7 @@ def learned(monkeypatch):
     """The rows that every classifier of scikit-learn is trained on, and those that it is asked
     about.
     """
-    from dpbandits.papers.adversarial import experts as module
+    from dpbandits.papers.adversarial import classifier_experts as module
 
     seen, make = [], module._classifier
 

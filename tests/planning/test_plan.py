@@ -25,7 +25,7 @@ from dpbandits.planning import Setting
 from dpbandits.planning import candidates as candidates_module
 from dpbandits.planning.measuring import Measured
 from dpbandits.planning.targets import cheapest
-from dpbandits.report.estimates import estimate
+from dpbandits.report.means import estimate
 from dpbandits.theory import promises
 
 WORLD = Bernoulli([0.3, 0.7])

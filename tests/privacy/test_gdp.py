@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import dpbandits as dpb
-from dpbandits.auditing.bounds import claim_of
+from dpbandits.auditing.loss_bounds import claim_of
 from dpbandits.glm import PrivateGLM
 from dpbandits.policies import registered
 from dpbandits.privacy import ContinualSum, Gaussian, Meaning, SqrtToeplitz, VectorChannel

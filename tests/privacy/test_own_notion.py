@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dpbandits as dpb
-from dpbandits.auditing.bounds import claim_of
+from dpbandits.auditing.loss_bounds import claim_of
 from dpbandits.cli import app
 from dpbandits.environments import Bernoulli
 from dpbandits.errors import StudyError

@@ -17,7 +17,7 @@ from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from .bases.sums import CLOCK, EVERY_ROUND, Sums
-from .maths.divergences import kl_upper_bound
+from .maths.bernoulli import kl_upper_bound
 
 
 class StepwiseParams(NamedTuple):

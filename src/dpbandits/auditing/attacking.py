@@ -15,7 +15,7 @@ from ..privacy.channels import GAUSSIAN
 from ..simulation.parallel import ProgressCallback, job_count, shown
 from ..validation import choice, flag, integer, real
 from .adversary import Adversary, canaries
-from .bounds import Claim, Rule, Weights, best_rule, claim_of, exposed, lower_bound, proved
+from .loss_bounds import Claim, Rule, Weights, best_rule, claim_of, exposed, lower_bound, proved
 from .planting import PLANTS, Plant, planted
 from .playing import Batch, Play, played
 from .result import Audit

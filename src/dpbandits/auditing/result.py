@@ -11,7 +11,7 @@ from ..html import Html, glance
 from ..plotting.numbers import number
 from ..policies import Policy
 from ..validation import downward, upward
-from .bounds import Claim
+from .loss_bounds import Claim
 
 
 @dataclass(frozen=True)

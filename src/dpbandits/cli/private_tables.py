@@ -15,8 +15,8 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..tables import Entries, TextTable
-from ..tables.files import MISSING
 from ..tables.manners import LARGEST
+from ..tables.text_tables import MISSING
 
 _MARKS = "numbers with a decimal comma, or with thousands marks, need --decimal or --thousands"
 

@@ -51,7 +51,7 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..policies.watch import LOGGER
 from ..session import Choice
-from ..session.arms import row
+from ..session.open_arms import row
 from ..validation import flag, integer, real
 from .reading import Log, as_table, propensities, read, seen_aside
 from .schedule import batches

@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..privacy.budgets import Budget
 from ..report.claims import VERDICT_CONFIDENCE
-from ..report.estimates import Estimate, estimate
+from ..report.means import Estimate, estimate
 from ..simulation import simulate
 from ..simulation.parallel import ProgressCallback
 from ..theory import Promise, promises

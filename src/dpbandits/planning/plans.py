@@ -16,7 +16,7 @@ from ..html import Html, glance
 from ..plotting.numbers import number, percent, reward_amount
 from ..policies import Policy
 from ..privacy.budgets import Budget
-from ..report.estimates import Estimate, interval_in_words
+from ..report.means import Estimate, interval_in_words
 from ..simulation import simulate
 from ..theory import BOUNDS, Promise, bound_curves, crossover, free_from
 from ..theory.curves import label_of

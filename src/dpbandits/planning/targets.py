@@ -17,7 +17,7 @@ import pandas as pd
 from ..errors import ArgumentError
 from ..plotting.numbers import percent, reward_amount
 from ..privacy.budgets import Budget
-from ..report.estimates import Estimate, estimate
+from ..report.means import Estimate, estimate
 
 _PER_DECADE = 20  # neighbours differ by 12 %
 _FEW_PER_DECADE = 4  # neighbours are 1.8 times apart

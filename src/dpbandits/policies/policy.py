@@ -32,12 +32,12 @@ from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
 from ..protocol import NO_ARM, Kernels, Statistic, blind, never, no_estimate, own_alone
 from ..session import arrivals
-from ..session.arms import ASSUMED, Arms
 from ..session.decisions import Decision
 from ..session.estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
 from ..session.exchange import ASSUMED as ASSUMED_OF_WORKERS
 from ..session.exchange import Release, checked_release
 from ..session.gate import Gate
+from ..session.open_arms import ASSUMED, Arms
 from ..session.options import WIDEST, WILDEST, Settings, settings_of
 from ..session.rounds import checked_user
 from ..session.saving import charge_older_noise, replay, restore, saved

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..html import Html, table, tag, text
 from ..plotting.numbers import number_near_one, percent
-from .estimates import Estimate
+from .means import Estimate
 
 HOLDS, FAILS, TIE = "holds", "does not hold", "tie"
 TOO_SHORT, UNDECIDED = "too short to tell", "undecided"

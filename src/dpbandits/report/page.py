@@ -21,9 +21,9 @@ from ..plotting.numbers import (
 from ..simulation.settings import policy_styles
 from . import claims, figures
 from .cards import any_simulated, cards, stamp
-from .estimates import estimate_of
 from .exhibits import Table
 from .main_findings import MainFindings
+from .means import estimate_of
 from .record import StudyRecord
 from .replays import ReplayedTrial, replay_in_words, replayed_trials
 from .results import Results

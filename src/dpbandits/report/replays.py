@@ -11,8 +11,8 @@ from ..plotting.numbers import percent
 from ..plotting.styles import Styles
 from ..simulation.replaying import ReplayResult
 from ..simulation.settings import with_budget_labels
-from .estimates import estimate_of, interval_in_words
 from .findings import enumeration
+from .means import estimate_of, interval_in_words
 
 OWN = "the trial's own allocation"
 

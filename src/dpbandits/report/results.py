@@ -18,8 +18,8 @@ from ..plotting.numbers import (
 )
 from ..simulation.settings import SettingsByKey, with_budget_labels
 from . import figures
-from .estimates import estimate_of
 from .exhibits import slug
+from .means import estimate_of
 from .searches import searches_in_words, searches_of, searches_table
 from .sheet import DASH, Sheet
 from .spending import spending

@@ -9,8 +9,8 @@ import pandas as pd
 
 from ..html import Html, table
 from ..plotting.numbers import number, percent
-from .estimates import CONFIDENCE, estimate, estimate_of
 from .intervals import share
+from .means import CONFIDENCE, estimate, estimate_of
 from .wording import Grouped, promise_cell, ranged
 
 CAPTION = (

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..html import Html, tag, text
 from ..plotting.labels import promise
-from .estimates import Estimate
+from .means import Estimate
 
 # Makes rows of cells, a group for each policy.
 Grouped = Callable[[pd.DataFrame, Callable[[pd.Series], list[str]]], Any]

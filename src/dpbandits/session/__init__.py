@@ -5,7 +5,7 @@
 ``rounds`` knows which people have answered and when, and nothing of noise.  ``state`` holds the
 algorithm's data on both sides of the wall.  At ``gate`` a statistic crosses the wall, by the
 compiled ``steps`` that simulations use, too.  ``options`` are the arguments of every policy, and
-``arms`` lists those that may be served.  ``intake`` processes answers, ``estimates`` shows results,
+``open_arms`` those that may be served.  ``intake`` processes answers, ``estimates`` shows results,
 and ``exchange`` shares releases between workers.
 """
 

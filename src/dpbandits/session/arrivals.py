@@ -11,7 +11,7 @@ import numpy as np
 from ..privacy.ledger import WHOLE
 from ..protocol import NO_ARM
 from ..stores import User
-from .arms import Mask, row
+from .open_arms import Mask, row
 from .rounds import Choice, Pending
 from .running import AllOrNothing, Running
 

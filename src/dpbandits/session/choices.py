@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..protocol import never
-from .arms import Mask, stand_in
 from .gate import Gate
+from .open_arms import Mask, stand_in
 from .rounds import Choice
 from .state import State
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..protocol import nothing_to_note
 from ..stores import User
-from .arms import Mask, row
 from .choices import serves
+from .open_arms import Mask, row
 from .rounds import Choice, Pending
 from .running import AllOrNothing, Running
 

@@ -14,12 +14,12 @@ from ..privacy.ledger import WHOLE
 from ..protocol import Card, own_alone
 from ..stores import Life, User
 from ..stores.tokens import Seal
-from .arms import Arms
 from .choices import Choices
 from .decisions import Decision
 from .exchange import Exchange
 from .gate import Gate
 from .intake import Intake
+from .open_arms import Arms
 from .options import Settings
 from .rounds import Choice, Pending, Rounds
 from .state import State

@@ -12,10 +12,10 @@ from ..errors import ArgumentError, UpdateError
 from ..protocol import NO_ARM
 from ..stores import User
 from . import arrivals, episodes
-from .arms import Mask, row
 from .choices import serves
 from .decisions import Decision
 from .exchange import Release
+from .open_arms import Mask, row
 from .running import AllOrNothing, Running
 
 

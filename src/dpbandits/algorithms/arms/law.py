@@ -62,7 +62,7 @@ import numpy as np
 
 from ...kernel import Vector, kernel, plain
 from ...policies import ArmEstimates
-from ..maths.divergences import bernoulli_kl, kl_upper_bound
+from ..maths.bernoulli import bernoulli_kl, kl_upper_bound
 
 _STEPS = 60
 _TOLERANCE = 1e-9

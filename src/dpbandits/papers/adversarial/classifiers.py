@@ -11,8 +11,8 @@ from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve
 from ..plans import Findings, Results, Size, cells_of, measured, spoken
+from .classifier_experts import ClassifierAdvice, classifier_advice
 from .expert_growth import IMPROVED, KINDS, QUICK_RUNS, RUNS, policy
-from .experts import ClassifierAdvice, classifier_advice
 from .section import Section, horizon_of
 
 NAMES = tuple(name for name in KINDS if name != IMPROVED)  # which hardly differs from published

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...plotting.numbers import number
 from ...report.claims import Claim, Expectation
-from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
+from ...report.means import Estimate
 from ..plans import Findings, Results, Size, spoken
 from .section import PAPER, Section
 

@@ -24,7 +24,7 @@ from ...algorithms.arms.indices import UCB
 from ...algorithms.arms.law import MERGED
 from ...algorithms.arms.memories import AGED, Forget, Memory, Merge
 from ...algorithms.bases.shuffled import shuffled_card
-from ...algorithms.maths.divergences import kl_upper_bound
+from ...algorithms.maths.bernoulli import kl_upper_bound
 from ...kernel import Kernel, kernel
 from ...policies import Erratum, given, like, preset
 

@@ -17,9 +17,9 @@ import pandas as pd
 from ...plotting.numbers import number, percent, reward_amount
 from ...privacy import Budget
 from ...report.claims import Claim, Expectation
-from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series, Table, slug
 from ...report.intervals import ratio, share
+from ...report.means import Estimate
 from ...studies.cells import Cell
 from ..plans import Findings, Plan, Results, Size, largest_of, recorded, spoken
 from .panel import TRIAL, Contest, Entrant, Instance, champion_of, contests, setting_of

@@ -25,8 +25,8 @@ from ...environments import GLMContexts
 from ...policies import Policy
 from ...privacy import ApproxDP, PureDP
 from ...report.claims import VERDICT_CONFIDENCE, Claim, Expectation
-from ...report.estimates import Estimate
 from ...report.intervals import price, ratio
+from ...report.means import Estimate
 from ...studies.cells import Cell
 from ..plans import Findings, Plan, Results, Size, cells_of, figure, measured, recorded, spoken
 from .weighted_regression import compare_with_ridge

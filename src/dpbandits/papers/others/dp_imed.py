@@ -30,7 +30,7 @@ from ...algorithms.arms.batches import Growing
 from ...algorithms.arms.indices import Index, choose_largest, choose_least
 from ...algorithms.arms.law import MERGED
 from ...algorithms.arms.memories import Memory, adding
-from ...algorithms.maths.divergences import bernoulli_kl, kl_upper_bound
+from ...algorithms.maths.bernoulli import bernoulli_kl, kl_upper_bound
 from ...kernel import Kernel, kernel
 from ...policies import Erratum, given, like, preset
 from ...protocol import own_alone

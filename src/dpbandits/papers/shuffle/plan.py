@@ -25,8 +25,8 @@ from ...environments import AnchoredContexts
 from ...plotting.numbers import number
 from ...privacy import ApproxDP
 from ...report.claims import Claim, Expectation
-from ...report.estimates import Estimate
 from ...report.intervals import ratio
+from ...report.means import Estimate
 from ..plans import Findings, Plan, Results, Size, cells_of, figure, measured, recorded, spoken
 
 PAPER = "Chowdhury & Zhou (2022)"

@@ -65,7 +65,7 @@ from .running_sums import (
 from .symmetric import smat, svec
 from .toeplitz import BufferedToeplitz, SqrtToeplitz, overshoot
 from .trees import BinaryTree, HonakerTree, HybridTree
-from .wishart import WishartTree
+from .wishart_tree import WishartTree
 
 __all__ = [
     "SINGLE",
