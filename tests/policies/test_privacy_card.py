@@ -123,7 +123,8 @@ def test_before_any_release_nothing_is_spent():
     card = dpb.algorithms.MergedIMED(2, budget=dpb.PureDP(1.0), seed=1).card_page()
     assert card.derived is None
     assert (
-        section(card, "Three").rows[0][1] == "nothing yet of at most 1-DP: no release has been made"
+        section(card, "Three").rows[0][1]
+        == "nothing yet of at most 1-DP for each record: no release has been made"
     )
     assert section(card, "Ledger").points == ["Nothing has been released yet."]
 
@@ -184,7 +185,9 @@ def test_a_returning_person_is_told_of_in_the_notion_of_the_budget():
     assert summed.statistic.counter.growth(4) ** 2 > 4.0
     assert "k rounds cost up to k^2 times the budget" in returning(summed)
     report = dpb.algorithms.LDPIMED(2, budget=dpb.ZCDP(1.0), reports=True)
-    assert returning(report).endswith(": k reports cost k times the budget. max_rounds bounds that")
+    assert returning(report).endswith(
+        ": k reports cost k times the budget. The argument max_rounds limits the rounds of a person"
+    )
     messages = dpb.algorithms.MergedIMEDSDP(2, budget=dpb.PureDP(1.0), messages=True)
     assert "max_rounds" not in returning(messages)  # which it does not take
     shuffled = dpb.algorithms.LinearIMEDSDP(
@@ -218,9 +221,9 @@ def test_a_release_with_less_noise_is_explained():
 
 def test_open_arms_are_private_where_contexts_are():
     hidden = dpb.algorithms.LinearIMEDJDP(3, 2, horizon=1000, budget=dpb.ZCDP(0.5), seed=1)
-    assert "belong to their contexts" in rows(hidden.card_page())["closed arms"]
+    assert "part of their private contexts" in rows(hidden.card_page())["arms that are not offered"]
     shown = dpb.algorithms.MergedIMED(3, budget=dpb.ZCDP(0.5), seed=1)
-    assert "is public" in rows(shown.card_page())["closed arms"]
+    assert "Everyone may see" in rows(shown.card_page())["arms that are not offered"]
 
 
 # Errata ---------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def test_a_file_is_loaded_once_and_then_belongs_to_the_loaded_policy(tmp_path):
     first = Clinic(dpb.load(path))
     with pytest.raises(dpb.ClaimError, match="same raw data twice with fresh noise"):
         dpb.load(tmp_path / "copy")
-    with pytest.raises(dpb.ClaimError, match="the loaded policy is alive"):
+    with pytest.raises(dpb.ClaimError, match="the loaded policy still runs"):
         dpb.load(path)
     first.until_release()
     assert first.policy.save(path) == path  # who saves, offers the file to the next
@@ -378,7 +378,7 @@ def test_a_life_that_leads_out_of_the_state_folder_is_refused(tmp_path):
     header, arrays = decode(path.read_bytes(), path)
     for life in ("../../x", "a/b", "", ".", "x" * 65, "a\n"):
         path.write_bytes(encode({**header, "life": [life, 1]}, dict(arrays)))
-        with pytest.raises(dpb.errors.StateFileError, match="as no policy does"):
+        with pytest.raises(dpb.errors.StateFileError, match="its life is named"):
             dpb.load(path)
     assert not claims(tmp_path)
 

@@ -71,7 +71,7 @@ class Shown(NamedTuple):
 
     contexts: np.ndarray
     reward: np.ndarray
-    early: int  # rounds in which others show what she does in world 0
+    early: int  # rounds in which others show what that person does in world 0
 
 
 @kernel

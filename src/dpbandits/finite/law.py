@@ -65,7 +65,7 @@ def through(law: np.ndarray, sizes: Sizes, channel: np.ndarray) -> np.ndarray:
     least = law[law > 0].min() * channel[channel > 0].min() ** (t - 1)
     if law.dtype != object and least < _TINY:
         raise ArgumentError(
-            f"channel must have larger numbers for {t} rounds, or fractions only",
+            f"channel must have larger probabilities for {t} rounds, or fractions.Fraction only",
             "channel",
         )
     law = law.reshape(*(x, k, k, r) * (t - 1), x * k)

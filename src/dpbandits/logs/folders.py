@@ -107,8 +107,8 @@ def read_table(argument: str, folder: Any, *, fit: bool = False, private: bool =
     paths = sorted(as_folder(argument, folder).glob(_FILES))
     if not paths:
         raise ArgumentError(
-            f"{argument} must be a folder into which DecisionLog wrote, got {os.fspath(folder)!r},"
-            f" without files {_FILES}",
+            f"{argument} must be a folder that DecisionLog wrote, with files {_FILES}, got"
+            f" {os.fspath(folder)!r}, which has none",
             argument,
         )
     tables = [_read(argument, path) for path in paths]

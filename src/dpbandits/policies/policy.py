@@ -576,8 +576,8 @@ class Policy(Configured, metaclass=PolicyClass):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
-            "a policy is neither copied nor pickled, or its raw data would be released twice: use"
-            " save() and load()"
+            "a policy cannot be copied or pickled: two copies would draw different noise for the"
+            " same data. Use save() and load()"
         )
 
     @cached_property

@@ -171,9 +171,10 @@ def _claimed(promise: Guarantee) -> str:
 
 
 def _spent_in(promise: Guarantee, ledger: Ledger) -> str:
+    who = "user" if promise.unit == "user" else "record"
     if not ledger.releases:
-        return f"{spent(promise, ledger)}: no release has been made"
-    return f"{spent(promise, ledger)}, in {_releases(ledger)}"
+        return f"{spent(promise, ledger)} for each {who}: no release has been made"
+    return f"{spent(promise, ledger)} for each {who}, in {_releases(ledger)}"
 
 
 def _promised(policy: Policy) -> Iterator[list[str]]:
@@ -213,37 +214,52 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     if policy.guarantee.holds is not None:
         yield [
             "the budget",
-            "a release that would cost any person more than the budget is refused, and the policy"
-            " goes on with earlier releases",
+            f"a release is refused if it would cost any {_protected_unit(policy)} more than the"
+            " budget; the policy then goes on with earlier releases",
         ]
     yield ["noise", _noise(policy)]
-    drawn = "anything is learned from it" if policy.takes_reports else "its noise is drawn"
+    drawn = "the policy learns from it" if policy.takes_reports else "its noise is drawn"
     store = policy.session.gate.store
+    place = "the store" if store is None else PurePath(str(store)).name  # not its folder
+    listed = (
+        f"{place} lists each release before {drawn}. A listed release is charged, even if a crash"
+        " prevents it"
+    )
     yield [
         "crashes",
-        f"each release is announced in {PurePath(str(store)).name} before {drawn}, and charged"
-        " even if a crash prevents it"
-        if store is not None  # whose folder is nobody's business
-        else f"once the policy is saved, each release is announced in its store before {drawn}, and"
-        " charged even if a crash prevents it; before that, a crash loses policy and ledger",
+        listed
+        if store is not None
+        else f"after the first save, {listed}. A crash before the first save loses policy and"
+        " ledger",
     ]
     yield [
         "copies",
-        "policies are neither copied nor pickled, a save is loaded once, and a forked process"
-        " releases nothing",
+        "the code refuses to copy or pickle a policy, to load a saved policy twice, and to release"
+        " in a forked process",
     ]
     if settings.max_rounds is not None:
         most = f"{settings.max_rounds:,} recorded rounds"
         yield ["returning users", f"a user has at most {most}, no two in one release"]
-    yield ["closed arms", _closed(policy)]
+    yield ["arms that are not offered", _closed(policy)]
+
+
+def _protected_unit(policy: Policy) -> str:
+    """The unit whose cost is counted: a record stands for a person who contributes one round."""
+    return "user" if policy.settings.max_rounds is not None else "record of one round"
 
 
 def _closed(policy: Policy) -> str:
     if not policy.takes_masks:
-        return "refused: the policy chooses among all its arms"
+        return "the policy always chooses among all arms; the code refuses to close one"
     if policy.card.hides_contexts:
-        return "skipped: the arms that are open to a person belong to their contexts"
-    return "skipped: which arms are open is public, and must not depend on unreleased rewards"
+        return (
+            "the operator may close arms for a person. The arms that are open to a person are part"
+            " of their private contexts"
+        )
+    return (
+        "the operator may close arms for a person. Everyone may see which arms are open. The"
+        " operator must not choose them by unreleased rewards"
+    )
 
 
 def _schedule(policy: Policy) -> str:
@@ -253,11 +269,14 @@ def _schedule(policy: Policy) -> str:
     if settings.patience is None:
         return "when all answers of an episode have come, which shows when they came"
     if policy.card.learns_at_once and not settings.patience:
-        return f"with every answer, in order of arrival; one that is given up counts as {default}"
-    wait = f"{settings.patience:,} pulls after" if settings.patience else "at the first pull after"
+        return (
+            "at every answer, in order of arrival. An answer that the operator declares missing"
+            f" counts as {default}"
+        )
+    wait = f"{settings.patience:,} decisions" if settings.patience else "at the first decision"
     return (
-        f"{wait} the last round of an episode, however many answers came; an answer that is"
-        f" missing, late or not a number counts as {default}"
+        f"{wait} after an episode (decisions whose answers are released together). An answer that"
+        f" is missing, late or not a number counts as {default}"
     )
 
 
@@ -266,10 +285,13 @@ def _noise(policy: Policy) -> str:
     if policy.takes_reports:
         drawn = "drawn on people's devices, before anything is sent"
         return drawn if policy.noise_source.secure else f"{simulated}; {drawn}"
-    once = "drawn once for each release, and stored with it"
+    once = "no release is made twice with different noise"
     if not policy.noise_source.secure:
         return f"{simulated}; {once}"
-    return f"secure: drawn in integers, on a grid of {policy.grid:.4g}, without a seed; {once}"
+    return (
+        f"secure: multiples of {policy.grid:.4g}, from the randomness of the operating system;"
+        f" {once}"
+    )
 
 
 def _unprotected(policy: Policy) -> Iterator[str]:
@@ -290,16 +312,16 @@ def _unprotected(policy: Policy) -> Iterator[str]:
     if promise.trust_model == "central":
         yield f"Anything from the party that runs the policy, which sees the {promise.protects}"
     if settings.patience is None or (policy.card.learns_at_once and not settings.patience):
-        yield "The time of an answer, or its absence: releases come with answers"
+        yield "The time of an answer, and whether it came: releases follow answers"
     elif not policy.takes_reports:
-        yield "Late and clipped answers, from the operator: log and policy.diagnostics count them"
+        yield "How many answers were late or clipped: the operator sees these counts"
 
 
 def _returning(policy: Policy) -> str:
     """The cost of k rounds of one person, where they are protected as k people."""
     if policy.channel.family == CERTIFIED:
         return "the proof covers one round of each person. max_rounds=M covers M"
-    rounds, bounds = "rounds", ". max_rounds bounds that"
+    rounds, bounds = "rounds", ". The argument max_rounds limits the rounds of a person"
     if policy.takes_reports:
         rounds = "reports"
         bounds = "" if policy.card.trust_model == "shuffle" else bounds  # which it does not take
@@ -316,8 +338,8 @@ def _returning(policy: Policy) -> str:
     if policy.takes_reports:
         return f"k {rounds} cost k times {budget}{bounds}"
     return (
-        f"k {rounds} in k separate releases cost k times {budget}; k {rounds} in one release cost"
-        f" up to k^2 times as much{bounds}"
+        f"k {rounds} in k separate releases cost k times {budget}. k {rounds} in one release cost"
+        f" up to k^2 times the budget{bounds}"
     )
 
 
@@ -374,7 +396,7 @@ def _scaled(policy: Policy) -> str:
     if policy.effective_budget is None:
         return "of each noise variable of the running sum"
     return (
-        "of each noise variable of the running sum: sensitivity times multiplier times"
+        "of each noise variable that the running sum adds up: sensitivity times multiplier times"
         f" {factor:.6g}, because a record enters several partial sums"
     )
 
@@ -384,14 +406,15 @@ def _ledger(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequence
     heads, rows = ledger.table()
     if not rows:
         return ["Nothing has been released yet."], (), ()
-    last = "" if len(rows) == len(ledger) else f"The last {len(rows)} of {len(ledger):,} lines. "
+    shown = f"The table shows the last {len(rows)} of {len(ledger):,} lines"
+    last = "" if len(rows) == len(ledger) else f"{shown}; a line may stand for several releases. "
     if ledger.meter is None:
         return [f"{_releases(ledger)}. {last}Costs are not counted: no budget holds."], heads, rows
     meter, factor = ledger.meter, _factor(policy)
     notes = [
         f"{_releases(ledger)}. {last}Costs are in {_CURRENCIES[meter.currency]}; the budget allows"
         f" {meter.limit:.6g} for each {policy.guarantee.unit}.",
-        "Costs add up only where lines cover the same record.",
+        "Two lines add up for a record only if both cover its round (and its part, if any).",
     ]
     moved = ledger.frame["sensitivity"].min()
     if moved < policy.statistic.max_sensitivity * (1.0 - 1e-9):

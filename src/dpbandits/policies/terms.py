@@ -208,8 +208,8 @@ class Terms:
             yield "Rewards are not clipped, hence no sensitivity bound holds: the guarantee is void"
         if self.card.trust_model == "local" and not simulated:
             yield (
-                "The party that runs the policy sees missing reports: a device without a reward"
-                " hides that by sending a randomised default"
+                "The party that runs the policy sees whether a report came. A device without a"
+                " reward can send a randomised default instead"
                 if self.reports
                 else "If no party may see true rewards, use reports=True: the person's device then"
                 " randomises"

@@ -66,7 +66,10 @@ class Tails:
         mean, std = n * p, math.sqrt(n * p * (1.0 - p))
         if std > WIDEST:
             what = f"no noise of at most {WIDEST:g} steps is known to keep it"
-            raise ArgumentError(f"levels must be fewer, or the budget larger: {what}", "levels")
+            raise ArgumentError(
+                f"levels must be fewer than the protocol has, or the budget larger: {what}",
+                "levels",
+            )
         reach = _REACH * std
         t = np.arange(max(0.0, math.floor(mean - reach)), min(n - 1.0, mean + reach) + 1.0)
         below, above = betainc(n - t, t + 1.0, 1.0 - p), betainc(t + 1.0, n - t, p)

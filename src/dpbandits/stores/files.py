@@ -181,7 +181,7 @@ class _Claims:
 
     def __init__(self, life: str) -> None:
         if not re.fullmatch(r"[\w -]{1,64}", life):  # it names files
-            raise StateFileError(f"the file names a life {shown(life)}, as no policy does")
+            raise StateFileError(f"the file is no saved policy: its life is named {shown(life)}")
         chosen = os.environ.get("DPBANDITS_STATE_DIR")
         home = chosen or platformdirs.user_state_dir("dpbandits", appauthor=False)
         self.folder = Path(home) / "claims"
@@ -226,7 +226,7 @@ class _Claims:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ClaimError(
-                    f"{path} has been loaded, and the loaded policy is alive; {WHY}"
+                    f"{path} has been loaded, and the loaded policy still runs in a process; {WHY}"
                 ) from None
             finally:
                 os.close(handle)
