@@ -27,7 +27,7 @@ def check_policy(
         ),
     ],
 ) -> None:
-    """Play your own policy in all ways that often go wrong, and name the first rule that it
+    """Test a policy that you wrote: play it, and name the first requirement of the package that it
     breaks.
     """
     from ..testing import check_policy as check

@@ -92,8 +92,8 @@ def _options(
 
 @app.command("list")
 def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
-    """Show every policy: its arguments, its protected data, its source, and whether it is a
-    default.
+    """Show every policy: its arguments, its protected data, its source, and the settings whose
+    default it is.
     """
     rows = [_card(name, cls) for name, cls in registered().items()]
     if as_json:

@@ -68,19 +68,22 @@ def plan(
     features: Annotated[
         str | None,
         Option(
-            help="The number of features of each arm, if they change every round; or a text"
-            " table of fixed features, with a row for each arm."
+            help="The number of features of each arm, where features change every round; or a"
+            " file: a table of fixed features, with a row for each arm."
         ),
     ] = None,
-    person: Annotated[int | None, Option(min=1, help="The number of features of a person.")] = None,
+    person: Annotated[
+        int | None,
+        Option(min=1, help="The number of features of a person, where all arms see the same ones."),
+    ] = None,
     link: Annotated[
         str | None, Option(help="The link from features to mean rewards, such as logistic.")
     ] = None,
     drift: Annotated[
         str | None,
         Option(
-            help="The number of rounds between changes of the best arm, or any if rewards"
-            " follow no law."
+            help='The number of rounds between changes of the best arm; or the word "any",'
+            " if rewards follow no law."
         ),
     ] = None,
     separator: Separator = ",",
@@ -91,7 +94,7 @@ def plan(
         bool,
         Option(
             "--standing-advice",
-            help="Experts keep their advice for a whole batch, or for ever.",
+            help="The advice of an expert does not change within a batch of rounds.",
         ),
     ] = False,
     goal: Annotated[
@@ -114,7 +117,7 @@ def plan(
         bool, Option("--left-out", help="Also say why other policies do not fit.")
     ] = False,
 ) -> None:
-    """List the policies that fit, with their proved bounds, and their regret in your own setting.
+    """List the policies that suit your setting, with their proved bounds and measured regret.
 
     Regret is measured if you give the means of arms, or their gaps, or a study.
     """

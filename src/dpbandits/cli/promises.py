@@ -84,7 +84,7 @@ def card(
         bool,
         Option(
             "--audit",
-            help="Attack the policy first, as `dpbandits audit` does. With --all in fewer runs.",
+            help="Attack the policy first, as `dpbandits audit` does; with --all in fewer runs.",
         ),
     ] = False,
     every: Annotated[
@@ -98,8 +98,8 @@ def card(
 ) -> None:
     """Show the privacy card of a policy: guarantees, enforcement, unprotected data, and spending.
 
-    For a saved policy the card shows its present state.  For other policies it shows a small
-    instance after a short example.
+    For a saved policy the card shows its present state.  Otherwise it shows a small example of the
+    policy.
     """
     from ..inspection import inspect as look
 

@@ -35,7 +35,7 @@ def theory(
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the published bounds and those derived here, and compute one."""
+    """List the published bounds and those derived here; compute the bound that you name."""
     from ..theory import BOUNDS
 
     with clear_errors():
