@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from .errors import ArgumentError
 from .validation import (
@@ -31,7 +31,7 @@ from .validation import (
     shown,
 )
 
-_OF_WRONG_KINDS: tuple[Any, ...] = (None, True, "big", math.nan, math.inf, -math.inf, [1.0])
+_OF_WRONG_KINDS: tuple[object, ...] = (None, True, "big", math.nan, math.inf, -math.inf, [1.0])
 
 
 class Constraint(ABC):
@@ -41,7 +41,7 @@ class Constraint(ABC):
     """
 
     @abstractmethod
-    def __call__(self, name: str, value: Any) -> Any:
+    def __call__(self, name: str, value: object) -> object:
         """Check the value of the argument ``name``.
 
         Returns:
@@ -55,16 +55,16 @@ class Constraint(ABC):
     def __str__(self) -> str: ...
 
     @property
-    def allowed(self) -> tuple[Any, ...]:
+    def allowed(self) -> tuple[object, ...]:
         """Values at the edges of the allowed range, for tests."""
         return ()
 
     @property
-    def refused(self) -> tuple[Any, ...]:
+    def refused(self) -> tuple[object, ...]:
         """Values just outside of the range, and of other kinds, for tests."""
         return _OF_WRONG_KINDS
 
-    def takes(self, value: Any) -> bool:
+    def takes(self, value: object) -> bool:
         """Whether the value is allowed."""
         try:
             self("value", value)
@@ -101,9 +101,9 @@ class Real(Constraint):
     strict: bool = False
     as_given: bool = False
 
-    def __call__(self, name: str, value: Any) -> float:
+    def __call__(self, name: str, value: object) -> float:
         checked = real(name, value, self.low, self.high, strict=self.strict)
-        return value if self.as_given else checked
+        return value if self.as_given else checked  # type: ignore[return-value]  # a number, too
 
     def __str__(self) -> str:
         return f"a number in {interval_text(self.low, self.high, self.strict)}"
@@ -114,7 +114,7 @@ class Real(Constraint):
         return tuple(end for end in ends if math.isfinite(end))
 
     @property
-    def refused(self) -> tuple[Any, ...]:
+    def refused(self) -> tuple[object, ...]:
         if self.strict:
             outside = (self.low, self.high)
         else:
@@ -133,7 +133,7 @@ class Integer(Constraint):
     low: int
     high: int = LARGEST
 
-    def __call__(self, name: str, value: Any) -> int:
+    def __call__(self, name: str, value: object) -> int:
         return integer(name, value, self.low, self.high)
 
     def __str__(self) -> str:
@@ -144,7 +144,7 @@ class Integer(Constraint):
         return (self.low, self.high)
 
     @property
-    def refused(self) -> tuple[Any, ...]:
+    def refused(self) -> tuple[object, ...]:
         return (*_OF_WRONG_KINDS, self.low - 1, self.high + 1, self.low + 0.5)
 
 
@@ -167,7 +167,7 @@ class Choice(Constraint):
         """The words of today."""
         return tuple(self._known)
 
-    def __call__(self, name: str, value: Any) -> str:
+    def __call__(self, name: str, value: object) -> str:
         return choice(name, value, self.words)
 
     def __str__(self) -> str:
@@ -179,7 +179,7 @@ class Choice(Constraint):
         return self.words
 
     @property
-    def refused(self) -> tuple[Any, ...]:
+    def refused(self) -> tuple[object, ...]:
         first = self.words[0]
         return (*_OF_WRONG_KINDS, "", 3, [first], first.encode(), first.upper() + " ")
 
@@ -192,7 +192,7 @@ class Flag(Constraint):
     True
     """
 
-    def __call__(self, name: str, value: Any) -> bool:
+    def __call__(self, name: str, value: object) -> bool:
         return flag(name, value)
 
     def __str__(self) -> str:
@@ -203,7 +203,7 @@ class Flag(Constraint):
         return (True, False)
 
     @property
-    def refused(self) -> tuple[Any, ...]:
+    def refused(self) -> tuple[object, ...]:
         return (None, 0, 1, "yes", math.nan, [True])
 
 
@@ -217,14 +217,14 @@ class Text(Constraint):
 
     longest: int
 
-    def __call__(self, name: str, value: Any) -> str:
+    def __call__(self, name: str, value: object) -> str:
         return printable(name, value, self.longest)
 
     def __str__(self) -> str:
         return f"a text of 1 to {self.longest} printable characters"
 
     @property
-    def refused(self) -> tuple[Any, ...]:
+    def refused(self) -> tuple[object, ...]:
         return (None, True, 3, b"ours", "", "  ", "two\nlines", "x" * (self.longest + 1))
 
 
@@ -236,14 +236,14 @@ class Range(Constraint):
     (0.0, 5.0)
     """
 
-    def __call__(self, name: str, value: Any) -> tuple[float, float]:
+    def __call__(self, name: str, value: object) -> tuple[float, float]:
         return interval(name, value)
 
     def __str__(self) -> str:
         return "a pair (lo, hi) with lo < hi"
 
     @property
-    def refused(self) -> tuple[Any, ...]:
+    def refused(self) -> tuple[object, ...]:
         wrong = [(1, 0), (0, 0), (0, math.inf), (math.nan, 1), (0,), (0, 1, 2), (-1e308, 1e308)]
         return (*_OF_WRONG_KINDS, *wrong, 3, "ab")
 
@@ -256,9 +256,9 @@ class Exactly(Constraint):
     a number in [1, inf), or 0
     """
 
-    value: Any
+    value: object
 
-    def __call__(self, name: str, value: Any) -> Any:
+    def __call__(self, name: str, value: object) -> object:
         if value is self.value or (_is_number(value) and value == self.value):
             return self.value
         raise _refusal(name, value, self)
@@ -267,11 +267,11 @@ class Exactly(Constraint):
         return f"{self.value:g}" if isinstance(self.value, float) else repr(self.value)
 
     @property
-    def allowed(self) -> tuple[Any]:
+    def allowed(self) -> tuple[object]:
         return (self.value,)
 
     @property
-    def refused(self) -> tuple[Any, ...]:
+    def refused(self) -> tuple[object, ...]:
         return tuple(value for value in _OF_WRONG_KINDS if value is not self.value)
 
 
@@ -284,7 +284,7 @@ class Either(Constraint):
     def __init__(self, *options: Constraint) -> None:
         object.__setattr__(self, "options", options)
 
-    def __call__(self, name: str, value: Any) -> Any:
+    def __call__(self, name: str, value: object) -> object:
         for option in self.options:
             if option.takes(value):
                 return option(name, value)
@@ -294,11 +294,11 @@ class Either(Constraint):
         return ", or ".join(map(str, self.options))
 
     @property
-    def allowed(self) -> tuple[Any, ...]:
+    def allowed(self) -> tuple[object, ...]:
         return tuple(value for option in self.options for value in option.allowed)
 
     @property
-    def refused(self) -> tuple[Any, ...]:
+    def refused(self) -> tuple[object, ...]:
         values = (value for option in self.options for value in option.refused)
         return tuple(value for value in values if not self.takes(value))
 
@@ -306,7 +306,14 @@ class Either(Constraint):
 Constraints = Mapping[str, Constraint]  # by the names of arguments
 
 
-def constraints_of(cls: Any) -> dict[str, Constraint]:
+class Constrained(Protocol):
+    """A preset: no class, but a table like that of a class."""
+
+    @property
+    def constraints(self) -> Constraints: ...
+
+
+def constraints_of(cls: type | Constrained) -> dict[str, Constraint]:
     """All constraints of a class: those of its bases, and its own in their place.
 
     Returns:
@@ -336,7 +343,7 @@ def without_none(constraint: Constraint) -> Constraint:
     return kept[0] if len(kept) == 1 else Either(*kept)
 
 
-def checked(cls: Any, **given: Any) -> dict[str, Any]:
+def checked(cls: type | Constrained, **given: object) -> dict[str, object]:
     """Check arguments by the constraints of a class.
 
     Args:
@@ -359,9 +366,9 @@ def checked(cls: Any, **given: Any) -> dict[str, Any]:
     }
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _refusal(name: str, value: Any, constraint: Constraint) -> ArgumentError:
+def _refusal(name: str, value: object, constraint: Constraint) -> ArgumentError:
     return ArgumentError(f"{name} must be {constraint}, got {shown(value)}", name)

@@ -7,7 +7,6 @@ import numbers
 import unicodedata
 from collections.abc import Collection, Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any
 
 import numpy as np
 
@@ -18,23 +17,30 @@ _LONGEST = 100  # characters of an argument in a message
 _ROUNDING = 1e-12  # relative: what sums of floats are off by, and nobody has lost
 
 
-def integer(name: str, value: Any, low: int, high: int = LARGEST) -> int:
+def integer(name: str, value: object, low: int, high: int = LARGEST) -> int:
     """``value`` as an int in [low, high], or an ``ArgumentError`` that names it."""
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if whole and low <= int(value) <= high:
-        return int(value)
-    past_the_end = whole and value > high
+    past_the_end = False
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        if low <= int(value) <= high:
+            return int(value)
+        past_the_end = int(value) > high
     reach = f"between {low:,} and {high:,}" if past_the_end else reach_text(low, high)
     raise ArgumentError(f"{name} must be an integer {reach}, got {shown(value)}", name)
 
 
 def real(
-    name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, strict: bool = False
+    name: str,
+    value: object,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    strict: bool = False,
 ) -> float:
     """``value`` as a finite float in [low, high], or in (low, high) when ``strict``."""
-    counts = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    number = math.nan
     try:
-        number = float(value) if counts else math.nan
+        if isinstance(value, numbers.Real) and not isinstance(value, bool):
+            number = float(value)
     except OverflowError:
         number = math.inf
     if math.isfinite(number) and (low < number < high if strict else low <= number <= high):
@@ -44,7 +50,7 @@ def real(
     )
 
 
-def number(name: str, value: Any) -> float:
+def number(name: str, value: object) -> float:
     """``value`` as a float by the rule of ``numeric``, infinite or NaN where it is.
 
     It may be a person's reward, so messages name its type alone.
@@ -62,7 +68,7 @@ def number(name: str, value: Any) -> float:
     return found
 
 
-def number_or_nan(value: Any) -> float:
+def number_or_nan(value: object) -> float:
     """``value`` by the same rule, NaN where it is no number: for callers where an error would
     reveal data.
 
@@ -73,7 +79,7 @@ def number_or_nan(value: Any) -> float:
     return math.nan if isinstance(found, str) else found
 
 
-def numeric(entry: Any) -> float | str:
+def numeric(entry: object) -> float | str:
     """One entry as a float, NaN where it is missing.  For anything else than a number, the name of
     its kind, in the plural.
 
@@ -107,20 +113,21 @@ def numeric(entry: Any) -> float | str:
     return "other things" if inner is entry else numeric(inner)
 
 
-def _unwrapped(entry: Any) -> Any:
+def _unwrapped(entry: object) -> object:
     """The value in an array, tensor or Arrow scalar without axes; everything else as it is."""
     if hasattr(entry, "as_py"):
         return entry.as_py()
     if isinstance(entry, np.ndarray) and entry.ndim == 0:
         return np.ma.masked if np.ma.is_masked(entry) else entry[()]
-    bare = getattr(entry, "shape", None) == () and hasattr(entry, "item")
-    return entry.item() if bare else entry
+    if getattr(entry, "shape", None) == () and hasattr(entry, "item"):
+        return entry.item()
+    return entry
 
 
-def interval(name: str, value: Any) -> tuple[float, float]:
+def interval(name: str, value: object) -> tuple[float, float]:
     """``value`` as a pair lo < hi of finite floats."""
     try:
-        lo, hi = value
+        lo, hi = iter(value)  # type: ignore[call-overload]  # of which the error is caught
     except (TypeError, ValueError):
         pass
     else:
@@ -130,7 +137,7 @@ def interval(name: str, value: Any) -> tuple[float, float]:
     raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {shown(value)}", name)
 
 
-def choice(name: str, value: Any, allowed: Collection[str]) -> str:
+def choice(name: str, value: object, allowed: Collection[str]) -> str:
     """``value``, which must be one of ``allowed``."""
     if not isinstance(value, str) or value not in allowed:
         raise ArgumentError(
@@ -139,7 +146,7 @@ def choice(name: str, value: Any, allowed: Collection[str]) -> str:
     return value
 
 
-def printable(name: str, value: Any, longest: int) -> str:
+def printable(name: str, value: object, longest: int) -> str:
     """``value``, which must be a text of 1 to ``longest`` printable characters, not only spaces."""
     text = value if isinstance(value, str) else ""
     if not (text.strip() and text.isprintable() and len(text) <= longest):
@@ -150,7 +157,7 @@ def printable(name: str, value: Any, longest: int) -> str:
     return text
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: object) -> bool:
     """``value``, which must be True or False."""
     if not isinstance(value, bool):
         raise ArgumentError(f"{name} must be True or False, got {shown(value)}", name)
@@ -180,15 +187,15 @@ def _told_apart(name: str, other: str) -> str:
     return ascii(name) if seen[0] == seen[1] else name
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """An argument in a message, cut where it is long.  For an array or a table it is the shape
     alone, because entries may be private.
 
     >>> shown(0.5), shown(np.eye(2))
     ('0.5', 'ndarray of shape (2, 2)')
     """
-    if getattr(value, "shape", ()) != ():
-        return f"{type(value).__name__} of shape {value.shape}"
+    if (shape := getattr(value, "shape", ())) != ():
+        return f"{type(value).__name__} of shape {shape}"
     try:
         text = repr(value)
     except ValueError:  # of an integer with thousands of digits

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..tables import array, frozen
@@ -16,17 +16,17 @@ _TOLERANCE = 1e-6  # by which the probabilities of an expert may miss one
 _STEP = 2.0**-20  # see ``settled``
 
 
-def vector(name: str, values: Any, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
+def vector(name: str, values: ArrayLike, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
     """Parameters as a read-only vector of at least one finite number in [low, high]."""
     return frozen(array(name, values, parameters(low, high), "n"))
 
 
-def finite_array(name: str, values: Any, *shapes: str) -> np.ndarray:
+def finite_array(name: str, values: ArrayLike, *shapes: str) -> np.ndarray:
     """Data as a read-only array of finite numbers with the axes that one of ``shapes`` names."""
     return frozen(array(name, values, PUBLIC, *shapes))
 
 
-def whole_numbers(name: str, values: Any) -> np.ndarray:
+def whole_numbers(name: str, values: ArrayLike) -> np.ndarray:
     """Data as a read-only vector of at least one integer from 0."""
     return frozen(array(name, values, WHOLE_NUMBERS, "n").astype(np.int64))
 
@@ -37,7 +37,7 @@ def require_equally_long(names: str, one: np.ndarray, other: np.ndarray) -> None
         raise ArgumentError(f"{names} must be equally long, got {len(one)} and {len(other)}")
 
 
-def distributions(name: str, advice: Any, shape: str) -> np.ndarray:
+def distributions(name: str, advice: ArrayLike, shape: str) -> np.ndarray:
     """Advice as distributions over its last axis, swapped with that of experts."""
     given = finite_array(name, advice, shape)
     totals = given.sum(axis=-1, keepdims=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..kernel import Generator, Matrix, kernel
@@ -58,7 +59,7 @@ class RewardTable(base.KnownMeans):
     kernels = base.ArmsKernels(_draw_table, _table_regret)
 
     def __init__(
-        self, rewards: Any, *, arm_names: Sequence[str] | None = None, name: str | None = None
+        self, rewards: ArrayLike, *, arm_names: Sequence[str] | None = None, name: str | None = None
     ) -> None:
         table = finite_array("rewards", rewards, "T, K")
         self.horizon: int = table.shape[0]
@@ -229,7 +230,9 @@ class ContextTable(base.ContextEnvironment):
     holds_data = True
     kernels = base.ContextKernels(_show_table, _answer_table)
 
-    def __init__(self, contexts: Any, rewards: Any, means: Any = None) -> None:
+    def __init__(
+        self, contexts: ArrayLike, rewards: ArrayLike, means: ArrayLike | None = None
+    ) -> None:
         contexts = finite_array("contexts", contexts, "T, K, d")
         rewards = finite_array("rewards", rewards, "T, K")
         means = rewards if means is None else finite_array("means", means, "T, K")
@@ -278,7 +281,7 @@ class AdviceTable(base.AdviceEnvironment):
     holds_data = True
     kernels = base.ContextKernels(_show_table, _answer_advice)
 
-    def __init__(self, advice: Any, rewards: Any) -> None:
+    def __init__(self, advice: ArrayLike, rewards: ArrayLike) -> None:
         table = distributions("advice", advice, "T, N, K")
         rewards = finite_array("rewards", rewards, "T, K")
         _check_shape("rewards", rewards, table, "advice has")

@@ -75,7 +75,7 @@ def through(law: np.ndarray, sizes: Sizes, channel: np.ndarray) -> np.ndarray:
     return law.reshape(-1)
 
 
-def checked(probabilities: Sequence[Any]) -> list[np.ndarray]:
+def checked(probabilities: Sequence[object] | np.ndarray) -> list[np.ndarray]:
     """Tables of numbers as arrays with a column for each arm, of fractions if all are rational, or
     else of floats; raises ArgumentError where a row is no probability distribution.
     """

@@ -65,10 +65,10 @@ class FinitePolicy:
 
     def __init__(
         self,
-        probabilities: Sequence[Any],
+        probabilities: Sequence[object] | np.ndarray,
         *,
-        rewards: Sequence[Any] = (0, 1),
-        contexts: Sequence[Any] = (),
+        rewards: Sequence[object] = (0, 1),
+        contexts: Sequence[object] = (),
     ) -> None:
         tables = checked(probabilities)
         if not isinstance(contexts, Sequence | np.ndarray):
@@ -92,10 +92,10 @@ class FinitePolicy:
         cls,
         n_arms: int,
         horizon: int,
-        choose: Callable[..., Sequence[Any]],
+        choose: Callable[..., Sequence[object]],
         *,
-        rewards: Sequence[Any] = (0, 1),
-        contexts: Sequence[Any] = (),
+        rewards: Sequence[object] = (0, 1),
+        contexts: Sequence[object] = (),
     ) -> Self:
         """Make a policy from a function: ``choose(arms, rewards)`` after that history.
 
@@ -229,7 +229,7 @@ class FinitePolicy:
         told_of = cls.from_function(k, rounds, choose, rewards=reports.tolist())
         return told_of.behind(channel)
 
-    def behind(self, channel: Any) -> Self:
+    def behind(self, channel: Sequence[object] | np.ndarray) -> Self:
         """Put a channel before this policy: it takes reports for rewards.
 
         Args:
@@ -272,7 +272,7 @@ class FinitePolicy:
 
     def delta(
         self, epsilon: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
-    ) -> Any:
+    ) -> float | np.ndarray:
         """The least delta for an epsilon of at least 0 or infinity.
 
         Args:
@@ -296,14 +296,14 @@ class FinitePolicy:
 
     def epsilon(
         self, delta: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
-    ) -> Any:
+    ) -> float | np.ndarray:
         """Least epsilon for a delta in [0, 1], infinite where none is enough; else as ``delta``."""
         played = self._games(view, joint)
         return _each("delta", delta, 0.0, lambda one: divergences.epsilon(played, one), 1.0)
 
     def renyi(
         self, order: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
-    ) -> Any:
+    ) -> float | np.ndarray:
         """The largest Rényi divergence of an order, or of several; ``view`` and ``joint`` are as of
         ``delta``.
 
@@ -328,7 +328,7 @@ class FinitePolicy:
 
 def _each(
     name: str, value: Any, low: float, measure: Callable[[Any], float], high: float = np.inf
-) -> Any:
+) -> float | np.ndarray:
     """The measure at a number from ``low`` to ``high``, or an array for several."""
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
         return np.array([_each(name, one, low, measure, high) for one in value])
@@ -340,7 +340,7 @@ def _each(
     return measure(value)
 
 
-def _length(name: str, values: Sequence[Any]) -> int:
+def _length(name: str, values: Sequence[object]) -> int:
     if not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
         raise ArgumentError(
             f"{name} must be a sequence with at least one value, got {values!r}", name

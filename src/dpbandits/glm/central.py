@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from ..constraints import Choice, Constraints, Integer, Real
 from ..errors import ArgumentError, DPBanditsError
 from ..privacy import Budget, Guarantee
 from ..privacy.channels import Calibration
+from ..tables import TableLike
 from ..validation import real
 from .estimator import MOST, TYPES_ARE_PUBLIC, Estimator
 from .objective import ObjectivePerturbation
@@ -159,7 +160,7 @@ class PrivateGLM(Estimator):
             return self._perturbation().guarantee(self._source(), assumed, _OBJECTIVE_PROOF)
         return self._spending().guarantee(self._source(), assumed, _PROOF)
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+    def fit(self, X: TableLike, y: TableLike) -> Self:  # noqa: N803
         """Estimate from features of shape (n, d) and outcomes of shape (n,).
 
         Raises:

@@ -20,7 +20,7 @@ from ..privacy.grids import default_grid
 from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.secure import noise_source
-from ..tables import Manner, manners
+from ..tables import Manner, TableLike, manners
 from ..validation import choice, interval
 from .links import LINK_NAME
 from .scores import Score, record_range
@@ -103,7 +103,7 @@ class Estimator(ABC):
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+    def predict(self, X: TableLike) -> np.ndarray:  # noqa: N803
         """The mean outcomes for features of shape (n, d), shape (n,).
 
         Features are scaled, and entries that are no numbers count as 0, as in ``fit``.
@@ -125,7 +125,7 @@ class Estimator(ABC):
             )
         return self._score().mean(features, self.coef_)
 
-    def score(self, X: Any, y: Any) -> float:  # noqa: N803
+    def score(self, X: TableLike, y: TableLike) -> float:  # noqa: N803
         """The coefficient of determination R^2 of ``predict``, for outcomes of shape (n,); people
         without one do not count; NaN if all are without one.
 
@@ -165,7 +165,7 @@ class Estimator(ABC):
         ones = self.predict(X)
         return np.column_stack((1.0 - ones, ones))
 
-    def _read(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
+    def _read(self, X: TableLike, y: TableLike) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
         """Features and outcomes of ``fit``; nothing changes here where one is refused."""
         if y is None:
             raise ArgumentError("y must be given: fit requires y to be passed", "y")
@@ -290,7 +290,7 @@ class _NoProbabilities(DPBanditsError, AttributeError):
     """What ``hasattr`` takes for an answer."""
 
 
-def table(given: Any, manner: Manner = manners.PRIVATE) -> np.ndarray:
+def table(given: TableLike, manner: Manner = manners.PRIVATE) -> np.ndarray:
     """Features as an (n, d) array, with NaN for entries that are no numbers; refusals depend on
     public properties only.
     """
@@ -302,12 +302,12 @@ def table(given: Any, manner: Manner = manners.PRIVATE) -> np.ndarray:
     return features
 
 
-def column(given: Any, people: int) -> np.ndarray:
+def column(given: TableLike, people: int) -> np.ndarray:
     """Outcomes as an (n,) array, with NaN like ``table``, one for each row of the features."""
     return np.ascontiguousarray(tables.flat("y", given, manners.PRIVATE, rows=people))
 
 
-def names_of(given: Any) -> np.ndarray | None:
+def names_of(given: object) -> np.ndarray | None:
     """The names of columns, as scikit-learn keeps them: only if all of them are text."""
     names = getattr(given, "column_names", None) or getattr(given, "columns", None)
     if names is None or not all(isinstance(name, str) for name in names):

@@ -34,7 +34,7 @@ from ..privacy import Budget, Guarantee
 from ..privacy.channels import OPEN, Calibration, Channel
 from ..privacy.continual import smat
 from ..privacy.randomiser import VectorRandomiser
-from ..tables import as_numbers, entries, nested
+from ..tables import TableLike, as_numbers, entries, nested
 from ..validation import integer, real
 from .estimator import MOST, TYPES_ARE_PUBLIC, Estimator
 from .scores import Score, record_range, statistic_size
@@ -129,7 +129,7 @@ class LocalDevice:
                 number=integer("person", person, 0),
             )
 
-    def report(self, x: Any = None, y: float | None = None) -> Report:
+    def report(self, x: TableLike | None = None, y: float | None = None) -> Report:
         """Report features of shape (d,) and an outcome, with noise.
 
         Returns:
@@ -391,7 +391,7 @@ class LocalGLM(Estimator):
             ends[1] = max(1, round(_PILOT * people))
         return Curator(self, np.diff(ends).tolist(), integer("dimension", dimension, 1))
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+    def fit(self, X: TableLike, y: TableLike) -> Self:  # noqa: N803
         """Play the protocol for features of shape (n, d) and outcomes of shape (n,).
 
         With simulated noise the sum of a batch's reports is drawn at once, with the same law; the

@@ -41,6 +41,7 @@ independent of rewards.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -52,6 +53,7 @@ from ..policies import Policy
 from ..policies.watch import LOGGER
 from ..session import Choice
 from ..session.open_arms import row
+from ..tables import Frame
 from ..validation import flag, integer, real
 from .reading import Log, as_table, propensities, read, seen_aside
 from .schedule import batches
@@ -76,12 +78,12 @@ class Fitted(NamedTuple):
 
 def fit_logs(
     policy: Policy,
-    frame: Any,
+    frame: str | os.PathLike[str] | Frame,
     *,
     private: bool = True,
     arm: str = "arm",
     reward: str = "reward",
-    features: Sequence[Any] | str | np.ndarray | None = None,
+    features: Sequence[object] | str | np.ndarray | None = None,
     propensity: str | None = None,
     least_propensity: float = 0.0,
     seed: int = 0,

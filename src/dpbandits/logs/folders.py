@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..policies.watch import LOGGER
-from ..tables import column_names, flat, listed
+from ..tables import Frame, column_names, flat, listed
 from ..tables.manners import FLAGS, NUMBERS_OF_DECISIONS
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def schema(*, rewards: bool = False, max_rounds: int | None = None) -> pa.Schema
     return pa.schema([(name, kinds[name]) for name in COLUMNS], told)
 
 
-def as_folder(argument: str, given: Any) -> Path:
+def as_folder(argument: str, given: object) -> Path:
     """The argument as a path; the folder need not exist yet."""
     if not isinstance(given, str | os.PathLike):
         raise ArgumentError(
@@ -96,7 +96,9 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
     return read_table("folder", folder).to_pandas()
 
 
-def read_table(argument: str, folder: Any, *, fit: bool = False, private: bool = False) -> pa.Table:
+def read_table(
+    argument: str, folder: str | os.PathLike[str], *, fit: bool = False, private: bool = False
+) -> pa.Table:
     """The log as an Arrow table; errors begin with the argument.
 
     To ``fit`` a policy, a log made without rewards is refused; this does not depend on any reward.
@@ -134,14 +136,14 @@ def read_table(argument: str, folder: Any, *, fit: bool = False, private: bool =
     return table.take(np.lexsort((table["number"].to_numpy(), lives)))
 
 
-def one_row_each(frame: Any) -> Any:
+def one_row_each(frame: Frame) -> Frame:
     """A log of decisions with one row for each; any other table as it is."""
     import pandas as pd
     import pyarrow as pa
 
     if not is_of_decisions(frame):
         return frame
-    names = column_names(frame) or []
+    names: list[Any] = column_names(frame) or []
     if twice := [name for name in names if names.count(name) > 1]:
         raise ArgumentError(
             f"frame must have columns of different names, got {twice[0]!r} more than once", "frame"
@@ -154,12 +156,12 @@ def one_row_each(frame: Any) -> Any:
     return _completed(frame, which, keyed)
 
 
-def is_of_decisions(frame: Any) -> bool:
+def is_of_decisions(frame: Frame) -> bool:
     """Whether a table has the columns of a log of decisions."""
     return _TELLING.issubset(column_names(frame) or ())
 
 
-def refuse_unrecorded(frame: Any) -> None:
+def refuse_unrecorded(frame: Frame) -> None:
     """Raise an error for rounds that a policy did not record: a user may have had too many."""
     if not is_of_decisions(frame):
         return
@@ -234,7 +236,7 @@ def _foreign(argument: str, path: Path, got: str) -> ArgumentError:
 # Decisions ----------------------------------------------------------------------------------------
 
 
-def _decisions(argument: str, table: Any) -> tuple[np.ndarray, np.ndarray]:
+def _decisions(argument: str, table: Frame) -> tuple[np.ndarray, np.ndarray]:
     """The decision of each row, numbered in order of appearance, and whether it has a key."""
     import pandas as pd
 

@@ -6,14 +6,26 @@ Errors give the row of a wrong entry, and never the entry.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..policies import Policy
-from ..tables import Manner, blocks, column, column_names, flat, is_missing, listed, numbered
+from ..tables import (
+    Frame,
+    Manner,
+    TableLike,
+    blocks,
+    column,
+    column_names,
+    flat,
+    is_missing,
+    listed,
+    numbered,
+)
 from ..tables import manners as known
 from .folders import is_of_decisions, one_row_each, read_table, refuse_unrecorded
 
@@ -35,7 +47,7 @@ class Log(NamedTuple):
         return Log(self.arms[records], self.rewards[records], None)
 
 
-def as_table(frame: Any, *, private: bool) -> Any:
+def as_table(frame: str | os.PathLike[str] | Frame, *, private: bool) -> Frame:
     """A table with one row for each decision, from a folder of ``DecisionLog`` or a table."""
     if isinstance(frame, str | os.PathLike):
         table = read_table("frame", frame, fit=True, private=private)
@@ -46,7 +58,15 @@ def as_table(frame: Any, *, private: bool) -> Any:
     return table
 
 
-def read(policy: Policy, frame: Any, arm: str, reward: str, features: Any, *, private: bool) -> Log:
+def read(
+    policy: Policy,
+    frame: Frame,
+    arm: str,
+    reward: str,
+    features: TableLike | None,
+    *,
+    private: bool,
+) -> Log:
     """The log, as the policy takes it."""
     arms = _arms(policy, frame, arm)
     manner = known.LOGGED_REWARDS if policy.clip else known.UNCLIPPED_REWARDS
@@ -60,13 +80,13 @@ def read(policy: Policy, frame: Any, arm: str, reward: str, features: Any, *, pr
     return Log(arms, rewards, *_fitting(policy, contexts, arms, hidden=hidden))
 
 
-def propensities(frame: Any, name: str, rows: int) -> np.ndarray:
+def propensities(frame: Frame, name: str, rows: int) -> np.ndarray:
     """The probabilities with which arms were drawn, shape (n,)."""
     given = column(frame, name, by="propensity")
     return flat("propensity", given, known.PROPENSITIES, at=f"column {name!r}", rows=rows)
 
 
-def _arms(policy: Policy, frame: Any, name: str) -> np.ndarray:
+def _arms(policy: Policy, frame: Frame, name: str) -> np.ndarray:
     given, place = column(frame, name, by="arm"), f"column {name!r}"
     arms = _by_name(policy, frame, name, given) if policy.arm_names is not None else None
     if arms is None:
@@ -81,7 +101,7 @@ def _arms(policy: Policy, frame: Any, name: str) -> np.ndarray:
     return arms
 
 
-def _by_name(policy: Policy, frame: Any, name: str, given: Any) -> np.ndarray | None:
+def _by_name(policy: Policy, frame: Frame, name: str, given: TableLike) -> np.ndarray | None:
     """The arms by names in the column, or in the one beside it; None where there are none."""
     names, place = list(policy.arm_names or ()), f"column {name!r}"
     beside = None if name != "arm" else _names_beside(names, frame)
@@ -96,7 +116,7 @@ def _by_name(policy: Policy, frame: Any, name: str, given: Any) -> np.ndarray | 
     return numbered("arm", beside, names, at="column 'name'", source="arm_names")
 
 
-def _names_beside(names: list[str], frame: Any) -> list[Any] | None:
+def _names_beside(names: list[str], frame: Frame) -> list[Any] | None:
     """The column ``name``; None without one, or where another table has something else in it."""
     if "name" not in (column_names(frame) or ()):
         return None
@@ -107,7 +127,13 @@ def _names_beside(names: list[str], frame: Any) -> list[Any] | None:
     return beside
 
 
-def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: int) -> Any:
+def _contexts(
+    policy: Policy,
+    frame: Frame,
+    features: TableLike | None,
+    manner: Manner,
+    rows: int,
+) -> Any:
     taken = bool(policy.sees)
     if features is None:
         if taken:
@@ -145,7 +171,7 @@ def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: i
     return blocks("features", features, manner, rows=rows)
 
 
-def _are_names(features: Any) -> bool:
+def _are_names(features: object) -> TypeGuard[Sequence[str]]:
     if hasattr(features, "columns") or not np.iterable(features):
         return False
     entries = list(features)

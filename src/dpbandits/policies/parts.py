@@ -99,7 +99,7 @@ def _place(cls: type) -> tuple[str, str]:
     return cls.__module__, cls.__qualname__  # which a class keeps that a notebook makes again
 
 
-def part(name: str, value: Any, kinds: tuple[type[Part], ...], *, exactly: bool = False) -> Any:
+def part(name: str, value: object, kinds: tuple[type[Part], ...], *, exactly: bool = False) -> Any:
     """``value`` as one of the given kinds of parts.
 
     Args:
@@ -134,7 +134,7 @@ class PartOf(Constraint):
         object.__setattr__(self, "kinds", kinds)
         object.__setattr__(self, "exactly", exactly)
 
-    def __call__(self, name: str, value: Any) -> Any:
+    def __call__(self, name: str, value: object) -> Part:
         return part(name, value, self.kinds, exactly=self.exactly)
 
     def __str__(self) -> str:
@@ -150,7 +150,7 @@ class PartOf(Constraint):
         )
 
     @property
-    def refused(self) -> tuple[Any, ...]:
+    def refused(self) -> tuple[object, ...]:
         return (None, True, 3, "best", "", {"kind": "best"}, {}, [self.kinds[0].__name__])
 
 

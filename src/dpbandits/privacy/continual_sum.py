@@ -8,6 +8,7 @@ import threading
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, BudgetExhausted, ClaimError
 from ..tables import as_numbers
@@ -115,7 +116,7 @@ class ContinualSum:
         return self._count
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> float | np.ndarray:
         """Each coordinate's variance in the latest output, in its shape; zero before the first."""
         norm = self._channel.norm
         variance = self._scale**2 * self.counter.variance(self._count, norm) if self._count else 0.0
@@ -132,7 +133,7 @@ class ContinualSum:
         honest = self._channel.multiplier * share
         return self._meter.describe(self._meter.cost(self._channel.family, honest))
 
-    def add(self, x: Any) -> Any:
+    def add(self, x: ArrayLike) -> float | np.ndarray:
         """Add an increment, and release the sum of all so far with noise.
 
         Returns:

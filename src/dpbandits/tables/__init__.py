@@ -6,6 +6,8 @@ message holds a value of the data.
 """
 
 from .columns import (
+    Frame,
+    TableLike,
     array,
     blocks,
     column,
@@ -25,7 +27,9 @@ from .text_tables import TextTable, read_numbers, read_text_table
 
 __all__ = [
     "Entries",
+    "Frame",
     "Manner",
+    "TableLike",
     "TextTable",
     "array",
     "as_numbers",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..validation import numeric
@@ -17,8 +18,18 @@ _LISTED = 20  # names in a message
 _TRUTH = {"true": 1.0, "false": 0.0}  # which readers of text files take for booleans
 _NO_ROWS = (str, bytes, dict, set, np.ma.MaskedArray)
 
+TableLike = ArrayLike | Sequence[object]
+"""What is read as numbers: arrays, lists, columns and frames of pandas, Polars or Arrow.  Any entry
+may be missing."""
 
-def column(frame: Any, name: str, *, argument: str = "frame", by: str = "column") -> Any:
+
+class Frame(Protocol):
+    """A table by its columns: a frame of pandas or Polars, a table of Arrow, or a dictionary."""
+
+    def __getitem__(self, name: str, /) -> TableLike: ...
+
+
+def column(frame: Frame, name: str, *, argument: str = "frame", by: str = "column") -> TableLike:
     """Find a column of a pandas or Arrow table, or of a dictionary.
 
     ``argument`` is the caller's name for the table, ``by`` that for the argument with the column's
@@ -42,7 +53,7 @@ def column(frame: Any, name: str, *, argument: str = "frame", by: str = "column"
     raise ArgumentError(f"{argument} must have a column {name!r}{got}", argument)
 
 
-def column_names(frame: Any) -> list[Any] | None:
+def column_names(frame: object) -> list[object] | None:
     """List the column names of a pandas or Arrow table, or of a dictionary.
 
     Returns:
@@ -56,7 +67,7 @@ def column_names(frame: Any) -> list[Any] | None:
 
 
 def flat(
-    argument: str, given: Any, manner: Manner, *, at: str = "", rows: int | None = None
+    argument: str, given: TableLike, manner: Manner, *, at: str = "", rows: int | None = None
 ) -> np.ndarray:
     """Read a column of one number per row.
 
@@ -89,8 +100,13 @@ def flat(
     return _accepted(argument, found, manner, at)
 
 
+def _is_plain(array: np.ndarray) -> bool:
+    """Whether an array is a matrix of floats already."""
+    return array.dtype == np.float64 and array.ndim == 2 and array.size > 0
+
+
 def table(
-    argument: str, given: Any, manner: Manner, *, names: Sequence[str] | None = None
+    argument: str, given: TableLike, manner: Manner, *, names: Sequence[str] | None = None
 ) -> np.ndarray:
     """Read a table of numbers; ``names`` are those of columns, for messages.
 
@@ -100,8 +116,7 @@ def table(
     Raises:
         ArgumentError: as for ``flat``; or the table is sparse.
     """
-    floats = type(given) is np.ndarray and given.dtype == np.float64
-    if manner.takes_all and floats and given.ndim == 2 and given.size:
+    if manner.takes_all and type(given) is np.ndarray and _is_plain(given):
         return np.ascontiguousarray(given)  # in a microsecond, for predictions one at a time
     if hasattr(given, "tocsr"):
         raise ArgumentError(
@@ -124,7 +139,7 @@ def table(
 
 
 def blocks(
-    argument: str, given: Any, manner: Manner, *, at: str = "", rows: int | None = None
+    argument: str, given: TableLike, manner: Manner, *, at: str = "", rows: int | None = None
 ) -> np.ndarray | list[np.ndarray]:
     """A vector or a matrix of numbers in each row.
 
@@ -166,7 +181,7 @@ def blocks(
     return found
 
 
-def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
+def array(argument: str, given: TableLike, manner: Manner, *axes: str) -> np.ndarray:
     """Read numbers with named axes, as in "T, K, d"; several shapes may be allowed.
 
     Returns:
@@ -188,7 +203,7 @@ def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
     return _accepted(argument, found, manner, "", _names(given))
 
 
-def refuse(argument: str, given: Any, manner: Manner) -> None:
+def refuse(argument: str, given: TableLike, manner: Manner) -> None:
     """Raise an error on the first entry of an array, of any shape, that the manner refuses.
 
     Raises:
@@ -200,7 +215,7 @@ def refuse(argument: str, given: Any, manner: Manner) -> None:
         _accepted(argument, found, manner, "", _names(given))
 
 
-def features(argument: str, given: Any, largest: float = LARGEST) -> np.ndarray:
+def features(argument: str, given: TableLike, largest: float = LARGEST) -> np.ndarray:
     """Read fixed public features of arms.
 
     Returns:
@@ -219,7 +234,7 @@ def frozen(values: np.ndarray) -> np.ndarray:
     return copy
 
 
-def listed(column: Any) -> list[Any]:
+def listed(column: object) -> list[object]:
     """List the entries of an array, a pandas or Arrow column, or a list.
 
     Returns:
@@ -229,11 +244,11 @@ def listed(column: Any) -> list[Any]:
         array = column if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
         return array.tolist() if array.ndim == 1 else []
     has_rows = hasattr(column, "__len__") and not isinstance(column, str | bytes)
-    return list(column) if has_rows else []
+    return list(column) if has_rows else []  # type: ignore[call-overload]
 
 
 def numbered(
-    argument: str, given: Any, names: Sequence[str], *, at: str = "", source: str = "names"
+    argument: str, given: TableLike, names: Sequence[str], *, at: str = "", source: str = "names"
 ) -> np.ndarray | None:
     """Position in ``names`` of each row's text, shape (n,).
 
@@ -274,7 +289,7 @@ def numbered(
     return found.astype(np.int64)
 
 
-def is_missing(entry: Any) -> bool:
+def is_missing(entry: object) -> bool:
     """Whether an entry is missing; lists and arrays are not."""
     if isinstance(entry, str | list | tuple | np.ndarray):
         return False
@@ -282,13 +297,14 @@ def is_missing(entry: Any) -> bool:
     return not isinstance(found, str) and math.isnan(found)
 
 
-def _framed(given: Any) -> Any:
+def _framed(given: TableLike) -> TableLike:
     """A table of Arrow as a data frame; everything else as it is."""
-    is_arrow = hasattr(given, "to_pandas") and hasattr(given, "column_names")
-    return given.to_pandas() if is_arrow else given
+    if hasattr(given, "to_pandas") and hasattr(given, "column_names"):
+        return given.to_pandas()
+    return given
 
 
-def _in_rows(given: Any) -> Any:
+def _in_rows(given: TableLike) -> TableLike:
     """A column without the rows of one entry in which some of it may stand."""
     if not isinstance(given, list | tuple):
         return given
@@ -345,11 +361,11 @@ def _refuse_type(place: str, found: Entries, argument: str) -> NoReturn:
     raise ArgumentError(f"{place} must hold numbers, got {kind}", argument)
 
 
-def _names(given: Any) -> list[str] | None:
+def _names(given: object) -> list[str] | None:
     return list(map(str, given.columns)) if hasattr(given, "columns") else None
 
 
-def _shape(given: Any) -> str:
+def _shape(given: object) -> str:
     """Describe the type of an object, and never its contents."""
     shape = getattr(given, "shape", ())
     return type(given).__name__ + (f" of shape {shape}" if shape != () else "")
@@ -372,7 +388,7 @@ def _more(count: int) -> str:
     return "" if count == 1 else f", and in {count - 1:,} more"
 
 
-def _kind(entry: Any) -> str:
+def _kind(entry: object) -> str:
     if isinstance(entry, str):
         return "another name"
     return "nothing" if is_missing(entry) else "no text"

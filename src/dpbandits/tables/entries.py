@@ -4,7 +4,8 @@ number.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Entries(NamedTuple):
         return Entries(self.values[:, j], self.missing[:, j], wrong, kind, self.typed)
 
 
-def entries(given: Any) -> Entries | None:
+def entries(given: object) -> Entries | None:
     """Read an array, a pandas or Arrow column or frame, or a list (of lists).
 
     Returns:
@@ -65,8 +66,8 @@ def entries(given: Any) -> Entries | None:
             cells = _cells(given, array.ndim)
             array = array if cells is None else cells
         elif array.dtype.kind in "SUc" and not isinstance(given, np.ndarray):
-            cells = given.astype(object) if hasattr(given, "astype") else given
-            array = np.asarray(cells, dtype=object)
+            plain = given.astype(object) if hasattr(given, "astype") else given
+            array = np.asarray(plain, dtype=object)
         if array.dtype.kind == "O" and array.ndim == 1 and any(map(_is_row, array)):
             return None
     except (ValueError, TypeError):  # the latter of kinds that NumPy cannot join
@@ -79,7 +80,7 @@ def entries(given: Any) -> Entries | None:
     return Entries(values, found.missing | masked, wrong, kind, found.typed)
 
 
-def nested(given: Any, axes: int | None = None) -> Entries | None:
+def nested(given: object, axes: int | None = None) -> Entries | None:
     """Entries of cells or rows with any content, for a caller that may not refuse it.
 
     A cell that holds a list is no number, and a row that is none holds missing entries only.
@@ -99,7 +100,7 @@ def nested(given: Any, axes: int | None = None) -> Entries | None:
     return None if cells is None else _of_objects(cells)
 
 
-def as_numbers(given: Any) -> np.ndarray:
+def as_numbers(given: object) -> np.ndarray:
     """Read numbers of any shape, for a caller that may not refuse an entry.
 
     Returns:
@@ -117,7 +118,7 @@ def as_numbers(given: Any) -> np.ndarray:
     return np.array(None) if found is None else found.values
 
 
-def _is_masked(given: Any) -> bool:
+def _is_masked(given: object) -> TypeGuard[list[object] | tuple[object, ...] | np.ma.MaskedArray]:
     """Whether an array or a row of a list is masked, which NumPy would overlook."""
     if isinstance(given, list | tuple):
         return any(isinstance(one, np.ma.MaskedArray) for one in given)
@@ -144,7 +145,7 @@ def _of_objects(array: np.ndarray) -> Entries:
     return Entries(values, np.isnan(values) & ~wrong, wrong, kind)
 
 
-def _plain(given: Any) -> Any:
+def _plain(given: object) -> object:
     """Arrow chunks and scalars in lists as Python objects; everything else as it is."""
     if hasattr(given, "to_pylist"):
         kind = str(getattr(given, "type", ""))
@@ -152,7 +153,7 @@ def _plain(given: Any) -> Any:
     return given
 
 
-def _cells(given: Any, axes: int) -> np.ndarray | None:
+def _cells(given: object, axes: int) -> np.ndarray | None:
     """An array of objects with the given number of axes; its cells may hold nested objects."""
     if not _is_listed(given):
         return None
@@ -170,7 +171,7 @@ def _cells(given: Any, axes: int) -> np.ndarray | None:
     return np.stack([blank if part is None else part for part in inner])
 
 
-def _is_listed(given: Any) -> bool:
+def _is_listed(given: object) -> TypeGuard[Iterable[object]]:
     """Whether this holds entries in an order; a frame holds columns, and no rows."""
     if isinstance(given, str | bytes | dict | set | frozenset) or hasattr(given, "columns"):
         return False
@@ -178,5 +179,5 @@ def _is_listed(given: Any) -> bool:
     return in_order and getattr(given, "ndim", 1) > 0
 
 
-def _is_row(entry: Any) -> bool:
+def _is_row(entry: object) -> bool:
     return isinstance(entry, list | tuple | np.ndarray) and getattr(entry, "ndim", 1) > 0

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -137,7 +136,7 @@ def read_text_table(
     return TextTable(Path(path), found, cells, lines, width - len(kept), decimal, thousands)
 
 
-def read_numbers(argument: str, path: str | os.PathLike[str], **marks: Any) -> np.ndarray:
+def read_numbers(argument: str, path: str | os.PathLike[str], **marks: str) -> np.ndarray:
     """Read a file of public numbers.  Its first line is a header if it holds text and no number.
 
     Args:

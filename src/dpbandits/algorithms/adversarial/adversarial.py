@@ -67,9 +67,10 @@ class Adversarial(LearningPolicy):
     constraints: ClassVar[Constraints] = {"learner": PartOf(Learner)}
 
     @classmethod
-    def composition(cls, *, learner: Learner, **_: Any) -> Composition:
+    def composition(cls, *, learner: Learner, **_: object) -> Composition:
         """The kernels and the card of a learner."""
-        return Composition(conversion(learner.kind), PRIVATE if learner.kind.private else OPEN)
+        kind: Any = learner.kind  # which mypy does not take for a key
+        return Composition(conversion(kind), PRIVATE if kind.private else OPEN)
 
     def __init__(
         self,

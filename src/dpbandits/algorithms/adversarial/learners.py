@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -224,7 +225,7 @@ def _theory() -> Any:
 
 
 def _as_tuned(
-    regret: Any, params: BatchedParams, moment: float, tuning: Any, batches: float
+    regret: Any, params: BatchedParams, moment: float, tuning: Sequence[float], batches: float
 ) -> float:
     """A bound on regret, for constants that are tuned to a number of batches."""
     most = max(params.batches, 1)
@@ -256,7 +257,9 @@ class EXP3(Learner):
     mixing: float | None = None
 
     @staticmethod
-    def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
+    def bound(
+        params: BatchedParams, moment: float, tuning: Sequence[float], batches: float
+    ) -> float:
         """See ``exp3_tuning``."""
         return _as_tuned(_theory().exp3_regret, params, moment, tuning, batches)
 
@@ -290,7 +293,9 @@ class HTINF(Learner):
     alpha: float | None = None
 
     @staticmethod
-    def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
+    def bound(
+        params: BatchedParams, moment: float, tuning: Sequence[float], batches: float
+    ) -> float:
         """Huang, Dai & Huang (2022), Theorem 4.1; a root mean square bounds the other moments."""
         if moment > params.sigma**2 * _ROUNDING:
             return math.inf
@@ -322,7 +327,9 @@ class FTPL(Learner):
     tries: int | None = None
 
     @staticmethod
-    def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
+    def bound(
+        params: BatchedParams, moment: float, tuning: Sequence[float], batches: float
+    ) -> float:
         """See ``ftpl_tuning``."""
         return _as_tuned(_theory().ftpl_regret, params, moment, tuning, batches)
 
@@ -387,5 +394,5 @@ class Registered(Learner):
         super().__post_init__()
 
     @property
-    def kind(self) -> Any:
+    def kind(self) -> type[Learner]:
         return vars(self)["_kind"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -107,7 +108,9 @@ class Learner(Part, base=True):
         return 1
 
     @staticmethod
-    def bound(params: BatchedParams, moment: float, tuning: Any, batches: float) -> float:
+    def bound(
+        params: BatchedParams, moment: float, tuning: Sequence[float], batches: float
+    ) -> float:
         """Bound expected regret over a number of batches, against the best choice in hindsight, for
         losses of second moment at most ``moment``.
 
@@ -120,7 +123,7 @@ class Learner(Part, base=True):
     constraints: ClassVar[Constraints] = LEARNER_CONSTRAINTS
 
     @property
-    def kind(self) -> Any:
+    def kind(self) -> type[Learner]:
         """The class whose kernels play."""
         return type(self)
 

@@ -67,7 +67,7 @@ def look_over(entries: Matrix, longest: float) -> int:
 
 def shown_matrix(
     policy: Policy,
-    given: Any,
+    given: ArrayLike,
     name: str,
     shape: tuple[int, int],
     *,
@@ -209,7 +209,7 @@ class ContextualPolicy(Shown):
             return rows in ([], [1], [self.n_arms]) and length == self.dimension
         return len(rows) == 1 and arm < rows[0] <= self.n_arms and length == self.dimension
 
-    def seen(self, contexts: Any) -> np.ndarray:
+    def seen(self, contexts: ArrayLike) -> np.ndarray:
         shape, one = (self.n_arms, self.dimension), self._takes_one_row
         entries = shown_matrix(
             self,
@@ -269,7 +269,7 @@ class AdvicePolicy(Shown):
     def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
         return shape == (self.n_experts, self.n_arms)
 
-    def seen(self, advice: Any) -> np.ndarray:
+    def seen(self, advice: ArrayLike) -> np.ndarray:
         given = shown_matrix(self, advice, "advice", (self.n_experts, self.n_arms))
         seen = np.empty((self.n_arms, self.n_experts))
         if not _as_probabilities(given, seen):

@@ -29,7 +29,7 @@ from ...session import episodes
 from ...shuffle import Analyzer, LaplaceShares, Messages, Randomizer, Shuffler
 from ...shuffle.randomness import seed_of
 from ...stores import User
-from ...tables import flat
+from ...tables import TableLike, flat
 from ...tables.manners import PRIVATE
 from ...validation import number_or_nan
 
@@ -58,7 +58,7 @@ class RewardDevice:
         """
         return self._sent(np.array([number_or_nan(reward)]))
 
-    def report_many(self, rewards: Any) -> Messages:
+    def report_many(self, rewards: TableLike) -> Messages:
         """Messages of several people, for experiments; entries that are no numbers become
         ``default_reward``.
 
@@ -104,7 +104,7 @@ class ShuffledPolicy(Policy):
 
     def pull(
         self,
-        contexts: Any = None,
+        contexts: None = None,
         *,
         user: User | None = None,
         available: Iterable[int | str] | None = None,

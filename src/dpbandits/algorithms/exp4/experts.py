@@ -66,11 +66,11 @@ class Experts(AdvicePolicy, LearningPolicy):
     card = values.EXP4.card
 
     @classmethod
-    def composition(cls, *, learner: Learner | Mixture, **_: Any) -> Composition:
+    def composition(cls, *, learner: Learner | Mixture, **_: object) -> Composition:
         """The kernels and the card of a learner."""
         if isinstance(learner, Learner):
-            card = _FOLLOWING if learner.kind.private else OPEN
-            return Composition(over_experts(learner.kind), card)
+            kind: Any = learner.kind  # which mypy does not take for a key
+            return Composition(over_experts(kind), _FOLLOWING if kind.private else OPEN)
         return Composition(learner.kernels, learner.card)
 
     def __init__(

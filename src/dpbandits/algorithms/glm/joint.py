@@ -137,7 +137,9 @@ class HiddenGLM(EpochPolicy, HiddenPolicy):
     _constants: ClassVar[dict[str, Any]] = {}
 
     @classmethod
-    def composition(cls, *, explore: Any, link: str = "logistic", **_: Any) -> Composition:
+    def composition(
+        cls, *, explore: Optimism | Sampling, link: str = "logistic", **_: object
+    ) -> Composition:
         """Kernels and card of an exploration and a link."""
         kind: Any = type(explore)  # which mypy does not take for a key
         return _composition(kind, link_of(link))

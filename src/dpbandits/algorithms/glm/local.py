@@ -158,7 +158,9 @@ class HiddenGLMLocal(LocalPolicy):
     _options: ClassVar[dict[str, Any]] = {"context_bound": 1.0, "parameter_bound": 1.0}
 
     @classmethod
-    def composition(cls, *, link: str = "logistic", reports: bool = False, **_: Any) -> Composition:
+    def composition(
+        cls, *, link: str = "logistic", reports: bool = False, **_: object
+    ) -> Composition:
         """Kernels and card of a link, for records or reports."""
         return _composition(link_of(link), reports=reports)
 

@@ -316,7 +316,9 @@ class GLM(EpochPolicy):
     _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": 1.0}
 
     @classmethod
-    def composition(cls, *, explore: Any, link: str = "logistic", **_: Any) -> Composition:
+    def composition(
+        cls, *, explore: Optimism | Sampling, link: str = "logistic", **_: object
+    ) -> Composition:
         """Kernels and card of a combination."""
         kind: Any = type(explore)
         return _composed(kind, link_of(link))

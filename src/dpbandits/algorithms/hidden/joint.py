@@ -23,7 +23,7 @@ from releases, or by coins that do not depend on any record.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 from ...constraints import Constraints, Exactly, Real
 from ...errors import ArgumentError
@@ -103,7 +103,9 @@ class HiddenLinear(HiddenPolicy):
     constraints: ClassVar[Constraints] = {"growth": Real(0.01, 1e6) | Exactly(0.0)}
 
     @classmethod
-    def composition(cls, *, explore: Any, growth: float = 0.1, **_: Any) -> Composition:
+    def composition(
+        cls, *, explore: Optimism | Sampling | Divergence, growth: float = 0.1, **_: object
+    ) -> Composition:
         """Kernels and card of an exploration, with or without growing batches."""
         published = isinstance(explore, Optimism) and growth == 0.0
         return composed_for(

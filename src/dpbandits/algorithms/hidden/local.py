@@ -21,6 +21,7 @@ from importlib import resources
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...constraints import Constraints, Flag
 from ...errors import ArgumentError
@@ -125,7 +126,7 @@ class Device:
             }
         )
 
-    def choose(self, contexts: Any) -> int:
+    def choose(self, contexts: ArrayLike) -> int:
         """The arm for features of every arm, shape (K, d), or as ``pull`` takes them.
 
         Raises:
@@ -229,7 +230,7 @@ class LocalPolicy(HiddenPolicy):
             number=number,
         )
 
-    def receive(self, report: Any) -> bool:
+    def receive(self, report: ArrayLike) -> bool:
         """Take in a report of this policy's devices.  With a linear model it has shape (d + d (d +
         1) / 2,); with one model per arm it is K times as long.
 
@@ -321,7 +322,9 @@ class HiddenLinearLocal(LocalPolicy):
     _triangular = True
 
     @classmethod
-    def composition(cls, *, explore: Any, reports: bool = False, **_: Any) -> Composition:
+    def composition(
+        cls, *, explore: Optimism | Sampling | Divergence, reports: bool = False, **_: object
+    ) -> Composition:
         """Kernels and card of an exploration, for records or reports."""
         return composed_for(
             type(explore),

@@ -35,6 +35,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...constraints import Choice, Constraints, Flag, Integer
 from ...errors import ArgumentError
@@ -101,7 +102,7 @@ class ShuffledDevice(Device):
         super().__init__(chooser, params, randomizer.encode, reward_range, default_reward, reports)
         self._randomizer, self._version = randomizer, chooser.release
 
-    def choose(self, contexts: Any) -> int:
+    def choose(self, contexts: ArrayLike) -> int:
         # The chooser that chooses labels the report, even if the device gets another in between.
         self._version = self.chooser.release
         return super().choose(contexts)
@@ -185,7 +186,9 @@ class HiddenLinearShuffled(HiddenPolicy):
     _devices = _shufflers = 0
 
     @classmethod
-    def composition(cls, *, explore: Any, messages: bool = False, **_: Any) -> Composition:
+    def composition(
+        cls, *, explore: Optimism | Sampling | Divergence, messages: bool = False, **_: object
+    ) -> Composition:
         """Kernels and card of an exploration, for records or messages."""
         return composed_for(
             type(explore),

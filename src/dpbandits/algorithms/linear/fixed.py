@@ -46,9 +46,10 @@ the arm's estimate is worth, and is capped at t + 1.  There is no regret theorem
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import ClassVar, NamedTuple, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...calls import is_open
 from ...constraints import Constraints, Real
@@ -299,7 +300,7 @@ class FixedLinear(FixedFeaturesPolicy):
 
     def __init__(
         self,
-        arms: Any,
+        arms: ArrayLike,
         *,
         budget: Budget | None,
         alpha: float = 0.9,

@@ -136,7 +136,12 @@ class Linear(LinearPolicy):
 
     @classmethod
     def composition(
-        cls, *, explore: Any, updates: Any, models: str = "shared", **_: Any
+        cls,
+        *,
+        explore: Optimism | Sampling | Divergence,
+        updates: EveryAnswer | Switching,
+        models: str = "shared",
+        **_: object,
     ) -> Composition:
         """Kernels and card of parts.
 

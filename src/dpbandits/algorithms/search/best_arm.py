@@ -69,7 +69,7 @@ class BestArm(Policy):
     }
 
     @classmethod
-    def composition(cls, *, rule: TopTwo | Halving, **_: Any) -> Composition:
+    def composition(cls, *, rule: TopTwo | Halving, **_: object) -> Composition:
         """The kernels and the card of a rule."""
         return Composition(rule.kernels, rule.card)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError, MissingExtra
 from ...kernel import Generator, Matrix, kernel
@@ -73,8 +74,8 @@ class Classification(ContextEnvironment):
 
     def __init__(
         self,
-        features: Any,
-        labels: Any,
+        features: ArrayLike,
+        labels: ArrayLike,
         *,
         components: int | None = None,
         once: bool = False,
@@ -91,8 +92,8 @@ class Classification(ContextEnvironment):
     @classmethod
     def of_rows(
         cls,
-        rows: Any,
-        labels: Any,
+        rows: ArrayLike,
+        labels: ArrayLike,
         *,
         once: bool = False,
         seed: int = 0,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import chisquare
 
 from ...errors import ArgumentError
@@ -63,9 +64,9 @@ class LoggedTrial(Environment):
 
     def __init__(
         self,
-        arms: Any,
-        rewards: Any,
-        contexts: Any = None,
+        arms: ArrayLike,
+        rewards: ArrayLike,
+        contexts: ArrayLike | None = None,
         *,
         arm_names: Sequence[str] | None = None,
     ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, bind, entry, kernel, unbound
@@ -77,7 +78,12 @@ class Advised(AdviceEnvironment):
     """
 
     def __init__(
-        self, environment: ArmsEnvironment, advice: Any, *, horizon: int, period: int | None = None
+        self,
+        environment: ArmsEnvironment,
+        advice: ArrayLike,
+        *,
+        horizon: int,
+        period: int | None = None,
     ) -> None:
         self.environment = _over_arms(environment)
         self.horizon = integer("horizon", horizon, 1, environment.horizon or 10**12)

@@ -6,9 +6,10 @@ or to the person; then every arm has a parameter of its own.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...glm.links import link_of
@@ -70,7 +71,7 @@ class AnchoredContexts(ContextEnvironment):
     support, context_bound = (0.0, 1.0), 1.0
     parameter: np.ndarray
 
-    def __init__(self, n_arms: int, theta: Any) -> None:
+    def __init__(self, n_arms: int, theta: ArrayLike) -> None:
         self.n_arms = integer("n_arms", n_arms, 1)
         self.parameter = finite_array("theta", theta, "d")
         self._digest = content(self.parameter)
@@ -147,7 +148,7 @@ class CovariateArms(ContextEnvironment):
     context_bound = 1.0
     parameter: np.ndarray
 
-    def __init__(self, parameters: Any, *, link: str = "identity") -> None:
+    def __init__(self, parameters: ArrayLike, *, link: str = "identity") -> None:
         self.parameter = finite_array("parameters", parameters, "K, d")
         self.link = link_of(link)
         self._digest = content(self.parameter)

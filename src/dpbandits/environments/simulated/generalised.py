@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...glm.links import Link, link_of
@@ -149,11 +150,11 @@ class GLMContexts(ContextEnvironment):
     def __init__(
         self,
         n_arms: int,
-        theta: Any,
+        theta: ArrayLike,
         *,
         link: str = "logistic",
         decay: float = 0.0,
-        eigenvalues: Any = None,
+        eigenvalues: ArrayLike | None = None,
     ) -> None:
         self.n_arms, self.link = integer("n_arms", n_arms, 1), link_of(link)
         self.parameter = finite_array("theta", theta, "d", "K, d")

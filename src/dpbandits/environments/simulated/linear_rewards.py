@@ -8,6 +8,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, kernel
@@ -90,7 +91,7 @@ class LinearArms(KnownMeans):
     kernels = ArmsKernels(_draw_linear, stationary_regret)
 
     def __init__(
-        self, arms: Any, theta: Any, *, std: float = 1.0, rewards: str = "gaussian"
+        self, arms: ArrayLike, theta: ArrayLike, *, std: float = 1.0, rewards: str = "gaussian"
     ) -> None:
         self.features = finite_array("arms", arms, "K, d")
         self.parameter = finite_array("theta", theta, "d")
@@ -253,7 +254,7 @@ class GaussianContexts(ContextEnvironment):
     def __init__(
         self,
         n_arms: int,
-        theta: Any,
+        theta: ArrayLike,
         *,
         mean: float | None = None,
         variance: float = 0.1,

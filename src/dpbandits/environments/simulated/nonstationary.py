@@ -8,9 +8,11 @@ With ``regret="dynamic"`` it is against the best arm of every round, and never n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...kernel import Generator, kernel
@@ -93,7 +95,13 @@ class Piecewise(KnownMeans):
     kernels = ArmsKernels(_draw_piecewise, _piecewise_regret)
 
     def __init__(
-        self, means: Any, starts: Any, *, horizon: int, random: bool = True, regret: str = "static"
+        self,
+        means: ArrayLike,
+        starts: ArrayLike,
+        *,
+        horizon: int,
+        random: bool = True,
+        regret: str = "static",
     ) -> None:
         self.horizon: int = integer("horizon", horizon, 1)
         rows = array("means", means, parameters(0.0, 1.0), "pieces, arms")
@@ -145,8 +153,8 @@ class SwitchingBest(Piecewise):
         self,
         n_arms: int,
         *,
-        best: Any,
-        switches: Any,
+        best: Sequence[int] | np.ndarray,
+        switches: Sequence[int] | np.ndarray,
         horizon: int,
         gap: float = 0.2,
         random: bool = True,
@@ -249,7 +257,7 @@ class SineDrift(KnownMeans):
 
     def __init__(
         self,
-        centres: Any,
+        centres: ArrayLike,
         *,
         amplitude: float,
         period: int,

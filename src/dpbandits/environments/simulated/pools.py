@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, kernel
@@ -82,8 +83,8 @@ class PoolContexts(ContextEnvironment):
 
     def __init__(
         self,
-        features: Any,
-        theta: Any,
+        features: ArrayLike,
+        theta: ArrayLike,
         *,
         per_round: int = 10,
         std: float = 0.5,
@@ -204,7 +205,9 @@ class Recommendations(ContextEnvironment):
 
     kernels = ContextKernels(_show_candidates, answer_hidden)
 
-    def __init__(self, features: Any, users: Any, items: Any, *, per_round: int = 25) -> None:
+    def __init__(
+        self, features: ArrayLike, users: ArrayLike, items: ArrayLike, *, per_round: int = 25
+    ) -> None:
         self.features = finite_array("features", features, "M, d")
         size, self.dimension = self.features.shape
         self.n_arms = integer("per_round", per_round, 1, size)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import norm
 
 from ...kernel import Generator, kernel
@@ -29,7 +28,7 @@ class Bernoulli(KnownMeans):
 
     kernels = ArmsKernels(_draw_bernoulli, stationary_regret)
 
-    def __init__(self, means: Any) -> None:
+    def __init__(self, means: ArrayLike) -> None:
         self._means = vector("means", means, 0.0, 1.0)
         self.n_arms, self.support = self._means.size, (0.0, 1.0)
         self.state = stationary(self._means, np.zeros(self.n_arms), self._means)
@@ -79,7 +78,7 @@ class Gaussian(KnownMeans):
 
     kernels = ArmsKernels(_draw_gaussian, stationary_regret)
 
-    def __init__(self, means: Any, *, std: float = 1.0) -> None:
+    def __init__(self, means: ArrayLike, *, std: float = 1.0) -> None:
         self._means, self.std = vector("means", means), real("std", std, 0.0, strict=True)
         self.n_arms, self.support = self._means.size, (-np.inf, np.inf)
         self.state = stationary(self._means, np.full(self.n_arms, self.std), self._means)
@@ -93,7 +92,7 @@ class BoundedGaussian(KnownMeans):
 
     kernels = ArmsKernels(_draw_clipped_gaussian, stationary_regret)
 
-    def __init__(self, centres: Any, *, std: float = 0.1) -> None:
+    def __init__(self, centres: ArrayLike, *, std: float = 0.1) -> None:
         self.centres, self.std = vector("centres", centres, -1e6, 1e6), real("std", std, 1e-9, 1e6)
         self.n_arms, self.support = self.centres.size, (0.0, 1.0)
         self._means = _clipped_mean(self.centres, self.std)
@@ -126,7 +125,7 @@ class Beta(KnownMeans):
 
     kernels = ArmsKernels(_draw_beta, stationary_regret)
 
-    def __init__(self, means: Any, *, concentration: float = 4.0) -> None:
+    def __init__(self, means: ArrayLike, *, concentration: float = 4.0) -> None:
         self._means = vector("means", means, 1e-9, 1.0 - 1e-9)
         self.concentration = real("concentration", concentration, 1e-3, 1e9)
         self.n_arms, self.support = self._means.size, (0.0, 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...environments.arrays import content, distributions, settled, whole_numbers
 from ...environments.base import AdviceEnvironment, ContextKernels
@@ -63,7 +64,12 @@ class ClassifierAdvice(AdviceEnvironment):
     kernels = ContextKernels(_show_person, _answer_person)
 
     def __init__(
-        self, advice: Any, labels: Any, *, once: bool = False, names: list[str] | None = None
+        self,
+        advice: ArrayLike,
+        labels: ArrayLike,
+        *,
+        once: bool = False,
+        names: list[str] | None = None,
     ) -> None:
         table = distributions("advice", advice, "P, N, K")
         _, self.n_arms, self.dimension = table.shape

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ...kernel import Vector, kernel
 from ...policies import Card, Statistic
 from ...privacy.budgets import ApproxDP
 from ...protocol import Kernels
+
+if TYPE_CHECKING:
+    from ...algorithms.exp4.experts import Experts, ExpertsLocal
 
 # Theorem 6 composes with the constant 3, which needs epsilon <= this times ln(1 / delta)
 COMPOSED = 6.0 * (1.0 - math.sqrt(2.0 / 3.0))
@@ -206,7 +209,7 @@ class BatchedEXP4(Mixture):
     def kernels(self) -> Kernels:
         return BY_REACH if self.variant == "improved" else AT_WORST
 
-    def statistic(self, policy: Any) -> Statistic:
+    def statistic(self, policy: Experts | ExpertsLocal) -> Statistic:
         worst = super().statistic(policy)
         if self.variant == "published":
             return worst

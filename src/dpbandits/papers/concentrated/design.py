@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...algorithms.maths.dense import factorise, invert, solve_lower
 from ...kernel import Matrix, Vector, kernel, outlined
@@ -341,7 +342,7 @@ class Design:
     rank: int  # dimension of the arms' span
 
 
-def g_optimal(arms: Any, tolerance: float = 1e-6) -> Design:
+def g_optimal(arms: ArrayLike, tolerance: float = 1e-6) -> Design:
     """A design whose largest width is within the factor 1 + tolerance of the least possible one.
 
     Args:

@@ -32,6 +32,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...algorithms.bases.fixed_features import FixedFeaturesPolicy
 from ...algorithms.bases.quotas import choose, hold_rounds, record_pull, release_due
@@ -221,7 +222,7 @@ class GOPE(_Phased):
 
     def __init__(
         self,
-        arms: Any,
+        arms: ArrayLike,
         *,
         budget: None = None,
         failure_probability: float = 0.001,
@@ -298,7 +299,7 @@ class AdaCGOPE(_Phased):
 
     def __init__(
         self,
-        arms: Any,
+        arms: ArrayLike,
         *,
         budget: Budget | None,
         variant: str = "tight",

@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...algorithms.bases.linear import LinearOptions, LinearPolicy
 from ...constraints import Choice, Constraints, Flag, Real
@@ -221,7 +222,7 @@ class LinUCBDGS(LinearPolicy):
         super().__init__(own, budget=budget, **options)
 
     @staticmethod
-    def estimate_eigenvalue(contexts: Any, *, context_bound: float = 1.0) -> float:
+    def estimate_eigenvalue(contexts: ArrayLike, *, context_bound: float = 1.0) -> float:
         """The least eigenvalue of the mean of x x^T over public features.
 
         Args:
@@ -258,7 +259,7 @@ class LinUCBDGS(LinearPolicy):
             )
         return float(values[0])
 
-    def exact_loss(self, contexts: Any) -> ExactLoss:
+    def exact_loss(self, contexts: ArrayLike) -> ExactLoss:
         """The real privacy loss of single rewards in the released estimates, for features as
         played.
 

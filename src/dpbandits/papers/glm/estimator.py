@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from ...privacy.channels import Channel
 from ...privacy.continual import smat
 from ...privacy.noise import NoiseSource
 from ...privacy.randomiser import VectorRandomiser
+from ...tables import TableLike
 from .weights import Weighting, at_most_1, score_sensitivity, square_sensitivity, weighting_of
 
 _MOST_STEPS = 100
@@ -275,7 +276,7 @@ class InformationWeightedGLM(Estimator):
             assumed.append("`fit` plays devices and curator, and its caller sees all data")
         return self._spending().guarantee(self._source(), assumed, _PROOF, local=self._is_local)
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+    def fit(self, X: TableLike, y: TableLike) -> Self:  # noqa: N803
         """Estimate from features of shape (n, d) and outcomes of shape (n,).
 
         Raises:

@@ -15,9 +15,10 @@ Nothing is private: every reward crosses the wall as it is.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import ClassVar, NamedTuple, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...algorithms.bases.fixed_features import FixedFeaturesPolicy
 from ...algorithms.bases.linear import estimate
@@ -241,7 +242,7 @@ class FixedLinUCB(FixedFeaturesPolicy):
 
     def __init__(
         self,
-        arms: Any,
+        arms: ArrayLike,
         *,
         budget: None = None,
         ridge: float = 1.0,

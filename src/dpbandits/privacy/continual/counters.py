@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...validation import integer
@@ -79,7 +80,7 @@ class Counter(ABC):
         """The largest coefficient of a noise variable of scale ``column_norm`` in releases 1..n."""
         return 1.0
 
-    def variance(self, t: Any, norm: int = 2) -> Any:
+    def variance(self, t: ArrayLike, norm: int = 2) -> float | np.ndarray:
         """The variance of coordinates of release ``t``, in units of (multiplier * sensitivity)^2.
 
         Args:

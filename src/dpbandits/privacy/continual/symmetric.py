@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...tables import array
@@ -14,7 +15,7 @@ from ...tables.manners import PUBLIC
 _ROOT = math.sqrt(2.0)
 
 
-def svec(matrix: Any) -> np.ndarray:
+def svec(matrix: ArrayLike) -> np.ndarray:
     """Write a symmetric (d, d) matrix as a vector of equal length.
 
     The Euclidean norm of the vector is the Frobenius norm of the matrix, so sensitivities carry
@@ -41,7 +42,7 @@ def svec(matrix: Any) -> np.ndarray:
     return np.append(np.diag(matrix), _ROOT * matrix[np.triu_indices(len(matrix), 1)])
 
 
-def smat(vector: Any) -> np.ndarray:
+def smat(vector: ArrayLike) -> np.ndarray:
     """Read the symmetric matrix whose ``svec`` is the vector of d (d + 1) / 2 numbers.
 
     Returns:
