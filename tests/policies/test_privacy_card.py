@@ -116,7 +116,9 @@ def test_what_was_not_asked_for_is_told():
         2, budget=dpb.PureDP(1.0), reports=True, noise="secure"
     ).card_page()
     assert "devices" in rows(reports)["noise"]
-    assert any("whether a report came" in point for point in section(reports, "Not protected").points)
+    assert any(
+        "whether a report came" in point for point in section(reports, "Not protected").points
+    )
 
 
 def test_before_any_release_nothing_is_spent():
