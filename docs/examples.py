@@ -6,7 +6,7 @@ arguments tell the values that they may have.
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -42,7 +42,7 @@ class Allowed(griffe.Extension):
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
         """Add them to the section of arguments."""
         known = getattr(import_module(cls.module.path), cls.name, None)
-        if cls.docstring and isinstance(known, type) and hasattr(known, "constraints"):
+        if cls.docstring and isinstance(getattr(known, "constraints", None), Mapping):
             cls.docstring.value = with_allowed(cls.docstring.value, constraints_of(known))
 
 

@@ -125,6 +125,21 @@ def test_plain_python_runs_the_same_code(printed):
     assert run_anew(NO_COMPILER + POLICY, NUMBA_DISABLE_JIT="1") == printed
 
 
+ASKS_FOR_BUILTINS = """
+import numpy as np
+from dpbandits.kernel import kernel
+@kernel
+def total(x):
+    return x.sum()
+print(total(np.arange(4.0)))
+"""
+
+
+def test_methods_of_arrays_work_without_a_compiler():
+    """NumPy imports their code at the first call, with the builtins of the function that calls."""
+    assert run_anew(ASKS_FOR_BUILTINS, NUMBA_DISABLE_JIT="1") == "6.0"
+
+
 def test_the_second_process_neither_compiles_nor_writes(tmp_path):
     (tmp_path / "callee.py").write_text(CALLEE.format(scale=2, default="", body="SCALE * x"))
     script = "from callee import inner; print(inner(10))"

@@ -33,7 +33,7 @@ def test_integer_refuses_and_names(value):
 def test_integer_says_which_end_was_missed():
     with pytest.raises(ArgumentError, match="at least 1, got 0"):
         integer("n", 0, 1)
-    with pytest.raises(ArgumentError, match=f"between 1 and {2**62}, got {2**63}"):
+    with pytest.raises(ArgumentError, match=f"between 1 and {2**62:,}, got {2**63}"):
         integer("n", 2**63, 1)
     assert integer("n", 2**62, 1) == 2**62
 

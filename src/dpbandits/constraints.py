@@ -160,7 +160,7 @@ class Choice(Constraint):
     """
 
     def __init__(self, *words: str, known: Collection[str] = ()) -> None:
-        self._known = words or known
+        self._known = words if words else known  # kept itself: it may be empty, and grow
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -106,6 +106,8 @@ def bandit(
         ArgumentError: a word is missing, out of range, or does not go with another.
         TypeError: there is no such word or option.
 
+    See also: ``plan``, ``default_for``.
+
     Example:
         >>> from dpbandits import ZCDP, bandit
         >>> policy = bandit(["blue", "green"], budget=ZCDP(0.5), seed=1)
@@ -114,12 +116,12 @@ def bandit(
         ('blue', True)
     """
     if arms is _ASK:
-        raise ArgumentError("arms must be given: how many, or a list of their names", "arms")
+        raise ArgumentError("arms must be given, as a number or a list of names", "arms")
     budget = _budget(budget, options)
     if "failure_probability" in options and horizon is not None and goal == "best arm":
         raise ArgumentError(
-            "horizon must not be given with failure_probability: a search has so many rounds, or it"
-            f" goes on until it is sure, got {horizon}",
+            "horizon must not be given with failure_probability: a search ends after horizon"
+            f" rounds, or when it is sure, got {horizon}",
             "horizon",
         )
     problem = DecisionProblem(
@@ -145,7 +147,7 @@ def _budget(given: object, options: Mapping[str, Any]) -> Budget | None:
         for word in ("epsilon", "delta", "rho", "alpha", "mu"):
             if word in options:
                 raise ArgumentError(
-                    f"{word} must stand in a budget, which says in which notion of privacy:"
+                    f"{word} must be part of a budget, which names the notion of privacy:"
                     f" budget={written}",
                     word,
                 )
@@ -158,7 +160,7 @@ def _budget(given: object, options: Mapping[str, Any]) -> Budget | None:
     if isinstance(given, Mapping) and len(given) == 1 and next(iter(given)) in NOTIONS:
         ((key, numbers),) = given.items()
         return read_budget(key, numbers)
-    said = "say in which notion of privacy" if isinstance(given, int | float) else "be a budget"
+    said = "name a notion of privacy" if isinstance(given, int | float) else "be a budget"
     raise ArgumentError(
         f"budget must {said}: {written}, or None for no privacy, got {shown(given)}", "budget"
     )
@@ -195,7 +197,7 @@ def _check_fit(
     needed = horizon is not None and (counts or horizon.default is horizon.empty)
     if needed and problem.horizon is None:
         raise ArgumentError(
-            f"horizon must be given {where}: how many people there are at most", "horizon"
+            f"horizon must be given {where}, as the largest number of people", "horizon"
         )
 
 

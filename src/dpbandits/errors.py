@@ -53,6 +53,12 @@ class ClaimError(DPBanditsError):
     """
 
 
+class ReentryError(DPBanditsError, RuntimeError):
+    """A call came within another call of the same policy and thread, as from a signal handler.
+    Nothing was done.
+    """
+
+
 class MissingExtra(DPBanditsError, ImportError):
     """A feature needs an optional dependency that is not installed."""
 

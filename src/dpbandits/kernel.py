@@ -108,8 +108,10 @@ def bind_places(template: Kernel, places: Mapping[str, Kernel]) -> Kernel:
 
 
 def interpreted(template: Kernel, **parts: Any) -> Kernel:
-    """Copy a template like ``bind``, but in plain Python, with all that it calls.  Its places may
-    hold any Python function.
+    """Copy a template like ``bind``, but in plain Python, with all that it calls.
+
+    Returns:
+        A Python function, whose places may hold any Python function.
 
     Raises:
         ValueError: ``template`` does not use one of the names.
@@ -117,13 +119,17 @@ def interpreted(template: Kernel, **parts: Any) -> Kernel:
     source = _with_places(template, parts)
     used = _global_names(source.__code__) - set(parts) - set(dir(builtins))
     called = {name: _uncompiled(source.__globals__[name]) for name in used}
-    # Numba's look into a generator imports modules, which asks the calling frame for its builtins.
+    # A look into a generator imports modules, which asks the calling frame for its builtins.
     scope = {"__builtins__": builtins, **called, **parts}
     return types.FunctionType(source.__code__, scope, source.__name__)
 
 
 def unbound(*_: Any) -> Any:
-    """The placeholder in a template until ``bind`` fills the place."""
+    """Stand in a template until ``bind`` fills the place.
+
+    Raises:
+        TypeError: always.
+    """
     raise TypeError("this kernel is a template: bind it first")
 
 
@@ -260,7 +266,8 @@ def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
     """The globals that a function uses, as its digest describes them: it is compiled later."""
     if function.__closure__:
         raise TypeError(
-            f"{function.__qualname__} closes over variables; a kernel uses globals and arguments"
+            f"{function.__qualname__} closes over variables: a kernel may use only globals and"
+            " arguments"
         )
     scope = {}
     for name in sorted(_global_names(function.__code__)):
@@ -272,7 +279,9 @@ def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
 
 def _copy(function: Any, scope: dict[str, Any], qualname: str, digest: str) -> Any:
     name, defaults = function.__name__, function.__defaults__
-    copy = types.FunctionType(function.__code__, dict(scope), name, defaults)
+    # NumPy imports the code of array methods at their first call, with these builtins.
+    names = {"__builtins__": builtins, **scope}
+    copy = types.FunctionType(function.__code__, names, name, defaults)
     copy.__module__, copy.__qualname__ = function.__module__, qualname
     copy.__doc__ = function.__doc__
     copy._digest = digest  # type: ignore[attr-defined]
@@ -335,8 +344,8 @@ def _describe(value: Any, function: Any) -> str:
     if builtin or getattr(value, "__module__", "") == "numpy":
         return str(value.__name__)
     raise TypeError(
-        f"{function.__qualname__} uses {value!r}, whose changes the kernel cache could not see; "
-        "make it a kernel"
+        f"{function.__qualname__} uses {value!r}, which may change without notice by the kernel"
+        " cache: make it a kernel"
     )
 
 

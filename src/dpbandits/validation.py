@@ -24,7 +24,7 @@ def integer(name: str, value: object, low: int, high: int = LARGEST) -> int:
         if low <= int(value) <= high:
             return int(value)
         past_the_end = int(value) > high
-    reach = f"between {low} and {high}" if past_the_end else reach_text(low, high)
+    reach = f"between {low:,} and {high:,}" if past_the_end else reach_text(low, high)
     raise ArgumentError(f"{name} must be an integer {reach}, got {shown(value)}", name)
 
 
@@ -239,7 +239,7 @@ def _to_digits(number: float, digits: int, rounding: str) -> float:
 
 def reach_text(low: int, high: int) -> str:
     """The words for the integers in [low, high]."""
-    return f"at least {low}" if high == LARGEST else f"between {low} and {high}"
+    return f"at least {low:,}" if high == LARGEST else f"between {low:,} and {high:,}"
 
 
 def interval_text(low: float, high: float, strict: bool) -> str:

@@ -665,9 +665,13 @@ def test_a_learner_of_ones_own_is_converted(monkeypatch):
     assert (alike.params, alike.kernels) == (policy.params, policy.kernels)
     over = ExpertConversion(3, 4, learner="sums", rate=0.1, budget=PureDP(0.5), seed=1)
     assert over.new_state().public.memory.shape == (5,)
-    with pytest.raises(ArgumentError, match=r"^sigma must be None unless learner is 'htinf', got"):
+    with pytest.raises(
+        ArgumentError, match=r"^sigma must be None for learner='sums': it belongs to 'htinf'"
+    ):
         BatchConversion(3, learner="sums", sigma=1.0, budget=None)
-    with pytest.raises(ArgumentError, match=r"^tries must be None unless learner is 'ftpl', got"):
+    with pytest.raises(
+        ArgumentError, match=r"^tries must be None for learner='sums': it belongs to 'ftpl'"
+    ):
         BatchConversion(3, learner="sums", tries=1, budget=None)
 
 

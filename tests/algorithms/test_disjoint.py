@@ -11,7 +11,8 @@ from sides import public_of, tireless
 
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError
-from dpbandits.algorithms.hidden.model import add_record, joint_sensitivity
+from dpbandits.algorithms.hidden.kernels import add_record
+from dpbandits.algorithms.hidden.model import joint_sensitivity
 from dpbandits.environments import CovariateArms, GaussianContexts
 from dpbandits.simulation import simulate
 

@@ -94,10 +94,10 @@ def test_there_is_no_bound_for_constants_outside_the_proof(learner, constants):
 def test_a_learner_takes_no_constants_of_another():
     with pytest.raises(
         ArgumentError,
-        match=r"^rate must be None unless learner is 'exp3' or 'ftpl', got 0.1 for learner='htinf'",
+        match=r"^rate must be None for learner='htinf': it belongs to 'exp3' or 'ftpl', got 0.1",
     ):
         ExpertConversion(3, 5, budget=None, rate=0.1)
-    with pytest.raises(ArgumentError, match=r"^sigma must be None unless learner is 'htinf'"):
+    with pytest.raises(ArgumentError, match=r"^sigma must be None for learner='exp3'"):
         ExpertConversion(3, 5, budget=None, learner="exp3", sigma=2.0)
 
 

@@ -362,7 +362,7 @@ def test_the_reports_of_one_person_share_a_budget():
         pure.receive(device.report(1.0))
     assert device.left == 0
     assert pure.ledger.spent() == PureDP(1.0)
-    assert "which sends 3 in all" in str(pure.guarantee)
+    assert "which sends 3 reports in all" in str(pure.guarantee)
 
 
 @pytest.mark.parametrize("make", [sgd, gloc])

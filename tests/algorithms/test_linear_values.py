@@ -94,7 +94,10 @@ def test_a_combination_without_a_name_says_so_and_is_saved(tmp_path):
             {"explore": Optimism(radius="published"), "updates": EveryAnswer()},
             "radius must be one of 'safe', 'heuristic', got 'published'",
         ),
-        ({"explore": PUBLISHED, "budget": PureDP(1.0)}, "radius must not be the published one"),
+        (
+            {"explore": PUBLISHED, "budget": PureDP(1.0)},
+            "radius must not be 'published' for a PureDP budget",
+        ),
         ({"explore": PUBLISHED, "counter": "tree"}, "counter must be None with the published"),
     ],
 )
@@ -124,7 +127,10 @@ def test_a_link_has_two_ways_to_explore(explore, told):
         (lambda: Sampling(inflation=-1.0), "inflation must be"),
         (lambda: Divergence(margin=0.5), "margin must be"),
         (lambda: Switching(growth=0.0), "growth must be"),
-        (lambda: algorithms.LinearIMED(**SHAPE, alpha=None), "alpha must be like its default, 1.5"),
+        (
+            lambda: algorithms.LinearIMED(**SHAPE, alpha=None),
+            "alpha must be of the kind of its default, 1.5",
+        ),
         (
             lambda: algorithms.LinUCB(3, 2, budget=ZCDP(1.0)),
             "budget must be None for LinUCB, got ZCDP",

@@ -279,7 +279,9 @@ def test_a_device_counts_the_reports_of_its_person(most):
     policy = server(max_rounds=most, budget=budget)
     once = server(budget=budget).noise_scale
     assert policy.noise_scale == pytest.approx(once * (most or 1) ** 0.5)
-    assert f"which sends {most or 'one'} in all" in str(policy.guarantee)
+    assert f"which sends {f'{most} reports' if most else 'one report'} in all" in str(
+        policy.guarantee
+    )
     device = policy.device()
     for _ in range(most or 1):
         device.report()  # of nobody, who has no budget

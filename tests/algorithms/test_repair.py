@@ -10,7 +10,8 @@ from sides import public_of
 
 from dpbandits import ZCDP, ApproxDP, ArgumentError
 from dpbandits.algorithms import AdaCOFULJDP, LinearThompsonJDP, LinUCBJDP
-from dpbandits.algorithms.hidden.model import FACTS, init, publish
+from dpbandits.algorithms.hidden.kernels import publish
+from dpbandits.algorithms.hidden.model import FACTS, init
 
 D, ROOT = 3, np.sqrt(2.0)
 RIDGE = 0.5

@@ -2,12 +2,14 @@
 
 import math
 import pickle
+from threading import Thread
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import dpbandits as dpb
+from dpbandits.algorithms.bases import shuffled
 from dpbandits.environments import Bernoulli
 from dpbandits.papers.others import DPSE, DPSESDP
 from dpbandits.privacy.ledger import SPAN
@@ -32,6 +34,32 @@ def play_batch(policy, reward, people=None, **shuffling):
         shuffler.submit(device.report(reward(device.arm)), sender=person)
     mixed = shuffler.close()
     return device.arm, policy.receive(mixed)
+
+
+@pytest.mark.parametrize("made", ["device", "shuffler"])
+def test_a_device_has_batch_and_version_of_one_moment(made, monkeypatch):
+    """With the version of the next batch, shares of noise for this one would be too small."""
+    policy = server()
+    device, shuffler = policy.device(), policy.shuffler()
+    for person in range(policy.protocol.batch):
+        shuffler.submit(device.report(0.5), sender=person)
+    mixed, before = shuffler.close(), (policy.rounds, policy.protocol.batch)
+    threads = []
+
+    def meanwhile(*arguments):
+        if not threads:
+            threads.append(Thread(target=policy.receive, args=(mixed,)))
+            threads[0].start()
+            threads[0].join(0.2)  # it has to wait
+        return share(*arguments)
+
+    share = shuffled._protocol
+    monkeypatch.setattr(shuffled, "_protocol", meanwhile)
+    found = getattr(policy, made)()
+    threads[0].join()
+    party = found.randomizer if made == "device" else found
+    assert (party.version, party.protocol.batch) == before
+    assert policy.rounds > before[0]
 
 
 def test_elimination_has_a_batch_for_each_arm_of_an_epoch(tmp_path):

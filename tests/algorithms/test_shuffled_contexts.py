@@ -227,7 +227,7 @@ def test_published_constants_keep_what_they_keep():
     )
     with pytest.raises(ArgumentError, match="protocol must be 'bits' or 'reports'"):
         simulated(calibration="paper")
-    with pytest.raises(ArgumentError, match="calibration must be 'exact' unless"):
+    with pytest.raises(ArgumentError, match="calibration must be 'exact' here"):
         simulated(protocol="bits", calibration="paper", reward_range=(0.0, 2.0))
 
 
@@ -255,11 +255,11 @@ def test_levels_of_trust_stand_in_the_guarantee():
     words = str(server(protocol="reports").guarantee)
     assert "(shuffle privacy)" in words
     assert "joint DP" in words
-    assert "messages before the shuffler are (1, 0.001)-DP by themselves" in words
+    assert "a person's messages are (1, 0.001)-DP by themselves (local DP)" in words
     often = server(protocol="reports", max_rounds=10)
     alone = often.protocol.epsilon_at(1e-3, 10, "local")  # all her messages together
     said = re.search(
-        r"messages before the shuffler are \(([^,]*), 0.001\)-DP by themselves",
+        r"a person's messages are \(([^,]*), 0.001\)-DP by themselves",
         str(often.guarantee),
     )
     assert alone <= float(said[1]) < 1.011 * alone
@@ -283,7 +283,7 @@ def test_a_budget_for_messages_by_themselves():
         assert made.delta_at(1.0, level="local") <= 1e-3 < less.delta_at(1.0, level="local")
         assert policy.guarantee.holds == BUDGET
         words = str(policy.guarantee)
-        assert "messages before the shuffler are (1, 0.001)-DP by themselves" in words
+        assert "a person's messages are (1, 0.001)-DP by themselves (local DP)" in words
         after = float(re.search(r"the shuffler, which are \(([^,]*), 0.001\)-DP", words)[1])
         proved = 1.0 if protocol == "reports" else made.epsilon_at(1e-3)
         assert proved <= after < 1.011 * proved  # rounded up, if at all
@@ -291,7 +291,7 @@ def test_a_budget_for_messages_by_themselves():
         assert policy.ledger.spent() == BUDGET
     hard = str(server(budget=ApproxDP(0.05, 1e-6), level="local").guarantee)
     assert "leave the shuffler, which are (0.05, 1e-06)-DP" not in hard  # but what is proved of it
-    assert "messages before the shuffler are (0.05, 1e-06)-DP" in hard
+    assert "a person's messages are (0.05, 1e-06)-DP" in hard
     secure = {"noise": "secure", "seed": None, "reward_range": (0.0, 4e3), "grid": 2.0**-10}
     assert server(**secure).protocol.sensitivity <= 2.0 * server(**secure).protocol.bound
     published = simulated(protocol="bits", level="local", calibration="paper", batch=20)
@@ -342,7 +342,7 @@ def test_published_batches(protocol):
         assert "batch='published'" in repr(policy)
     free = simulated(budget=None, batch="published")
     assert free.params.batch == published_batch(None, features=2, people=4000)
-    with pytest.raises(ArgumentError, match=r"^batch must be one of 'published'"):
+    with pytest.raises(ArgumentError, match=r"^batch must be an integer .*, or 'published', got"):
         simulated(batch="best")
 
 
@@ -401,7 +401,7 @@ def test_who_may_do_what():
         server().pull(X)
     with pytest.raises(ArgumentError, match="messages must be True"):
         simulated().device()
-    with pytest.raises(ArgumentError, match="noise must be 'simulation' unless messages=True"):
+    with pytest.raises(ArgumentError, match="noise must be 'simulation' with messages=False"):
         simulated(noise="secure", seed=None)
     with pytest.raises(ArgumentError, match="budget must not be None"):
         server(budget=None).shuffler()

@@ -8,7 +8,7 @@ from scipy.stats import binom, binomtest, norm
 
 from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP
 from dpbandits.auditing import best_possible
-from dpbandits.auditing.bounds import (
+from dpbandits.auditing.loss_bounds import (
     EPSILON,
     MU,
     RHO,

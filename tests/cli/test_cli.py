@@ -248,8 +248,8 @@ def test_theory_lists_describes_and_computes() -> None:
         (["adac_ucbb"], "there is no bound 'adac_ucbb'; did you mean adac_ucb?"),
         (["arms_minimax", "horizon=5"], "takes horizon, n_arms, got horizon"),
         (["arms_minimax", "horizon=5", "n_arms=2", "rho=1"], "takes horizon, n_arms, got"),
-        (["arms_minimax", "horizon=x", "n_arms=2"], "must be like key=1.5"),
-        (["arms_minimax", "horizon"], "must be like key=1.5"),
+        (["arms_minimax", "horizon=x", "n_arms=2"], "must have the form key=1.5"),
+        (["arms_minimax", "horizon"], "must have the form key=1.5"),
     ],
 )
 def test_theory_says_what_is_wrong(arguments: list[str], complaint: str) -> None:
@@ -284,28 +284,28 @@ def test_card_shows_and_writes_what_explain_says(tmp_path: Path) -> None:
     page = tmp_path / "card.html"
     told = call("card", "AdaCUCB", "--budget", "zcdp=0.1", "--html", page)
     assert told.exit_code == 0
-    assert "0.1-zCDP of 0.1-zCDP" in told.stdout
+    assert "0.1-zCDP of at most 0.1-zCDP" in told.stdout
     assert "not audited" in told.stdout
     promise = call("explain", "AdaCUCB", "--budget", "zcdp=0.1").stdout.partition("0.1-zCDP: ")[2]
     for text in (told.stdout, html.unescape(page.read_text())):
         assert promise.partition(".1")[0] in text
     policy = dpbandits.papers.concentrated.AdaCUCB(2, budget=dpbandits.ZCDP(0.3), seed=1)
-    assert "nothing of 0.3-zCDP" in call("card", policy.save(tmp_path / "a.dpb")).stdout
+    assert "nothing yet of at most 0.3-zCDP" in call("card", policy.save(tmp_path / "a.dpb")).stdout
     for arguments in ([], ["AdaCUCB", "--all", tmp_path]):
-        assert "either a policy or --all" in call("card", *arguments).stderr
+        assert "a POLICY or --all must be given" in call("card", *arguments).stderr
 
 
 def test_loose_budgets_are_warned_of(study: Path) -> None:
     told = call("explain", "AdaCUCB", "--budget", "approx=20,0.1")
     assert told.exit_code == 0
     assert "Warning: delta is not far below 1 / people in (20, 0.1)-DP" in told.stderr
-    assert "the budget says next to nothing in (20, 0.1)-DP" in told.stderr
+    assert "the budget promises next to nothing in (20, 0.1)-DP" in told.stderr
     assert "Warning" not in call("explain", "AdaCUCB").stderr
     study.write_text(STUDY.replace("[0.5]", "[5.0]"))
     for command in (["check"], ["run", "--output", "out"]):
         shown = call(*command, study)
         assert shown.exit_code == 0
-        assert shown.stderr.count("Warning: the budget says next to nothing in 5-zCDP") == 1
+        assert shown.stderr.count("Warning: the budget promises next to nothing in 5-zCDP") == 1
 
 
 def test_a_void_claim_is_told_as_such() -> None:

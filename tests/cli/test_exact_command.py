@@ -54,7 +54,7 @@ def test_a_view_that_is_too_large_is_left_out(tmp_path):
     assert shown.exit_code == 0, shown.output
     assert re.search(r"^interactive +– +– +–$", shown.output, re.MULTILINE)
     assert re.search(r"^view +0 +0 +0$", shown.output, re.MULTILINE)
-    assert "of which at most 16,777,216 are feasible" in shown.output
+    assert "and at most 16,777,216 are feasible" in shown.output
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_inspect_shows_promise_spending_and_estimates(tmp_path, monkeypatch):
     for words in (
         "AdaCUCB(n_arms=2",
         "The rewards of one user are protected with 0.5-zCDP",
-        "0.5-zCDP of 0.5-zCDP",
+        "0.5-zCDP of at most 0.5-zCDP",
         f"{policy.ledger.releases}, of them {dpb.inspect(path).since} since the last save",
         "40 recorded",
         "leader",

@@ -131,10 +131,13 @@ def test_experts_are_ranked_and_it_is_said_when_no_bound_says_anything():
     ("options", "words"),
     [
         (["--arms", "3"], "--horizon must be given"),
-        (["--horizon", "10"], "must say one number of arms, got none"),
+        (["--horizon", "10"], "must agree on the number of arms, got none"),
         (["--arms", "3", "--means", "0.1,0.2", "--horizon", "10"], "got 2 and 3"),
         (["--means", "a,b", "--horizon", "10"], "must be numbers"),
-        (["--arms", "3", "--horizon", "10", "--protects", "contexts and rewards"], "features must"),
+        (
+            ["--arms", "3", "--horizon", "10", "--protects", "contexts and rewards"],
+            "features or person must",
+        ),
         (["--arms", "3", "--horizon", "10", "--features", "2", "--person", "2"], "person must not"),
         (
             ["--arms", "3", "--horizon", "10", "--link", "probit"],
@@ -156,10 +159,10 @@ def test_experts_are_ranked_and_it_is_said_when_no_bound_says_anything():
                 "--budget",
                 "pure=1",
             ],
-            "has no policy",
+            "one for which there is a policy",
         ),
         (["--arms", "3", "--horizon", "10", "--target-regret", "5"], "budget_for needs a plan"),
-        ([*MEASURED, "--runs", "2", "--target-regret", "0.001"], "loses without privacy"),
+        ([*MEASURED, "--runs", "2", "--target-regret", "0.001"], "without privacy, got 0.001"),
     ],
 )
 def test_what_is_wrong_is_said(options, words):

@@ -142,7 +142,7 @@ def test_a_running_sum_needs_a_horizon_unless_its_counter_does_not():
             ):
                 cls(3, 2, budget=PureDP(1.0), counter=counter, horizon=100)
     with pytest.raises(
-        ArgumentError, match=r"^variant must not be the published one for a PureDP budget"
+        ArgumentError, match=r"^variant must not be 'published' for a PureDP budget"
     ):
         dpbandits.algorithms.AdaCOFUL(3, 2, budget=PureDP(1.0), horizon=100, variant="published")
 

@@ -223,7 +223,7 @@ def learned(monkeypatch):
     """The rows that every classifier of scikit-learn is trained on, and those that it is asked
     about.
     """
-    from dpbandits.papers.adversarial import experts as module
+    from dpbandits.papers.adversarial import classifier_experts as module
 
     seen, make = [], module._classifier
 
@@ -373,7 +373,7 @@ def test_descriptions_tell_environments_apart():
         ),
         (
             lambda: Advised(ARMS, ADVICE[:1, :, :2] * 0 + 0.5, horizon=5),
-            "advice must be on 3 arms, got 2",
+            "advice must be for 3 arms, got 2",
         ),
         (
             lambda: Advised(ARMS, ADVICE[:1] * 1.01, horizon=5),
@@ -445,7 +445,10 @@ def test_descriptions_tell_environments_apart():
         (lambda: ClassifierAdvice(PERSONS, LABELS, once=1), "once must be True or False"),
         (lambda: ClassifierAdvice(PERSONS, LABELS, names=["a"]), "names must hold 3 names"),
         (lambda: classifier_advice("iris"), "name must be one of 'breast_cancer', 'digits'"),
-        (lambda: classifier_advice(n_experts=0), "n_experts must be an integer between 1 and 1000"),
+        (
+            lambda: classifier_advice(n_experts=0),
+            "n_experts must be an integer between 1 and 1,000",
+        ),
         (lambda: classifier_advice(share=0.0), r"share must be a number in \[0.01, 1\]"),
         (lambda: classifier_advice("breast_cancer", 1, once="no"), "once must be True or False"),
         (lambda: classifier_advice(seed=-1), "seed must be an integer"),

@@ -137,7 +137,7 @@ def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch):
         ),
         (
             lambda: Classification(FEATURES, LABELS + 1),
-            "labels must hold every class from 0 on, got 3",
+            "labels must number the classes 0, 1, ... without gaps, got 3",
         ),
         (
             lambda: Classification(FEATURES, LABELS - 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,16 +20,17 @@ NORMS = {"identity": 1.0, "logistic": 6.0, "probit": 3.0, "tanh": 0.9}
 
 
 @pytest.fixture(autouse=True)
-def tanh(monkeypatch):
+def tanh():
     """A link of one's own, whose means are no probabilities."""
-    monkeypatch.setattr(links, "_LINKS", dict(links._LINKS))
-    register_link(
-        "tanh",
-        lambda t: math.tanh(t),
-        lambda t: 1.0 - math.tanh(t) ** 2,
-        least_slope=0.41,
-        largest_slope=1.0,
-    )
+    with patch.dict(links._LINKS):
+        register_link(
+            "tanh",
+            lambda t: math.tanh(t),
+            lambda t: 1.0 - math.tanh(t) ** 2,
+            least_slope=0.41,
+            largest_slope=1.0,
+        )
+        yield
 
 
 @pytest.mark.parametrize("decay", [0.0, 2.0, 20.0])
@@ -156,7 +158,7 @@ def test_it_says_what_it_is():
         ),
         (
             lambda: GLMContexts(2, [1.0, 0.0], eigenvalues=[0.5]),
-            "eigenvalues must be 2 numbers, one per feature, and take the place of decay, got 1",
+            "eigenvalues must be 2 numbers, one per feature, without decay, got 1",
         ),
         (
             lambda: GLMContexts(2, [1.0, 0.0], eigenvalues=[0.5, 0.1], decay=1.0),

@@ -497,7 +497,7 @@ def test_policies_that_choose_by_chance_are_refused():
         def pull(self):
             return SimpleNamespace(arm=super().pull().arm, propensity=0.5)
 
-    with pytest.raises(ArgumentError, match="without chance"):
+    with pytest.raises(ArgumentError, match="chooses deterministically"):
         FinitePolicy.from_reports(partial(Tossing, 2, budget=PureDP(2.0)), 2, reach=1)
 
 
@@ -566,7 +566,7 @@ def test_what_is_too_large_is_refused_before_anything_is_allocated():
             uniform.delta(1.0, view)
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
     assert uniform.delta(0.0, "view") == 0.0
-    with pytest.raises(ArgumentError, match="histories, of which at most 100,000"):
+    with pytest.raises(ArgumentError, match="histories, and at most 100,000"):
         FinitePolicy.from_reports(partial(LDPIMED, 2, budget=PureDP(1.0)), 4)
 
 

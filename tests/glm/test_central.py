@@ -5,6 +5,7 @@ import math
 import pickle
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -144,8 +145,8 @@ def test_estimates_are_near_the_truth_where_people_are_many(method: str, length:
     assert np.linalg.norm(model.coef_) <= length * (1 + 1e-12)
 
 
-def test_registered_links_and_other_ranges_are_fitted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(links, "_LINKS", dict(links._LINKS))
+@patch.dict(links._LINKS)
+def test_registered_links_and_other_ranges_are_fitted():
     register_link(
         "tanh",
         lambda t: math.tanh(t),

@@ -1,6 +1,7 @@
 """Links: their values against scipy, their slopes against differences, and what is refused."""
 
 import math
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ VALUES = {"identity": lambda t: t, "logistic": special.expit, "probit": special.
 
 
 @pytest.fixture(autouse=True)
-def own_links(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(links, "_LINKS", dict(links._LINKS))
+def own_links():
+    with patch.dict(links._LINKS):
+        yield
 
 
 @pytest.mark.parametrize("name", VALUES)

@@ -310,7 +310,9 @@ def test_shapes_are_refused():
     model = InformationWeightedGLM(budget=ZCDP(1.0))
     with pytest.raises(DPBanditsError, match="call fit first"):
         model.predict([[1.0]])
-    with pytest.raises(ArgumentError, match="X must have more rows for 7 batches, got 5"):
+    with pytest.raises(
+        ArgumentError, match="X must have at least one row for each of 7 batches, got 5"
+    ):
         model.fit(np.ones((5, 2)), np.ones(5))
     with pytest.raises(ArgumentError, match="y must have 5 rows, got 4"):
         model.fit(np.ones((5, 2)), np.ones(4))

@@ -160,7 +160,7 @@ def test_lives_of_a_policy_do_not_collide(tmp_path):
     found = read_logs(folder)
     assert found["number"].tolist() == [1, 1]
     assert found["life"].nunique() == 2
-    with pytest.raises(UpdateError, match="must come from a policy that is alive"):
+    with pytest.raises(UpdateError, match="must come from a living policy"):
         first.write("x")
 
 
@@ -215,18 +215,18 @@ def test_what_a_file_could_not_hold_is_refused_at_once(tmp_path):
         (decision, {"contexts": [[0.5, 0.5], [0.5]]}, "contexts must be a table"),
         (decision, {"contexts": [["a", "b"]] * 3}, "contexts .*must hold numbers"),
         (decision, {"contexts": [[0.5, math.nan]] * 3}, "contexts .*must hold numbers"),
-        (decision, {"contexts": np.full((3, 3), 0.5)}, "contexts must be what pull"),
-        (decision, {"contexts": np.full((4, 2), 0.5)}, "contexts must be what pull"),
-        (decision, {"contexts": [0.5, 0.5]}, "contexts must be what pull"),
+        (decision, {"contexts": np.full((3, 3), 0.5)}, "contexts must have the shape that pull"),
+        (decision, {"contexts": np.full((4, 2), 0.5)}, "contexts must have the shape that pull"),
+        (decision, {"contexts": [0.5, 0.5]}, "contexts must have the shape that pull"),
         (decision, {"reward": "0.77"}, "reward must be a number that update"),
         (decision, {"reward": 0.77j}, "reward must be a number that update"),
         (decision, {"reward": [0.77]}, "reward must be a number that update"),
         (decision, {"at": math.nan}, "at must be a number"),
         (decision, {"at": "now"}, "at must be a number"),
-        (decision.arm, {}, "decision must be what pull"),
-        (None, {}, "decision must be what pull"),
-        (decision.token, {}, "a token does not tell the arm"),
-        (decision.token, {"contexts": shown, "reward": 1.0}, "a token does not tell the arm"),
+        (decision.arm, {}, "decision must be a decision of pull"),
+        (None, {}, "decision must be a decision of pull"),
+        (decision.token, {}, "a token does not name the arm"),
+        (decision.token, {"contexts": shown, "reward": 1.0}, "a token does not name the arm"),
     ):
         with pytest.raises(ArgumentError, match=told) as error:
             log.write(given, **options)
@@ -248,7 +248,7 @@ def test_advice_and_single_vectors_are_written_as_pull_takes_them(tmp_path):
     for policy, shown in ((advised, np.full((2, 3), 1 / 3)), (one, np.array([0.5, 0.25]))):
         with DecisionLog(tmp_path / type(policy).__name__, policy, features=True) as log:
             log.write(policy.pull(shown), contexts=shown)
-            with pytest.raises(ArgumentError, match="contexts must be what pull"):
+            with pytest.raises(ArgumentError, match="contexts must have the shape that pull"):
                 log.write(policy.pull(shown), contexts=np.full((4, 4), 0.25))
         (found,) = read_logs(log.folder)["features"]
         assert np.array([list(row) for row in found]).squeeze().tolist() == shown.tolist()

@@ -343,7 +343,7 @@ def test_a_default_that_nobody_beats_holds(plan: Plan) -> None:
     claims = claims_of(plan)
     assert asked(claims, "worse than") == 4 * [HOLDS]
     assert asked(claims, "is lost") == 3 * [HOLDS]
-    assert asked(claims, "spends the same") == 4 * [HOLDS]
+    assert asked(claims, "spend the same") == 4 * [HOLDS]
 
 
 def test_a_default_that_is_beaten_on_one_instance_is_found_out(plan: Plan) -> None:
@@ -402,7 +402,7 @@ def test_lost_runs_are_found_out(plan: Plan) -> None:
 
 @pytest.mark.parametrize("spent", [0.5, 1.001])
 def test_a_budget_that_is_not_equal_is_found_out(plan: Plan, spent: float) -> None:
-    assert set(asked(claims_of(plan, spent=spent), "spends the same")) == {FAILS}
+    assert set(asked(claims_of(plan, spent=spent), "spend the same")) == {FAILS}
 
 
 # With features -----------------------------------------------------------------------------------
@@ -411,7 +411,7 @@ def test_a_budget_that_is_not_equal_is_found_out(plan: Plan, spent: float) -> No
 def test_trust_is_compared_at_the_same_budget_only(plan_with_features: Plan) -> None:
     found = findings(plan_with_features, {})
     assert asked(list(found.claims), "nowhere worse") == 9 * [HOLDS]
-    assert asked(list(found.claims), "spends the same") == 9 * [HOLDS]
+    assert asked(list(found.claims), "spend the same") == 9 * [HOLDS]
     tables = {one.name: one.frame for one in found.tables}
     beside = tables["defaults"].set_index("setting")["beside central trust"]
     assert beside["few private contexts, local trust"] == "1"
@@ -439,7 +439,7 @@ def test_a_small_table_from_end_to_end(
     plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = reproduce(plan, SIZE, n_jobs=1)
-    assert asked(list(record.claims), "spends the same") == 4 * [HOLDS]
+    assert asked(list(record.claims), "spend the same") == 4 * [HOLDS]
     target = tmp_path / "out"
     with result_folder(target) as folder:
         write_results(folder, record, started=datetime.now(UTC), n_jobs=1, command=["x"])
@@ -473,7 +473,7 @@ def test_a_small_table_with_features_from_end_to_end(
     played = [small(True)[0], *small_with_features(True)]  # the page shows curves of the trial
     monkeypatch.setattr(equal_budget, "contests", lambda quick: played)
     record = reproduce(equal_budget.plan(SIZE), SIZE, n_jobs=1)
-    assert asked(list(record.claims), "spends the same") == 10 * [HOLDS]
+    assert asked(list(record.claims), "spend the same") == 10 * [HOLDS]
     target = tmp_path / "out"
     with result_folder(target) as folder:
         write_results(folder, record, started=datetime.now(UTC), n_jobs=1, command=["x"])

@@ -13,7 +13,7 @@ import pytest
 from dpbandits.papers.glm import plan as glm
 from dpbandits.papers.plans import Size, recorded
 from dpbandits.report.claims import FAILS, HOLDS, Claim
-from dpbandits.report.estimates import Estimate
+from dpbandits.report.means import Estimate
 
 pytestmark = pytest.mark.xdist_group("the plan of the study of generalised linear bandits")
 HORIZON = 1600

@@ -22,7 +22,7 @@ from dpbandits.papers.dgs.figures import Changes
 from dpbandits.papers.plans import Plan, Results, Size, recorded
 from dpbandits.papers.reproduce import PAPERS, reproduce
 from dpbandits.report.claims import FAILS, HOLDS, TIE, TOO_SHORT, UNDECIDED, Claim
-from dpbandits.report.estimates import Estimate
+from dpbandits.report.means import Estimate
 from dpbandits.report.record import StudyRecord
 from dpbandits.simulation import Result
 from dpbandits.studies.cells import compute, kept

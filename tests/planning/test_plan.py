@@ -25,7 +25,7 @@ from dpbandits.planning import Setting
 from dpbandits.planning import candidates as candidates_module
 from dpbandits.planning.measuring import Measured
 from dpbandits.planning.targets import cheapest
-from dpbandits.report.estimates import estimate
+from dpbandits.report.means import estimate
 from dpbandits.theory import promises
 
 WORLD = Bernoulli([0.3, 0.7])
@@ -243,7 +243,7 @@ def test_the_budget_for_a_regret_reaches_it_and_the_next_smaller_one_does_not(fe
         runs=30,
     )
     assert tried.loc[found.budget.rho, "mean"] == pytest.approx(again.runs["regret"].mean())
-    with pytest.raises(ArgumentError, match="which MergedIMED loses without privacy"):
+    with pytest.raises(ArgumentError, match="the regret of MergedIMED without privacy"):
         made.budget_for(0.5, "MergedIMED")
 
 
@@ -270,7 +270,7 @@ def test_a_known_law_is_inverted(like, target):
 
 
 def test_a_target_beyond_all_budgets_is_refused_and_one_that_is_never_sure_is_told():
-    with pytest.raises(ArgumentError, match=r"which X loses at 100-DP, got 1"):
+    with pytest.raises(ArgumentError, match=r"the regret of X at 100-DP, got 1"):
         cheapest("X", PureDP(1.0), 1.0, lambda one: np.full(9, 2.0 if one else 0.5))
     wide = cheapest("X", PureDP(1.0), 1.0, lambda one: np.array([0.0, 1.9]))
     assert wide.high is None
@@ -392,7 +392,7 @@ def test_of_a_log_and_without_an_environment_nothing_is_measured():
     assert none.rounds == 0
     assert none.free_from is None
     assert any("Nothing was measured" in one for one in none.findings)
-    with pytest.raises(ArgumentError, match="nothing to plot"):
+    with pytest.raises(ArgumentError, match="can be plotted"):
         none.plot()
 
 
@@ -423,7 +423,10 @@ def test_rewards_outside_of_the_range_need_one():
             {"budget": ZCDP(1.0), "setting": Setting(3, trust="shuffle")},
             "must be None or PureDP",
         ),
-        ({"setting": Setting(3, drift="any", trust="local")}, "setting has no policy"),
+        (
+            {"setting": Setting(3, drift="any", trust="local")},
+            "setting must be one for which there is a policy",
+        ),
         ({"setting": Setting(3, trust="shuffle"), "budget": GDP(1.0)}, "^budget must be"),
         ({"patience": -1}, "patience must be"),
     ],

@@ -30,7 +30,7 @@ from dpbandits.planning.yardsticks import (
     regret_at_random,
     why_not_exploring,
 )
-from dpbandits.report.estimates import Estimate
+from dpbandits.report.means import Estimate
 
 MEANS = np.array([0.3, 0.7, 0.5])
 UNIT = (0.0, 1.0)

@@ -82,7 +82,7 @@ def test_its_random_numbers_are_its_own():
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"class": "Nobody", "arguments": {}}'])
 def test_other_texts_are_refused(text: str):
-    with pytest.raises(dpb.ArgumentError, match=r"^text must be a chooser"):
+    with pytest.raises(dpb.ArgumentError, match=r"^text must be the JSON of a chooser"):
         dpb.policies.Chooser.from_json(text)
 
 
@@ -91,5 +91,5 @@ def test_arrays_of_another_size_are_refused():
         dpb.algorithms.LinUCBLDP(2, 2, budget=dpb.ZCDP(0.5), horizon=50).chooser().to_json()
     )
     data["public"]["public.estimate"] = [1.0, 2.0, 3.0]
-    with pytest.raises(dpb.ArgumentError, match=r"^text must be a chooser"):
+    with pytest.raises(dpb.ArgumentError, match=r"^text must be the JSON of a chooser"):
         dpb.policies.Chooser.from_json(json.dumps(data))

@@ -227,7 +227,7 @@ def test_after_its_changes_an_episodic_policy_serves_and_releases_nothing():
 def test_the_compiled_loop_stops_releasing_after_the_horizon_too():
     policy = at_once(budget=dpb.ZCDP(0.5), horizon=5)
     table = ContextTable(CONTEXTS[:50], REWARDS[:50])
-    with pytest.raises(dpb.ArgumentError, match=r"^horizon must be at most 5, for which"):
+    with pytest.raises(dpb.ArgumentError, match=r"^horizon must be at most 5, the rounds that"):
         simulate(policy, table, horizon=50)
     state, contexts = policy.new_state(), np.zeros((3, 2))
     tally = new_tally(np.array([50]), 3)

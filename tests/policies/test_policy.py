@@ -313,7 +313,7 @@ def test_the_ledger_of_a_void_policy_exports_no_private_event():
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_policy_is_not_copied(duplicate):
     with pytest.raises(
-        TypeError, match=r"raw data would be released twice: use save\(\) and load\(\)"
+        TypeError, match=r"different noise for the same data\. Use save\(\) and load\(\)"
     ):
         duplicate(dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(0.5)))
 

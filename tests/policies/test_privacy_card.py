@@ -57,7 +57,7 @@ def checked(cls, budget):
     elif budget is not None:
         assert "nothing holds" in claimed
     else:
-        assert section(card, "Not protected").points == ["Nothing is protected"]
+        assert section(card, "Not protected").points == ["Everything: no guarantee holds"]
     Balanced(card._repr_html_())
     page = card.html()
     assert page.count("<section>") == len(card.sections)
@@ -116,13 +116,18 @@ def test_what_was_not_asked_for_is_told():
         2, budget=dpb.PureDP(1.0), reports=True, noise="secure"
     ).card_page()
     assert "devices" in rows(reports)["noise"]
-    assert any("missing reports" in point for point in section(reports, "Not protected").points)
+    assert any(
+        "whether a report came" in point for point in section(reports, "Not protected").points
+    )
 
 
 def test_before_any_release_nothing_is_spent():
     card = dpb.algorithms.MergedIMED(2, budget=dpb.PureDP(1.0), seed=1).card_page()
     assert card.derived is None
-    assert section(card, "Three").rows[0][1] == "nothing of 1-DP, in 0 releases"
+    assert (
+        section(card, "Three").rows[0][1]
+        == "nothing yet of at most 1-DP for each record: no release has been made"
+    )
     assert section(card, "Ledger").points == ["Nothing has been released yet."]
 
 
@@ -133,9 +138,9 @@ def test_words_are_true_of_the_policy():
     reports = said(dpb.algorithms.LDPIMED(2, budget=dpb.PureDP(1.0), reports=True, seed=1))
     assert "on people's devices, before noise is added and anything sent" in reports
     assert "counts as 0, with noise like that of any report" in reports
-    assert "private side" not in reports
+    assert "SIMULATED" in reports
     # Without a budget releases are true sums, which decide.
-    assert "no argument through which" not in said(dpb.algorithms.UCB1(2, budget=None))
+    assert "receives no raw reward" not in said(dpb.algorithms.UCB1(2, budget=None))
     assert "Simulated noise hides nothing" in said(
         dpb.papers.concentrated.AdaPUCB(2, budget=dpb.PureDP(1.0), seed=1)
     )
@@ -162,6 +167,65 @@ def test_a_saved_policy_has_a_card(tmp_path):
         assert section(saved, title) == section(living, title)
     assert rows(saved)["rounds recorded"] == "20"
     assert "trial.dpb" in rows(saved)["crashes"]
+
+
+def returning(policy):
+    points = section(policy.card_page(), "Not protected").points
+    return next(point for point in points if point.startswith("A person who returns"))
+
+
+def test_a_returning_person_is_told_of_in_the_notion_of_the_budget():
+    merged, central = dpb.algorithms.MergedIMED, dpb.algorithms.LinearIMEDJDP
+    assert "k rounds cost k times the budget" in returning(merged(2, budget=dpb.PureDP(1.0)))
+    separate = "k rounds in k separate releases cost k times the budget"
+    assert f"{separate}." in returning(merged(2, budget=dpb.ZCDP(1.0)))
+    approx = dpb.ApproxDP(1.0, 1e-6)
+    for budget in (dpb.GDP(1.0), approx):
+        assert f"{separate}, counted in mu^2 of Gaussian DP." in returning(merged(2, budget=budget))
+    # In a running sum a person's rounds are in common partial sums: more than k times the budget.
+    summed = central(3, 2, horizon=1000, budget=dpb.ZCDP(1.0))
+    assert summed.statistic.counter.growth(4) ** 2 > 4.0
+    assert "k rounds cost up to k^2 times the budget" in returning(summed)
+    report = dpb.algorithms.LDPIMED(2, budget=dpb.ZCDP(1.0), reports=True)
+    assert returning(report).endswith(
+        ": k reports cost k times the budget. The argument max_rounds limits the rounds of a person"
+    )
+    messages = dpb.algorithms.MergedIMEDSDP(2, budget=dpb.PureDP(1.0), messages=True)
+    assert "max_rounds" not in returning(messages)  # which it does not take
+    shuffled = dpb.algorithms.LinearIMEDSDP(
+        3, 2, horizon=1000, batch=50, budget=approx, messages=True
+    )
+    assert "the proof covers one round of each person" in returning(shuffled)
+
+
+def test_the_noise_scale_is_explained_and_says_how_it_was_rounded():
+    policy = dpb.algorithms.LinearIMEDJDP(3, 2, horizon=1000, budget=dpb.ZCDP(0.5), seed=1)
+    facts = rows(policy.card_page())
+    factor = policy.statistic.counter.column_norm()
+    assert f"sensitivity times multiplier times {factor:.6g}, because" in facts["noise scale"]
+    assert facts["noise scale"].endswith("(rounded down)")
+    assert "(rounded up)" in facts["sensitivity"]
+    assert facts["noise multiplier"] == "1"
+    play(policy, 30)
+    said = section(policy.card_page(), "Ledger").points
+    assert f"The column scale leaves out the factor {factor:.6g} of the running sum." in said
+
+
+def test_a_release_with_less_noise_is_explained():
+    policy = dpb.algorithms.EXP4(3, 4, horizon=2000, budget=dpb.ZCDP(0.5), seed=1)
+    play(policy, 50)
+    said = section(policy.card_page(), "Ledger").points
+    assert any("have less noise" in point for point in said)
+    equal = dpb.algorithms.MergedIMED(3, budget=dpb.ZCDP(0.5), seed=1)
+    play(equal, 50)
+    assert not any("have less noise" in one for one in section(equal.card_page(), "Ledger").points)
+
+
+def test_open_arms_are_private_where_contexts_are():
+    hidden = dpb.algorithms.LinearIMEDJDP(3, 2, horizon=1000, budget=dpb.ZCDP(0.5), seed=1)
+    assert "part of their private contexts" in rows(hidden.card_page())["arms that are not offered"]
+    shown = dpb.algorithms.MergedIMED(3, budget=dpb.ZCDP(0.5), seed=1)
+    assert "Everyone may see" in rows(shown.card_page())["arms that are not offered"]
 
 
 # Errata ---------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def test_a_combination_without_a_name_is_saved_and_goes_on(tmp_path):
         (lambda: Experts(**ADVISED, budget=ONE, horizon=9), r"^budget must be .* for Experts"),
         (lambda: Experts(**ADVISED, budget=ONE, learner="EXP3IX"), r"^budget must be None"),
         (lambda: Experts(**ADVISED, budget=ONE, learner="LocalEXP4"), r"^learner must be one of"),
-        (lambda: BestArm(3, budget=ONE), r"^failure_probability must be given, or horizon"),
+        (lambda: BestArm(3, budget=ONE), r"^failure_probability or horizon must be given"),
         (
             lambda: BestArm(3, budget=ONE, horizon=9, failure_probability=0.1),
             r"^horizon must be None for rule=TopTwo\(\), got 9",

@@ -467,14 +467,14 @@ def test_the_local_level_is_never_exceeded(method, n, local_epsilon, delta, batc
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((0, 1.0, 0.1), {}, r"reports must be an integer between 1 and 10000000, got 0"),
+        ((0, 1.0, 0.1), {}, r"reports must be an integer between 1 and 10,000,000, got 0"),
         ((10, 0.0, 0.1), {}, r"local_epsilon must be a number in \(0, 100\), got 0"),
         ((10, 100.0, 0.1), {}, r"local_epsilon must be a number in \(0, 100\), got 100"),
         ((10, 1.0, 0.0), {}, r"delta must be a number in \(0, 1\), got 0"),
         ((10, 1.0, 1.0), {}, r"delta must be a number in \(0, 1\), got 1"),
         ((10, 1.0, 0.1), {"local_delta": 0.2}, r"local_delta must be a number in \[0, 0.1\]"),
         ((10, 1.0, 0.1), {"method": "stronger"}, r"method must be one of 'clones'"),
-        ((10, 1.0, 0.1), {"batches": 0}, r"batches must be an integer between 1 and 10000"),
+        ((10, 1.0, 0.1), {"batches": 0}, r"batches must be an integer between 1 and 10,000"),
         (
             (10, 1.0, 0.1),
             {"method": "binary", "local_delta": 1e-3},

@@ -91,7 +91,7 @@ def test_a_sensitivity_that_is_no_bound_is_refused(channel, bad):
 
 @pytest.mark.parametrize(("multiplier", "sensitivity"), [(1e-200, 1e-200), (1e200, 1e200)])
 def test_noise_that_would_vanish_or_overflow_is_refused(multiplier, sensitivity):
-    with pytest.raises(ArgumentError, match="in proportion to Gaussian"):
+    with pytest.raises(ArgumentError, match="must be a number above 0 for Gaussian"):
         Gaussian(multiplier).scale(sensitivity)
 
 

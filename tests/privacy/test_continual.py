@@ -37,7 +37,8 @@ from dpbandits.privacy.continual import (
 )
 from dpbandits.privacy.continual import toeplitz as buffers
 from dpbandits.privacy.continual_sum import ContinualSum
-from dpbandits.privacy.secure import Sampler, SecureState, SecureSum
+from dpbandits.privacy.secure import Sampler
+from dpbandits.privacy.secure_sum import SecureState, SecureSum
 
 ALPHA, SECURE_ALPHA = 1e-4, 1e-9  # secure noise has no seed
 
@@ -390,7 +391,7 @@ def test_horizons_are_checked(kind):
         with pytest.raises(ArgumentError, match=r"^t must be integers between 1 and 10"):
             counter.variance(bad)
     assert counter.variance(np.array([], np.int64)).shape == (0,)
-    with pytest.raises(ArgumentError, match="between 1 and 8192"):
+    with pytest.raises(ArgumentError, match="between 1 and 8,192"):
         kind(9000).encoder()
     with pytest.raises(ArgumentError, match=r"^norm must be 1 \(Laplace\) or 2"):
         counter.column_norm(3)
@@ -415,7 +416,7 @@ def test_what_does_not_fit_is_refused_with_advice():
     for bits in (0, 17, 1.5):
         with pytest.raises(ArgumentError, match=r"^bits must be"):
             SqrtToeplitz(8, bits=bits)
-    with pytest.raises(ArgumentError, match=r"^horizon must be an integer between 1 and 65536"):
+    with pytest.raises(ArgumentError, match=r"^horizon must be an integer between 1 and 65,536"):
         SqrtToeplitz(2**17, bits=10)
     with pytest.raises(ArgumentError, match=r"^levels must be"):
         BinaryTree(8, levels=0)
@@ -877,7 +878,7 @@ def test_a_secure_sum_refuses_what_it_cannot_add():
     running = SecureSum(BinaryTree(2), 2, 0.5, Script())
     state = running.start()
     for bad in ([0.25, 0.0], [math.nan, 0.0], [math.inf, 0.0], [2.0**62, 0.0]):
-        with pytest.raises(DPBanditsError, match="not multiples of the grid"):
+        with pytest.raises(DPBanditsError, match="must be multiples of the grid"):
             running.add(state, np.array(bad), CHANNELS[2], 1.0)
     with pytest.raises(DPBanditsError, match=r"^grid must be coarser"):
         running.add(state, np.zeros(2), CHANNELS[2], 1e16)

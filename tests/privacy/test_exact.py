@@ -230,7 +230,7 @@ def test_laplace_draws_from_bytes_follow_the_law():
 
 def test_a_source_that_ends_is_noticed():
     """Zeros instead would be noise that everybody knows."""
-    with pytest.raises(EOFError, match="gave 0 of 1"):
+    with pytest.raises(EOFError, match="must give 1 bytes, got 0"):
         exact.discrete_gaussian(9, 4, io.BytesIO(bytes([0, 3])).read)
 
 

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import dpbandits as dpb
-from dpbandits.auditing.bounds import claim_of
+from dpbandits.auditing.loss_bounds import claim_of
 from dpbandits.glm import PrivateGLM
 from dpbandits.policies import registered
 from dpbandits.privacy import ContinualSum, Gaussian, Meaning, SqrtToeplitz, VectorChannel
@@ -139,7 +139,7 @@ def test_secure_noise_keeps_it_and_it_survives_a_save(tmp_path):
         policy.update(0.5)
     assert policy.ledger.spent() == dpb.GDP(0.8)
     page = policy.card_page().markdown()
-    assert "0.8-GDP of 0.8-GDP" in page
+    assert "0.8-GDP of at most 0.8-GDP" in page
     epsilon = dpb.GDP(0.8).to_approx(1e-6).epsilon
     assert f"| as (epsilon, delta) | ({epsilon:.5f}"[:30] in page
     policy.save(tmp_path / "trial")

@@ -12,8 +12,9 @@ import dpbandits as dpb
 from dpbandits.algorithms import MergedIMED
 from dpbandits.glm import LocalGLM, PrivateGLM
 from dpbandits.privacy import ContinualSum, Independent, Laplace
+from dpbandits.privacy.grids import default_grid, finest_grid
 from dpbandits.privacy.randomiser import Randomiser, VectorChannel, VectorRandomiser
-from dpbandits.privacy.secure import SecureNoise, default_grid, finest_grid
+from dpbandits.privacy.secure import SecureNoise
 
 pytest.importorskip("opendp")
 

@@ -72,7 +72,7 @@ def test_the_sentence_in_full():
         " knows everything except the rewards of one round, and considers two values equally"
         " likely. After seeing all that is released, they guess correctly at most 74 % of the time"
         " (50 % would be chance), and their belief in the true value rises to at most 99.7 %,"
-        " except in rare outcomes (1 in 1,000,000 in all). The party that runs the policy sees the true rewards and is trusted with them. This assumes that rewards lie"
+        " except in rare outcomes (at most 1 in 1,000,000 in all). The party that runs the policy sees the true rewards and is trusted with them. This assumes that rewards lie"
         " in [0, 1]; time is public. Proof: Theorem 12."
     )
 
@@ -138,4 +138,4 @@ def test_assumptions_name_what_the_options_need():
     assert "[-1, 3], which clipping enforces" in text
     assert "arrives carries no private information" in text
     assert "public when a person does something else" in text
-    assert len(AdaCUCB(2, budget=ZCDP(0.5), seed=1).guarantee.assumptions) == 1
+    assert len(AdaCUCB(2, budget=ZCDP(0.5), seed=1).guarantee.assumptions) == 2

@@ -177,3 +177,15 @@ def test_guarantee_card_and_report_say_it_alike():
         assert " ".join(sentence.split()) in " ".join(told.output.split())
     options = ["--arms", "3", "--horizon", "1000", "--budget", "zcdp=0.1"]
     assert f"0.1-zCDP: {sentence}" in said.invoke(app, ["plan", *options]).output
+
+
+@pytest.mark.parametrize(
+    ("budget", "says"),
+    [
+        (ApproxDP(1.0, 1e-5), "at most 1 in 50,000 in all, which is twice delta"),
+        (ApproxDP(1.0, 1e-9), "at most 1 in 1,000,000 in all)"),
+        (ZCDP(0.5), "at most 1 in 1,000,000 in all)"),
+    ],
+)
+def test_a_rare_outcome_is_told_beside_delta(budget: ApproxDP | ZCDP, says: str):
+    assert says in Meaning.of(budget).numbers

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dpbandits as dpb
-from dpbandits.auditing.bounds import claim_of
+from dpbandits.auditing.loss_bounds import claim_of
 from dpbandits.cli import app
 from dpbandits.environments import Bernoulli
 from dpbandits.errors import StudyError
@@ -65,7 +65,7 @@ def test_policies_play_as_its_currency_says(registered):
     (mine, arms), (_, wanted) = played(Bits(1.0)), played(TWIN)
     assert arms == wanted
     assert (mine.ledger.spent(), mine.effective_budget) == (Bits(1.0), Bits(1.0))
-    assert "1-bit DP of 1-bit DP" in mine.card_page().markdown()
+    assert "1-bit DP of at most 1-bit DP" in mine.card_page().markdown()
     assert "| as (epsilon, delta) | (0.693148, 1e-06)-DP |" in mine.card_page().markdown()
     assert Bits(1.0) in dpb.algorithms.MergedIMED.example_budgets()
 
@@ -139,7 +139,7 @@ def test_two_notions_cannot_have_one_key():
     class Other(dpb.PureDP):
         pass
 
-    with pytest.raises(TypeError, match="Other needs a key of its own: PureDP has pure"):
+    with pytest.raises(TypeError, match="Other needs a key of its own: PureDP already has 'pure'"):
         notion(Other)
 
 

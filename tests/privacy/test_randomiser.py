@@ -152,5 +152,5 @@ def test_reports_that_cannot_be_listed(randomise, words):
 def test_reports_that_no_float_tells_from_none():
     randomise = LDPUCB(2, budget=PureDP(40.0), reports=True, noise="secure", grid=1.0).randomiser()
     assert randomise.law([0.0, 1.0], reach=5)[1].min() > 0.0
-    with pytest.raises(ArgumentError, match="reach must be less"):
+    with pytest.raises(ArgumentError, match="reach must be smaller"):
         randomise.law([0.0, 1.0], reach=20)

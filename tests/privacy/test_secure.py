@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpbandits as dpb
-from dpbandits.privacy import BinaryTree, ContinualSum, Independent, secure
+from dpbandits.privacy import BinaryTree, ContinualSum, Independent, grids, secure, secure_sum
 from dpbandits.privacy.channels import LAPLACE, Gaussian, Laplace, Open
 from dpbandits.privacy.secure import SecureNoise
 
@@ -267,7 +267,7 @@ def test_an_epsilon_delta_budget_costs_no_more_noise_than_in_simulations(delta):
         safe = dpb.papers.concentrated.AdaCUCB(2, budget=budget, noise="secure", grid=grid)
         assert safe.meter == simulated.meter
         assert safe.channel == simulated.channel
-        width = secure.in_steps(safe.channel.family, safe.channel.scale(1.0), safe.grid)
+        width = grids.in_steps(safe.channel.family, safe.channel.scale(1.0), safe.grid)
         assert 1.0 < width * safe.grid / simulated.noise_scale < 1.0 + 1.3e-5
         assert safe.noise_scale == pytest.approx(width * safe.grid, rel=1e-12)
 
@@ -421,7 +421,7 @@ def test_noise_that_would_end_at_64_bits_is_refused(kind, budget):
 @pytest.mark.parametrize("horizon", [4, None])
 def test_noise_whose_sum_would_end_at_64_bits_is_refused(horizon):
     # 2^30 noises of 2^50 units each add up to some 2^65.
-    running = secure.SecureSum(Independent(horizon), 1, 2.0**-20, secure.Sampler())
+    running = secure_sum.SecureSum(Independent(horizon), 1, 2.0**-20, secure.Sampler())
     widest = 2.0**50 / math.sqrt(horizon or 2**30) * 2.0**-20
     state = running.start()
     running.refuse_wide_noise(Gaussian(1.0), widest)
@@ -442,7 +442,7 @@ def test_noise_whose_sum_would_end_at_64_bits_is_refused(horizon):
 
 def test_representations_show_no_sums():
     exact, simulated = (
-        secure.SecureSum(BinaryTree(4), 1, 1.0, secure.Sampler()),
+        secure_sum.SecureSum(BinaryTree(4), 1, 1.0, secure.Sampler()),
         BinaryTree(4).start(1),
     )
     state = exact.start()
@@ -452,3 +452,20 @@ def test_representations_show_no_sums():
         assert 123457.0 in np.concatenate([np.ravel(part) for part in held])
         assert "12345" not in f"{held!r} {held}"
         assert "contents not shown" in repr(held)
+
+
+def test_an_increment_that_is_scaled_to_the_bound_stays_within_it():
+    """On the grid, in exact arithmetic: sqrt(13) rounds to less than the length of (2, 3)."""
+    step = 2.0**-10
+    bound = math.sqrt(13.0) * step
+    total = ContinualSum(
+        BinaryTree(10),
+        dpb.ZCDP(0.5),
+        sensitivity=2 * bound,
+        shape=(2,),
+        bound=bound,
+        noise="secure",
+    )
+    for x in ([2.0, 3.0], [20.0, 30.0], [2 * step, 3 * step]):
+        squares = [Fraction(float(entry)) ** 2 for entry in total._checked(x)]
+        assert sum(squares) <= Fraction(bound) ** 2

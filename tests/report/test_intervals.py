@@ -25,8 +25,8 @@ from dpbandits.report.claims import (
     section,
     tally,
 )
-from dpbandits.report.estimates import Estimate
 from dpbandits.report.intervals import curve, mean, price, ratio
+from dpbandits.report.means import Estimate
 
 
 def claim(value: float, low: float, high: float, expected: Expectation, **options: Any) -> Claim:

@@ -717,7 +717,7 @@ def searched() -> Result:
 def test_searches_have_a_table_of_rounds_and_errors(searched, tmp_path):
     write(tmp_path, StudyRecord("A search", "", searched))
     page = Reader(tmp_path / "report.html")
-    caption = next(one for one in page.tables if one.startswith("Rounds until the search was over"))
+    caption = next(one for one in page.tables if one.startswith("Rounds until the search ended"))
     rows = [row for row in page.tables[caption] if len(row) > 5]
     groups = searched.runs.groupby(["policy", "budget"], sort=False)
     cells = {tuple(row[-4:]) for row in rows[1:]}

@@ -71,7 +71,7 @@ def test_a_sender_has_one_record_a_batch(protocol):
     with pytest.raises(SubmissionError, match="submitted to this batch already") as refused:
         shuffler.submit(randomizer.encode(), "Ann")
     assert "Ann" not in str(refused.value)
-    with pytest.raises(SubmissionError, match="one record, not 2"):
+    with pytest.raises(SubmissionError, match="one record, got 2"):
         shuffler.submit(randomizer.encode_many(np.zeros((2, 2))), "Ben")
     shuffler.close()
     shuffler.submit(randomizer.encode(), "Ann")

@@ -255,7 +255,7 @@ def test_rewards_outside_the_range_are_clipped():
         (
             dpb.algorithms.PrivateLinUCB(3, 2, budget=dpb.ZCDP(1.0), horizon=799),
             TABLE,
-            r"^horizon must be at most 799, for which",
+            r"^horizon must be at most 799, the rounds that",
         ),
         ([dpb.algorithms.LinUCB(3, 2), dpb.algorithms.UCB1(3)], TABLE, r"takes no contexts"),
         (dpb.algorithms.LinUCB(3, 2), "contexts", r"^environment must be"),

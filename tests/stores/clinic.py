@@ -24,6 +24,8 @@ from dpbandits.stores import decode
 REWARDS = np.random.default_rng(3).random((400, 3))
 CONTEXTS = np.random.default_rng(4).uniform(-0.6, 0.6, (400, 3, 2))
 ADVICE = np.random.default_rng(5).dirichlet(np.ones(3), (400, 4))
+FORKING = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+UNWARNED = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 LATE = 2  # rounds until an answer comes
 
 

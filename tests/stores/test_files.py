@@ -9,12 +9,23 @@ import threading
 
 import numpy as np
 import pytest
-from clinic import Clinic, ada, claims, journal, journalled, start, state_of
+from clinic import (
+    FORKING,
+    UNWARNED,
+    Clinic,
+    ada,
+    claims,
+    exit_code,
+    journal,
+    journalled,
+    start,
+    state_of,
+)
 
 import dpbandits as dpb
 from dpbandits.privacy.channels import GAUSSIAN
 from dpbandits.privacy.ledger import WHOLE, Line
-from dpbandits.stores import Announcement, FileStore, Life, files
+from dpbandits.stores import Announcement, FileStore, Life, decode, encode, files
 
 COMING = Announcement(Line(0, 4, WHOLE, GAUSSIAN, 1.0, 2.0, 3), [("ann", 1)])
 
@@ -28,7 +39,7 @@ def test_a_file_is_loaded_once_and_then_belongs_to_the_loaded_policy(tmp_path):
     first = Clinic(dpb.load(path))
     with pytest.raises(dpb.ClaimError, match="same raw data twice with fresh noise"):
         dpb.load(tmp_path / "copy")
-    with pytest.raises(dpb.ClaimError, match="the policy that came of it is alive"):
+    with pytest.raises(dpb.ClaimError, match="the loaded policy still runs"):
         dpb.load(path)
     first.until_release()
     assert first.policy.save(path) == path  # who saves, offers the file to the next
@@ -362,8 +373,24 @@ def test_a_state_folder_that_cannot_be_used_is_named(tmp_path, monkeypatch):
     assert not (tmp_path / "b").exists()
 
 
-def test_the_file_is_private_to_its_owner(tmp_path):
-    assert ada().save(tmp_path / "a").stat().st_mode & 0o077 == 0
+def test_a_life_that_leads_out_of_the_state_folder_is_refused(tmp_path):
+    path = ada().save(tmp_path / "a")
+    header, arrays = decode(path.read_bytes(), path)
+    for life in ("../../x", "a/b", "", ".", "x" * 65, "a\n"):
+        path.write_bytes(encode({**header, "life": [life, 1]}, dict(arrays)))
+        with pytest.raises(dpb.errors.StateFileError, match="its life is named"):
+            dpb.load(path)
+    assert not claims(tmp_path)
+
+
+def test_file_and_journal_are_private_to_their_owner(tmp_path):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    journal(path).touch(0o644)
+    clinic.until_release()
+    assert journalled(path)
+    for each in (path, journal(path)):
+        assert each.stat().st_mode & 0o077 == 0
 
 
 def test_without_a_setting_claims_go_to_the_users_state_folder(tmp_path, monkeypatch):
@@ -375,3 +402,84 @@ def test_without_a_setting_claims_go_to_the_users_state_folder(tmp_path, monkeyp
     )
     dpb.load(ada().save(tmp_path / "a"))
     assert len(claims(tmp_path / "home" / "dpbandits")) == 1
+
+
+# Kills -----------------------------------------------------------------------------------------
+
+
+def killed_at(step, work):
+    """Run work in a child that is killed before its ``step``-th change of the disk; its exit code."""
+    left = [step]
+
+    def counted(happen):
+        def happening(*arguments, **options):
+            left[0] -= 1
+            if left[0] < 0:
+                os._exit(9)
+            return happen(*arguments, **options)
+
+        return happening
+
+    def doomed():
+        for name in ("open", "replace", "fsync", "unlink", "close"):
+            setattr(os, name, counted(getattr(os, name)))
+        work()
+
+    return exit_code(doomed)
+
+
+@FORKING
+@UNWARNED
+def test_a_load_that_is_killed_at_any_step_can_be_done_again_but_once(tmp_path):
+    """By the file, or by a copy of it: one policy goes on, with all that was spent."""
+    step, code = 0, 9
+    while code == 9:
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        clinic = Clinic(ada(seed=step)).play(40)
+        path = clinic.policy.save(folder / "a")
+        releases = clinic.until_release().policy.ledger.releases
+        shutil.copy(path, folder / "copy")
+        shutil.copy(journal(path), journal(folder / "copy"))
+        del clinic
+        code = killed_at(step, lambda path=path: dpb.load(path))
+        loaded, refused = [], []
+        for each in (path, folder / "copy") if step % 2 else (folder / "copy", path):
+            try:
+                loaded.append(dpb.load(each))
+            except dpb.ClaimError as error:
+                refused.append(error)
+        assert (len(loaded), len(refused)) == (1, 1), step
+        assert loaded[0].ledger.releases == releases
+        Clinic(loaded[0]).until_release()
+        step += 1
+    assert code == 1  # at the end of its work
+    assert step > 15
+
+
+@FORKING
+@UNWARNED
+def test_a_dead_heir_cannot_be_loaded_beside_the_one_that_took_its_place(tmp_path):
+    """The child is killed between its save and the note of it; a copy of that save turns up later."""
+    path = Clinic(ada()).play(40).policy.save(tmp_path / "a")
+    shutil.copy(path, tmp_path / "backup")
+
+    def work():
+        files._Claims.note = lambda *_, **__: os._exit(9)
+        dpb.load(path)
+
+    assert exit_code(work) == 9
+    shutil.move(path, tmp_path / "heir")
+    shutil.copy(tmp_path / "backup", path)
+    Clinic(dpb.load(path)).until_release()
+    with pytest.raises(dpb.ClaimError, match="has been loaded"):
+        dpb.load(tmp_path / "heir")
+
+
+def test_claims_of_earlier_versions_stand(tmp_path):
+    path = ada().save(tmp_path / "a")
+    life = FileStore(path)
+    claim = files._Claims(dpb.stores.decode(path.read_bytes(), life)[0]["life"][0])
+    claim.claimed.write_text(f"{path}\n")
+    with pytest.raises(dpb.ClaimError, match="has been loaded before"):
+        dpb.load(path)

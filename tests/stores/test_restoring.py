@@ -8,6 +8,8 @@ import shutil
 import numpy as np
 import pytest
 from clinic import (
+    FORKING,
+    UNWARNED,
     Clinic,
     ada,
     exit_code,
@@ -55,8 +57,6 @@ def noise_of(cls, budget):
 
 EVERY = pytest.mark.parametrize("make", list(examples()))
 EVERY_PRIVATE = pytest.mark.parametrize("make", list(examples(private=True)))
-FORKING = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
-UNWARNED = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def ldp(**options):

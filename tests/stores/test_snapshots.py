@@ -62,7 +62,7 @@ def test_every_flipped_bit_is_refused(tmp_path):
     [
         (lambda header: header.update(version=2), "has format dpbandits-state 2; .* reads 5"),
         (lambda header: header.update(format="other"), "has format other"),
-        (lambda header: header.pop("format"), "no saved policy"),
+        (lambda header: header.pop("format"), "not a saved policy"),
         (lambda header: header.update({"class": "Policy"}), "does not hold a policy"),
         (lambda header: header["config"].update(n_arms=0), "does not hold a policy"),
         (lambda header: header["config"].update(n_arms=4), "should be float64"),
@@ -105,10 +105,10 @@ def test_foreign_files_are_refused_and_nothing_is_executed(tmp_path):
     buffer = io.BytesIO()
     np.savez(buffer, header=np.array([{"format": "dpbandits-state"}], dtype=object))
     signed(path, buffer.getvalue())
-    with pytest.raises(dpb.errors.StateFileError, match="no saved policy"):
+    with pytest.raises(dpb.errors.StateFileError, match="not a saved policy"):
         dpb.load(path)
     signed(path, b"not even an archive")
-    with pytest.raises(dpb.errors.StateFileError, match="no saved policy"):
+    with pytest.raises(dpb.errors.StateFileError, match="not a saved policy"):
         dpb.load(path)
     with pytest.raises(FileNotFoundError):
         dpb.load(tmp_path / "nothing")

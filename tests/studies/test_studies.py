@@ -276,12 +276,12 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             'kind = "AdaCUCB"',
             'kind = "bandit"\npatience = 3',
-            "policies[0].patience: is answers_within here",
+            "policies[0].patience: is called answers_within in a study",
         ),
         (
             'kind = "AdaCUCB"',
             'kind = "bandit"\nindex = "KLUCB"\nalpha = 3.0',
-            "policies[0].index: must not be given with alpha, which it takes the place of: give it",
+            "policies[0].index: must not be given with alpha, which belongs to the index of the preset: give",
         ),
         (
             'kind = "AdaCUCB"',
@@ -341,7 +341,7 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             'kind = "AdaCUCB"',
             'kind = "AdaCUCB"\nname = ""',
-            "policies[0].name: must be a text of 1 to 60 printable characters, got ''",
+            "policies[0].name: must be a text of 1 to 60 printable characters, or None, got ''",
         ),
         ('title = "Two arms"', "title = ", "is not TOML: "),
     ],
@@ -470,7 +470,7 @@ def test_a_report_shows_bounds_where_the_study_asks_for_them(folder: Path) -> No
     with result_folder(folder / "out") as hidden:
         write_results(hidden, record, started=datetime.now(UTC), n_jobs=1, command=[])
     page = (folder / "out" / "report.html").read_text("utf-8")
-    assert page.count("What theory promises for 300 rounds") == 1  # a table has no bounds
+    assert page.count("Bounds of theory for 300 rounds") == 1  # a table has no bounds
     assert "Lai &amp; Robbins (1985) (lower; as T grows)" in page
     assert list((folder / "out" / "figures").glob("*regret-and-bounds.svg"))
     assert pd.read_csv(folder / "out" / "bounds.csv")["value"].gt(0).all()
@@ -728,12 +728,12 @@ def test_loose_budgets_are_warned_of_once_with_their_numbers(folder: Path) -> No
     told = str(caught[0].message)
     assert "in (1, 0.001)-DP: over 5,000 people" in told
     assert f"probability {1 - 0.999**5000:.2g}." in told
-    assert "the budget says next to nothing in 4-zCDP. Suppose an adversary" in told
+    assert "the budget promises next to nothing in 4-zCDP. Suppose an adversary" in told
     record = run_study(study, n_jobs=1)
     assert " ".join(record.notes) == told
     write(folder, record)
     page = (folder / "report.html").read_text("utf-8")
-    assert page.count("says next to nothing in 4-zCDP") == 1
+    assert page.count("promises next to nothing in 4-zCDP") == 1
 
 
 def test_tight_budgets_are_not_warned_of(folder: Path, recwarn: pytest.WarningsRecorder) -> None:

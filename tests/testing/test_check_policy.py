@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 import dpbandits as dpb
 from dpbandits.algorithms.bases.sums import summarise
 from dpbandits.cli import app
+from dpbandits.constraints import Integer
 from dpbandits.kernel import kernel
 from dpbandits.policies import register, registry
 from dpbandits.privacy import ZCDP, Gaussian
 from dpbandits.testing import check_policy, living, wall
-from dpbandits.validation import integer
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-policy.md"
 WHEN = "\n\n    Args:\n        n_arms, batch, budget: as there.\n\n    When to choose: never.\n    "
@@ -97,7 +97,7 @@ def test_a_sensitivity_that_is_too_small(planted):
     ("declared", "message"),
     [
         ({"max_sensitivity": 0.5}, "max_sensitivity: a release is bounded by"),
-        ({"max_records": 19}, "max_records: a release covers 20 rounds, and 19 was declared"),
+        ({"max_records": 19}, "max_records: a release covers 20 rounds, but 19 was declared"),
         ({"max_abs_contribution": 0.5}, "max_abs_contribution: 20 records make a coordinate"),
     ],
 )
@@ -200,7 +200,7 @@ def when_enough_succeed(params, public):
 
 
 def listening(policy):
-    return Listening(policy.n_arms, policy._batch, 1.0, np.zeros(1))
+    return Listening(policy.n_arms, policy.config["batch"], 1.0, np.zeros(1))
 
 
 def test_a_release_whose_time_depends_on_rewards(planted):
@@ -214,8 +214,7 @@ def test_a_release_whose_time_depends_on_rewards(planted):
 
 def test_a_policy_that_leaves_noise_to_others_who_add_none(planted, page):
     def trusting(self, n_arms, *, budget, batch=100, **options):
-        self._batch = integer("batch", batch, 1)
-        config = {"n_arms": n_arms, "batch": self._batch, "reports": True}
+        config = {"n_arms": n_arms, "batch": batch, "reports": True}
         page.Policy.__init__(self, config, budget=budget, **options)
 
     refused(planted(own={"__init__": trusting}), r"^a release was made without noise")
@@ -303,7 +302,7 @@ def peeking(params, public, contexts, rng):
 def test_rewards_that_cross_the_wall_in_params(planted):
     def params(self):
         lo, hi = self.reward_range
-        return Storing(self.n_arms, self._batch, hi - lo, np.zeros(1))
+        return Storing(self.n_arms, self.config["batch"], hi - lo, np.zeros(1))
 
     policy = planted(accumulate=storing, choose=peeking, own={"_params": params})
     refused(policy, "^accumulate changes params, which never change")
@@ -311,10 +310,14 @@ def test_rewards_that_cross_the_wall_in_params(planted):
 
 def test_a_save_that_loses_an_argument(planted, page):
     def forgetful(self, n_arms, *, budget, batch=100, **options):
-        self._batch = page.integer("batch", batch, 1)
+        self._batch = batch
         super(page.ExploreThenCommit, self).__init__({"n_arms": n_arms}, budget=budget, **options)
 
-    refused(planted(own={"__init__": forgetful}), r"^(config|save): ")
+    def params(self):
+        lo, hi = self.reward_range
+        return page.ETCParams(self.n_arms, self._batch, hi - lo)
+
+    refused(planted(own={"__init__": forgetful, "_params": params}), r"^(config|save): ")
 
 
 @kernel
@@ -339,11 +342,22 @@ def test_an_algorithm_that_never_releases(planted):
 
 
 def test_an_argument_that_is_not_checked(planted, page):
-    def careless(self, n_arms, *, budget, batch=100, **options):
-        self._batch = batch
-        page.Policy.__init__(self, {"n_arms": n_arms, "batch": batch}, budget=budget, **options)
+    def careless(self, n_arms, *, budget, batch=100, pace=1.0, **options):
+        config = {"n_arms": n_arms, "batch": batch, "pace": pace}
+        page.Policy.__init__(self, config, budget=budget, **options)
 
-    refused(planted(own={"__init__": careless}), r"^batch=nan is not refused")
+    told = page.ExploreThenCommit.__doc__.replace(
+        "        batch:", "        pace: of the trial.\n        batch:"
+    )
+    refused(planted(own={"__init__": careless, "__doc__": told}), r"^pace=nan is not refused")
+
+
+def test_a_constraint_that_takes_more_than_it_says(planted):
+    class Loose(Integer):
+        def __call__(self, name, value):
+            return 100
+
+    refused(planted(own={"constraints": {"batch": Loose(1)}}), r"^batch=None is not refused")
 
 
 def test_words_and_names(planted, page):

@@ -188,7 +188,10 @@ def test_theorem_4_hides_the_dimension():
     log_ = math.log(2 * 10**6 * 14)
     assert f(10_000, log_) / log_ > 500
     free, noisy = (
-        [concentrated._phases(d, 10, noise, 0.001, 0.5, 0.5, True)[1][5] for d in (400, 1600)]
+        [
+            concentrated.linear._phases(d, 10, noise, 0.001, 0.5, 0.5, True)[1][5]
+            for d in (400, 1600)
+        ]
         for noise in (0.0, 1e6)
     )
     assert (noisy[1] - free[1]) / (noisy[0] - free[0]) > 7.0  # 4 if it were linear, 8 = 4^(3/2)
@@ -327,12 +330,12 @@ def test_a_first_phase_is_as_long_as_the_bound_says(variant, rho):
     policy = AdaCGOPE(world.features, budget=ZCDP(rho), variant=variant, reward_range=(-1.0, 1.0))
     rounds = policy.new_state().public.goal.sum()
     noise = sqrt(0.5 / rho)
-    _, lengths = concentrated._phases(3, 10, noise, 0.001, 0.5, 0.5, variant == "published")
+    _, lengths = concentrated.linear._phases(3, 10, noise, 0.001, 0.5, 0.5, variant == "published")
     assert rounds <= lengths[0] <= 1.08 * rounds
 
 
 def test_gope_by_hand():
-    width, lengths = concentrated._phases(2, 3, 2.0, 0.1, 0.5, 0.5, False)
+    width, lengths = concentrated.linear._phases(2, 3, 2.0, 0.1, 0.5, 0.5, False)
     assert width[:3].tolist() == [0.25, 0.125, 0.0625]
     t = lengths[:3].sum() + 10
     # whoever is left in phase 3 has a gap of 4 / 8 at most, in phase 4 of 4 / 16

@@ -17,7 +17,7 @@ from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from .bases.sums import CLOCK, EVERY_ROUND, Sums
-from .maths.divergences import kl_upper_bound
+from .maths.bernoulli import kl_upper_bound
 
 
 class StepwiseParams(NamedTuple):
@@ -65,6 +65,7 @@ def choose_highest(
 
 @kernel
 def ucb_terms(params: StepwiseParams, t: float) -> tuple[float, float]:
+    # No logarithm of 0 before the first reward.
     return params.width * params.width * params.optimism * np.log(max(t, 1.0)), 0.0
 
 

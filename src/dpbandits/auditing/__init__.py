@@ -2,7 +2,7 @@
 
 from .adversary import ANYBODY, Adversary, canaries
 from .attacking import audit
-from .bounds import best_possible
+from .loss_bounds import best_possible
 from .planting import Plant
 from .result import Audit
 

@@ -55,7 +55,9 @@ class Adversary:
 
     def __post_init__(self) -> None:
         if not isinstance(self.position, int) or self.position < 0:
-            raise ArgumentError(f"position must be a round, from 0, got {self.position!r}")
+            raise ArgumentError(
+                f"position must be the number of a round, 0 or more, got {self.position!r}"
+            )
 
 
 class Rewards(NamedTuple):
@@ -69,7 +71,7 @@ class Shown(NamedTuple):
 
     contexts: np.ndarray
     reward: np.ndarray
-    early: int  # rounds in which others show what she does in world 0
+    early: int  # rounds in which others show what that person does in world 0
 
 
 @kernel

@@ -15,7 +15,7 @@ from ..privacy.channels import GAUSSIAN
 from ..simulation.parallel import ProgressCallback, job_count, shown
 from ..validation import choice, flag, integer, real
 from .adversary import Adversary, canaries
-from .bounds import Claim, Rule, Weights, best_rule, claim_of, exposed, lower_bound, proved
+from .loss_bounds import Claim, Rule, Weights, best_rule, claim_of, exposed, lower_bound, proved
 from .planting import PLANTS, Plant, planted
 from .playing import Batch, Play, played
 from .result import Audit
@@ -98,7 +98,8 @@ def audit(
     bug = planted(plant or Plant(), attacked)
     if bug.mechanism is not None and plan.play.secure:
         raise ArgumentError(
-            f"plant must not be {bug.title!r} with secure noise, which Python adds, and no kernel",
+            f"plant must not be {bug.title!r} with secure noise: Python draws it, and bugs are"
+            " planted in kernels",
             "plant",
         )
     play, total = replace(plan.play, plant=bug), 2 * runs
@@ -134,13 +135,13 @@ def _claim(policy: Policy) -> Claim:
     """The claim to refute; raises ArgumentError where nothing is claimed."""
     if policy.budget is None:
         raise ArgumentError(
-            "policy must have a budget: without one nothing is claimed, and there is nothing to"
-            f" refute, got {policy!r}",
+            f"policy must have a budget, because an audit tests its claim, got {policy!r}",
             "policy",
         )
     if not policy.clip:
         raise ArgumentError(
-            f"policy must clip, or its releases may be moved by any amount, got {policy!r}",
+            "policy must have clip=True, because otherwise a reward may move a release by any"
+            f" amount, got {policy!r}",
             "policy",
         )
     promised = policy.guarantee.holds or policy.budget
@@ -210,7 +211,8 @@ def _lengths(policy: Policy, horizon: int | None) -> list[int]:
         return sorted({min(length, most or length) for length in _HORIZONS})
     if most is not None and horizon > most:
         raise ArgumentError(
-            f"horizon must be at most {most}, for which {policy!r} was planned, got {horizon}",
+            f"horizon must be at most {most}, the rounds that {policy!r} is planned for, got"
+            f" {horizon}",
             "horizon",
         )
     return [integer("horizon", horizon, 1, _LONGEST)]

@@ -90,8 +90,8 @@ def planted(name: str | Plant, policy: Policy) -> Plant:
     plant = PLANTS[name](policy)
     if plant.noise == 1.0 and name == "add-remove":
         raise ArgumentError(
-            f"plant must not be {name!r} with rewards in {policy.reward_range}: to add a record"
-            " moves a sum as far there as to replace one",
+            f"plant must not be {name!r} with rewards in {policy.reward_range}: there an added"
+            " record moves a sum as far as a replaced one",
             "plant",
         )
     family = policy.channel.family
@@ -99,8 +99,8 @@ def planted(name: str | Plant, policy: Policy) -> Plant:
         plant.noise < 1.0 and family == CERTIFIED
     ):
         raise ArgumentError(
-            f"plant must not be {name!r} with {policy.channel.name} noise, which is not added at"
-            " the wall by its scale",
+            f"plant must not be {name!r} with {policy.channel.name} noise, because the wall does"
+            " not scale that noise",
             "plant",
         )
     return plant

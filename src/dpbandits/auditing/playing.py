@@ -113,7 +113,7 @@ class Play:
         while (status := self._loop(run, world, choices, noise)) != DONE:
             if status == BAD_SENSITIVITY:
                 raise DPBanditsError(
-                    f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
+                    f"{policy!r} has declared too small a sensitivity, which is a bug of the"
                     " algorithm"
                 )
             if not self._release_securely(state, run, world):

@@ -11,7 +11,7 @@ from ..html import Html, glance
 from ..plotting.numbers import number
 from ..policies import Policy
 from ..validation import downward, upward
-from .bounds import Claim
+from .loss_bounds import Claim
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,8 +135,10 @@ class Audit:
         return glance(title, heads, self._rows(), f"{self.sentence}. {self.caveat}")
 
     def plot(self, *, width: float = 6.4) -> Figure:
-        """Plot the bounds of all scores beside the claimed and the possible loss.  Returns a
-        matplotlib figure that shows itself in a notebook.
+        """Plot the bounds of all scores beside the claimed and the possible loss.
+
+        Returns:
+            A matplotlib figure that shows itself in a notebook; its width is ``width`` inches.
         """
         from ..plotting.audits import audit_bars  # brings matplotlib, which takes a while
 

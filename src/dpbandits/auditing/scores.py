@@ -21,7 +21,7 @@ from scipy.linalg import solve_triangular
 from ..policies import Policy
 from ..privacy.channels import CERTIFIED, GAUSSIAN, HEMISPHERE, LAPLACE, VECTOR
 from ..privacy.continual import Counter, IndependentIntegers
-from .bounds import Weights, gaussian_losses, laplace_losses
+from .loss_bounds import Weights, gaussian_losses, laplace_losses
 from .playing import Batch
 
 _DIGITS = 9

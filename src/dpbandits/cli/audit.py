@@ -34,15 +34,18 @@ def audit(
     ],
     budget: Annotated[
         str | None,
-        Option(help="Of the policy: such as zcdp=0.5 or pure=1; by default the first that fits."),
+        Option(
+            help="The policy's budget, such as zcdp=0.5 or pure=1. Default: the first that fits."
+        ),
     ] = None,
     runs: Annotated[
-        int | None, Option(min=50, help="Per world; by default 20,000, with secure noise 2,000.")
+        int | None,
+        Option(min=50, help="Runs per world. Default: 20,000, or 2,000 with secure noise."),
     ] = None,
     horizon: Annotated[
-        int | None, Option(min=1, help="Rounds of a run; by default as many as it takes.")
+        int | None, Option(min=1, help="Rounds of a run. Default: as many as the attack needs.")
     ] = None,
-    noise: Annotated[Noise, Option(help="What to attack.")] = Noise.simulation,
+    noise: Annotated[Noise, Option(help="The noise to attack.")] = Noise.simulation,
     plant: Annotated[
         str | None,
         Option(
@@ -50,15 +53,16 @@ def audit(
         ),
     ] = None,
     controls: Annotated[
-        bool, Option("--controls", help="Also with every bug planted, in fewer runs.")
+        bool,
+        Option("--controls", help="Also attack the policy with each bug planted, in fewer runs."),
     ] = False,
     alpha: Annotated[
-        float, Option(help="The probability with which a true claim may be refuted.")
+        float, Option(help="The largest probability of refuting a true claim.")
     ] = 1e-4,
-    seed: Annotated[int, Option(min=0, help="Of everything but secure noise.")] = 0,
-    jobs: Annotated[int, Option(help="Threads; -1 for one per core.")] = -1,
+    seed: Annotated[int, Option(min=0, help="The seed of everything except secure noise.")] = 0,
+    jobs: Annotated[int, Option(help="Number of threads; -1 for one per core.")] = -1,
     figure: Annotated[
-        Path | None, Option(help="File for a figure, of one policy: PNG, SVG or PDF.")
+        Path | None, Option(help="A PNG, SVG or PDF file for a figure of one policy.")
     ] = None,
 ) -> None:
     """Attack a policy in neighbouring worlds, and print a lower bound on its privacy loss.
@@ -70,7 +74,7 @@ def audit(
             raise ArgumentError(f"--figure must end in {', '.join(FIGURES)}, got {figure}")
         policies = _policies(what, budget)
         if figure is not None and len(policies) > 1:
-            raise ArgumentError("--figure is for one policy, not for a study")
+            raise ArgumentError("--figure must not be given for a study, only for one policy")
         size: dict[str, Any] = {"runs": runs, "horizon": horizon, "seed": seed, "n_jobs": jobs}
         how = {"noise": noise.value, "plant": plant, "controls": controls, "alpha": alpha}
         found = _audited(policies, {**size, **how})
@@ -95,7 +99,7 @@ def _policies(what: str, budget: str | None) -> Sequence[Policy]:
         from ..studies import load_study
 
         if budget is not None:
-            raise ArgumentError("--budget is for a policy, not for a study, which has its own")
+            raise ArgumentError("--budget must not be given for a study, which has its own budgets")
         return load_study(what).policies
     cls = find(what)
     chosen: Any = budget_of(budget) if budget else next(iter(cls.example_budgets()), None)

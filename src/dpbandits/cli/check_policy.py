@@ -23,11 +23,11 @@ def check_policy(
         str,
         Argument(
             metavar="MODULE:CLASS",
-            help="A module of this folder or the Python path, and a class that it registers.",
+            help="A module in this folder or on the Python path, and a class that it registers.",
         ),
     ],
 ) -> None:
-    """Play a policy of your own in all ways that often fail, and name the first rule that it
+    """Test a policy that you wrote: play it, and name the first requirement of the package that it
     breaks.
     """
     from ..testing import check_policy as check

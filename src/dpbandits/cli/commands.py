@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     from ..studies import Study
     from ..studies.cells import Cell
 
-_KEPT = (
-    "Interrupted: what is finished has been kept beside the output, and the same command continues."
-)
+_KEPT = "Interrupted: finished parts are kept beside the output, and the same command continues."
 
 
 # What ``papers.reproduce`` can run, which is imported only where it is needed.
@@ -50,7 +48,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 StudyFile = Annotated[Path, Argument(metavar="STUDY.toml", help="A study file.")]
 Output = Annotated[
     Path | None,
-    Option(help="Folder to write; by default in this one, named after the study and the time."),
+    Option(help="Folder to write. Default: a new folder here, named after the study and the time."),
 ]
 
 
@@ -64,12 +62,14 @@ def _thread_count(jobs: int) -> int:
     return jobs
 
 
-Jobs = Annotated[int, Option(callback=_thread_count, help="Threads; -1 for one per core.")]
+Jobs = Annotated[
+    int, Option(callback=_thread_count, help="Number of threads; -1 for one per core.")
+]
 Force = Annotated[
     bool,
     Option(
         "--force",
-        help="Replace the report, figures and data of an earlier run; refused where the folder"
+        help="Replace the report, figures and data of an earlier run. Refused if the folder"
         " holds other files.",
     ),
 ]
@@ -92,8 +92,8 @@ def _options(
 
 @app.command("list")
 def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
-    """Show every policy: its arguments, its protected data, its source, and whether it is a
-    default.
+    """Show every policy: its arguments, its protected data, its source, and the settings whose
+    default it is.
     """
     rows = [_card(name, cls) for name, cls in registered().items()]
     if as_json:
@@ -134,10 +134,10 @@ def run(
     study_file: StudyFile,
     output: Output = None,
     jobs: Jobs = -1,
-    seed: Annotated[int | None, Option(help="Instead of the study's.")] = None,
-    runs: Annotated[int | None, Option(help="Instead of the study's.")] = None,
+    seed: Annotated[int | None, Option(help="Replaces the study's own value.")] = None,
+    runs: Annotated[int | None, Option(help="Replaces the study's own value.")] = None,
     quick: Annotated[
-        bool, Option("--quick", help="5 runs of at most 10,000 rounds, to try a study out.")
+        bool, Option("--quick", help="Try the study out with 5 runs of at most 10,000 rounds.")
     ] = False,
     force: Force = False,
 ) -> None:
@@ -177,28 +177,34 @@ def _paper(name: str) -> str:
 def reproduce(
     paper: Annotated[
         str,
-        Argument(metavar="PAPER", callback=_paper, help=f"Whose experiments: {', '.join(PAPERS)}."),
+        Argument(metavar="PAPER", callback=_paper, help=f"The paper: {', '.join(PAPERS)}."),
     ],
     quick: Annotated[
         bool,
         Option(
             "--quick",
-            help="A small version of everything, to see what there is to see: its verdicts are not"
-            " those of full size.",
+            help="Run a small version of everything. Its verdicts may differ from those of the"
+            " full size.",
         ),
     ] = False,
     full: Annotated[
-        bool, Option("--full", help="Also what is shortened otherwise at the length of the paper.")
+        bool,
+        Option(
+            "--full",
+            help="Also run at the paper's length the experiments that are shortened otherwise.",
+        ),
     ] = False,
-    runs: Annotated[int | None, Option(min=1, help="Instead of the paper's.")] = None,
-    horizon: Annotated[int | None, Option(min=1, help="Instead of the paper's.")] = None,
+    runs: Annotated[int | None, Option(min=1, help="Replaces the paper's own value.")] = None,
+    horizon: Annotated[int | None, Option(min=1, help="Replaces the paper's own value.")] = None,
     jobs: Jobs = -1,
-    seed: Annotated[int, Option(min=0, help="Of everything; random instances change with it.")] = 1,
+    seed: Annotated[
+        int, Option(min=0, help="The seed of everything, including random instances.")
+    ] = 1,
     data: Annotated[
         Path | None,
         Option(
-            help="Folder with the files of Last.fm, or of MovieLens; what needs them is left out"
-            " without."
+            help="Folder with the files of Last.fm or MovieLens. Without it, experiments on"
+            " these data are left out."
         ),
     ] = None,
     output: Output = None,

@@ -23,46 +23,48 @@ def estimate(
     table: Annotated[
         Path, Argument(metavar="TABLE.csv", help="A text table, a row for each person.")
     ],
-    outcome: Annotated[str, Option(help="The column to explain.")],
-    budget: Annotated[str, Option(help="zcdp=0.1, approx=1,1e-6 or rdp=4,1.")],
-    link: Annotated[str, Option(help="logistic, probit or identity.")] = "logistic",
+    outcome: Annotated[str, Option(help="The column of outcomes to predict.")],
+    budget: Annotated[str, Option(help="A budget, such as zcdp=0.1, approx=1,1e-6 or rdp=4,1.")],
+    link: Annotated[str, Option(help="The link: logistic, probit or identity.")] = "logistic",
     outcome_range: Annotated[
         tuple[str, str],
         Option(
             metavar="LO HI",
-            help="Outcomes outside are clipped to it.",
+            help="The range of outcomes: others are clipped to it.",
             callback=pair,
             show_default="0 1",
         ),
     ] = ("0", "1"),
     context_bound: Annotated[
-        float, Option(help="Longer rows of features are scaled to this length.")
+        float, Option(help="The largest length of a row of features: longer rows are scaled to it.")
     ] = 1.0,
-    parameter_bound: Annotated[float, Option(help="On the length of the parameter.")] = 1.0,
+    parameter_bound: Annotated[float, Option(help="The largest length of the parameter.")] = 1.0,
     positive: Annotated[
         list[str] | None,
-        Option(help="Text of the outcome that counts as 1, others count as 0; may be repeated."),
+        Option(
+            help="A text that counts as outcome 1; all other texts count as 0. May be repeated."
+        ),
     ] = None,
     features: Annotated[
         str | None,
-        Option(help="Columns that explain, with commas between; by default all but the outcome."),
+        Option(help="Columns of features, separated by commas. Default: all but the outcome."),
     ] = None,
-    ignore: Annotated[str | None, Option(help="Columns to leave out, with commas between.")] = None,
+    ignore: Annotated[str | None, Option(help="Columns to leave out, separated by commas.")] = None,
     separator: Separator = ",",
     decimal: Decimal = ".",
     thousands: Thousands = "",
     header: Header = None,
     noise: Annotated[
-        Noise, Option(help="simulation is seeded, and protects nobody.")
+        Noise, Option(help="secure, or simulation, which is seeded and protects nobody.")
     ] = Noise.secure,
-    seed: Annotated[int | None, Option(help="Of simulated noise.")] = None,
+    seed: Annotated[int | None, Option(help="The seed of simulated noise.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Fit a generalised linear model to a table of private data, and print its guarantee.
 
     All columns beside the outcome are features, unless --features or --ignore say otherwise.  Cells
-    that are no numbers count as 0; a column without a number is refused.  Changes are counted on
-    the standard error stream, for the operator alone.  Bounds must not be taken from the data.
+    that are no numbers count as 0; a column without a number is refused.  Changed cells are counted
+    on the standard error stream, for the operator only.  Do not take bounds from the data.
     """
     from ..glm import PrivateGLM
     from ..tables import read_text_table

@@ -29,11 +29,11 @@ def exact(
         str | None,
         Option(help="view-not-table, table-not-interactive or interactive-not-adaptive."),
     ] = None,
-    epsilon: Annotated[float, Option(help="For which to find delta.")] = 1.0,
-    delta: Annotated[float, Option(help="For which to find epsilon.")] = 0.0,
+    epsilon: Annotated[float, Option(help="The epsilon for which to find delta.")] = 1.0,
+    delta: Annotated[float, Option(help="The delta for which to find epsilon.")] = 0.0,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compute the exact privacy of a small policy, from every view.
+    """Compute the exact privacy loss of a policy with few arms and rounds, which a file describes.
 
     The file has the arguments of `FinitePolicy`: {"probabilities": [[[0.5, 0.5]], ...], "rewards":
     [0, 1]}.  Numbers are rounded up.
@@ -60,7 +60,7 @@ def _read(file: Path | None, example: str | None) -> FinitePolicy:
     from ..finite import EXAMPLES, FinitePolicy
 
     if (file is None) == (example is None):
-        raise ArgumentError("give a file of tables, or --example and a name")
+        raise ArgumentError("a FILE of tables, or --example with a name, must be given")
     if example is not None:
         return EXAMPLES[choice("--example", example, EXAMPLES)]()
     try:

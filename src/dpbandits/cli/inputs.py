@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 WRONG_INPUT, INTERRUPTED = 2, 130
 
 
-Separator = Annotated[str, Option(help="Between the cells of a text table; tab for a tabulator.")]
-Decimal = Annotated[str, Option(help="The mark before decimals: . or a comma.")]
+Separator = Annotated[str, Option(help="The character between cells of a text table, or tab.")]
+Decimal = Annotated[str, Option(help="The mark before decimals: a dot or a comma.")]
 Thousands = Annotated[str, Option(help="The mark between groups of three digits, as in 1,234.")]
 Header = Annotated[
     bool | None,

@@ -30,7 +30,7 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise typer.BadParameter(f"must be numbers with commas, got {text!r}") from None
+        raise typer.BadParameter(f"must be numbers separated by commas, got {text!r}") from None
 
 
 def plan(
@@ -38,44 +38,52 @@ def plan(
         Path | None,
         Argument(
             metavar="[STUDY.toml]",
-            help="A study file: its first environment, first budget and horizon.",
+            help="A study file: the plan takes its first environment, first budget and horizon.",
         ),
     ] = None,
     arms: Annotated[int | None, Option(min=1, help="Number of arms.")] = None,
     budget: Annotated[
-        str | None, Option(help="Such as pure=1.0 or approx=1.0,1e-6; without it, no privacy.")
+        str | None,
+        Option(help="A budget, such as pure=1.0 or approx=1.0,1e-6. Without one, no privacy."),
     ] = None,
     horizon: Annotated[int | None, Option(min=1, help="Number of rounds.")] = None,
     means: Annotated[
         Any,
-        Option(parser=_numbers, metavar="M,M,...", help="Of arms with rewards 0 or 1, to measure."),
+        Option(
+            parser=_numbers,
+            metavar="M,M,...",
+            help="Means of arms with rewards 0 or 1, to measure regret.",
+        ),
     ] = None,
     gaps: Annotated[
         Any,
         Option(
-            parser=_numbers, metavar="G,G,...", help="How much worse each arm is than the best."
+            parser=_numbers,
+            metavar="G,G,...",
+            help="How much lower each arm's mean is than the best, to measure regret.",
         ),
     ] = None,
     trust: Annotated[Trust | None, Option(help="The party that may see raw rewards.")] = None,
-    protects: Annotated[Protects | None, Option(help="What of a person is private.")] = None,
+    protects: Annotated[Protects | None, Option(help="The private data of a person.")] = None,
     features: Annotated[
         str | None,
         Option(
-            help="How many numbers are known of each arm in every round; or a text table of"
-            " features that never change, a row of numbers for each arm."
+            help="The number of features of each arm, where features change every round; or a"
+            " file: a table of fixed features, with a row for each arm."
         ),
     ] = None,
     person: Annotated[
-        int | None, Option(min=1, help="How many numbers are known of a person.")
+        int | None,
+        Option(min=1, help="The number of features of a person, where all arms see the same ones."),
     ] = None,
     link: Annotated[
-        str | None, Option(help="Such as logistic: how mean rewards follow from features.")
+        str | None, Option(help="The link from features to mean rewards, such as logistic.")
     ] = None,
     drift: Annotated[
         str | None,
         Option(
-            help="About every how many rounds the best arm may change; any where rewards follow no"
-            " law."
+            help='The number of rounds between changes of the best arm; or the word "any",'
+            " if rewards follow no law."
         ),
     ] = None,
     separator: Separator = ",",
@@ -86,28 +94,30 @@ def plan(
         bool,
         Option(
             "--standing-advice",
-            help="Experts keep to their advice for as many rounds as a batch has, or for ever.",
+            help="The advice of an expert does not change within a batch of rounds.",
         ),
     ] = False,
-    goal: Annotated[Goal | None, Option(help="To lose little, or to find the best arm.")] = None,
+    goal: Annotated[
+        Goal | None, Option(help="regret: lose little. best arm: find the best arm.")
+    ] = None,
     failure_probability: Annotated[
-        float | None, Option(help="Of a search; 0.05 by default.")
+        float | None, Option(help="The probability that a search fails. Default: 0.05.")
     ] = None,
     target_regret: Annotated[
-        float | None, Option(help="Also say which budget affords so much regret.")
+        float | None, Option(help="Also find the smallest budget with at most this regret.")
     ] = None,
     rounds: Annotated[
         int | None,
-        Option(min=0, help="To simulate; by default the horizon, up to a limit; 0 for none."),
+        Option(min=0, help="Rounds to simulate; 0 for none. Default: the horizon, up to a limit."),
     ] = None,
-    runs: Annotated[int, Option(min=2, help="Of every policy.")] = 20,
-    seed: Annotated[int, Option(min=0, help="Of the simulation.")] = 0,
-    jobs: Annotated[int, Option(help="Threads; -1 for one per core.")] = -1,
+    runs: Annotated[int, Option(min=2, help="Simulated runs of each policy.")] = 20,
+    seed: Annotated[int, Option(min=0, help="The seed of the simulation.")] = 0,
+    jobs: Annotated[int, Option(help="Number of threads; -1 for one per core.")] = -1,
     left_out: Annotated[
         bool, Option("--left-out", help="Also say why other policies do not fit.")
     ] = False,
 ) -> None:
-    """List the policies that fit, with their proved bounds, and their regret in your own setting.
+    """List the policies that suit your setting, with their proved bounds and measured regret.
 
     Regret is measured if you give the means of arms, or their gaps, or a study.
     """
@@ -125,7 +135,10 @@ def plan(
         asked = budget_of(budget) if budget else None
         if study_file is not None:
             if arms or means or gaps or features:
-                raise ArgumentError("a study says itself what its arms are")
+                raise ArgumentError(
+                    "options that describe arms must not be given with a study,"
+                    " which describes them itself"
+                )
             setting, horizon, asked = _of_study(study_file, given, horizon, asked)
         else:
             marks = {"separator": separator, "decimal": decimal, "thousands": thousands}
@@ -163,8 +176,8 @@ def _described(
     counts = {count for count in (arms, *told) if count is not None}
     if len(counts) != 1:
         raise ArgumentError(
-            "--arms, --means, --gaps or the rows of --features must say one number of arms, got"
-            f" {' and '.join(map(str, sorted(counts))) or 'none'}"
+            "--arms, --means, --gaps and the rows of --features must agree on the number of"
+            f" arms, got {' and '.join(map(str, sorted(counts))) or 'none'}"
         )
     return Setting.of(Bernoulli(means), **given) if means else Setting(counts.pop(), **given)
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..tables import Entries, TextTable
-from ..tables.files import MISSING
 from ..tables.manners import LARGEST
+from ..tables.text_tables import MISSING
 
 _MARKS = "numbers with a decimal comma, or with thousands marks, need --decimal or --thousands"
 
@@ -60,7 +60,7 @@ def private_table(
     if not chosen and features is not None:
         raise ArgumentError("--features must name a column, got none: without it, all others count")
     if not chosen:
-        raise ArgumentError(f"TABLE must have a column beside {outcome!r}")
+        raise ArgumentError(f"TABLE must have another column beside {outcome!r}")
     said: list[str] = []
     y = _positive(table, outcome, positive, said) if positive else _numbers(table, outcome, said)
     if missing := int(np.isnan(y).sum()):
@@ -134,9 +134,9 @@ def _refuse_without_numbers(columns: dict[str, Entries]) -> None:
     csv.writer(named, lineterminator="").writerow(bad)
     plural = "s" if len(bad) > 1 else ""
     raise ArgumentError(
-        f"TABLE must hold numbers, got text or empty cells only in the column{plural}"
-        f" {named.getvalue()}: leave such columns out with --ignore, or name"
-        f" others with --features; {_MARKS}"
+        f"TABLE must hold numbers, got text or only empty cells in the column{plural}"
+        f" {named.getvalue()}: leave such columns out with --ignore, or name other columns with"
+        f" --features; {_MARKS}"
     )
 
 

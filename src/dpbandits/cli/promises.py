@@ -33,17 +33,18 @@ BudgetText = Annotated[
     str | None,
     Option(
         "--budget",
-        help="Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that"
-        " fits.",
+        help="A budget, such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1. Default: one of"
+        " each notion that fits.",
     ),
 ]
 NoiseKind = Annotated[
-    Noise | None, Option("--noise", help="By default secure where OpenDP is installed.")
+    Noise | None,
+    Option("--noise", help="secure or simulation. Default: secure if OpenDP is installed."),
 ]
 
 
 def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) -> None:
-    """Explain the guarantees of a policy in words, for a budget: privacy, and with a linear model
+    """Explain the guarantees of a policy under a budget: privacy, and for linear models also
     regret.
     """
     with clear_errors():
@@ -70,19 +71,20 @@ def card(
         str | None,
         Argument(
             metavar="[POLICY | FILE]",
-            help="A policy of `dpbandits list`, or what `Policy.save` wrote.",
+            help="A policy of `dpbandits list`, or a file of `Policy.save`.",
         ),
     ] = None,
     budget: BudgetText = None,
     noise: NoiseKind = None,
     html: Annotated[
-        Path | None, Option(metavar="FILE", help="Write a page that prints, too.")
+        Path | None,
+        Option(metavar="FILE", help="Also write the card to this file, as a page for printing."),
     ] = None,
     audit: Annotated[
         bool,
         Option(
             "--audit",
-            help="Attack the policy first; see `dpbandits audit`. With --all in few runs.",
+            help="Attack the policy first, as `dpbandits audit` does; with --all in fewer runs.",
         ),
     ] = False,
     every: Annotated[
@@ -96,16 +98,19 @@ def card(
 ) -> None:
     """Show the privacy card of a policy: guarantees, enforcement, unprotected data, and spending.
 
-    For a saved policy the card shows its present state.  For others it is that of a small instance
-    that has played a short example.
+    For a saved policy the card shows its present state.  Otherwise it shows a small example of the
+    policy.
     """
     from ..inspection import inspect as look
 
     with clear_errors():
         if (policy is None) == (every is None):
-            raise ArgumentError("either a policy or --all must be given")
+            raise ArgumentError("a POLICY or --all must be given, and not both")
         if audit and policy is not None and Path(policy).is_file():
-            raise ArgumentError("--audit is for a policy of `dpbandits list`, or for --all")
+            raise ArgumentError(
+                "--audit must not be given for a saved policy, only for one of"
+                " `dpbandits list` or with --all"
+            )
         if every is not None:
             from .modest_audits import modest_audits
 
@@ -129,10 +134,10 @@ def card(
 def inspect(
     file: Annotated[
         Path,
-        Argument(metavar="FILE", help="What `Policy.save` wrote.", exists=True, dir_okay=False),
+        Argument(metavar="FILE", help="A file of `Policy.save`.", exists=True, dir_okay=False),
     ],
 ) -> None:
-    """Show the guarantee, spending and releases of a saved policy, alive or not.
+    """Show the guarantee, spending and releases of a saved policy, even while it runs elsewhere.
 
     The command does not load, claim or write the policy.
     """

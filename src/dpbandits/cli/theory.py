@@ -22,17 +22,20 @@ _WORDS = {"true": True, "false": False}
 
 
 def theory(
-    name: Annotated[str | None, Argument(help="A bound; by default all are listed.")] = None,
+    name: Annotated[
+        str | None, Argument(help="The name of a bound. Default: list all bounds.")
+    ] = None,
     arguments: Annotated[
         list[str] | None,
         Argument(
             metavar="KEY=VALUE...",
-            help="Its parameters, such as horizon=1e5 or gaps=0.1,0.2; without, it is described.",
+            help="Parameters of the bound, such as horizon=1e5 or gaps=0.1,0.2. Default:"
+            " describe the bound.",
         ),
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the published bounds and those derived here, and compute one."""
+    """List the published bounds and those derived here; compute the bound that you name."""
     from ..theory import BOUNDS
 
     with clear_errors():
@@ -106,6 +109,6 @@ def _argument(text: str) -> tuple[str, Any]:
         equals = ""
     if not equals:
         raise ArgumentError(
-            f"arguments must be like key=1.5 or key=0.1,0.2, got {text!r}", "arguments"
+            f"arguments must have the form key=1.5 or key=0.1,0.2, got {text!r}", "arguments"
         )
     return key, numbers if len(numbers) > 1 else numbers[0]

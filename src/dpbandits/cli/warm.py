@@ -30,7 +30,8 @@ def warm(
 ) -> None:
     """Compile the code of studies or policies, and keep it in the cache.
 
-    Of a study its loops; of a policy, with its default arguments, what `pull` and `update` run.
+    For a study these are its loops.  For a policy with default arguments this is the code of `pull`
+    and `update`.
     """
     from ..kernel import cache_folder
 

@@ -67,6 +67,9 @@ class Environment(ABC):
     def delayed(self, delay: Delay) -> Self:
         """This environment, with answers that come late.
 
+        Raises:
+            ArgumentError: ``delay`` is no ``Delay``.
+
         >>> from dpbandits.environments import Bernoulli
         >>> Bernoulli([0.9, 0.8]).delayed(Delay("fixed", 30))
         Bernoulli(0.9, 0.8).delayed(Delay('fixed', 30))
@@ -155,7 +158,11 @@ class ArmsEnvironment(Environment):
 
     @abstractmethod
     def means(self) -> np.ndarray:
-        """The mean reward of every arm, shape (K,); over the whole table for tables."""
+        """The mean reward of every arm; over the whole table for tables.
+
+        Returns:
+            Shape (K,), in units of reward.
+        """
 
     def _arguments(self) -> str:
         return ", ".join(map(shortest, self.means()))

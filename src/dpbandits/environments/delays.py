@@ -54,7 +54,11 @@ class Delay:
         real("lost", self.lost, 0.0, 1.0)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """The delays of n answers, shape (n,), int64; ``NEVER`` for answers that do not come."""
+        """Draw the delays of n answers.
+
+        Returns:
+            Shape (n,), int64, in pulls; ``NEVER`` for answers that do not come.
+        """
         lost = rng.random(n) < self.lost
         if self.kind == "fixed" or self.pulls == 0:
             late = np.full(n, int(self.pulls), np.int64)

@@ -94,6 +94,7 @@ class FileState(NamedTuple):
 def _sum_rows(state: FileState, arm: int, start: int, n: int) -> float:
     """Sum of a window of rounds; reads at most two blocks of the file."""
     end = start + n
+    # The whole blocks in the window, from ``first`` to before ``last``.
     first, last = (start + _BLOCK - 1) // _BLOCK, end // _BLOCK
     whole = first < last
     total = 0.0

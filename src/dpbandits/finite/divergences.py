@@ -53,6 +53,7 @@ def delta(games: Sequence[Game], epsilon: float) -> float:
 def epsilon(games: Sequence[Game], delta: float) -> float:
     """The least epsilon for a delta, infinite where there is none."""
     limit, s = _number(games, delta), _number(games, 1.0)
+    # s is kept from game to game, because the largest one counts.
     for game in games:
         while True:
             excess = game.before - s * game.after

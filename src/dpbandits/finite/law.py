@@ -32,7 +32,7 @@ def refuse_large(sizes: Sizes, most: int = MOST) -> None:
     if (t - 1) * math.log(x * k * k * r) + math.log(x * k) > math.log(most) + 1e-9:
         raise ArgumentError(
             f"horizon must be shorter: the law of {sizes} has {x * k:,} x"
-            f" {x * k * k * r:,}^{t - 1:,} probabilities, of which at most {most:,} are feasible",
+            f" {x * k * k * r:,}^{t - 1:,} probabilities, and at most {most:,} are feasible",
             "horizon",
         )
 
@@ -65,7 +65,7 @@ def through(law: np.ndarray, sizes: Sizes, channel: np.ndarray) -> np.ndarray:
     least = law[law > 0].min() * channel[channel > 0].min() ** (t - 1)
     if law.dtype != object and least < _TINY:
         raise ArgumentError(
-            f"channel has numbers that are too small in {t} rounds, unless all are fractions",
+            f"channel must have larger probabilities for {t} rounds, or fractions.Fraction only",
             "channel",
         )
     law = law.reshape(*(x, k, k, r) * (t - 1), x * k)
@@ -126,8 +126,8 @@ def _distributions(name: str, table: np.ndarray, rounds: int) -> np.ndarray:
         table = table / sums
         if table[table > 0.0].min() ** rounds < _TINY:
             raise ArgumentError(
-                f"{name} must have no positive number below {_TINY ** (1 / rounds):.1g} in"
-                f" {rounds} rounds, unless all are fractions",
+                f"{name} must have no positive number below {_TINY ** (1 / rounds):.1g} for"
+                f" {rounds} rounds, or fractions only",
                 "probabilities",
             )
     return table

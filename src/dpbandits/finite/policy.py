@@ -97,9 +97,17 @@ class FinitePolicy:
         rewards: Sequence[object] = (0, 1),
         contexts: Sequence[object] = (),
     ) -> Self:
-        """The policy whose arms have the probabilities ``choose(arms, rewards)`` after that
-        history.  With contexts it is ``choose(arms, rewards, contexts)``; the last context is the
-        current one.
+        """Make a policy from a function: ``choose(arms, rewards)`` after that history.
+
+        With contexts it is ``choose(arms, rewards, contexts)``; the last context is the current
+        one.  Its result is the probability of each arm.
+
+        Returns:
+            The policy with these probabilities in every history of fewer than ``horizon`` rounds.
+
+        Raises:
+            ArgumentError: an argument is out of range, a result of ``choose`` is no distribution,
+                or there are too many histories.
 
         Example:
             >>> def follow(arms, rewards):
@@ -121,7 +129,13 @@ class FinitePolicy:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The policy that a JSON object describes, whose entries are the arguments by name.
+        """Read a policy from a JSON object, whose entries are the arguments by name.
+
+        Returns:
+            The policy; exact if probabilities are integers, and text like "2/3", throughout.
+
+        Raises:
+            ArgumentError: the text is no such object, or an argument does not fit.
 
         Example:
             >>> FinitePolicy.from_json('{"probabilities": [[["1/3", "2/3"]]], "rewards": [0, 1]}')
@@ -134,7 +148,8 @@ class FinitePolicy:
         known = {"probabilities", "rewards", "contexts"}
         if not isinstance(given, dict) or "probabilities" not in given or given.keys() - known:
             raise ArgumentError(
-                "text must be a JSON object with probabilities, and perhaps rewards and contexts",
+                "text must be a JSON object with probabilities, and optionally rewards and"
+                " contexts",
                 "text",
             )
         for name, value in given.items():
@@ -152,8 +167,10 @@ class FinitePolicy:
         grid: float = 1.0,
         reach: int = 20,
     ) -> Self:
-        """A policy of this package under local trust, with its randomisers.  The running policy
-        gives its arm after every history of reports, and reports have the law of secure noise.
+        """Make a policy of this package under local trust, with its randomisers.
+
+        The running policy gives its arm after every history of reports, and reports have the law of
+        secure noise.
 
         Args:
             make: makes the policy, given the options that are set here: ``reports``, ``noise``,
@@ -164,6 +181,13 @@ class FinitePolicy:
             grid: the grid of the noise.
             reach: reports that lie more grid units than this outside of the reward range are cut to
                 it.
+
+        Returns:
+            The policy of rewards, ``behind`` the law of its reports.
+
+        Raises:
+            ArgumentError: the choices draw random numbers, an argument is out of range, or there
+                are too many histories.
 
         Example:
             >>> from functools import partial
@@ -188,7 +212,8 @@ class FinitePolicy:
             decision = asked.pull()
             if decision.propensity != 1.0:
                 raise ArgumentError(
-                    f"make must make a policy that chooses without chance, got {asked!r}", "make"
+                    f"make must return a policy that chooses deterministically, got {asked!r}",
+                    "make",
                 )
             return [float(arm == decision.arm) for arm in range(asked.n_arms)]
 
@@ -197,7 +222,7 @@ class FinitePolicy:
         if (asked := sum((k * reports.size) ** t for t in range(rounds))) > _MOST_ASKED:
             raise ArgumentError(
                 f"horizon must be shorter, or reach less: {k} arms, {reports.size} reports and"
-                f" {rounds} rounds have {asked:,} histories, of which at most {_MOST_ASKED:,} are"
+                f" {rounds} rounds have {asked:,} histories, and at most {_MOST_ASKED:,} are"
                 " feasible",
                 "horizon",
             )
@@ -205,11 +230,18 @@ class FinitePolicy:
         return told_of.behind(channel)
 
     def behind(self, channel: Sequence[object] | np.ndarray) -> Self:
-        """This policy behind a channel: it takes reports for rewards.
+        """Put a channel before this policy: it takes reports for rewards.
 
         Args:
             channel: shape (rewards, reports): the probability that a reward is reported as each of
                 the values that this policy takes.  A reward is reported once.
+
+        Returns:
+            The policy of rewards, whose adversary does not see reports.
+
+        Raises:
+            ArgumentError: ``channel`` has no column for each value, a row is no distribution, or
+                there are too many histories.
 
         Example:
             With randomised response even the worst adversary sees no more than epsilon = ln 3:
@@ -241,7 +273,7 @@ class FinitePolicy:
     def delta(
         self, epsilon: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
     ) -> float | np.ndarray:
-        """The least delta for an epsilon of at least 0 or infinity; an array for several epsilons.
+        """The least delta for an epsilon of at least 0 or infinity.
 
         Args:
             epsilon: one or several.
@@ -251,8 +283,13 @@ class FinitePolicy:
                 "others" for an adversary that sees all other decisions, "later" for one that sees
                 later ones.
 
+        Returns:
+            A number from 0 to 1; an array for several epsilons.
+
         Raises:
             ArgumentError: an argument is outside its range, or there is too much to go through.
+
+        See also: ``epsilon``, ``rho``.
         """
         played = self._games(view, joint)
         return _each("epsilon", epsilon, 0.0, lambda one: divergences.delta(played, one))
@@ -267,8 +304,15 @@ class FinitePolicy:
     def renyi(
         self, order: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
     ) -> float | np.ndarray:
-        """The largest Rényi divergence of an order of at least 1: at 1 that of Kullback and
-        Leibler, at infinity ``epsilon(0)``; otherwise as ``delta``.
+        """The largest Rényi divergence of an order, or of several; ``view`` and ``joint`` are as of
+        ``delta``.
+
+        Returns:
+            A number, or an array for several orders.  At order 1 it is the divergence of Kullback
+            and Leibler, at infinity ``epsilon(0)``.
+
+        Raises:
+            ArgumentError: as for ``delta``; or an order is less than 1.
         """
         played = self._games(view, joint)
         return _each("order", order, 1.0, lambda one: divergences.renyi(played, one))

@@ -211,7 +211,9 @@ def _rules(view: View, joint: Joint) -> _Rules:
             f"joint must be True, False, 'others' or 'later', got {joint!r}", "joint"
         )
     if (view, bool(joint)) not in _RULES:
-        raise ArgumentError(f"view {view!r} is a joint one: joint must be True", "joint")
+        raise ArgumentError(
+            f"joint must be True for view={view!r}, which hides a person's decision", "joint"
+        )
     return _RULES[view, bool(joint)]
 
 
@@ -229,7 +231,7 @@ def _refuse_large(sizes: Sizes, view: View, joint: Joint, rules: _Rules, most: i
     if worlds * leaves > most:
         raise ArgumentError(
             f"{'joint ' if joint else ''}view {view!r} of {sizes} takes {worlds * leaves:,}"
-            f" probabilities, of which at most {most:,} are feasible: take a shorter horizon, or a"
+            f" probabilities, and at most {most:,} are feasible: take a shorter horizon, or a"
             " weaker view",
             "view",
         )

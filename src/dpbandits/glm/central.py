@@ -140,6 +140,7 @@ class PrivateGLM(Estimator):
         defaults = _STEPS_WITHOUT_NOISE if self.budget is None else _STEPS
         count = self.steps or defaults[kind]
         grows = _GROWTH if kind == "newton" else 1.0
+        # Powers of at most 1, relative to the last step: others would overflow for many steps.
         weights = [grows ** (j - count + 1) for j in range(count)]
         shares = [weight / sum(weights) for weight in weights]
         return Spending.of(self.budget, shares, calibration=self.calibration)
@@ -152,7 +153,7 @@ class PrivateGLM(Estimator):
         assumed = [
             "a person is one row, and their data enter one fit",
             "the number of rows is public",
-            f"features are at most {self.context_bound:g} long, which scaling enforces",
+            f"features have a length of at most {self.context_bound:g}, which scaling enforces",
             TYPES_ARE_PUBLIC,
         ]
         if self._is_objective:
@@ -203,8 +204,10 @@ class PrivateGLM(Estimator):
         )
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Intervals for each coefficient, of asymptotic coverage at least ``level``, which accounts
-        for all noise; shape (d, 2).  See ``dpbandits.glm.steps``.
+        """Intervals for each coefficient, which account for all noise; see ``dpbandits.glm.steps``.
+
+        Returns:
+            Shape (d, 2): lower and upper ends, of asymptotic coverage at least ``level``.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).

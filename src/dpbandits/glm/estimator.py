@@ -1,4 +1,4 @@
-"""What estimators of generalised linear models share: arguments, predictions, and the door."""
+"""Shared by estimators of generalised linear models: arguments, predictions, and the door."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from .. import tables
 from ..constraints import Choice, Constraints, Integer, Range, Real, checked
 from ..errors import ArgumentError, DPBanditsError
 from ..privacy.budgets import Budget
+from ..privacy.grids import default_grid
 from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
-from ..privacy.secure import default_grid, noise_source
+from ..privacy.secure import noise_source
 from ..tables import Manner, TableLike, manners
 from ..validation import choice, interval
 from .links import LINK_NAME

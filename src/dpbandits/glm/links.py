@@ -39,11 +39,13 @@ def one(t: float) -> float:
 
 @kernel
 def _logistic(t: float) -> float:
+    # exp overflows beyond 709.
     return 1.0 / (1.0 + math.exp(-t)) if t > -700.0 else 0.0
 
 
 @kernel
 def _logistic_slope(t: float) -> float:
+    # The slope is even in t, and this exponential never overflows.
     decayed = math.exp(-abs(t))
     return decayed / ((1.0 + decayed) * (1.0 + decayed))
 
@@ -136,7 +138,7 @@ class Link:
         return Conditioning(reach, least, largest, 1.01 * float(curves.max()))
 
 
-# Beyond the farthest of these slopes are below 1e-30, or curves no numbers.
+# Beyond these limits slopes are below 1e-30, or second derivatives are no numbers.
 _LINKS = {
     "identity": Link("identity", _identity, one, 1e12),
     "logistic": Link("logistic", _logistic, _logistic_slope, 60.0),

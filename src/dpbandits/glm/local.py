@@ -1,13 +1,18 @@
 """Private estimates of generalised linear models under local privacy.
 
+Guarantee:
+
+* Protected: features and outcome of one person, for any reports of others.
+* Adjacency and sensitivity: two records that differ in everything, see ``scores``.
+* Assumed: the channel is chosen before the report, and differs in theta only.
+
 People are split into batches by their number, which is public.  For each batch the curator picks a
 channel from past reports alone: a parameter theta, and the noise.  A device turns features and
 outcome of its person into one report, [r x ; v svec(h x x^T)] at theta plus noise for the whole
 budget.  ``Curator`` has no argument for other data.
 
-So each report keeps the budget in the data of its person, for any reports of others.  The channel
-is chosen before it, and differs in theta only (local privacy with sequential interaction, Duchi,
-Jordan & Wainwright 2013).  Sensitivity: two records that differ in everything, see ``scores``.
+So each report keeps the budget in the data of its person (local privacy with sequential
+interaction, Duchi, Jordan & Wainwright 2013).
 
 The first batch is a pilot: it finds the point at which the others linearise.  The estimate leaves
 it out, unless noise is larger than the pilot's linearisation error.  With the identity link the
@@ -92,7 +97,11 @@ class LocalChannel:
         return LocalDevice(self, person)
 
     def record(self, features: np.ndarray, outcomes: np.ndarray) -> np.ndarray:
-        """The sum of the records of some people; private."""
+        """Add up the records of some people.
+
+        Returns:
+            The sum, without noise: private.  Its shape is that of ``Report.values``.
+        """
         score, weight, grid = self.score, self.weight, self._grid
         return score.add_up(features, outcomes, self.theta, weight=weight, grid=grid)
 
@@ -121,8 +130,11 @@ class LocalDevice:
             )
 
     def report(self, x: TableLike | None = None, y: float | None = None) -> Report:
-        """The report of features of shape (d,) and an outcome.  It holds only noise if one is
-        missing, or is no vector or no number.
+        """Report features of shape (d,) and an outcome, with noise.
+
+        Returns:
+            A ``Report`` for ``Curator.receive``.  It holds only noise if one is missing, or is no
+            vector or no number.
 
         Raises:
             ArgumentError: the features have another length.
@@ -134,9 +146,10 @@ class LocalDevice:
         if features.shape != (1, d) or getattr(x, "ndim", 1) > 1:
             raise ArgumentError(f"x must have shape ({d},)", "x")
         if self._sent:
-            raise DPBanditsError("a device reports once")
+            raise DPBanditsError("a device reports once, and this one has reported")
         found = None if vector is None else entries(y)
         outcome = math.nan if found is None or found.values.ndim else float(found.values)
+        # Before the noise is drawn: a report that is interrupted counts as sent.
         self._sent = True
         values = self._channel.record(features, np.array([outcome]))
         return Report(self._channel.batch, self._randomise(values))
@@ -174,6 +187,8 @@ class Curator:
 
         Raises:
             DPBanditsError: all batches are over.
+
+        See also: ``LocalChannel.device``, ``receive``.
         """
         if self.is_over:
             raise DPBanditsError("all batches are over")
@@ -188,7 +203,7 @@ class Curator:
             ArgumentError: it is no report, or that of another batch.
         """
         if not isinstance(report, Report) or report.batch != self.batch or self.is_over:
-            raise ArgumentError("report must be one of the open batch", "report")
+            raise ArgumentError("report must belong to the open batch", "report")
         values = as_numbers(report.values)
         if values.shape != self._total.shape or not np.all(np.abs(values) <= MOST):
             raise ArgumentError(
@@ -232,7 +247,10 @@ class Curator:
         return self._releases if error_with < error_without else rest
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Intervals for each coefficient, shape (d, 2), see ``PrivateGLM``.
+        """Intervals for each coefficient, see ``PrivateGLM``.
+
+        Returns:
+            Shape (d, 2): lower and upper ends.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).
@@ -335,7 +353,7 @@ class LocalGLM(Estimator):
             "the batch of a person, and the number of people, are public",
             "the question to a batch follows from reports of earlier batches (sequential"
             " interaction)",
-            f"features are at most {self.context_bound:g} long, which scaling enforces",
+            f"features have a length of at most {self.context_bound:g}, which scaling enforces",
             TYPES_ARE_PUBLIC,
             "a device runs only a channel that its own copy of this model `accepts`, because noise,"
             " its source and all bounds come with the channel",
@@ -345,8 +363,12 @@ class LocalGLM(Estimator):
         return self._spending().guarantee(self._source(), assumed, _PROOF, local=True)
 
     def accepts(self, channel: LocalChannel) -> bool:
-        """Whether a curator's channel belongs to this model.  A device calls it on a model made
-        from arguments that it trusts.  Theta may be any finite vector within its bound.
+        """Check a curator's channel.  A device calls this on a model made from arguments that it
+        trusts.
+
+        Returns:
+            Whether the channel belongs to this model.  Theta may be any finite vector within its
+            bound.
         """
         expected = self.curator(_MOST_BATCHES, max(channel.theta.size, 1)).channel()
         same = replace(expected, batch=channel.batch, theta=channel.theta) == channel
@@ -377,6 +399,8 @@ class LocalGLM(Estimator):
 
         Raises:
             ArgumentError: the shapes are wrong, or there are fewer rows than batches.
+
+        See also: ``curator``, for people with devices of their own.
         """
         features, outcomes = self._read(X, y)
         curator = self.curator(*features.shape)
@@ -403,7 +427,10 @@ class LocalGLM(Estimator):
         return self
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Intervals for each coefficient, shape (d, 2), as those of ``PrivateGLM``.
+        """Intervals for each coefficient, see ``PrivateGLM``.
+
+        Returns:
+            Shape (d, 2): lower and upper ends.
 
         Raises:
             ArgumentError: the level is outside of (0, 1).

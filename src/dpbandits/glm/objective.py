@@ -6,8 +6,8 @@ Wang 2023, Theorem 3.2, whose neighbours have one person more or less).
 
 t_i = <x_i, theta>, b normal with standard deviation s in every coordinate.
 
-**If one person is replaced by another**, with |r| <= R, h <= W and |x| <= l, Delta = 2 R l, the
-Renyi divergence of every order a > 1 is at most
+**Guarantee.**  If one person is replaced by another, with |r| <= R, h <= W and |x| <= l, Delta = 2
+R l, the Renyi divergence of every order a > 1 is at most
 
     ln(1 + W l^2 / lambda) + a Delta^2 / (2 s^2) + ln(2 Phi((a - 1) Delta / s)) / (a - 1) .
 
@@ -113,7 +113,8 @@ class ObjectivePerturbation:
 
         if determinant >= budget.epsilon or not excess(1e9) > 0.0:
             raise ArgumentError(
-                f"ridge must be larger, or the budget, got {ridge:g} and {budget!r}", "ridge"
+                f"ridge must be larger, or the budget must be, got {ridge:g} and {budget!r}",
+                "ridge",
             )
         lo, hi = score.outcome_range
         delta = 2.0 * max(hi, 1.0 - lo) * score.context_bound
@@ -153,6 +154,7 @@ class ObjectivePerturbation:
         d, reach = tilt.size, self.score.context_bound
         theta = origin = step = np.zeros(d)
         before = math.inf
+        # No early end: the number of steps would depend on the data.
         for _ in range(_ITERATIONS):
             sums = self.score.add_up(features, outcomes, theta, weight=1.0, confined=False)
             gradient = sums[:d] + self.ridge * theta + tilt

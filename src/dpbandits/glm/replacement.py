@@ -96,13 +96,14 @@ def replacement_sensitivity(
     lo, hi = outcome_range
     angles = np.linspace(0.0, math.pi, _CELLS + 1)
     t = length * parameter * np.cos(angles)
+    # The cosine of pi / 2 is not quite 0 in floats, and slopes turn exactly there.
     t[_CELLS // 2] = 0.0
     means = np.array([link.mean(one) for one in t.tolist()])
     least = largest = np.zeros(_CELLS)
     if square != "none":
         h = np.ones_like(t) if square == "one" else np.array([link.slope(x) for x in t.tolist()])
         h *= length * length
-        # 0 is one of the points: no slope between two of them is beyond both.
+        # 0, where slopes turn, is a point: between two neighbours a slope lies between theirs.
         least, largest = np.minimum(h[:-1], h[1:]), np.maximum(h[:-1], h[1:])
     residuals = weight * length * np.array([means - hi, means - lo])
     scale = max(float(np.abs(residuals).max()), float(largest.max()))

@@ -117,6 +117,7 @@ def _add_up(
             known = abs(features[person, i]) <= _LARGEST
             x[i] = factor * features[person, i] if known else 0.0
             t += x[i] * theta[i]
+        # Sensitivity rests on the cuts of t, r and h, whatever the link returns.
         t = cut(t, -reach, reach)
         nu = mean(t)
         scale = 1.0 / max(nu - lo, hi - nu) if most == 1.0 else omega(t)

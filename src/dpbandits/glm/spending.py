@@ -57,7 +57,9 @@ class Spending:
         except ArithmeticError:
             multipliers = [math.inf]
         if not all(_NARROWEST <= multiplier <= _WIDEST for multiplier in multipliers):
-            raise ArgumentError(f"budget must be less extreme, got {budget!r}", "budget")
+            raise ArgumentError(
+                f"budget must be less extreme for {len(shares)} releases, got {budget!r}", "budget"
+            )
         channels = tuple(Gaussian(multiplier) for multiplier in multipliers)
         if not published:
             return cls(budget, channels, budget, Meter.of(budget))

@@ -164,7 +164,7 @@ def newton_step(releases: Sequence[Release], radius: float, ridge: float | None)
         moved += release.std**2 + 0.5 * release.curvature_std**2 * float(delta @ delta)
     curvature_std = math.sqrt(sum(release.curvature_std**2 for release in releases))
     together = Release(here, gradient, math.sqrt(moved), curvature, curvature_std)
-    # Half of what eigenvalues of the noise on H reach, sqrt(2 d) times its standard deviation.
+    # Half of the largest eigenvalue of the noise on H, sqrt(2 d) times its standard deviation.
     matrix = floored(curvature, curvature_std * math.sqrt(0.5 * here.size))
     added = noise_ridge(together, radius) if ridge is None else ridge
     return minimise_in_ball(matrix + added * np.eye(here.size), matrix @ here - gradient, radius)
@@ -210,7 +210,7 @@ def minimise_in_ball(matrix: np.ndarray, vector: np.ndarray, radius: float) -> n
 
     def at(shift: float) -> np.ndarray:
         shifted = values + shift
-        # Where neither pulls, any answer is as good.
+        # In a direction without curvature or slope, any coordinate is as good.
         return np.where(turned == 0.0, 0.0, turned / np.where(shifted > 0.0, shifted, np.inf))
 
     def excess(shift: float) -> float:
@@ -221,11 +221,13 @@ def minimise_in_ball(matrix: np.ndarray, vector: np.ndarray, radius: float) -> n
     from scipy.optimize import brentq  # takes as long to import as numba
 
     length = float(np.linalg.norm(vector))
+    # Slightly above ``least``, where the matrix is singular.
     low = least + 1e-15 * float(np.abs(values).max()) + 1e-150
     high = low + length / radius
     if excess(low) <= 0.0:
         return vectors @ at(low)
     found = vectors @ at(float(brentq(excess, low, high, xtol=1e-300, rtol=1e-13)))
+    # The root is exact up to rounding only, and the ball is a bound that others rely on.
     return found * min(1.0, radius / float(np.linalg.norm(found)))
 
 

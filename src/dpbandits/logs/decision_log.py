@@ -58,6 +58,8 @@ class DecisionLog:
         ArgumentError: ``features`` is set for a policy that hides contexts, or ``folder`` is a
             file.
 
+    See also: ``read_logs``, ``fit_logs``.
+
     Example:
         >>> import tempfile
         >>> from dpbandits import ZCDP
@@ -132,18 +134,22 @@ class DecisionLog:
         """
         policy = self._policy()
         if policy is None:
-            raise UpdateError("decision must come from a policy that is alive: the log's is not")
+            raise UpdateError(
+                "decision must come from a living policy, got one of a log without its policy"
+            )
         row: dict[str, Any] = dict.fromkeys(COLUMNS)
         row["time"] = time.time() if at is None else real("at", at)
         for name, given in (("reward", reward), ("contexts", contexts)):
             if given is not None and not self._with[name]:
-                raise ArgumentError(f"{name} must not be given: the log was made without", name)
+                raise ArgumentError(
+                    f"{name} must not be given, because the log was made without {name}", name
+                )
         if reward is not None:
             row["reward"] = _reward(policy, reward)
         if not isinstance(decision, Decision | str):
             got = type(decision).__name__
             raise ArgumentError(
-                f"decision must be what pull() returned, or its token, got {got}", "decision"
+                f"decision must be a decision of pull(), or its token, got {got}", "decision"
             )
         own = policy.session.own(decision)
         row |= {"life": own.life, "number": own.number}
@@ -154,8 +160,8 @@ class DecisionLog:
             row["features"] = None if contexts is None else _features(policy, contexts, own.arm)
         elif reward is None or contexts is not None:
             raise ArgumentError(
-                "decision must be what pull() returned, unless a reward alone is written: a token"
-                " does not tell the arm, got a token",
+                "decision must be a decision of pull() unless a reward alone is written,"
+                " because a token does not name the arm, got a token",
                 "decision",
             )
         self._rows.add(row)
@@ -206,7 +212,7 @@ def _features(policy: Policy, contexts: ArrayLike, arm: int) -> list[list[float]
     shape = array.shape[1:] if single else array.shape
     if not policy.takes_shape(shape, arm):
         raise ArgumentError(
-            f"contexts must be what pull() was given for this decision, got shape {shape}",
+            f"contexts must have the shape that pull() was given for this decision, got {shape}",
             "contexts",
         )
     lines: list[list[float]] = array.tolist()

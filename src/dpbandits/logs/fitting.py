@@ -52,7 +52,7 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..policies.watch import LOGGER
 from ..session import Choice
-from ..session.arms import row
+from ..session.open_arms import row
 from ..tables import Frame
 from ..validation import flag, integer, real
 from .reading import Log, as_table, propensities, read, seen_aside
@@ -123,6 +123,8 @@ def fit_logs(
             invalid; or a running sum was planned for fewer records.  The policy has then learned
             and spent nothing.
 
+    See also: ``DecisionLog``, ``read_logs``, ``replay``.
+
     Example:
         >>> from dpbandits import ZCDP
         >>> from dpbandits.algorithms import MergedIMED
@@ -147,8 +149,8 @@ def fit_logs(
     if propensity is not None:
         if features is not None:
             raise ArgumentError(
-                "propensity must not be given with features: a model of rewards given features does"
-                " not mind by what an arm was chosen, if it was by these",
+                "propensity must not be given with features: a model of rewards given features"
+                " needs none, if arms were chosen by these features",
                 "propensity",
             )
         given = propensities(table, propensity, whole.arms.size)
@@ -177,8 +179,8 @@ def _tell(policy: Policy, log: Log, taken: int, off: np.ndarray) -> None:
     )
     tell(
         log.replaced,
-        "%d of the %d contexts of the log (%.0f %%) are none that the policy takes, or have no row"
-        " for the arm that was played, and count as zeros",
+        "%d of the %d contexts of the log (%.0f %%) do not fit the policy, or have no row for"
+        " the arm that was played, and count as zeros",
     )
     tell(
         n - taken,
@@ -198,8 +200,8 @@ def _assumption(policy: Policy, n: int, private: bool) -> str:
         return f"the policy began with a public log of {n} records, independent of private rewards"
     told = "order" if policy.card.hides_contexts else "arms, features, propensities and order"
     return (
-        f"the policy began with a log of {n} records, of which the {told} do not depend on"
-        " rewards, and no person in it comes again"
+        f"the policy began with a log of {n} records; their {told} do not depend on rewards, and"
+        " no person in it comes again"
     )
 
 
@@ -228,10 +230,7 @@ def _refuse(policy: Policy) -> None:
     elif policy.max_rounds is not None:
         wrong = f"not count the rounds of users, got max_rounds={policy.max_rounds}"
     elif rounds.recorded or rounds.pulls or policy.session.told:
-        wrong = (
-            "be new: its records, or a log's, may be among the releases that it has made, got"
-            f" {policy!r}"
-        )
+        wrong = f"be new, because its releases may hold records of the log, got {policy!r}"
     else:
         return
     raise ArgumentError(f"policy must {wrong}", "policy")

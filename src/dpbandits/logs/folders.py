@@ -109,8 +109,8 @@ def read_table(
     paths = sorted(as_folder(argument, folder).glob(_FILES))
     if not paths:
         raise ArgumentError(
-            f"{argument} must be a folder into which DecisionLog wrote, got {os.fspath(folder)!r},"
-            f" without files {_FILES}",
+            f"{argument} must be a folder that DecisionLog wrote, with files {_FILES}, got"
+            f" {os.fspath(folder)!r}, which has none",
             argument,
         )
     tables = [_read(argument, path) for path in paths]
@@ -253,8 +253,8 @@ def _decisions(argument: str, table: Frame) -> tuple[np.ndarray, np.ndarray]:
     keyed = codes >= 0
     if (half := keyed == np.isnan(numbers)).any():
         raise ArgumentError(
-            f"{argument} must hold both life and number of a decision, and neither of another"
-            f" record, got one of the two in row {half.argmax()}",
+            f"{argument} must hold both life and number of a decision in each row, and no such"
+            f" pair twice, got a violation in row {half.argmax()}",
             argument,
         )
     numbers = np.where(keyed, numbers, np.arange(codes.size))
@@ -277,8 +277,8 @@ def _completed(table: Any, which: np.ndarray, keyed: np.ndarray) -> Any:
     lost = keyed[first] & ~_is_told(columns["arm"])
     if lost.any():
         LOGGER.warning(
-            "%d rewards of a log of decisions were left out: they came with tokens, and their"
-            " decisions were never written (docs/logs.md)",
+            "%d rewards of a log of decisions were left out: they came with tokens of decisions"
+            " that were never written (docs/logs.md)",
             lost.sum(),
         )
     if isinstance(table, pa.Table):

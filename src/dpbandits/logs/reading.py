@@ -36,9 +36,8 @@ class Log(NamedTuple):
 
     arms: np.ndarray  # that were played, shape (n,), int64
     rewards: np.ndarray  # shape (n,); NaN where there is none
-    contexts: (
-        Sequence[ArrayLike] | np.ndarray | None
-    )  # what ``pull`` takes, for each record; None for policies that take none
+    # What ``pull`` takes, for each record; None for policies that take none.
+    contexts: Sequence[ArrayLike] | np.ndarray | None
     replaced: int = 0  # how many private ones were none that the policy takes
 
     def shown(self, i: int) -> ArrayLike | None:
@@ -98,8 +97,7 @@ def _arms(policy: Policy, frame: Frame, name: str) -> np.ndarray:
     if retired.any():
         more = f", and in {retired.sum() - 1:,} more" if retired.sum() > 1 else ""
         raise ArgumentError(
-            f"arm ({place}) must hold arms that are not retired, got one that is in row"
-            f" {retired.argmax()}{more}",
+            f"arm ({place}) must hold no retired arm, got one in row {retired.argmax()}{more}",
             "arm",
         )
     return arms

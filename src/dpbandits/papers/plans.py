@@ -15,9 +15,9 @@ from ..planning.yardsticks import regret_at_random
 from ..plotting.numbers import abbreviated
 from ..policies import Policy
 from ..report.claims import VERDICT_CONFIDENCE, Claim
-from ..report.estimates import Estimate
 from ..report.exhibits import Exhibit, Panel, Series, Table
 from ..report.intervals import Ratio, Statistic, curve, mean, ratio
+from ..report.means import Estimate
 from ..simulation import Result
 from ..studies.cells import Cell
 

@@ -31,7 +31,7 @@ PAPERS: dict[str, Callable[[Size], Plan]] = {
 
 _QUICK = (
     "This is the small version (--quick): fewer rounds, runs and budgets than in full. Verdicts"
-    " at full size may be others."
+    " at full size may differ."
 )
 
 

@@ -16,8 +16,8 @@ import pandas as pd
 
 from ..policies import Policy
 from ..report.claims import VERDICT_CONFIDENCE
-from ..report.estimates import CONFIDENCE, Estimate, estimate
 from ..report.intervals import Statistic, curve, price, ratio
+from ..report.means import CONFIDENCE, Estimate, estimate
 from ..simulation import PolicySetting, Result
 from ..simulation.settings import keyed
 

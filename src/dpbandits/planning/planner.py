@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..privacy.budgets import Budget
 from ..report.claims import VERDICT_CONFIDENCE
-from ..report.estimates import Estimate, estimate
+from ..report.means import Estimate, estimate
 from ..simulation import simulate
 from ..simulation.parallel import ProgressCallback
 from ..theory import Promise, promises
@@ -72,6 +72,8 @@ def plan(
 
     Raises:
         ArgumentError: an argument is out of range, or no policy fits.
+
+    See also: ``simulate``, ``bandit``.
 
     Example:
         >>> from dpbandits import PureDP
@@ -319,7 +321,9 @@ def _nobody(setting: Setting, budget: Budget | None, refused: Mapping[str, str])
     would = [one.cls.card.notions for one in candidates(setting, None)[0]]
     kinds = sorted({kind.__name__ for notions in would for kind in notions})
     if not kinds:
-        return ArgumentError(f"setting has no policy: {setting.in_words}", "setting")
+        return ArgumentError(
+            f"setting must be one for which there is a policy, got {setting.in_words}", "setting"
+        )
     allowed = " or ".join(["None", *kinds])
     return ArgumentError(
         f"budget must be {allowed} for {setting.in_words}, got {budget!r}", "budget"

@@ -16,7 +16,7 @@ from ..html import Html, glance
 from ..plotting.numbers import number, percent, reward_amount
 from ..policies import Policy
 from ..privacy.budgets import Budget
-from ..report.estimates import Estimate, interval_in_words
+from ..report.means import Estimate, interval_in_words
 from ..simulation import simulate
 from ..theory import BOUNDS, Promise, bound_curves, crossover, free_from
 from ..theory.curves import label_of
@@ -153,12 +153,12 @@ class Plan:
         world = self.setting.simulated
         if world is None or self.setting.best_arm or self.rounds < self.horizon:
             raise ArgumentError(
-                "budget_for needs a plan for reward whose whole horizon was simulated: of an"
-                f" environment, with rounds={self.horizon}",
+                "budget_for needs a plan for reward that simulated all of its horizon: give the"
+                f" plan an environment and rounds={self.horizon}",
                 "rounds",
             )
         if self.budget is None:
-            raise ArgumentError("budget must be given, whose notion is to be kept", "budget")
+            raise ArgumentError("budget must be given: budget_for keeps its notion", "budget")
         chosen = self._candidate(title)
         played: dict[str, Any] = {"horizon": self.rounds, "runs": self.runs, "seed": self.seed}
 
@@ -178,18 +178,21 @@ class Plan:
 
     def plot(self, *titles: str, **options: Any) -> Figure:
         """Plot mean regret of some policies at the budget, their proved bounds, and the best policy
-        without privacy.  Returns a matplotlib figure.
+        without privacy.
 
         Args:
             *titles: the policies, as the table writes them; by default the first four.
             **options: as of ``Result.plot``.
+
+        Returns:
+            A matplotlib figure.
 
         Raises:
             ArgumentError: no regret was simulated, or a policy is not in the table.
         """
         world = self.setting.simulated
         if self.measured is None or world is None or self.setting.best_arm:
-            raise ArgumentError("a plan without simulated regret has nothing to plot")
+            raise ArgumentError("only a plan with simulated regret can be plotted")
         chosen = [self._candidate(title).title for title in titles] or self.table["policy"][:4]
         shown = self.measured.only(chosen)
         policies = [self.measured.policies[title] for title in chosen]
@@ -355,7 +358,11 @@ class Plan:
         return max(1, math.ceil(crossover(self.budget, n_arms=known.n_arms)))
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
-        """The table to be read: heads, and rows in words."""
+        """The table to be read, in words.
+
+        Returns:
+            Heads, and a row for each policy and yardstick.
+        """
         named = zip(self.table["policy"], self.table["default"], strict=True)
         titles = [f"{title} *" if default else title for title, default in named]
         columns = {"policy": titles, "proved at most": self._promised()}

@@ -80,8 +80,8 @@ class Setting(DecisionProblem):
             )
         if self.gaps is not None and self.shows != "no contexts":
             raise ArgumentError(
-                f"gaps must not be given where the setting shows {self.shows}: they do not say"
-                " which features are seen before a choice",
+                f"gaps must not be given where the setting shows {self.shows}, because gaps do"
+                " not tell the features of a round",
                 "gaps",
             )
         world = self.simulated
@@ -92,7 +92,7 @@ class Setting(DecisionProblem):
             )
         if self.goal == "best arm" and self.trust != "central":
             raise ArgumentError(
-                "goal must be 'regret' unless trust is 'central', got 'best arm'",
+                "goal must be 'regret' for trust other than 'central', got 'best arm'",
                 "goal",
             )
 
@@ -102,11 +102,18 @@ class Setting(DecisionProblem):
 
     @classmethod
     def of(cls, environment: Environment, **known: Any) -> Self:
-        """The setting of an environment.  Other words, which it does not show, are arguments:
-        ``trust``, ``protects``, ``goal`` and so on; see ``Setting``.
+        """The setting of an environment.
 
-        Arms without a fixed law count as "any" rewards, or as "changing" where regret is against
-        the best arm of every round.  Contexts count as "public". Those of a log are optional.
+        Other words, which it does not show, are arguments: ``trust``, ``protects``, ``goal`` and so
+        on; see ``Setting``.
+
+        Returns:
+            A ``Setting``.  Arms without a fixed law count as "any" rewards, or as "changing" where
+            regret is against the best arm of every round.  Contexts count as "public". Those of a
+            log are optional.
+
+        Raises:
+            ArgumentError: ``environment`` is no ``Environment``, or a word is wrong.
         """
         if not isinstance(environment, Environment):
             raise ArgumentError(

@@ -17,7 +17,7 @@ import pandas as pd
 from ..errors import ArgumentError
 from ..plotting.numbers import percent, reward_amount
 from ..privacy.budgets import Budget
-from ..report.estimates import Estimate, estimate
+from ..report.means import Estimate, estimate
 
 _PER_DECADE = 20  # neighbours differ by 12 %
 _FEW_PER_DECADE = 4  # neighbours are 1.8 times apart
@@ -81,7 +81,7 @@ def cheapest(
     for most in (None, budgets[-1]):
         if (least := regret(most).mean) > target:
             raise ArgumentError(
-                f"regret must be at least {reward_amount(least)}, which {policy} loses"
+                f"regret must be at least {reward_amount(least)}, the regret of {policy}"
                 f" {f'at {most}' if most else 'without privacy'}, got {reward_amount(target)}",
                 "regret",
             )

@@ -28,8 +28,8 @@ from ..environments.base import ArmsKernels, ContextKernels, StationaryState, Wo
 from ..kernel import Generator, Kernel, Matrix, Vector, bind, entry, inlined, unbound
 from ..privacy.budgets import Budget
 from ..privacy.channels import FAMILIES, Channel, Gaussian, Laplace, Open, noise_for
-from ..report.estimates import Estimate, estimate
 from ..report.intervals import curve, mean
+from ..report.means import Estimate, estimate
 from ..simulation.seeding import identity, stream
 from .setting import Setting
 

@@ -71,7 +71,11 @@ class Chooser:
         return self.decide(contexts)[0]
 
     def decide(self, contexts: ArrayLike | None = None) -> tuple[int, Any]:
-        """The arm, and its features as the algorithm takes them; 0 without contexts."""
+        """Choose an arm for a person.
+
+        Returns:
+            The arm, from 0, and its features as the algorithm takes them; 0 without contexts.
+        """
         return self._decide(contexts)
 
     def to_json(self) -> str:
@@ -95,7 +99,7 @@ class Chooser:
             return cls(given.pop("class"), given, *known)
         except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(
-                f"text must be a chooser's JSON, and is not: {error!r}", "text"
+                f"text must be the JSON of a chooser, got {error!r}", "text"
             ) from error
 
     def __reduce__(self) -> Any:

@@ -12,9 +12,10 @@ from ..errors import ArgumentError
 from ..privacy.budgets import Budget
 from ..privacy.channels import Channel
 from ..privacy.continual import Counter
+from ..privacy.grids import default_grid, drawn_scale, finest_grid
 from ..privacy.ledger import Meter
 from ..privacy.noise import NoiseSource
-from ..privacy.secure import default_grid, drawn_scale, finest_grid, row_scale
+from ..privacy.secure_sum import row_scale
 from ..protocol import Card, Statistic
 from ..session.options import DEFAULTS, NAMES, Settings
 from .registry import preset_of

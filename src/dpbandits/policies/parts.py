@@ -44,7 +44,9 @@ class Part:
             return
         known = _KINDS.get(cls.__name__)
         if known and known.__module__.startswith("dpbandits.") and _place(known) != _place(cls):
-            raise TypeError(f"{cls.__name__} is the name of a part of this package: take another")
+            raise TypeError(
+                f"{cls.__name__} is already the name of a part of this package: take another name"
+            )
         _KINDS[cls.__name__] = cls
 
     def _set(self, **checked: Any) -> None:

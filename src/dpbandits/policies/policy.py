@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import uuid
 import weakref
 from abc import abstractmethod
@@ -32,12 +31,13 @@ from ..privacy.continual import Counter
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
 from ..protocol import NO_ARM, Kernels, Statistic, blind, never, no_estimate, own_alone
-from ..session.arms import ASSUMED, Arms
+from ..session import arrivals
 from ..session.decisions import Decision
 from ..session.estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
 from ..session.exchange import ASSUMED as ASSUMED_OF_WORKERS
 from ..session.exchange import Release, checked_release
 from ..session.gate import Gate
+from ..session.open_arms import ASSUMED, Arms
 from ..session.options import WIDEST, WILDEST, Settings, settings_of
 from ..session.rounds import checked_user
 from ..session.saving import charge_older_noise, replay, restore, saved
@@ -54,6 +54,7 @@ from .presets import Composition
 from .privacy_card import PrivacyCard
 from .registry import find, of_this_version, preset_of
 from .terms import Terms
+from .turns import Turns
 from .watch import Watch
 
 
@@ -63,7 +64,8 @@ class _Begun:
     def __get__(self, policy: Any, _: Any) -> Session:
         if policy is None:
             return self  # type: ignore[return-value]
-        with policy._lock:  # its own: ``cached_property`` has one that all policies share
+        # The policy's own lock, also within a step: ``cached_property`` has one for all policies.
+        with policy._lock.lock:
             if "session" not in policy.__dict__:
                 policy.__dict__["session"] = policy._new_session()
             return policy.__dict__["session"]
@@ -146,7 +148,7 @@ class Policy(Configured, metaclass=PolicyClass):
             reports=self.takes_reports,
         )
         self.watch = Watch(settings.name or name, settings.reward_range)
-        self._lock = threading.RLock()
+        self._lock = Turns()
         self._life, self._seal = Life(uuid.uuid4().hex, 0), Seal()  # also of forks
         self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
         self._built = True
@@ -257,12 +259,12 @@ class Policy(Configured, metaclass=PolicyClass):
         """
         if self._serving:
             raise ArgumentError(
-                f"{self._serving} must be False for pull: this is the server of people's devices,"
-                " which have the arm, see device()",
+                f"{self._serving} must be False for pull(): this policy is the server of"
+                " people's devices, and device() has the arm",
                 self._serving,
             )
         name = checked_user(user, self.max_rounds)
-        with self._lock:
+        with self._lock.step:
             counted = self.session.rounds.blanked, self.session.rounds.scaled
             try:
                 shown, open_arms = self._offered(self.seen(contexts), available)
@@ -300,14 +302,14 @@ class Policy(Configured, metaclass=PolicyClass):
         """
         value = self.checked_reward(reward)
         done = None if arm is None else self._arms_by_name.number("arm", arm)
-        with self._lock:
+        with self._lock.step:
             return self._took(value, self.session.own(decision), done)
 
     def expire(self, decision: Decision | str | None = None) -> bool:
         """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update``
         does.
         """
-        with self._lock:
+        with self._lock.step:
             return self._took(None, self.session.own(decision), None)
 
     def retire(self, arm: int | str) -> None:
@@ -333,7 +335,7 @@ class Policy(Configured, metaclass=PolicyClass):
         'b'
         """
         number = self._arms_by_name.number("arm", arm)
-        with self._lock:
+        with self._lock.step:
             self._refuse_masks("arm", "retired")
             self.session.retire(number)
             self._keep()
@@ -345,7 +347,7 @@ class Policy(Configured, metaclass=PolicyClass):
         Args and errors are those of ``retire``.
         """
         number = self._arms_by_name.number("arm", arm)
-        with self._lock:
+        with self._lock.step:
             self._refuse_masks("arm", "added")
             self.session.add(number)
             self._keep()
@@ -402,7 +404,7 @@ class Policy(Configured, metaclass=PolicyClass):
         most = self.statistic.max_abs_contribution if self.clip else WIDEST
         most += WILDEST * self.noise_scale
         checked = checked_release(release, self.exchange_key, self.n_arms, memo, size, most)
-        with self._lock:
+        with self._lock.step:
             new = self.session.learn_from(checked)
             if new and ASSUMED_OF_WORKERS not in self.session.told:
                 self.assume(ASSUMED_OF_WORKERS)
@@ -424,7 +426,7 @@ class Policy(Configured, metaclass=PolicyClass):
         """
 
         def decide(contexts: Any) -> tuple[int, Any]:
-            with self._lock:
+            with self._lock.step:  # which may draw
                 return self.session.choose(*self._offered(self.seen(contexts)))
 
         return decide, self.session.state.published
@@ -477,7 +479,7 @@ class Policy(Configured, metaclass=PolicyClass):
         >>> search.finish(), search.stopped
         (True, True)
         """
-        with self._lock:
+        with self._lock.step:
             return self.session.finish()
 
     @property
@@ -536,7 +538,7 @@ class Policy(Configured, metaclass=PolicyClass):
         """
         if audit is not None and not hasattr(audit, "sentence"):
             raise ArgumentError(
-                f"audit must be what dpbandits.audit found, got {shown(audit)}", "audit"
+                f"audit must be a result of dpbandits.audit, got {shown(audit)}", "audit"
             )
         with self._lock:
             return PrivacyCard.of(self, audit)
@@ -555,26 +557,9 @@ class Policy(Configured, metaclass=PolicyClass):
                 the policy, or the policy is a simulation of another.
             OSError: the file cannot be written.
         """
-        with self._lock:
-            store = store_at(where)
-            if self.session.gate.simulated:
-                raise ClaimError(f"{store} was not written: this is a simulation of a policy")
-            if self.session.gate.is_fork:
-                raise ClaimError(
-                    f"{store} was not written: this process is a fork; save in the process that"
-                    f" made the policy; {WHY}"
-                )
-            of, saves = self.session.life
-            life, (header, arrays) = Life(of, saves + 1), saved(self.session)
-            name, config = self._named
-            own = {"class": name, "config": dict(config), "life": life}
-            try:
-                store.save(encode({**own, **header}, arrays), life)
-            finally:
-                if store.life == life:
-                    self.session.life = life
-                    self.session.gate.store = None if self.budget is None else store
-            self._let_go()
+        store = store_at(where)
+        with self._lock.step:
+            self._save(store)
         return store.path if isinstance(store, FileStore) else store
 
     def _repr_html_(self) -> Html:
@@ -591,8 +576,8 @@ class Policy(Configured, metaclass=PolicyClass):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
-            "a policy is neither copied nor pickled, or its raw data would be released twice: use"
-            " save() and load()"
+            "a policy cannot be copied or pickled: two copies would draw different noise for the"
+            " same data. Use save() and load()"
         )
 
     @cached_property
@@ -687,12 +672,32 @@ class Policy(Configured, metaclass=PolicyClass):
         """Save where it was saved last, so no crash undoes a promise, or which arms are open."""
         store = self.session.gate.store
         if store is not None:
-            self.save(store)
+            self._save(store)
+
+    def _save(self, store: Store) -> None:
+        if self.session.gate.simulated:
+            raise ClaimError(f"{store} was not written: this is a simulation of a policy")
+        if self.session.gate.is_fork:
+            raise ClaimError(
+                f"{store} was not written: this process is a fork; save in the process that"
+                f" made the policy; {WHY}"
+            )
+        of, saves = self.session.life
+        life, (header, arrays) = Life(of, saves + 1), saved(self.session)
+        name, config = self._named
+        own = {"class": name, "config": dict(config), "life": life}
+        try:
+            store.save(encode({**own, **header}, arrays), life)
+        finally:
+            if store.life == life:
+                self.session.life = life
+                self.session.gate.store = None if self.budget is None else store
+        self._let_go()
 
     def _received(self, report: np.ndarray) -> bool:
         """Take in a report that came without a pull."""
-        with self._lock:
-            return self.session.receive(report)
+        with self._lock.step:
+            return arrivals.receive(self.session, report)
 
     def _estimated(self, public: Any, releases: int) -> Estimates:
         """The estimates of a public side after so many releases."""

@@ -140,11 +140,13 @@ class Preset:
     def with_parts(
         self, parts: Mapping[str, Any], said: Mapping[str, Any], default: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The arguments of the class, when the call chooses ``parts`` that the preset does not
-        have.
+        """Apply a call that chooses ``parts`` which the preset does not have.
 
         Parts that hold something that was ``said`` stay those of the preset; all others are the
         class's own.  A ``default`` yields to parts.
+
+        Returns:
+            Arguments of the class, by name.
 
         Raises:
             ArgumentError: a given argument belongs to a part that was replaced.
@@ -152,8 +154,8 @@ class Preset:
         for name, one in parts.items():
             if lost := sorted(said.keys() & self.places_of(name)):
                 raise ArgumentError(
-                    f"{name} must not be given with {lost[0]}, which it takes the place of: give"
-                    f" it to {name} itself, got {one!r}",
+                    f"{name} must not be given with {lost[0]}, which belongs to the {name} of"
+                    f" the preset: give it to {name} itself, got {one!r}",
                     name,
                 )
         whole = self.arguments_of_class({**default, **said})
@@ -302,7 +304,9 @@ def _filled(template: Any, own: Mapping[str, Any], preset: str) -> Any:
     if isinstance(template, Given):
         value, name, default = own[template.name], template.name, template.default
         if value is None and not template.takes_none:
-            raise ArgumentError(f"{name} must be like its default, {default!r}, got None", name)
+            raise ArgumentError(
+                f"{name} must be of the kind of its default, {default!r}, got None", name
+            )
         if template.values is None:
             return value
         known = [key for key in template.values if key == value and type(key) is type(value)]

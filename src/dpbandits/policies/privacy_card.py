@@ -7,15 +7,17 @@ be shown to anyone where the guarantee holds.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..html import Html, glance, items, page, tag
 from ..privacy.budgets import ApproxDP, Budget
 from ..privacy.channels import CERTIFIED, GAUSSIAN, HEMISPHERE, OPEN
+from ..privacy.continual import Independent
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
 from ..validation import downward, upward
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
 
 DELTA = 1e-6  # at which notions without a delta are translated
 NOT_AUDITED = "not audited"
+_CURRENCIES = {  # of ledgers, in words
+    "pure": "epsilon",
+    "zcdp": "rho of zCDP",
+    "rdp": "Renyi divergence",
+    "gdp": "mu^2 of Gaussian DP",
+}
 
 
 class Section(NamedTuple):
@@ -72,8 +80,8 @@ class PrivacyCard:
         """The card of a policy as it stands; ``audit`` has a ``sentence``."""
         measured = NOT_AUDITED if audit is None else str(audit.sentence)
         promise, ledger = policy.guarantee, policy.ledger
-        heads = ["claimed", "derived from its ledger", "measured by attack"]
-        row = [_claimed(promise), f"{spent(promise, ledger)}, in {_releases(ledger)}", measured]
+        heads = ["claimed", "spent so far, by its ledger", "measured by attack"]
+        row = [_claimed(promise), _spent_in(promise, ledger), measured]
         sections = (
             Section("Three numbers", (), heads, [row]),
             Section("Promise", rows=list(_promised(policy))),
@@ -81,7 +89,7 @@ class PrivacyCard:
             Section("Enforcement", rows=list(_enforced(policy))),
             Section("Not protected", points=list(_unprotected(policy))),
             Section("Constants", rows=list(_constants(policy))),
-            Section("Ledger", *_ledger(ledger)),
+            Section("Ledger", *_ledger(policy)),
             Section("Source", rows=_sources(policy)),
             Section("Known errata of the publication", points=list(_errata(policy))),
         )
@@ -137,7 +145,7 @@ def spent(promise: Guarantee, ledger: Ledger) -> str:
     """The total cost of a ledger, in words."""
     if promise.holds is None:
         return "not counted, because no budget holds"
-    return f"{ledger.spent() or 'nothing'} of {promise.holds.shown()}"
+    return f"{ledger.spent() or 'nothing yet'} of at most {promise.holds.shown()}"
 
 
 def as_approx(policy: Policy) -> ApproxDP | None:
@@ -170,13 +178,21 @@ def _claimed(promise: Guarantee) -> str:
     return f"{promise.asked}{really}{nobody}"
 
 
+def _spent_in(promise: Guarantee, ledger: Ledger) -> str:
+    who = "user" if promise.unit == "user" else "record"
+    if not ledger.releases:
+        return f"{spent(promise, ledger)} for each {who}: no release has been made"
+    return f"{spent(promise, ledger)} for each {who}, in {_releases(ledger)}"
+
+
 def _promised(policy: Policy) -> Iterator[list[str]]:
     promise = policy.guarantee
     yield ["in a sentence", promise.promise(promise.holds.shown() if promise.holds else "")]
     yield ["who is trusted", promise.trust]
     if promise.holds is None:
         return
-    yield ["neighbours", f"differ in the {promise.protects} of one {promise.unit}"]
+    differ = f"data sets that differ in the {promise.protects} of one {promise.unit}"
+    yield ["neighbours", differ]
     yield ["from whom", promise.observers]
     yield [
         "privacy notion",
@@ -191,52 +207,67 @@ def _promised(policy: Policy) -> Iterator[list[str]]:
 def _enforced(policy: Policy) -> Iterator[list[str]]:
     settings, private = policy.settings, policy.budget is not None
     lo, hi = settings.reward_range
-    where = "people's devices" if policy.takes_reports else "the private side"
-    before = "noise is added and anything sent" if policy.takes_reports else "anything is added up"
-    clipped = f"clipped to [{lo:g}, {hi:g}] on {where}, before {before}"
+    where, before = "", "they are added up"
+    if policy.takes_reports:
+        where, before = " on people's devices", "noise is added and anything sent"
+    clipped = f"clipped to [{lo:g}, {hi:g}]{where}, before {before}"
     yield ["rewards", clipped if settings.clip else "not clipped, hence no guarantee holds"]
     if settings.clip and "context_bound" in policy.config:
-        on = f" on {where}" if policy.takes_reports else ""
         bound = policy.config["context_bound"]
-        yield ["features", f"scaled{on} to a length of at most {bound:g}"]
+        yield ["features", f"scaled{where} to a length of at most {bound:g}"]
     yield ["when releases are made", _schedule(policy)]
     if not private:  # releases are the true sums
         return
-    yield [
-        "decisions",
-        "the code that decides has no argument through which a raw reward could come",
-    ]
+    yield ["decisions", "the code that decides receives no raw reward"]
     if policy.guarantee.holds is not None:
         yield [
             "the budget",
-            "a release that would cost any person more than the budget is refused, and the policy"
-            " goes on with public values",
+            f"a release is refused if it would cost any {_protected_unit(policy)} more than the"
+            " budget; the policy then goes on with earlier releases",
         ]
     yield ["noise", _noise(policy)]
-    drawn = "anything is learned from it" if policy.takes_reports else "its noise is drawn"
+    drawn = "the policy learns from it" if policy.takes_reports else "its noise is drawn"
     store = policy.session.gate.store
+    place = "the store" if store is None else PurePath(str(store)).name  # not its folder
+    listed = (
+        f"{place} lists each release before {drawn}. A listed release is charged, even if a crash"
+        " prevents it"
+    )
     yield [
         "crashes",
-        f"each release is announced in {PurePath(str(store)).name} before {drawn}, and charged"
-        " whether it was made or not"
-        if store is not None  # whose folder is nobody's business
-        else f"once the policy is saved, each release is announced in its store before {drawn}, and"
-        " charged whether it was made or not; until then it lives in memory, and is lost with it",
+        listed
+        if store is not None
+        else f"after the first save, {listed}. A crash before the first save loses policy and"
+        " ledger",
     ]
     yield [
-        "second releases",
-        "policies are neither copied nor pickled, a save is loaded once, and a forked process"
-        " releases nothing",
+        "copies",
+        "the code refuses to copy or pickle a policy, to load a saved policy twice, and to release"
+        " in a forked process",
     ]
     if settings.max_rounds is not None:
         most = f"{settings.max_rounds:,} recorded rounds"
         yield ["returning users", f"a user has at most {most}, no two in one release"]
-    yield [
-        "closed arms",
-        "skipped: which arms are open is public, and must not depend on unreleased rewards"
-        if policy.takes_masks
-        else "none: the policy refuses to choose among some of its arms",
-    ]
+    yield ["arms that are not offered", _closed(policy)]
+
+
+def _protected_unit(policy: Policy) -> str:
+    """The unit whose cost is counted: a record stands for a person who contributes one round."""
+    return "user" if policy.settings.max_rounds is not None else "record of one round"
+
+
+def _closed(policy: Policy) -> str:
+    if not policy.takes_masks:
+        return "the policy always chooses among all arms; the code refuses to close one"
+    if policy.card.hides_contexts:
+        return (
+            "the operator may close arms for a person. The arms that are open to a person are part"
+            " of their private contexts"
+        )
+    return (
+        "the operator may close arms for a person. Everyone may see which arms are open. The"
+        " operator must not choose them by unreleased rewards"
+    )
 
 
 def _schedule(policy: Policy) -> str:
@@ -246,48 +277,78 @@ def _schedule(policy: Policy) -> str:
     if settings.patience is None:
         return "when all answers of an episode have come, which shows when they came"
     if policy.card.learns_at_once and not settings.patience:
-        return f"with every answer, in order of arrival; one that is given up counts as {default}"
-    wait = f"{settings.patience:,} pulls after" if settings.patience else "at the first pull after"
+        return (
+            "at every answer, in order of arrival. An answer that the operator declares missing"
+            f" counts as {default}"
+        )
+    wait = f"{settings.patience:,} decisions" if settings.patience else "at the first decision"
     return (
-        f"{wait} the last round of an episode, however many answers came; an answer that is"
-        f" missing, late or not a number counts as {default}"
+        f"{wait} after an episode (decisions whose answers are released together). An answer that"
+        f" is missing, late or not a number counts as {default}"
     )
 
 
 def _noise(policy: Policy) -> str:
+    simulated = "SIMULATED: it comes from a seeded generator, and protects nobody"
     if policy.takes_reports:
-        return "drawn on people's devices, before anything is sent"
-    once = "drawn once for each release, and stored with it"
+        drawn = "drawn on people's devices, before anything is sent"
+        return drawn if policy.noise_source.secure else f"{simulated}; {drawn}"
+    once = "no release is made twice with different noise"
     if not policy.noise_source.secure:
-        return f"SIMULATED, from a seeded generator, and protects nobody; {once}"
-    return f"secure: drawn in integers, on a grid of {policy.grid:.4g}, without a seed; {once}"
+        return f"{simulated}; {once}"
+    return (
+        f"secure: multiples of {policy.grid:.4g}, from the randomness of the operating system;"
+        f" {once}"
+    )
 
 
 def _unprotected(policy: Policy) -> Iterator[str]:
     promise, settings = policy.guarantee, policy.settings
     yield from (caveat.rstrip(".") for caveat in promise.caveats)
     if promise.holds is None:
-        yield "Nothing is protected"
+        yield "Everything: no guarantee holds"
         return
     if not policy.noise_source.secure:  # of which a caveat says so
         yield "How long a call takes: it is not constant"
-    yield "The fact that somebody came, and the round"
+    yield "The fact that a person took part, and in which round"
     if settings.max_rounds is None:
-        yield (
-            "A person who returns: k rounds in k separate releases cost k times the budget in pure"
-            " DP and zCDP. k rounds in one release cost more in zCDP, up to k^2 times. max_rounds"
-            " bounds that"
-        )
+        yield f"A person who returns: {_returning(policy)}"
     if policy.card.hides_contexts:
-        yield f"The decisions of that one {promise.unit}, from anyone who sees them"
+        yield "A person's own decision: anyone who sees it may learn something of their contexts"
     elif policy.sees:
-        yield "Contexts and advice, which are public, and choices as far as they follow from them"
+        yield "Contexts and advice, which are public, and choices as far as these follow from them"
     if promise.trust_model == "central":
         yield f"Anything from the party that runs the policy, which sees the {promise.protects}"
     if settings.patience is None or (policy.card.learns_at_once and not settings.patience):
-        yield "The time of an answer, or its absence: releases come with answers"
+        yield "The time of an answer, and whether it came: releases follow answers"
     elif not policy.takes_reports:
-        yield ("The operator's view: the log and policy.diagnostics count late and clipped answers")
+        yield "How many answers were late or clipped: the operator sees these counts"
+
+
+def _returning(policy: Policy) -> str:
+    """The cost of k rounds of one person, where they are protected as k people."""
+    if policy.channel.family == CERTIFIED:
+        return "the proof covers one round of each person. max_rounds=M covers M"
+    rounds, bounds = "rounds", ". The argument max_rounds limits the rounds of a person"
+    if policy.takes_reports:
+        rounds = "reports"
+        bounds = "" if policy.card.trust_model == "shuffle" else bounds  # which it does not take
+    meter: Any = policy.ledger.meter  # which a policy with a budget has
+    currency, holds = meter.currency, meter.budget
+    budget = "the budget"
+    if not math.isclose(holds.of(2.0 * meter.limit, currency).value, 2.0 * holds.value):
+        budget += f", counted in {_CURRENCIES[currency]}"
+    if currency == "pure":
+        return f"k {rounds} cost k times {budget}{bounds}"
+    counter = policy.statistic.counter
+    if not (counter is None or isinstance(counter, Independent)):
+        return f"k {rounds} cost up to k^2 times {budget}{bounds}"
+    if policy.takes_reports:
+        return f"k {rounds} cost k times {budget}{bounds}"
+    return (
+        f"k {rounds} in k separate releases cost k times {budget}. k {rounds} in one release cost"
+        f" up to k^2 times the budget{bounds}"
+    )
 
 
 def _constants(policy: Policy) -> Iterator[list[str]]:
@@ -295,19 +356,22 @@ def _constants(policy: Policy) -> Iterator[list[str]]:
     lo, hi = settings.reward_range
     yield ["reward range", f"[{lo:g}, {hi:g}]"]
     true = policy.effective_budget is not None
-    meaning = "the most that one record ever moves a release" if true else "as declared"
-    most = f"{upward(statistic.max_sensitivity):.6g}, in the L{channel.norm} norm"
+    meaning = (
+        "the most that one record ever moves a release" if true else "as the algorithm states it"
+    )
+    most = _rounded(upward, statistic.max_sensitivity, f"in the L{channel.norm} norm")
     yield ["sensitivity", f"{most}: {meaning}"]
     yield ["numbers in a release", f"{statistic.size:,}"]
-    yield ["law of the noise", channel.name]
+    law = {OPEN: "none: releases are exact", CERTIFIED: "certified: its own, with its own proof"}
+    yield ["law of the noise", law.get(channel.family, channel.name)]
     if channel.family != OPEN:
-        yield ["noise multiplier", f"{downward(channel.multiplier):.6g}"]
+        alike = "of Gaussian noise at equal cost" if channel.family == CERTIFIED else ""
+        yield ["noise multiplier", _rounded(downward, channel.multiplier, alike)]
     if channel.family not in (OPEN, CERTIFIED, HEMISPHERE):
         kind = "standard deviation" if channel.family == GAUSSIAN else "scale"
-        part = "a number in a release" if statistic.counter is None else "a variable of the counter"
         yield [
             "noise scale",
-            f"{downward(policy.noise_scale):.6g}, the {kind} of the noise on {part}",
+            _rounded(downward, policy.noise_scale, f"the {kind} {_scaled(policy)}"),
         ]
     ledger = policy.ledger
     yield ["releases so far", f"{ledger.releases:,}, made with {ledger.draws:,} draws"]
@@ -318,12 +382,56 @@ def _constants(policy: Policy) -> Iterator[list[str]]:
         yield ["rounds of a user", f"at most {settings.max_rounds:,}"]
 
 
-def _ledger(ledger: Ledger) -> tuple[list[str], Sequence[str], Sequence[Sequence[str]]]:
+def _rounded(rounding: Callable[[float], float], number: float, meaning: str) -> str:
+    """A number in six digits, and which way it was rounded: quotients of such are no others."""
+    outward, meant = rounding(number), f", {meaning}" if meaning else ""
+    if math.isclose(outward, number, rel_tol=1e-12):
+        return f"{outward:.6g}{meant}"
+    return f"{outward:.6g}{meant} (rounded {'up' if rounding is upward else 'down'})"
+
+
+def _factor(policy: Policy) -> float:
+    """By how much the noise of a running sum is larger than sensitivity times multiplier."""
+    counter = policy.statistic.counter
+    return 1.0 if counter is None else float(counter.column_norm(policy.channel.norm))
+
+
+def _scaled(policy: Policy) -> str:
+    """What has noise of the scale of a policy, and how that scale comes about."""
+    factor = _factor(policy)
+    if factor == 1.0:
+        return "of the noise on a number in a release"
+    if policy.effective_budget is None:
+        return "of each noise variable of the running sum"
+    return (
+        "of each noise variable that the running sum adds up: sensitivity times multiplier times"
+        f" {factor:.6g}, because a record enters several partial sums"
+    )
+
+
+def _ledger(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequence[str]]]:
+    ledger = policy.ledger
     heads, rows = ledger.table()
     if not rows:
         return ["Nothing has been released yet."], (), ()
-    last = "" if len(rows) == len(ledger) else f"The last {len(rows)} of {len(ledger):,} lines. "
-    return [f"{_releases(ledger)}. {last}Costs are in the budget's own currency."], heads, rows
+    shown = f"The table shows the last {len(rows)} of {len(ledger):,} lines"
+    last = "" if len(rows) == len(ledger) else f"{shown}; a line may stand for several releases. "
+    if ledger.meter is None:
+        return [f"{_releases(ledger)}. {last}Costs are not counted: no budget holds."], heads, rows
+    meter, factor = ledger.meter, _factor(policy)
+    notes = [
+        f"{_releases(ledger)}. {last}Costs are in {_CURRENCIES[meter.currency]}; the budget allows"
+        f" {meter.limit:.6g} for each {policy.guarantee.unit}.",
+        "Two lines add up for a record only if both cover its round (and its part, if any).",
+    ]
+    moved = ledger.frame["sensitivity"].min()
+    if moved < policy.statistic.max_sensitivity * (1.0 - 1e-9):
+        notes.append(
+            "Releases that a record moves less than the sensitivity above have less noise."
+        )
+    if factor != 1.0:
+        notes.append(f"The column scale leaves out the factor {factor:.6g} of the running sum.")
+    return notes, heads, rows
 
 
 def _sources(policy: Policy) -> list[list[str]]:

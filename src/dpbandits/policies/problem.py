@@ -88,9 +88,13 @@ class Default:
     def with_parts(
         self, given: Mapping[str, Any], options: Mapping[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
-        """The preset or class to call, and its arguments.  If the call chooses parts, as
-        ``index=KLUCB()``, this is the class behind the preset.  Facts in ``given`` that the policy
-        does not take are left out.  ``options`` are the policy's, and parts of its class.
+        """Apply the call's facts and options.  ``options`` are the policy's, and parts of its
+        class.
+
+        Returns:
+            The preset to call, and its arguments by name.  If the call chooses parts, as
+            ``index=KLUCB()``, the class behind the preset.  Facts in ``given`` that the policy does
+            not take are left out.
 
         Raises:
             ArgumentError: a given argument belongs to a part that was replaced.
@@ -117,12 +121,20 @@ class Default:
         n_experts: int | None = None,
         **options: Any,
     ) -> Policy:
-        """Build the policy from the arguments that it takes.  ``features`` are the fixed features
-        of the arms, shape (K, d).  ``options`` are other arguments of the policy; see ``Options``.
+        """Build the policy from the arguments that it takes.
+
+        Args:
+            features: the fixed features of the arms, shape (K, d).
+            **options: other arguments of the policy; see ``Options``.
+
+        Returns:
+            A new ``Policy``.
 
         Raises:
             ArgumentError: the policy does not take such a budget, or an argument it needs is
                 missing.
+
+        See also: ``bandit``.
 
         >>> from dpbandits import ZCDP
         >>> default_for().build(3, budget=ZCDP(1.0), seed=1).pull().arm
@@ -288,8 +300,8 @@ class DecisionProblem:
         if self.drift is not None and self.drift != "any":
             if isinstance(self.drift, str | float):
                 raise ArgumentError(
-                    "drift must be about every how many rounds the best arm may change, 'any' where"
-                    f" rewards follow no law, or None, got {self.drift!r}",
+                    "drift must be the number of rounds between changes of the best arm, 'any'"
+                    f" if rewards follow no law, or None, got {self.drift!r}",
                     "drift",
                 )
             self._set("drift", integer("drift", self.drift, 1))
@@ -324,8 +336,8 @@ class DecisionProblem:
         seen = self.features is not None or self.person is not None
         if self.protects != "rewards" and (fixed or not seen):
             raise ArgumentError(
-                "features must be how many numbers are known of each arm, or person how many of a"
-                " person, for protects='contexts and rewards'",
+                "features or person must be given for protects='contexts and rewards', as the"
+                " number of features of each arm or of each person",
                 "features",
             )
         if self.link is not None and (fixed or not seen):
@@ -454,10 +466,15 @@ class DecisionProblem:
 
 
 def default_for(arms: int | Names = 2, **words: Any) -> Default:
-    """The default policy of a setting, in the words of ``bandit``.
+    """Find the default policy of a setting, in the words of ``bandit``.
+
+    Returns:
+        A ``Default``: the policy and its reasons.
 
     Raises:
         ArgumentError: a word is out of range, or there is no policy for this.
+
+    See also: ``bandit``, ``plan``.
 
     >>> default_for().policy
     'MergedIMED'

@@ -93,7 +93,11 @@ def preset(
 
 
 def registered() -> dict[str, Any]:
-    """Every policy by name, in alphabetical order: a class, or a preset, which is called alike."""
+    """List every policy, in alphabetical order.
+
+    Returns:
+        Name -> a class, or a preset, which is called alike.
+    """
     papers()
     return dict(sorted(_REGISTRY.items()))
 

@@ -19,7 +19,7 @@ from ..protocol import Card, Statistic
 from ..session.options import NARROWEST, WIDEST, Settings
 from ..validation import shown
 
-_PROOF_FOR_USERS = "for all rounds of a user docs/privacy.md, People who come back"
+_PROOF_FOR_USERS = "for all rounds of a user docs/privacy/returning.md"
 
 
 def misfit_of_budget(policy: str, card: Card, budget: object) -> ArgumentError:
@@ -65,7 +65,11 @@ class Terms:
         return channel
 
     def _too_extreme(self) -> ArgumentError:
-        return ArgumentError(f"budget must be less extreme, got {self.budget!r}", "budget")
+        return ArgumentError(
+            f"budget must be less extreme: its noise multiplier must be between {NARROWEST:g}"
+            f" and {WIDEST:g}, got {self.budget!r}",
+            "budget",
+        )
 
     def growth(self, counter: Counter | None, rounds: int | None) -> float:
         """The ratio of two distances: so many rounds of one user, each in its own release, against
@@ -77,8 +81,8 @@ class Terms:
         counter = Independent() if counter is None else counter
         if counter.horizon is not None and rounds > counter.horizon:
             raise ArgumentError(
-                f"max_rounds must be at most {counter.horizon}, for how many releases the running"
-                f" sum is planned, got {rounds}",
+                f"max_rounds must be at most {counter.horizon}, the number of releases that the"
+                f" running sum is planned for, got {rounds}",
                 "max_rounds",
             )
         return counter.growth(rounds, self.channel.composition_norm)
@@ -160,8 +164,9 @@ class Terms:
         lo, hi = self.settings.reward_range
         if self.settings.clip:
             most = self.settings.max_rounds
-            contributes = "a person contributes one round, and " if most is None else ""
-            yield f"{contributes}rewards lie in [{lo:g}, {hi:g}], which clipping enforces"
+            if most is None:
+                yield "a person contributes one round"
+            yield f"rewards lie in [{lo:g}, {hi:g}], which clipping enforces"
             if most is not None:
                 yield from self._assumed_of_users(most, local)
             yield from own
@@ -202,8 +207,8 @@ class Terms:
             yield "Rewards are not clipped, hence no sensitivity bound holds: the guarantee is void"
         if self.card.trust_model == "local" and not simulated:
             yield (
-                "The party that runs the policy sees missing reports: a device without a reward"
-                " hides that by sending a randomised default"
+                "The party that runs the policy sees whether a report came. A device without a"
+                " reward can send a randomised default instead"
                 if self.reports
                 else "If no party may see true rewards, use reports=True: the person's device then"
                 " randomises"

@@ -29,7 +29,9 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     h, u = mu / 2, epsilon / mu
     a = h - u
     if a < -40.0:
+        # Phi(-40) is below the smallest float, and the result may not be rounded down to 0.
         return math.ulp(0.0)
+    # The formula as published: here its two terms do not cancel.
     if a > 1.0:
         return _up(float(ndtr(a)) - _density(a) * _mills(u + h), 8 * _ULP)
     # With Mills' ratio m, delta = density(a) (m(u - h) - m(u + h)); a and the exponent a^2 / 2
@@ -74,6 +76,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu that keeps (epsilon, delta)-DP: the analytic Gaussian mechanism."""
+    # Of 1 / mu, because rounding up the solution then rounds mu down.
     inverse = solve_up(lambda inverse: delta - gaussian_delta(epsilon, 1.0 / inverse), 1e-9, 1.0)
     return math.nextafter(1.0 / inverse, 0.0)
 
@@ -154,6 +157,7 @@ def pure_mu(epsilon: float) -> float:
     """
     if math.isinf(epsilon):
         return math.inf
+    # Near c = 1/2 from the distance to it, farther off from ln c: so no digits are lost.
     if epsilon < 1.0:
         mu = 2.0 * math.sqrt(2.0) * float(erfinv(math.tanh(epsilon / 2)))
     else:
@@ -180,6 +184,7 @@ def solve_up(excess: Callable[[float], float], low: float, high: float) -> float
         low, high = high, 2.0 * high
         if high > 1e300:
             return math.inf
+    # The root may lie a little too low, so steps of growing size go up to the safe side.
     root, step = _root(excess, low, high, xtol=1e-300, maxiter=10_000), _TOLERANCE
     while excess(root) < 0.0:
         root, step = min(root * (1.0 + step), high), 2.0 * step

@@ -1,7 +1,12 @@
 """Privacy amplification by shuffling: the guarantee of randomised reports without their order.
 
-n people send one report each through the same eps0-DP local randomiser R, and only the shuffled
-batch is seen.  Fix the records x and x' between which one person's record is changed.  Then
+Guarantee:
+
+* Protected: the record of one person, from anyone who sees the shuffled batch only.
+* Adjacency: one person's record is changed from x to x'.
+* Assumed: n people send one report each through the same eps0-DP local randomiser R.
+
+*Clones.*  Fix the records x and x'.  Then
 
 * R(x) and R(x') are mixtures of two laws U and V.  R(x) has weights q = e^eps0 / (e^eps0 + 1) and 1
   - q, and R(x') has them swapped (Kairouz, Oh & Viswanath 2015).
@@ -98,18 +103,20 @@ def shuffle_amplification(
         batches: the number of batches a person may be in, once in each.  Reports of a later batch
             may depend on the results of earlier ones.
 
+    Returns:
+        An ``Amplification``: the epsilon, and the theorem behind it.
+
+    Raises:
+        ArgumentError: an argument is outside its range, or ``local_delta`` is given for "binary".
+
+    See also: ``gaussian_shuffle_amplification``.
+
     Proofs: "closed" is Theorem 3.8 of Feldman, McMillan & Talwar (2021), with basic composition of
     batches.  Its terms for ``local_delta`` are as Chowdhury & Zhou (2022, Lemma B.4) quote them,
     and get half of delta.  "clones" is Theorem 3.2 of the former, with the smaller terms for
     ``local_delta`` that this module's docstring proves.  Batches are composed with
     ``dp_accounting``, from a pair that dominates every batch; for "binary" no single split does, so
     the pair of clones is used.
-
-    Returns:
-        An ``Amplification``: the epsilon, and the theorem behind it.
-
-    Raises:
-        ArgumentError: an argument is outside its range, or ``local_delta`` is given for "binary".
 
     >>> print(shuffle_amplification(10_000, 1.0, 1e-6, method="binary"))  # doctest: +ELLIPSIS
     (0.035..., 1e-06)-DP by shuffling: binary, for (1, 0)-DP reports
@@ -150,8 +157,7 @@ def gaussian_shuffle_amplification(
     """The epsilon at which shuffled messages with Gaussian noise are (epsilon, delta)-DP.
 
     A message alone has an exact level, the one of the analytic Gaussian mechanism, which holds
-    without a shuffler.  Gaussian noise is (eps0, delta0)-DP for a whole curve of pairs; the result
-    is the least of that level and of the shuffled level for some points of the curve.
+    without a shuffler.  Gaussian noise is (eps0, delta0)-DP for a whole curve of pairs.
 
     Args:
         reports, delta, batches: as in ``shuffle_amplification``.
@@ -159,8 +165,14 @@ def gaussian_shuffle_amplification(
             sensitivity of the message.
         method: "clones" or "closed", as there.
 
+    Returns:
+        An ``Amplification``.  Its epsilon is the least of that level and of the shuffled level for
+        some points of the curve.
+
     Raises:
         ArgumentError: an argument is outside its range.
+
+    See also: ``shuffle_amplification``.
 
     At delta = 0.1 the published condition fails for any batch of 20:
 
@@ -195,6 +207,7 @@ class _Losses(NamedTuple):
 
     def delta(self, epsilon: float) -> float:
         """The hockey-stick divergence of P from e^epsilon Q, rounded up."""
+        # What was left out counts as lost, and the sum is raised: both only enlarge delta.
         above = self.values > epsilon
         excess = -np.expm1(epsilon - self.values[above])
         return self.lost + (1.0 + _ROUNDING) * float(self.masses[above] @ excess)
@@ -218,6 +231,7 @@ def _clones(n: int, local_epsilon: float, share: float, tail: float) -> _Losses:
     possible = theirs >= 0
     masses = (weights[:, np.newaxis] * masses)[possible]
     ours, theirs = ours[possible], theirs[possible]
+    # From counts instead of probabilities, which have common factors and may underflow.
     losses = np.log(q * ours + rest * theirs) - np.log(rest * ours + q * theirs)
     return _Losses(losses, masses, 3.0 * tail)
 
@@ -271,6 +285,7 @@ def _composed(losses: _Losses, batches: int) -> Profile:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     interval = math.sqrt(float(losses.masses @ losses.values**2)) / (100.0 * math.sqrt(batches))
+    # Losses are rounded up to a grid, hence never smaller than they are.
     cells = np.ceil(losses.values / interval).astype(np.int64)
     masses = np.bincount(cells - cells.min(), (1.0 + _ROUNDING) * losses.masses)
     rounded = {int(cell + cells.min()): masses[cell] for cell in np.flatnonzero(masses)}

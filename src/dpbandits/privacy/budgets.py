@@ -74,16 +74,27 @@ class Budget(ABC):
 
     @abstractmethod
     def kept_in(self, *, gaussian: bool = True) -> Limit:
-        """The currency of its ledger, and the limit; ``gaussian`` says whether the noise keeps
-        Gaussian DP, or counts as if it did.
+        """Name the currency of its ledger, and the limit.
+
+        Args:
+            gaussian: whether the noise keeps Gaussian DP, or counts as if it did.
+
+        Returns:
+            A ``Limit``: the currency, and the amount of it that may be spent.
         """
 
     @abstractmethod
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
-        """(epsilon, delta)-DP that follows at the given delta.
+        """Convert to (epsilon, delta)-DP at the given delta.
 
         With ``gaussian`` it may use that the noise of every release is Gaussian, be it continuous
         or the discrete noise of this package (``discrete``).
+
+        Returns:
+            An ``ApproxDP`` that follows from this budget.
+
+        Raises:
+            ArgumentError: ``delta`` is out of range.
         """
 
     # What follows, and may be improved on ---------------------------------------------------------
@@ -107,7 +118,11 @@ class Budget(ABC):
         return min(_variation_of(self.to_approx(delta)) for delta in _DELTAS)
 
     def loss(self, rare: float) -> tuple[float, float]:
-        """A privacy loss, and how probably it may be exceeded: ``rare``, or 0 for never."""
+        """Bound the privacy loss, up to a rare event.
+
+        Returns:
+            A privacy loss, and how probably it may be exceeded: ``rare``, or 0 for never.
+        """
         return self.to_approx(rare / 2).loss(rare)
 
     def panel(self, probability: Callable[[float], str]) -> str:
@@ -186,7 +201,9 @@ def notion(kind: _Kind) -> _Kind:
     """
     other = NOTIONS.setdefault(kind.key, kind)
     if other is not kind:
-        raise TypeError(f"{kind.__name__} needs a key of its own: {other.__name__} has {kind.key}")
+        raise TypeError(
+            f"{kind.__name__} needs a key of its own: {other.__name__} already has {kind.key!r}"
+        )
     return kind
 
 
@@ -280,8 +297,14 @@ class ZCDP(Budget):
         return Limit("zcdp", self.rho)
 
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
-        """(epsilon, delta)-DP at the given delta: with ``gaussian`` by the exact curve of Gaussian
-        noise, else by the best bound that is known for zCDP.
+        """Convert to (epsilon, delta)-DP at the given delta.
+
+        Returns:
+            With ``gaussian`` by the exact curve of Gaussian noise, else by the best bound that is
+            known for zCDP.
+
+        Raises:
+            ArgumentError: ``delta`` is not between 0 and 1.
         """
         delta = real("delta", delta, 0.0, 1.0, strict=True)
         if gaussian:
@@ -289,7 +312,13 @@ class ZCDP(Budget):
         return _approx(accounting.zcdp_epsilon(self.rho, delta), delta)
 
     def delta_at(self, epsilon: float) -> float:
-        """The least known delta for which (epsilon, delta)-DP follows.
+        """Convert to (epsilon, delta)-DP at the given epsilon.
+
+        Returns:
+            The least known delta for which it follows.
+
+        Raises:
+            ArgumentError: ``epsilon`` is negative or no number.
 
         >>> round(ZCDP(0.02).delta_at(0.8999), 8)
         1e-06
@@ -342,7 +371,10 @@ class ApproxDP(Budget):
         return kept.to_approx(self.delta)
 
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
-        """The budget itself, at its own delta.
+        """Convert to (epsilon, delta)-DP at the given delta.
+
+        Returns:
+            The budget itself, at its own delta, which may be less.
 
         Raises:
             ArgumentError: less delta is asked for; the budget does not determine epsilon there.
@@ -438,7 +470,13 @@ class GDP(Budget):
         return _approx(accounting.gaussian_epsilon(self.mu, delta), delta)
 
     def delta_at(self, epsilon: float) -> float:
-        """The least delta for which (epsilon, delta)-DP follows.
+        """Convert to (epsilon, delta)-DP at the given epsilon.
+
+        Returns:
+            The least delta for which it follows.
+
+        Raises:
+            ArgumentError: ``epsilon`` is negative or no number.
 
         >>> round(GDP(1.0).delta_at(1.0), 4)
         0.1269
@@ -465,4 +503,5 @@ def _approx(epsilon: float, delta: float) -> ApproxDP:
 
 def _variation_of(budget: ApproxDP) -> float:
     tangent = math.tanh(budget.epsilon / 2.0)
+    # (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), which does not overflow in this form.
     return tangent + budget.delta * (1.0 - tangent)

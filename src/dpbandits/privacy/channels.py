@@ -2,7 +2,10 @@
 
 A channel is a noise family with a multiplier; the noise of a release has scale ``multiplier *
 sensitivity``, where the sensitivity is measured in the family's norm.  Accounting needs only these
-two numbers, so a ledger line is charged without knowledge of the released values:
+two numbers, so a ledger line is charged without knowledge of the released values.
+
+Guarantee: a record that moves the statistic by at most D, the sensitivity, costs by family with the
+multiplier m:
 
 * ``Gaussian``, L2: std m * D, hence (1/m)-GDP, (1 / 2m^2)-zCDP and (alpha, alpha / 2m^2)-RDP.
 * ``Laplace``, L1: scale m * D in every coordinate independently, hence (1/m)-DP.
@@ -47,6 +50,7 @@ def draw_noise(family: int, scale: float, grid: float, noise: Vector, rng: Gener
         grid = 0.0
     for i in range(noise.size):
         if grid > 0.0 and family == GAUSSIAN:
+            # Discrete noise needs a tenth of a squared step more for the same cost (``discrete``).
             noise[i] = grid * simulated_gaussian(raised(scale / grid), rng)
         elif grid > 0.0 and family in (LAPLACE, VECTOR):
             noise[i] = grid * simulated_laplace(scale / grid, rng)
@@ -68,6 +72,7 @@ def hemisphere_radius(epsilon: float, dimension: int) -> float:
 @outlined
 def draw_from_hemisphere(scale: float, statistic: Vector, release: Vector, rng: Generator) -> None:
     """Replace a vector of the unit ball as ``Hemisphere`` does; simulation only, as above."""
+    # The scale is (1 / epsilon) D, with D = 2 between two vectors of the unit ball.
     epsilon = 2.0 / scale
     size = length = along = 0.0
     for i in range(statistic.size):
@@ -117,10 +122,13 @@ class Channel:
 
     @classmethod
     def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Self:
-        """Channel calibrated so one release spends the whole budget.
+        """Calibrate a channel for a budget.
 
         ``calibration="paper"`` uses the constants of the literature for an (epsilon, delta) budget,
         where there are some: see the class.
+
+        Returns:
+            A channel of which one release spends the whole budget.
 
         Raises:
             ArgumentError: there is no such noise for the notion.
@@ -153,22 +161,33 @@ class Channel:
         )
 
     def scale(self, sensitivity: float) -> float:
-        """The scale of the noise for a statistic that one record moves by at most ``sensitivity``.
+        """Scale the noise for a statistic that one record moves by at most ``sensitivity``.
+
+        Returns:
+            The scale of the noise, in units of the statistic.
 
         Raises:
             ArgumentError: the sensitivity is negative, infinite or not a number.
         """
+        # A scale may not underflow to 0 either: the statistic would cross without noise.
         scale = self.multiplier * real("sensitivity", sensitivity, 0.0)
         if scale == math.inf or (scale == 0.0 < self.multiplier * math.inf and sensitivity > 0.0):
             raise ArgumentError(
-                f"sensitivity must be in proportion to {self!r}, got {sensitivity!r}"
+                f"sensitivity times the multiplier must be a number above 0 for {self!r}, got"
+                f" sensitivity {sensitivity!r}"
             )
         return scale
 
     def release(
         self, statistic: np.ndarray, sensitivity: float, rng: np.random.Generator
     ) -> np.ndarray:
-        """A noisy copy of a vector, for simulations.
+        """Add noise to a vector, for simulations.
+
+        Returns:
+            A noisy copy, shape (n,).
+
+        Raises:
+            ArgumentError: the statistic is no vector of finite numbers, or as for ``scale``.
 
         >>> Open().release(np.array([3.0]), 1.0, np.random.default_rng(0))
         array([3.])
@@ -341,11 +360,12 @@ def multiplier_of(family: int, cost: float, currency: Currency, alpha: float = m
     if currency == "gdp" and family in (GAUSSIAN, CERTIFIED):
         return 1.0 / math.sqrt(cost)
     name = next(kind.name for kind in FAMILIES.values() if kind.family == family)
-    raise ArgumentError(f"budget must not be kept in {currency!r} for {name} noise")
+    raise ArgumentError(f"budget must be in another currency than {currency!r} for {name} noise")
 
 
 def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float = math.nan) -> float:
     """The cost of one release of a family with a multiplier, in a currency."""
+    # Its proof is for one budget of (epsilon, delta), whose Gaussian equivalent is the multiplier.
     if family == CERTIFIED:
         return 1.0 / multiplier**2 if currency == "gdp" else math.inf
     if family in (GAUSSIAN, VECTOR):

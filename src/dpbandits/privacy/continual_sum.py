@@ -18,7 +18,8 @@ from .channels import Channel, Gaussian, Laplace, noise_for
 from .continual import Counter, mechanism_from_python, smat, svec
 from .ledger import Meter
 from .noise import SimulationNoise
-from .secure import Sampler, SecureSum
+from .secure import Sampler
+from .secure_sum import SecureSum
 
 
 class ContinualSum:
@@ -133,7 +134,10 @@ class ContinualSum:
         return self._meter.describe(self._meter.cost(self._channel.family, honest))
 
     def add(self, x: ArrayLike) -> float | np.ndarray:
-        """Add an increment and release the noisy sum of all so far, in the same shape.
+        """Add an increment, and release the sum of all so far with noise.
+
+        Returns:
+            The noisy sum, in the shape of the increment.
 
         Raises:
             ArgumentError: ``x`` has another shape, is not finite, not symmetric, or not on the
@@ -142,6 +146,7 @@ class ContinualSum:
             ClaimError: this process is a fork of the one that made the sum.
         """
         vector = self._checked(x)
+        # Before the lock, which another thread of the parent may have held when it forked.
         if os.getpid() != self._process:
             raise ClaimError(
                 "no release is made in a forked process: it and its parent would release the same"
@@ -178,7 +183,8 @@ class ContinualSum:
         vector = svec(array) if array.ndim == 2 else np.array(array, ndmin=1)
         if self._bound is not None:
             length = float(np.linalg.norm(vector, self._channel.norm))
-            vector = vector * (self._bound / length) if length > self._bound else vector
+            # A little shorter, because lengths and products round up, beyond the bound.
+            vector = vector * min(1.0, self._bound / max(length, 1e-300) * (1.0 - 1e-15))
             vector = np.trunc(vector / self._grid) * self._grid if self._secure else vector
         elif self._secure and np.any(vector / self._grid % 1.0):
             raise ArgumentError(

@@ -1,7 +1,11 @@
 """Discrete Gaussian noise hides as much as Gaussian noise: a proof, and the noise it requires.
 
-Integer noise X has the law P(X = k) proportional to exp(-k^2 / 2 s^2).  One record moves a vector
-of integers by v, |v|_2 <= D, and every coordinate gets noise of this law with a parameter s >= 1.
+Guarantee:
+
+* Protected: one record, by a vector of integers with noise, as by Gaussian noise.
+* Sensitivity: one record moves the vector by v, |v|_2 <= D.
+* Assumed: every coordinate gets integer noise X of the law P(X = k) proportional to exp(-k^2 / 2
+  s^2), with a parameter s >= 1.
 
 **Theorem.**  The release is mu-GDP (Dong, Roth & Su 2022) with mu = D / sqrt(s^2 - 1/10).
 
@@ -105,7 +109,7 @@ def longest_step(parameter: float) -> float:
     """
     t = np.arange(_FAR + 1.0)
     weights = -0.5 * (t / real("parameter", parameter, 1e-3, 1.0, strict=True)) ** 2
-    # Of all integers beyond t, up to a factor.
+    # The logarithm of the weight of all integers beyond t, up to a constant.
     above = np.logaddexp.accumulate(weights[:0:-1])[::-1]
     whole = np.logaddexp(0.0, math.log(2.0) + above[0])
     z = -ndtri_exp(above - whole)
@@ -127,6 +131,7 @@ def simulated_laplace(scale: float, rng: Generator) -> float:
     """A discrete Laplace integer: the sign is fair, and 0 has one of two."""
     while True:
         drawn = scale * rng.laplace(0.0, 1.0)
+        # The floor of an exponential variable is geometric; 0 of the negative side is drawn again.
         size = np.floor(abs(drawn))
         if drawn >= 0.0:
             return size

@@ -39,7 +39,7 @@ _FINE = 2**40
 def _integer(size: int, take: Source) -> int:
     given = take(size)
     if len(given) != size:
-        raise EOFError(f"the source of random bytes gave {len(given)} of {size}")
+        raise EOFError(f"the source of random bytes must give {size} bytes, got {len(given)}")
     return int.from_bytes(given, "big")
 
 
@@ -56,6 +56,7 @@ def uniform(n: int, take: Source) -> int:
 def bernoulli(n: int, d: int, take: Source) -> bool:
     """True with probability n / d, which is between 0 and 1."""
     while True:
+        # The next digit of n / d in base 256, and the remainder, which has the later ones.
         digit, n = divmod(256 * n, d)
         given = _integer(1, take)
         if given != digit:
@@ -93,6 +94,7 @@ def discrete_laplace(t: int, s: int, take: Source) -> int:
             v += 1
         y = (u + t * v) // s
         negative = uniform(2, take) == 1
+        # 0 would come with either sign, and so twice as often as it should.
         if not (negative and y == 0):
             return -y if negative else y
 
@@ -120,7 +122,7 @@ def hemisphere(vector: Sequence[float], epsilon: Fraction, take: Source) -> list
     while not any(drawn):
         drawn = [discrete_gaussian(_SPREAD, 1, take) for _ in vector]
     product = sum(u * Fraction(v) for u, v in zip(drawn, vector, strict=True))
-    # With which the half sphere is that of v, and not of -v: any number between 0 and 1 is private.
+    # ``toward`` has the probability (1 + |v|) / 2: the mean rests on it, privacy holds for any.
     length = min(math.ceil(_FINE * math.hypot(*vector)), _FINE)
     toward = bernoulli(_FINE + length, 2 * _FINE, take)
     kept = bernoulli_logistic(epsilon.numerator, epsilon.denominator, take)

@@ -43,10 +43,9 @@ _OBSERVERS = {
     "interactive": "anyone who sees every decision and may even override recommendations",
     "table": "anyone who sees every decision",
     "view": "anyone who sees every decision, with respect to the observed rewards",
-    "joint": "anyone who sees everything but the decisions of that one {unit}",
+    "joint": "anyone who sees everything except {decisions}",
     "anticipating joint": (
-        "anyone who sees everything but the decisions of that one {unit}, and may override the "
-        "decisions up to then"
+        "anyone who sees everything except {decisions}, and may override the decisions up to then"
     ),
     "shuffle": "anyone who sees all messages that leave the shuffler",
     "non-interactive": "anyone who sees what is published",
@@ -114,7 +113,11 @@ class Guarantee:
     @property
     def observers(self) -> str:
         """The observers that the data are protected from."""
-        return _OBSERVERS[self.view].format(unit=self.unit)
+        of_round = self.unit == "round"
+        decisions = (
+            "the decision made in that round" if of_round else f"that {self.unit}'s decisions"
+        )
+        return _OBSERVERS[self.view].format(decisions=decisions)
 
     @property
     def trust(self) -> str:
@@ -161,7 +164,11 @@ class Guarantee:
         return glance("No guarantee", [], rows[4:])
 
     def to_dict(self) -> dict[str, Any]:
-        """This guarantee for files and tables."""
+        """Write this guarantee for files and tables.
+
+        Returns:
+            Its attributes by name: budgets as of ``Budget.to_dict``, or None, and tuples as lists.
+        """
         budgets = {name: getattr(self, name) for name in _BUDGETS}
         lists = {name: list(getattr(self, name)) for name in _LISTS}
         written = {name: budget and budget.to_dict() for name, budget in budgets.items()}

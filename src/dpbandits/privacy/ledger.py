@@ -5,11 +5,13 @@ for all, otherwise only the records of that part (one arm, say).  Parts are disj
 records.  So sums over alternating arms compose in parallel although their spans interleave.
 ``repeats`` adjacent equal lines of equal length are folded into one; a record is in one of them.
 
-The spent budget is the largest total cost, over all records, of the lines that cover a record.
+Guarantee: no record loses more than the spent budget, which is the largest total cost, over all
+records, of the lines that cover a record.  It assumes that the line of a record depends only on
+values released before that record arrived.
+
 Lines of disjoint records compose in parallel, and overlapping ones add up.  This is valid under
 adaptive choice of lines because each currency (see ``budgets``) composes adaptively.  The parallel
-part is the argument of Azize & Basu (2024, Lemma 1 and Appendix D).  The line of a record depends
-only on values released before that record arrived.
+part is the argument of Azize & Basu (2024, Lemma 1 and Appendix D).
 
 Let a user have M records, no two of them in one release.  A meter charges each line the cost of M
 such releases to that user (``growth``).  The user's true loss is the sum over their records of an
@@ -137,6 +139,7 @@ def write(
     head[HEAD.draws] += draws
     new = head[HEAD.lines]
     old = new - 1
+    # Folded if the noise is equal, and the rounds are the next ones, as many as each repeat has.
     if (
         old >= 0
         and span[old, SPAN.last] + 1 == first
@@ -170,6 +173,7 @@ def worst_record(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
     ``span`` has shape (n, 5), ``costs`` (n,).  A line of a part covers that part's records, a WHOLE
     one those of all parts.  Totals only grow where a line opens: the worst record is at a start.
     """
+    # A line without rounds covers no record.
     covering = span[:, SPAN.first] <= span[:, SPAN.last]
     span, costs = span[covering], costs[covering]
     if not len(costs):
@@ -182,6 +186,7 @@ def worst_record(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
         return _worst_within_parts(span, costs)
     found = []
     for part in np.unique(span[~whole, SPAN.part]):
+        # A WHOLE line counts once in every part, because a record is in one part.
         mine = span[whole | (span[:, SPAN.part] == part)]
         mine[:, SPAN.part] = part
         found.append(_worst_within_parts(mine, costs[whole | (span[:, SPAN.part] == part)]))
@@ -195,6 +200,7 @@ def _worst_within_parts(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
     time = np.concatenate([span[:, SPAN.last] + 1, span[:, SPAN.first]])
     opens = np.repeat([0, 1], n)
     order = np.lexsort((opens, time, np.tile(part, 2)))
+    # Each part closes all lines that it opens, so the sum is 0 again where the next part begins.
     totals = np.cumsum(np.concatenate([-costs, costs])[order])
     at = order[np.argmax(totals)] % n
     return WorstRecord(float(totals.max()), int(span[at, SPAN.first]), int(part[at]))
@@ -238,7 +244,7 @@ class Meter:
         if total <= 0.0:
             return None
         if math.isinf(total):
-            raise DPBanditsError(f"what was released has no finite cost under {self.budget!r}")
+            raise DPBanditsError(f"the releases have no finite cost under {self.budget!r}")
         value = upward(self.budget.of(total, self.currency).value)
         return self.budget.at(min(value, self.budget.value) if self.allows(total) else value)
 
@@ -281,7 +287,11 @@ class Ledger:
         )
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Heads, and rows for the last lines, in words."""
+        """The last lines, in words.
+
+        Returns:
+            Heads (rounds, part, releases, noise, scale and cost), and a row for each line.
+        """
         cost = self.meter.shown if self.meter else upward
         rows = [
             [
@@ -326,8 +336,10 @@ class Ledger:
         return table
 
     def total(self) -> float:
-        """The cost to the worst-placed record, in the budget's currency; infinite once anything
-        crossed an open channel.
+        """The cost to the worst-placed record.
+
+        Returns:
+            A number in the budget's currency; infinite once anything crossed an open channel.
         """
         return worst_record(self._arrays.span[: len(self)], self._costs()).cost
 
@@ -336,8 +348,10 @@ class Ledger:
         return self.meter.shown(self.total()) if self.meter else self.total()
 
     def spent(self) -> Budget | None:
-        """The largest privacy loss of any record so far, in the budget's own notion; None for
-        nothing, or without a budget.
+        """The largest privacy loss of any record so far.
+
+        Returns:
+            A ``Budget`` in the budget's own notion; None for nothing, or without a budget.
 
         Raises:
             DPBanditsError: a release has no finite cost, as Gaussian noise under ``PureDP``.
@@ -406,7 +420,7 @@ class Ledger:
     def _worst_lines(self) -> np.ndarray:
         span, costs = self._arrays.span[: len(self)], self._costs()
         if not np.all(np.isfinite(costs)):
-            # where some cost has no bound, most of those are worst
+            # Where some costs are infinite, the record with the most of them is the worst.
             costs = np.isinf(costs).astype(np.float64)
         total, at, part = worst_record(span, costs)
         covering = (span[:, SPAN.first] <= at) & (at <= span[:, SPAN.last])

@@ -54,6 +54,7 @@ class Meaning:
         guess: the largest average rate of right guesses between two values; 1/2 is chance.
         belief: the largest value to which a belief of 1/2 in the true value can rise.
         exception: the probability of all outcomes in which it may rise farther; 0 for none.
+        twice_delta: whether that is twice the budget's delta.
 
     >>> from dpbandits import ZCDP
     >>> found = Meaning.of(ZCDP(0.1))
@@ -64,6 +65,7 @@ class Meaning:
     guess: float
     belief: float
     exception: float
+    twice_delta: bool = False
 
     @staticmethod
     def of(budget: Budget | None) -> Meaning:
@@ -94,7 +96,9 @@ class Meaning:
             return "may know which one is true"
         rises = f"their belief in the true value rises to at most {percent_up(self.belief)}"
         if self.exception > 0.0:
-            rises += f", except in rare outcomes ({one_in(self.exception)} in all)"
+            twice = ", which is twice delta" if self.twice_delta else ""
+            most = f"at most {one_in(self.exception)} in all{twice}"
+            rises += f", except in rare outcomes ({most})"
         return (
             f"guess correctly at most {percent_up(self.guess)} of the time (50 % would be chance),"
             f" and {rises}"
@@ -128,6 +132,8 @@ def _meaning(budget: Budget | None) -> Meaning:
     if budget is None:
         return Meaning(1.0, 1.0, 0.0)
     loss, exception = budget.loss(RARE)
+    # Both numbers are promises, so they are rounded up.
     guess = min(1.0, 0.5 * (1.0 + budget.variation()) * _UP)
     belief = 1.0 / (1.0 + math.exp(-min(loss, 700.0)))  # what the loss makes of one half
-    return Meaning(guess, min(1.0, belief * _UP), exception)
+    twice_delta = 0.0 < exception == 2.0 * budget.failure
+    return Meaning(guess, min(1.0, belief * _UP), exception, twice_delta)

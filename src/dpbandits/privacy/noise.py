@@ -63,6 +63,7 @@ class SimulationNoise(NoiseSource):
         return self.generator("policy")
 
     def generator(self, name: str) -> np.random.Generator:
+        # A stream for each use: draws of one never shift those of another.
         sequence = np.random.SeedSequence(self._seed, spawn_key=(STREAMS.index(name),))
         return np.random.Generator(np.random.PCG64(sequence))
 

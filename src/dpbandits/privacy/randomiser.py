@@ -32,7 +32,8 @@ from . import accounting
 from .budgets import ApproxDP, Budget
 from .channels import Calibration, Channel, PublishedGaussian
 from .continual import smat, svec
-from .secure import DeviceNoise, checked_grid, default_grid, noise_source, refuse_wide_noise
+from .grids import checked_grid, default_grid, refuse_wide_noise
+from .secure import DeviceNoise, noise_source
 
 _MOST_REPORTS = 10**6  # that are listed
 
@@ -111,12 +112,12 @@ class Randomiser:
             ([-1.0, 0.0, 1.0, 2.0], [0.2689, 0.4621, 0.17, 0.0989])
         """
         if not isinstance(self._noise, DeviceNoise):
-            raise ArgumentError("noise must be 'secure' for reports that can be listed", "noise")
+            raise ArgumentError("noise must be 'secure' to list all possible reports", "noise")
         noise, (lo, hi) = self._noise, self.reward_range
         grid, reach = noise.grid, integer("reach", reach, 1, _MOST_REPORTS)
         if not (hi - lo + 40.0 * self._scale) / grid <= _MOST_REPORTS:
             raise ArgumentError(
-                f"grid must be coarser for reports that can be listed, got {grid!r}", "grid"
+                f"grid must be coarser to list all possible reports, got {grid!r}", "grid"
             )
         ends = round(noise.to_grid(lo) / grid) - reach, round(noise.to_grid(hi) / grid) + reach
         reports = np.arange(ends[0], ends[1] + 1)
@@ -128,7 +129,7 @@ class Randomiser:
         cut = [np.clip(units, *ends) - ends[0] for units in made]
         table = np.array([np.bincount(units, weights, reports.size) for units in cut])
         if (table == 0.0).any():  # which would look as if it never happened
-            raise ArgumentError(f"reach must be less for this noise, got {reach}", "reach")
+            raise ArgumentError(f"reach must be smaller for this noise, got {reach}", "reach")
         return reports * grid, table
 
     @property
@@ -273,6 +274,7 @@ class VectorChannel:
         values[~(np.abs(values) < 1e100)] = 0.0
         length = float(np.linalg.norm(values))
         if length > self.bound:
+            # Rounded down, so that the scaled vector is not longer either.
             values *= self.bound / length * (1.0 - 1e-15)
         if self._grid > 0.0:
             values = np.rint(values / self._grid) * self._grid

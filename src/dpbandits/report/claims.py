@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..html import Html, table, tag, text
 from ..plotting.numbers import number_near_one, percent
-from .estimates import Estimate
+from .means import Estimate
 
 HOLDS, FAILS, TIE = "holds", "does not hold", "tie"
 TOO_SHORT, UNDECIDED = "too short to tell", "undecided"
@@ -21,14 +21,15 @@ TOO_SHORT, UNDECIDED = "too short to tell", "undecided"
 # The rule of each verdict, by the interval of the number that was measured.  The first that applies
 # is the verdict.
 RULES = {
-    TOO_SHORT: "the policy still has at least 0.9 times the regret of choosing at random: learning,"
-    " which the claim is about, has not begun",
-    TIE: "the claim is that one is more or less than the other, and the interval holds equality and"
-    " nothing farther than 0.005 from it",
-    HOLDS: "the whole interval is where the claim wants the number",
-    FAILS: "the whole interval is elsewhere",
-    UNDECIDED: "the interval lies astride, or that of what was learned does: another seed might"
-    " decide it either way",
+    TOO_SHORT: "the policy still has at least 0.9 times the regret of choosing at random, so"
+    " the learning that the claim is about has not begun",
+    TIE: "the claim says which of two numbers is larger, but the interval contains equality and"
+    " stays within 0.005 of it",
+    HOLDS: "the whole interval agrees with the claim",
+    FAILS: "the whole interval contradicts the claim",
+    UNDECIDED: "the interval lies partly within and partly outside of the claim, or the"
+    " regret's interval does so with 0.9 times that of choosing at random: another"
+    " seed might decide it either way",
 }
 
 # Of the interval that decides: a hundred verdicts are then all right with a probability of some

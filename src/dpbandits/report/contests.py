@@ -12,8 +12,8 @@ from ..plotting.labels import BudgetLabel, budget_label, by_notion
 from ..plotting.numbers import number, reward_amount
 from ..plotting.styles import Styles
 from ..simulation.settings import SettingsByKey
-from .estimates import Estimate, estimate_of, interval_in_words
 from .findings import enumeration
+from .means import Estimate, estimate_of, interval_in_words
 from .searches import asked_for, searches_of
 from .summaries import EnvironmentSummary
 

@@ -11,7 +11,7 @@ from ..plotting.styles import Styles
 from ..privacy.budgets import Budget
 from ..privacy.meaning import Meaning
 from ..validation import upward
-from .estimates import estimate_of, interval_in_words
+from .means import estimate_of, interval_in_words
 from .summaries import EnvironmentSummary
 
 _DELTA = 1e-6  # at which notions without a delta are translated

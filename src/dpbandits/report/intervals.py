@@ -27,7 +27,7 @@ from scipy.stats import t as student
 
 from ..errors import ArgumentError
 from .claims import VERDICT_CONFIDENCE
-from .estimates import CONFIDENCE, Estimate
+from .means import CONFIDENCE, Estimate
 
 Statistic = Callable[[np.ndarray], np.ndarray]
 

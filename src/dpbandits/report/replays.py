@@ -11,8 +11,8 @@ from ..plotting.numbers import percent
 from ..plotting.styles import Styles
 from ..simulation.replaying import ReplayResult
 from ..simulation.settings import with_budget_labels
-from .estimates import estimate_of, interval_in_words
 from .findings import enumeration
+from .means import estimate_of, interval_in_words
 
 OWN = "the trial's own allocation"
 
@@ -67,8 +67,8 @@ def replay_in_words(trial: ReplayedTrial, styles: Styles) -> str:
         people, mean = float(rates["rounds"].mean()), float(rates["rate"].mean())
         chance = 1.96 * (mean * (1 - mean) / people) ** 0.5
         sentences.append(
-            "The intervals cover the order of the people and the policies' chance only: with some"
-            f" {people:,.0f} people counted, who happened to take part moves a rate by"
+            "The intervals cover only the order of the people and the policies' chance. With"
+            f" some {people:,.0f} people counted, another choice of people may move a rate by"
             f" {100 * chance:.1f} points either way."
         )
     return " ".join(sentences)

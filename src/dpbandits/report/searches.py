@@ -9,14 +9,15 @@ import pandas as pd
 
 from ..html import Html, table
 from ..plotting.numbers import number, percent
-from .estimates import CONFIDENCE, estimate, estimate_of
 from .intervals import share
+from .means import CONFIDENCE, estimate, estimate_of
 from .wording import Grouped, promise_cell, ranged
 
 CAPTION = (
-    "Rounds until the search was over, means over runs in which it was, with 95 % bootstrap"
-    " intervals; and in how many of all runs another arm than the best was recommended, with"
-    " exact (Clopper-Pearson) 95 % intervals, beside the failure probability that was asked for."
+    "Rounds until the search ended: means over the runs that ended, with 95 % bootstrap"
+    " intervals. Error rate: the share of all runs that recommended another arm than the best,"
+    " with exact (Clopper-Pearson) 95 % intervals, beside the failure probability that was"
+    " asked for."
 )
 
 

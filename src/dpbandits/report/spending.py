@@ -36,8 +36,7 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
     yield tag(
         "p",
         "Every noisy number that leaves the private side is written in a ledger. Spent is the"
-        " worst case over people: the most that was paid for any one person's record, in the"
-        " run that paid most.",
+        " most that was paid for any one person's record, in the run that paid most.",
         (" Every private policy spent all of its limit, and none spent more." if exhausted else ""),
     )
     heads = ["Policy", "Budget", "Limit", "Most spent in any run"]

@@ -11,7 +11,7 @@ import pandas as pd
 from ..simulation.clipping import clipping_in_words
 from ..simulation.results import Result
 from ..simulation.settings import PolicySetting, SettingsByKey, with_budget_labels
-from .estimates import CONFIDENCE, RESAMPLES, Estimate, estimate
+from .means import CONFIDENCE, RESAMPLES, Estimate, estimate
 from .searches import ended
 
 _SLACK = 1e-9  # by rounding, an exactly spent budget may be exceeded by so much of itself

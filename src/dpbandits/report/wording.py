@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..html import Html, tag, text
 from ..plotting.labels import promise
-from .estimates import Estimate
+from .means import Estimate
 
 # Makes rows of cells, a group for each policy.
 Grouped = Callable[[pd.DataFrame, Callable[[pd.Series], list[str]]], Any]
@@ -33,9 +33,10 @@ WORDS = {
         " of the environment. No correction was made for looking at many numbers."
     ),
     "Privacy budget": (
-        "What all that a policy releases may reveal about one person's reward, at most. Smaller is"
-        " stricter. The numbers of different notions (zCDP ρ, pure ε, approximate ε with δ) must"
-        " not be compared as they stand; the table beside the findings translates them."
+        "The most that all releases of a policy together may reveal about one person's reward."
+        " Smaller is stricter. The numbers of different notions (zCDP ρ, pure ε, approximate ε"
+        " with δ) must not be compared as they stand; the table beside the findings translates"
+        " them."
     ),
     "Local": (
         "Rewards are randomised before anyone sees them. Policies marked local promise more at the"

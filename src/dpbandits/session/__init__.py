@@ -1,10 +1,12 @@
 """A session runs one policy: its pulls, answers and releases, and the gate in its wall.
 
-``session`` pulls, takes answers and releases; ``rounds`` knows which people have answered and when,
-and nothing of noise.  ``state`` holds the algorithm's data on both sides of the wall.  At ``gate``
-a statistic crosses the wall, by the compiled ``steps`` that simulations use, too.  ``options`` are
-the arguments of every policy, and ``arms`` lists those that may be served.  ``intake`` processes
-answers, ``estimates`` shows results, and ``exchange`` shares releases between workers.
+``session`` pulls and takes answers: as they come (``arrivals``), or for releases at the end of
+``episodes``.  ``running`` is what both work on.  ``choices`` chooses from released values;
+``rounds`` knows which people have answered and when, and nothing of noise.  ``state`` holds the
+algorithm's data on both sides of the wall.  At ``gate`` a statistic crosses the wall, by the
+compiled ``steps`` that simulations use, too.  ``options`` are the arguments of every policy, and
+``open_arms`` those that may be served.  ``intake`` processes answers, ``estimates`` shows results,
+and ``exchange`` shares releases between workers.
 """
 
 from .decisions import Decision

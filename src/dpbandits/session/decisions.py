@@ -49,8 +49,7 @@ class _LikeAnArm:
             if (self.life, self.number) == (other.life, other.number):
                 return True
             raise TypeError(
-                "two decisions are not compared: use decision.arm for the arms, .number for the"
-                " pulls"
+                "two decisions cannot be compared: compare decision.arm or decision.number"
             )
         if isinstance(other, str):
             raise TypeError(

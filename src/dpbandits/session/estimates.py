@@ -147,7 +147,11 @@ class Estimates:
         return f"{self.releases:,} release" + "s" * (self.releases != 1)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Heads and rows, in words."""
+        """The estimates, in words.
+
+        Returns:
+            Heads, and a row for each arm or model; both empty without estimates.
+        """
         if self.means is None:
             models = np.atleast_2d([] if self.coefficients is None else self.coefficients)
             named = len(models) > 1

@@ -15,17 +15,19 @@ from ..errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError
 from ..kernel import Kernel
 from ..privacy.channels import Channel
 from ..privacy.continual import SINGLE, mechanism_from_python, mechanism_of, release_exactly
+from ..privacy.grids import refuse_wide_noise
 from ..privacy.ledger import WHOLE, Ledger, Line, Meter
 from ..privacy.noise import EXACT, NoiseSource
-from ..privacy.secure import GridNoise, SecureNoise, SecureSum, refuse_wide_noise, row_scale
+from ..privacy.secure import GridNoise, SecureNoise
+from ..privacy.secure_sum import SecureSum, row_scale
 from ..protocol import Kernels, Statistic
 from ..stores import Announcement, Counted, Store
 from .state import Ended, Span, State, wall_of
 from .steps import Steps, called_from_python, cross_by, steps_of
 
-# Given where nothing is drawn: so all budgets of an algorithm share its compiled code.
+# Passed where nothing is drawn, so that all budgets of an algorithm share its compiled code.
 _UNUSED = np.random.default_rng(0)
-_NO_BOUND = "the algorithm declared a sensitivity that is no bound: this is a bug of it"
+_NO_BOUND = "the algorithm has declared too small a sensitivity, which is a bug of the algorithm"
 
 
 @dataclass
@@ -60,8 +62,8 @@ class Gate:
             refuse_wide_noise(self.statistic.noise_scale(self.channel), self._grid)
         if self.secure and self.statistic.max_records > self.most_records:
             raise ArgumentError(
-                f"grid must be coarser than {self._grid!r}, or counter 'tree': a release may cover"
-                f" {self.statistic.max_records} rounds, and sums are exact for"
+                f"grid must be coarser than {self._grid!r}, or counter 'tree', because a release"
+                f" may cover {self.statistic.max_records} rounds, and sums are exact for at most"
                 f" {math.floor(self.most_records)} rewards of this range",
                 "grid",
             )
@@ -135,6 +137,7 @@ class Gate:
         if self._careful:
             self.cross(state, self._end(state, rounds, state.memo, state.wall.statistic), users)
             return
+        # Compiled code writes the line and cannot allocate.
         state.make_room()
         sides = (self.params, state.raw, state.public, state.memo, state.wall)
         if not self.steps.release(*sides, rounds, state.noise_rng or _UNUSED):
@@ -196,6 +199,7 @@ class Gate:
                 self.noise.add_noise(self.channel, scale, exact, noisy, rng)
             else:
                 noisy[:] = self.sum.add(state.exact, exact, self.channel, scale)
+                # The sum itself is kept in integers; the wall's own only counts releases.
                 running.clock[0] += 1
 
         if self.secure:
@@ -237,7 +241,7 @@ class Gate:
         if self._is_spent(state, waiting):
             raise BudgetExhausted(
                 f"horizon: the running sum was planned for {state.wall.running.limit} releases,"
-                " which have been made; the policy keeps serving from what is public"
+                " and all were made; the policy keeps serving from public values"
             )
         if self.always_within_budget and self.most_records == math.inf:
             return
@@ -253,9 +257,9 @@ class Gate:
                 )
         if rounds - first > self.most_records:
             raise ArgumentError(
-                f"grid must be coarser than {self._grid!r} for a release over"
-                f" {rounds - first} rounds: sums are exact for at most"
-                f" {math.floor(self.most_records)} rewards of this range"
+                f"grid must be coarser than {self._grid!r} for a release over {rounds - first}"
+                f" rounds, because sums are exact for at most {math.floor(self.most_records)}"
+                " rewards of this range"
             )
 
     @cached_property
@@ -265,6 +269,7 @@ class Gate:
         if not self.secure or not isinstance(self.noise, GridNoise):
             return most
         largest = EXACT - 1 if self.sum is None else min(self.sum.largest, EXACT - 1)
+        # Rounding to the grid may add a step to each.
         each = self.statistic.max_abs_contribution / self._grid + 1.0
         return min(most, largest / each)
 

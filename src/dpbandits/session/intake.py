@@ -30,9 +30,11 @@ class Intake:
             rounds.missing += value is not None
             return self.substitute()
         if self.gate.reports or not self.settings.clip:
+            # A report has its noise already, and to clip it would bias sums.
             return value
         lo, hi = self.settings.reward_range
         rounds.clipped += not lo <= value <= hi
+        # Sensitivity rests on this line, whatever callers hand over.
         return self.gate.noise.to_grid(min(max(value, lo), hi))
 
     def substitute(self) -> float:
@@ -78,4 +80,5 @@ def _means(booked: dict[int, Booked]) -> Iterator[tuple[int, int, Any]]:
     """Arms that have rounds, how many, and the mean of their weights."""
     for arm, (n, weights) in booked.items():
         if n > 0:
+            # Sums are linear in weights, so one answer with the mean stands for all n.
             yield arm, n, weights / n if isinstance(weights, np.ndarray) else 0

@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Literal, TypedDict, cast
 from ..constraints import Choice, Constraints, Flag, Integer, Range, Real, Text, checked
 from ..errors import ArgumentError
 from ..privacy.channels import Calibration
+from ..privacy.grids import checked_grid, default_grid
 from ..privacy.noise import NoiseSource
-from ..privacy.secure import checked_grid, default_grid, noise_source
+from ..privacy.secure import noise_source
 from ..validation import printable, real
 
 # Of a reward range, and of a noise multiplier: their squares have to be numbers.
 NARROWEST, WIDEST = 1e-100, 1e100
-# Scales of noise: what lies farther has a probability that no float can tell from zero.
+# In scales of noise: values farther out have a probability that no float tells from zero.
 WILDEST = 1000.0
 _FARTHEST = 1e6  # that a reward range may lie from zero, in units of its width
 _LONGEST_NAME = 60

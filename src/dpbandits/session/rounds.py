@@ -33,8 +33,8 @@ def checked_user(user: object, max_rounds: int | None) -> User | None:
     if max_rounds is None:
         if user is not None:
             raise ArgumentError(
-                "user must not be given unless max_rounds says how many rounds of a user are"
-                " recorded at most, as in a policy made with max_rounds=10",
+                "user must not be given without max_rounds, the most recorded rounds of a user,"
+                " as in a policy made with max_rounds=10",
                 "user",
             )
         return None
@@ -113,7 +113,7 @@ class Users:
     def cover(self, part: int) -> None:
         """The records of a part are in an episode that is over."""
         if self.recorded:
-            # In a set of its own, for what holds the old one to undo a release.
+            # A new set, because a copy that may undo the release holds the old one.
             self.unreleased = {one for one in self.unreleased if part not in (WHOLE, one[0])}
 
     def announced(self) -> None:
@@ -123,6 +123,7 @@ class Users:
     def restore(self, announced: Iterable[tuple[User, int]]) -> None:
         """Take in the counts announced before a crash, in which all records were lost."""
         for user, number in announced:
+            # The higher number: counts of a user may only grow.
             self.recorded[user] = max(number, self.recorded.get(user, 0))
         self.unreleased = set()
 

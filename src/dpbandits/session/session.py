@@ -3,50 +3,29 @@
 from __future__ import annotations
 
 import math
-import uuid
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, BudgetExhausted, UpdateError
-from ..privacy.ledger import WHOLE
-from ..protocol import NO_ARM, Card, never, nothing_to_note, own_alone
-from ..stores import Life, User
-from ..stores.tokens import Seal
-from .arms import Arms, Mask, row, stand_in
+from ..errors import ArgumentError, UpdateError
+from ..protocol import NO_ARM
+from ..stores import User
+from . import arrivals, episodes
+from .choices import serves
 from .decisions import Decision
-from .exchange import Exchange, Release
-from .gate import Gate
-from .intake import Intake
-from .options import Settings
-from .rounds import Choice, Pending, Rounds
-from .state import State
+from .exchange import Release
+from .open_arms import Mask, row
+from .running import AllOrNothing, Running
 
 
-@dataclass(repr=False)
-class Session:
+class Session(Running):
     """A session: the state and the steps behind ``pull`` and ``update``."""
 
-    card: Card
-    settings: Settings
-    arms: Arms
-    gate: Gate
-    default_reward: float  # what an answer that never came counts as
-    state: State
-    rounds: Rounds = field(default_factory=Rounds)
-    life: Life = field(default_factory=lambda: Life(uuid.uuid4().hex, 0))  # see ``stores``
-    former: dict[str, int] = field(default_factory=dict)  # lives, and how many pulls they knew
-    last: Decision | None = None  # that is answered by default
-    seal: Seal = field(default_factory=Seal)  # by which tokens are known
-    told: tuple[str, ...] = ()  # what has to be true of logs and workers it has learned from
-    exchange: Exchange = field(default_factory=Exchange)  # with other workers
-    older_noise: bool = False  # whether an earlier version has drawn secure noise of it
-
     @cached_property
-    def intake(self) -> Intake:
-        return Intake(self.gate, self.state, self.settings, self.default_reward)
+    def _play(self) -> Any:
+        """The module that plays its rounds."""
+        return arrivals if self.card.learns_at_once else episodes
 
     # Pulls ------------------------------------------------------------------------------------
 
@@ -55,103 +34,7 @@ class Session:
         ``user`` is None where a person contributes one round.  ``open_arms`` is None where all arms
         may be served.
         """
-        rounds = self.rounds
-        if self.card.learns_at_once:
-            self._take_in(rounds.pulls - (self.settings.patience or 0))
-            choice, _ = self._fresh(shown, open_arms)
-            if rounds.exhausted or not self._counts(user, choice.arm):
-                return self._decide(choice, None)
-            return self._decide(choice, self._wait(choice, row(shown, choice.arm), shown))
-        self._land(rounds.pulls)
-        if rounds.release_due and not rounds.exhausted:
-            if self._goes_on:
-                self._take_off()
-            elif rounds.is_waiting(self.gate.part(self.state), self.settings.patience):
-                return self._decide(self._standing(shown, open_arms), None)
-            else:
-                self._end_episode()
-        if rounds.exhausted or (rounds.left > 0 and not self._stands(open_arms)):
-            return self._decide(self._standing(shown, open_arms), None)
-        choice, left = rounds.current_choice, rounds.left
-        if left == 0:
-            choice, left = self._fresh(shown, open_arms)
-        if not self._counts(user, choice.arm):
-            return self._decide(choice, None)
-        if rounds.left == 0:
-            rounds.held = left
-        rounds.current_choice, rounds.left = choice, left - 1
-        x = row(shown, choice.arm)
-        rounds.release_due = self._advance(choice.arm, x, 1)
-        rounds.recorded += 1
-        if not self.card.hides_contexts:
-            rounds.book(choice.arm, x, 1)
-        return self._decide(choice, self._wait(choice, x, shown))
-
-    def finish(self) -> bool:
-        """Release all that is over, and wait for no other pull; whether there was anything."""
-        rounds = self.rounds
-        due = rounds.release_due and not rounds.exhausted
-        waiting = bool(rounds.flights or (self._in_turn and rounds.pending))
-        self._take_in(rounds.pulls)
-        self._land(math.inf)
-        if due and not self.rounds.exhausted:
-            self._end_episode()
-        return due or waiting
-
-    def choose(self, shown: Any, open_arms: Mask = None) -> tuple[int, Any]:
-        """Choose an arm for a person without a record, and return it with its row of contexts."""
-        found = self._found()
-        if found is None or (open_arms is not None and not open_arms[found.arm]):
-            found = self._aside(shown, open_arms)
-        return found.arm, row(shown, found.arm)
-
-    def _fresh(self, shown: Any, open_arms: Mask) -> tuple[Choice, int]:
-        """A choice among open arms from released values, and for how many rounds it stands."""
-        steps, rng = self.gate.steps, self.state.choice_rng
-        sides = (self.gate.params, self.state.public)
-        if open_arms is None:
-            arm, propensity, rounds = steps.decide(*sides, shown, rng)
-        elif isinstance(shown, np.ndarray):
-            arm, propensity, rounds = steps.decide(*sides, stand_in(shown, open_arms), rng)
-            arm = arm if open_arms[arm] else open_arms.argmax()
-        else:
-            arm, propensity, rounds = steps.decide_among(*sides, open_arms, rng)
-        # Without numba both may come as integers of NumPy, which are no index and no JSON.
-        return Choice(int(arm), propensity), int(rounds)
-
-    def _aside(self, shown: Any, open_arms: Mask) -> Choice:
-        """A choice without a record; the public side keeps nothing that it prepares."""
-        restore = self.state.restorable_public() if self.card.randomised else lambda: None
-        choice, _ = self._fresh(shown, open_arms)
-        restore()
-        return choice
-
-    def _counts(self, user: User | None, arm: int) -> bool:
-        """Whether a round of the arm is recorded, which then counts against its user."""
-        most = self.settings.max_rounds
-        if most is None:
-            return True
-        assert user is not None  # or ``pull`` was refused
-        part = arm if self.gate.statistic.parts else WHOLE
-        return self.rounds.users.count(user, most, None if self.card.learns_at_once else part)
-
-    def _stands(self, open_arms: Mask) -> bool:
-        """Whether the arm of the current choice may be served."""
-        return open_arms is None or bool(open_arms[self.rounds.current_choice.arm])
-
-    def _standing(self, shown: Any, open_arms: Mask) -> Choice:
-        """The decision while nothing is recorded; new contexts get a choice of their own."""
-        if isinstance(shown, np.ndarray):
-            return self._fresh(shown, open_arms)[0]
-        if self._stands(open_arms):
-            return self.rounds.current_choice
-        return self._aside(shown, open_arms)
-
-    def _wait(self, choice: Choice, weights: Any, shown: Any) -> Pending:
-        # Of the other arms nothing is asked later, unless a person may openly take one.
-        return Pending(choice.arm, weights, shown if self.settings.choices_public else 0)
-
-    def _decide(self, choice: Choice, pending: Pending | None) -> Decision:
+        choice, pending = self._play.pull(self, shown, user, open_arms)
         number = self.rounds.pulls
         propensity = None if math.isnan(choice.propensity) else choice.propensity
         recorded, name = pending is not None, self.arms.name(choice.arm)
@@ -163,8 +46,16 @@ class Session:
         self.rounds.pulls += 1
         return decision
 
-    def _advance(self, arm: int, x: Any, n: int) -> bool:
-        return bool(self.gate.steps.advance(self.gate.params, self.state.public, arm, x, n))
+    def choose(self, shown: Any, open_arms: Mask = None) -> tuple[int, Any]:
+        """Choose an arm for a person without a record, and return it with its row of contexts."""
+        found = self.choices.found()
+        if found is None or not serves(found, open_arms):
+            found = self.choices.aside(shown, open_arms)
+        return found.arm, row(shown, found.arm)
+
+    def finish(self) -> bool:
+        """Release all that is over, and wait for no other pull; whether there was anything."""
+        return self._play.finish(self)
 
     # Arms -------------------------------------------------------------------------------------
 
@@ -174,112 +65,11 @@ class Session:
         if len(retired) == self.arms.count:
             raise ArgumentError(f"arm must not be the last one that is open, got {arm}", "arm")
         self.rounds.retired, self.rounds.chosen_among = retired, True
-        self._fill()
+        episodes.fill(self)
 
     def add(self, arm: int) -> None:
         """Serve an arm that was retired again."""
         self.rounds.retired = tuple(one for one in self.rounds.retired if one != arm)
-
-    def _fill(self) -> None:
-        """End the episode of a retired arm with rounds of the default reward, which contain no
-        person's data.  Where each arm has its own episodes, that of the retired arm may wait.
-        """
-        rounds, (arm, _) = self.rounds, self.rounds.current_choice
-        n = rounds.left
-        if n == 0 or arm not in rounds.retired:
-            return
-        rounds.left = 0
-        if rounds.exhausted or self.gate.statistic.parts > 0:
-            return
-        rounds.release_due = self._advance(arm, 0, n)
-        rounds.recorded += n
-        rounds.book(arm, 0, n)
-        self.intake.fill(arm, n)
-
-    # Releases ---------------------------------------------------------------------------------
-
-    @property
-    def _goes_on(self) -> bool:
-        """Whether the next episode begins while the last one waits for answers."""
-        return bool(self.settings.patience) and self.gate.kernels.close is not nothing_to_note
-
-    def _end_episode(self) -> None:
-        self.gate.refuse_fork()
-        part, rounds = self.gate.part(self.state), self.rounds
-        for number in rounds.awaited(part):
-            # Taken out first: an interrupt may lose a default, and may not let one enter twice.
-            self.intake.take(rounds.pending.pop(number), self.intake.substitute())
-        rounds.close(rounds.pulls)
-        with _AllOrNothing(self):
-            self._release()
-            self.rounds.cover(part)
-
-    def _take_off(self) -> None:
-        """End the episode, and leave it open for answers."""
-        self.gate.refuse_fork()
-        with _AllOrNothing(self):
-            self._refuse_overspending()
-            ended = self.gate.end(self.state, self.rounds.recorded)
-            self.rounds.take_off(ended, self.settings.patience or 0)
-
-    def _land(self, pulls: float) -> None:
-        """Release the episodes that were open for answers until so many pulls."""
-        while self.rounds.flights and self.rounds.flights[0].deadline <= pulls:
-            self.gate.refuse_fork()
-            flight = self.rounds.flights[0]
-            self.rounds.close(flight.before)
-            while flight.pending:
-                pending = flight.pending.popitem()[1]
-                self.intake.take_late(flight, pending, self.intake.substitute())
-            with _AllOrNothing(self):
-                flight = self.rounds.flights[0]
-                self.gate.cross(self.state, flight.ended, self.rounds.users.announcement)
-                self.rounds.land()
-                self._released(flight.ended.memo)
-
-    def _release(self) -> None:
-        self._refuse_overspending()
-        self.gate.release(self.state, self.rounds.recorded, self.rounds.users.announcement)
-        self._released(self.state.memo)
-
-    def learn_from(self, release: Release) -> bool:
-        """Take in a release of another worker, and return whether it was new."""
-        if not self.exchange.is_new(release, {self.life.name, *self.former}):
-            return False
-        with _AllOrNothing(self):
-            # Noted first: an interrupt may lose a release, and may not let one enter twice.
-            self.exchange.note(release)
-            told = np.array(release.memo, float), np.array(release.values, float)
-            self.gate.kernels.absorb(self.gate.params, self.state.public, *told)
-        return True
-
-    def _refuse_overspending(self) -> None:
-        rounds = self.rounds
-        try:
-            self.gate.refuse_overspending(self.state, rounds.recorded, len(rounds.flights))
-        except (BudgetExhausted, ArgumentError):
-            rounds.exhausted = True
-            raise
-
-    def _released(self, memo: np.ndarray) -> None:
-        rounds, found = self.rounds, self._found()
-        if self.gate.kernels.absorb is not own_alone:
-            self.exchange.share(self.life.name, memo, self.state.wall.release)
-        rounds.users.announced()
-        if found is not None:
-            rounds.exhausted, rounds.current_choice = True, found
-            # Never released, as what was open then.
-            rounds.flights, rounds.pending = [], {}
-            rounds.close(rounds.pulls)
-
-    def _found(self) -> Choice | None:
-        """The arm that a search for the best arm has found; None without a search, or while it
-        runs.
-        """
-        kernels, public = self.gate.kernels, self.state.public
-        if kernels.stop is never or not kernels.stop(self.gate.params, public):
-            return None
-        return Choice(int(kernels.recommend(self.gate.params, public)), 1.0)
 
     # Answers ----------------------------------------------------------------------------------
 
@@ -326,130 +116,21 @@ class Session:
             rounds.dropped += 1
             rounds.late += decision.recorded
             return False
-        pending = found
-        deviates, openly = done not in (None, pending.arm), self.settings.choices_public
-        if deviates and openly and np.isnan(row(pending.contexts, int(done))).any():  # type: ignore[arg-type]
-            raise ArgumentError(f"arm must be one that the person was shown, got {done}", "arm")
-        if deviates and not openly:
-            value = None
-        if self.card.learns_at_once:
-            if deviates and openly:
-                arm = int(done)  # type: ignore[arg-type]
-                pending = pending._replace(arm=arm, weights=row(pending.contexts, arm))
-            if not self._in_turn:
-                return self._learn(decision.number, pending, value)
-            rounds.pending[decision.number] = pending
-            rounds.answers[decision.number] = self.intake.entering(value, self.rounds)
-            return not rounds.exhausted
-        del rounds.pending[decision.number]
-        if deviates and openly:
-            self._take_back(pending)
+        if done is None or done == found.arm:
+            return self._play.take(self, decision.number, found, value, None)
+        if not self.settings.choices_public:
+            return self._play.take(self, decision.number, found, None, None)
+        if np.isnan(row(found.contexts, done)).any():
+            raise ArgumentError(f"arm must be one of those shown to the person, got {done}", "arm")
+        return self._play.take(self, decision.number, found, value, int(done))
+
+    def learn_from(self, release: Release) -> bool:
+        """Take in a release of another worker, and return whether it was new."""
+        if not self.exchange.is_new(release, {self.life.name, *self.former}):
             return False
-        self.intake.take(pending, self.intake.entering(value, self.rounds))
+        with AllOrNothing(self):
+            # Noted first: an interrupt may lose a release, and may not let one enter twice.
+            self.exchange.note(release)
+            told = np.array(release.memo, float), np.array(release.values, float)
+            self.gate.kernels.absorb(self.gate.params, self.state.public, *told)
         return True
-
-    @property
-    def _in_turn(self) -> bool:
-        """Whether answers are taken in the order of pulls."""
-        return self.card.learns_at_once and bool(self.settings.patience)
-
-    def _take_in(self, before: int) -> None:
-        """Learn from pulls before this one, with answer or default, if that goes in their order."""
-        rounds = self.rounds
-        while self._in_turn and rounds.pending and (number := next(iter(rounds.pending))) < before:
-            rounds.close(number + 1)
-            # As it entered when it came: to clip and round it once more changes nothing.
-            self._learn(number, rounds.pending[number], rounds.answers.get(number))
-            rounds.answers.pop(number, None)
-
-    def receive(self, report: np.ndarray) -> bool:
-        """Take in a report from the device of a person without a pull.  Returns whether the policy
-        learns from it.
-        """
-        number = self.rounds.pulls
-        self.rounds.pulls += 1
-        pending = Pending(NO_ARM, report)
-        self.rounds.pending[number] = pending
-        try:
-            return self._learn(number, pending, 0.0)
-        finally:
-            self.rounds.pending.pop(number, None)  # which a refused one would stay in
-
-    def coming(self) -> tuple[Choice, int]:
-        """The coming choice without contexts, and for how many rounds it stands."""
-        return self._fresh(0, self.arms.open(None, self.rounds.retired, self.arms.count))
-
-    def receive_sum(self, total: float) -> bool:
-        """Take in the noisy sum of all rounds of the coming choice; whether it is learned from."""
-        self.gate.refuse_fork()
-        if self.rounds.exhausted:
-            return False
-        with _AllOrNothing(self):
-            choice, n = self.coming()
-            due = self._advance(choice.arm, 0, n)
-            self.rounds.recorded += n
-            self.rounds.book(choice.arm, 0, n)
-            self.intake.take(Pending(choice.arm), total, n)
-            if due:
-                self._end_episode()
-        return True
-
-    def _learn(self, number: int, pending: Pending, value: float | None) -> bool:
-        self.gate.refuse_fork()
-        rounds, state, gate = self.rounds, self.state, self.gate
-        if rounds.exhausted:
-            del rounds.pending[number]
-            return False
-        if gate.needs_care(state):
-            with _AllOrNothing(self):
-                self._absorb(number, pending, value)
-        else:
-            del rounds.pending[number]
-            rounds.recorded += 1
-            answer = (*pending[:2], self.intake.entering(value, self.rounds))
-            gate.absorb_and_release(state, answer, rounds.recorded)
-            rounds.users.cover(WHOLE)
-            rounds.users.announced()
-        return True
-
-    def _absorb(self, number: int, pending: Pending, value: float | None) -> None:
-        del self.rounds.pending[number]
-        self.rounds.recorded += 1
-        x = pending.weights
-        x = x.copy() if isinstance(x, np.ndarray) else x  # which ``weigh`` may change
-        sides = self.gate.params, self.state.raw, self.state.public
-        value = self.intake.entering(value, self.rounds)
-        if self.gate.steps.absorb(*sides, pending.arm, x, value):
-            self._release()
-            self.rounds.users.cover(WHOLE)
-
-    def _take_back(self, pending: Pending) -> None:
-        """The person publicly did something else: the episode lasts one round longer."""
-        arm = pending.arm
-        x = row(pending.contexts, arm)
-        self.rounds.release_due = self._advance(arm, x, -1)
-        # The next pull of a policy with contexts sees other ones, and chooses anew.
-        self.rounds.take_back(arm, pending.weights, anew=isinstance(x, np.ndarray))
-        self._fill()
-
-
-class _AllOrNothing:
-    """Undo a step that fails or is interrupted.  A second interrupt during that is not covered."""
-
-    def __init__(self, session: Session) -> None:
-        self.session, self.shared = session, len(session.exchange.shared)
-        self.state, self.rounds = session.state.copied(), session.rounds.copied()
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
-        if error is None:
-            return
-        session, rounds = self.session, self.rounds
-        if isinstance(error, BudgetExhausted | ArgumentError):  # which it stays
-            rounds.exhausted = session.rounds.exhausted
-        # First: values of a release that is made anew would be those of a second one.
-        del session.exchange.shared[self.shared :]
-        session.state.restore(self.state)
-        session.gate.forget()
-        session.rounds = rounds

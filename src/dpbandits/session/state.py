@@ -16,7 +16,7 @@ import numpy as np
 from ..privacy.channels import Channel
 from ..privacy.continual import Independent, no_running_sum
 from ..privacy.ledger import HEAD, LedgerArrays, Line, copy_of, empty_arrays, grown, write
-from ..privacy.secure import SecureState
+from ..privacy.secure_sum import SecureState
 from ..protocol import Statistic, Wall
 
 
@@ -139,9 +139,10 @@ class State:
         for name, array in self.arrays.items():
             if name.startswith(("raw", "exact", "wall.running")):
                 array[...] = fresh[name]
+        # No later release covers a record that an announced one may have covered.
         self.wall.first_unreleased[:] = past
         if self.noise_rng is not None:
-            # Its next numbers have been released.
+            # Its next numbers may have been the noise of a lost release, so they are skipped.
             self.noise_rng.bit_generator.advance(1 << 64)  # type: ignore[attr-defined]
 
 

@@ -42,12 +42,14 @@ def _end(
     that its release covers, the part of its records, and its sensitivity.  The last is -1 if the
     sensitivity is no bound; then nothing has changed.
     """
+    # Before ``close``, which may clear what the bound depends on.
     bound = sensitivity(params, public, wall.norm)
     scale = wall.multiplier * bound
     if not (0.0 <= bound < np.inf and scale < np.inf):
         return 0, 0, -1.0
     if scale == 0.0 and bound > 0.0 and wall.multiplier > 0.0:  # underflow
         return 0, 0, -1.0
+    # Likewise: ``close`` may begin the next episode.
     which = partition(params, public)
     first = wall.first_unreleased[which]
     wall.first_unreleased[which] = rounds
@@ -67,6 +69,7 @@ def _let_through(
     ``mechanism`` and ``confirm``.
     """
     draws = statistic.size * draws_of(wall.running) if wall.family > 0 else 0
+    # A crash after this line costs budget, and a crash before it leaves nothing released.
     announce(first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
     write(wall.ledger, first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
     mechanism(wall.running, wall.family, wall.multiplier * bound, statistic, wall.release, rng)
@@ -141,6 +144,7 @@ def _decide(params: Any, public: Any, contexts: Contexts, rng: Generator) -> tup
 def _advance(params: Any, public: Any, arm: int, x: Row, n: int) -> bool:
     """Book n rounds of an arm; tell whether a release is due."""
     record_pull(params, public, arm, x, n)
+    # A round that is taken back has no reward whose weight could matter.
     if n > 0:
         weigh(params, public, arm, x)
     return release_due(params, public)
@@ -225,6 +229,7 @@ def _answer_late(
     summarise(params, raw, public, memo, alone)
     for i in range(statistic.size):
         statistic[i] += alone[i]
+    # This vector lives as long as the policy, and an answer must not.
     alone[:] = 0.0
 
 

@@ -7,8 +7,10 @@ server, and ``Analyzer`` on the server.  A ``Protocol`` defines their messages.
 from typing import Any
 
 from ..rooms import papers
+from .coins import BitSum, ModularSum
 from .laplace import LaplaceShares
-from .protocols import BitSum, GaussianReports, ModularSum, Protocol
+from .protocols import Protocol
+from .reports import GaussianReports
 from .roles import Analyzer, Messages, Randomizer, Shuffler
 
 __all__ = [

@@ -3,9 +3,13 @@
 Discrete Gaussian noise protects as Gaussian noise does: ``privacy.discrete``.  This module covers
 binomial noise.
 
-One person moves the vector by integers s with |s|_2 <= r.  Independent noise of one law is added to
-every coordinate, of a law that is log-concave, as binomials are.  Let F be its distribution
-function, and z(t) = Phi^-1(F(t)).
+Guarantee:
+
+* Protected: the integers of one person, who moves the vector by integers s with |s|_2 <= r.
+* Assumed: independent noise of one law is added to every coordinate, of a law that is log-concave,
+  as binomials are.
+
+Let F be the distribution function of the noise, and z(t) = Phi^-1(F(t)).
 
 *One coordinate.*  Suppose that z(t) - z(t - 1) <= c for all integers t.  As the law is log-concave,
 thresholds are the best tests of X against X + s.  The test that decides for X + s above t errs with
@@ -62,7 +66,10 @@ class Tails:
         mean, std = n * p, math.sqrt(n * p * (1.0 - p))
         if std > WIDEST:
             what = f"no noise of at most {WIDEST:g} steps is known to keep it"
-            raise ArgumentError(f"levels must be fewer, or the budget another: {what}", "levels")
+            raise ArgumentError(
+                f"levels must be fewer than the protocol has, or the budget larger: {what}",
+                "levels",
+            )
         reach = _REACH * std
         t = np.arange(max(0.0, math.floor(mean - reach)), min(n - 1.0, mean + reach) + 1.0)
         below, above = betainc(n - t, t + 1.0, 1.0 - p), betainc(t + 1.0, n - t, p)
@@ -73,11 +80,13 @@ class Tails:
         """The least proved delta for which the vectors of the given number of batches are (epsilon,
         delta)-DP, if one person moves each by integers of L2 norm at most ``shift``.
         """
+        # From the smaller of both tails, which keeps its digits.
         z = np.where(self.below < 0.5, ndtri(self.below), -ndtri(self.above))
         steps, least = np.diff(z), 1.0
         lows, highs = np.searchsorted(z, -_CUTS), np.searchsorted(z, _CUTS) - 1
         for low, high in zip(lows, highs, strict=True):
             if high > low:
+                # c is the longest step between the cuts; what lies beyond them is in ``lost``.
                 mu = steps[low:high].max() * shift * math.sqrt(batches) * _UP
                 tail = self.below[low] + self.above[high]
                 lost = (1.0 + math.exp(min(epsilon, 700.0))) * batches * dimension * tail

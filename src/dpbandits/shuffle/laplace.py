@@ -1,13 +1,16 @@
 """Shares of discrete Laplace noise: noisy sums of a batch in pure DP.
 
+Guarantee: pure DP of the shuffler's output, which is the sum modulo m, for one person's integers.
+It assumes the noise of n = ``batch`` - ``dropout`` people.
+
 People add to their integers the difference of two Polya variables with parameters 1/n and
 exp(-1/b), modulo m (Goryczka & Xiong 2015).  In bandits this is due to Chowdhury & Zhou 2023,
-Distributed Differential Privacy in Multi-Armed Bandits.  The shuffler's output is the sum modulo m.
+Distributed Differential Privacy in Multi-Armed Bandits.
 
 *Noise of the sum.*  n such variables add up to a geometric one.  The difference of two of these is
 discrete Laplace with weights exp(-|k| / b).  This law is exact, not a limit, and so are the draws
-(``randomness``).  With n = ``batch`` - ``dropout``, the noise of any n people is enough.  The noise
-of the others is independent of it, or missing, or known: adding it is post-processing.
+(``randomness``).  The noise of any n people is enough.  The noise of the others is independent of
+it, or missing, or known: adding it is post-processing.
 
 *Shift of the sum.*  In the L1 norm.  With the coupling of ``protocols`` coordinate i moves by at
 most d_i + 1 for a difference d_i in steps.  Hence all D coordinates move by at most sqrt(D) S + D,
@@ -59,7 +62,8 @@ class LaplaceShares(Shares):
         super().__post_init__()
         if self.batch * self.modulus >= 2**62:
             raise ArgumentError(
-                f"batch, levels and noise must be smaller: sums modulo {self.modulus} overflow"
+                f"batch, levels or noise must be smaller, because sums modulo {self.modulus}"
+                " overflow"
             )
 
     @property
@@ -94,11 +98,13 @@ class LaplaceShares(Shares):
             what = f"PureDP with epsilon at most {_LARGEST:g} for LaplaceShares"
             raise ArgumentError(f"budget must be {what}, got {budget!r}")
         shift = self.shift * batches
+        # A division may round down, and the noise would then miss the budget by a little.
         noise = math.ceil(shift / budget.epsilon)
         return noise if shift / noise <= budget.epsilon else noise + 1
 
     @property
     def _variance(self) -> float:
+        # One person's part of the variance of the discrete Laplace law.
         return 0.5 / math.sinh(0.5 / self.noise) ** 2 / self._enough
 
     def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -110,4 +116,5 @@ class LaplaceShares(Shares):
         return (integers + up - down) % self.modulus
 
     def total(self, mixed: np.ndarray) -> np.ndarray:
+        # The upper half of the residues stands for negative sums.
         return np.where(mixed > self.modulus // 2, mixed - self.modulus, mixed)

@@ -1,20 +1,8 @@
-"""Protocols that sum vectors of a batch of people: their noise, and the server's view.
+"""Protocols that sum vectors of a batch of people: what they share, and the server's view.
 
 A vector is shortened to the L2 norm ``bound``, clipped to ``largest`` in every coordinate, and put
-on a grid of ``levels`` steps by unbiased random rounding.  To these integers devices add noise.
-
-* ``BitSum`` (P_Vec of Chowdhury & Zhou 2022, after Cheu, Joseph, Mao & Peng 2021): a person sends
-  bits, labelled by coordinate.  The number of ones among 2 ``levels`` bits is the person's integer;
-  each of ``noise`` more bits is 1 with probability 1/4.  The shuffler outputs all bits of a
-  coordinate in random order, which reveal no more than the number of ones.  The device also
-  shuffles its own messages; the published randomiser does not, and reveals the integer.
-* ``ModularSum`` (secure aggregation with binomial shares; Agarwal et al. 2018): a person sends
-  their integers plus the heads of ``noise`` fair coins, modulo m.  The shuffler outputs the sum
-  modulo m.
-* ``GaussianReports`` (P_Amp): a person sends their integers plus discrete Gaussian noise with
-  parameter ``noise``.  The shuffler outputs all reports in random order.  ``delta_at`` is that of a
-  single report: amplification by shuffling is not counted.
-* ``LaplaceShares``, for pure DP, is in ``laplace``.
+on a grid of ``levels`` steps by unbiased random rounding.  To these integers devices add noise: as
+``reports``, ``coins`` or ``laplace`` says.
 
 *Noise of the sum.*  B people with b coins each make one binomial with exactly B b coins.
 ``dropout`` people may be absent, leave out their noise, or reveal it to the server.  The bound uses
@@ -34,25 +22,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..errors import ArgumentError
-from ..privacy import ApproxDP, Budget
-from ..rooms import papers
+from ..privacy import Budget
 from ..tables import as_numbers
 from ..validation import choice, integer, real
-from .certificates import DiscreteGaussian, Tails
 from .randomness import Source
 
 LEVELS = ("shuffle", "local")
 _UP = 1.0 + 2.0**-30  # outweighs the rounding of floats on the way to the grid
 _UNIT = 2**32  # parts of a step
-_LARGEST = 40.0  # epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,8 +106,9 @@ class Protocol(ABC):
         Raises:
             ArgumentError: a number is out of its range, or no noise is known to be enough.
 
-        >>> budget = ApproxDP(1.0, 0.1)
+        >>> from dpbandits.privacy import ApproxDP
         >>> from dpbandits.shuffle import BitSum
+        >>> budget = ApproxDP(1.0, 0.1)
         >>> BitSum.calibrated(budget, batch=20, dimension=20, bound=1.0, levels=9).noise
         170
         """
@@ -239,68 +223,6 @@ class Protocol(ABC):
         """The noisy sum in steps, shape (D,), computed from the shuffler's output."""
 
 
-class CertifiedProtocol(Protocol):
-    """Base class of protocols with a privacy proof in ``certificates``."""
-
-    def delta_at(self, epsilon: float, batches: int = 1, level: str = "shuffle") -> float:
-        epsilon = real("epsilon", epsilon, 0.0)
-        return self._tails_at(level).delta(epsilon, self.shift, self.dimension, batches)
-
-    def epsilon_at(self, delta: float, batches: int = 1, level: str = "shuffle") -> float:
-        """A proved epsilon for a person in the given number of batches; infinite if none is known.
-        It holds for the shuffler's output, or at the local level for one person's messages, even if
-        all others reveal theirs to the server.
-        """
-        most, tails = 60.0, self._tails_at(level)
-        real("delta", delta, 0.0, 1.0, strict=True)
-
-        def excess(epsilon: float) -> float:
-            return tails.delta(epsilon, self.shift, self.dimension, batches) - delta
-
-        if excess(most) > 0.0:
-            return math.inf
-        return 0.0 if excess(0.0) <= 0.0 else _crossing(excess, most)
-
-    def _tails_at(self, level: str) -> Tails | DiscreteGaussian:
-        alone = choice("level", level, LEVELS) == "local"
-        return self._hiding(1 if alone else self.batch - self.dropout)
-
-    def _least_noise(self, budget: Budget, batches: int, level: str) -> int:
-        if not (isinstance(budget, ApproxDP) and budget.epsilon <= _LARGEST):
-            what = f"ApproxDP with epsilon at most {_LARGEST:g} for {type(self).__name__}"
-            raise ArgumentError(f"budget must be {what}, got {budget!r}")
-        return _least_certified(self, budget, batches, level)
-
-    @property
-    @abstractmethod
-    def noise_law(self) -> tuple[float, float]:
-        """Number of coins of a batch, and their probability of heads; if that is 0, the standard
-        deviation of rounded normals.
-        """
-
-    @abstractmethod
-    def _noise_of_std(self, std: float) -> float:
-        """The ``noise`` with which what hides one person has that standard deviation, in steps."""
-
-    @abstractmethod
-    def _hiding(self, people: int) -> Tails | DiscreteGaussian:
-        """The noise of so many people, by which one is hidden."""
-
-
-@lru_cache(maxsize=256)  # every chooser makes its policy anew
-def _least_certified(
-    protocol: CertifiedProtocol, budget: ApproxDP, batches: int, level: str
-) -> int:
-    def keeps(noise: int) -> bool:
-        made = replace(protocol, noise=noise)
-        return made.delta_at(budget.epsilon, batches, level) <= budget.delta
-
-    # Normal noise would need that much: where to begin to look.
-    std = protocol.shift * math.sqrt(batches) / budget.mu
-    alone = replace(protocol, batch=1, dropout=0) if level == "local" else protocol
-    return _smallest(keeps, min(math.ceil(alone._noise_of_std(std)), 2**40))
-
-
 class Shares(Protocol):
     """Protocols whose shuffler outputs the sum of messages modulo ``modulus``.
 
@@ -322,218 +244,3 @@ class Shares(Protocol):
     @property
     def mixed_shape(self) -> tuple[int, ...]:
         return (self.dimension,)
-
-
-@dataclass(frozen=True, kw_only=True)
-class GaussianReports(CertifiedProtocol):
-    """Reports with Gaussian noise of their own: the protocol P_Amp; see this module.
-
-    When to choose: where people do not trust the others of their batch to add noise.
-
-    Example:
-        >>> budget = ApproxDP(1.0, 1e-3)
-        >>> protocol = GaussianReports.calibrated(budget, batch=50, dimension=2, bound=1.0)
-        >>> round(protocol.noise_std, 1)  # sqrt(50) times what a curator's Gaussian noise would be
-        36.6
-    """
-
-    fineness: ClassVar[int] = 256
-
-    @classmethod
-    def published(
-        cls,
-        budget: ApproxDP,
-        *,
-        batch: int,
-        features: int,
-        batches: int = 1,
-        level: str = "shuffle",
-    ) -> Self:
-        """Chowdhury & Zhou (2022), Theorem 3.2, for the same vectors as ``BitSum.published``; or at
-        the local level Corollary B.3.
-
-        It covers epsilon <= sqrt(log(2 / delta) / batch) only, and promises an unnamed multiple of
-        (epsilon, delta); ``delta_at`` returns the true delta of a report.  For people in several
-        ``batches`` it divides the budget by advanced composition (the proof of Theorem E.3, which
-        gives log(4 batches / delta); the statement has log(2 / delta)).
-        """
-        made = papers("shuffle.published").for_reports(budget, batch, features, batches, level)
-        return cls(**made)
-
-    @property
-    def _variance(self) -> float:
-        return float(self.noise) ** 2
-
-    def _noise_of_std(self, std: float) -> float:
-        return std
-
-    def _hiding(self, people: int) -> DiscreteGaussian:
-        return DiscreteGaussian(self.noise)
-
-    @property
-    def noise_law(self) -> tuple[float, float]:
-        return self.noise * math.sqrt(self.batch), 0.0
-
-    def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        everybody = (*shape[:-1], self.batch, shape[-1])
-        return np.rint(rng.normal(0.0, self.noise, everybody)).sum(axis=-2)
-
-    def to_dict(self) -> dict[str, Any]:
-        # As numerator and denominator, which no float could hold.
-        return {**super().to_dict(), "sigma_squared": [str(self.noise**2), "1"]}
-
-    def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
-        return integers + source.gaussians(self.noise, integers.shape)
-
-    @property
-    def record(self) -> tuple[tuple[int, ...], int, int]:
-        most = self.levels + 64 * self.noise  # honest noise is never that large
-        return (self.dimension,), -most, most
-
-    def mixed(self, values: np.ndarray, source: Source) -> np.ndarray:
-        return values[source.order(self.batch)]
-
-    @property
-    def mixed_shape(self) -> tuple[int, ...]:
-        return self.batch, self.dimension
-
-    def total(self, mixed: np.ndarray) -> np.ndarray:
-        return mixed.sum(axis=0)
-
-
-class _Coins(CertifiedProtocol):
-    """People add the heads of their coins to their integer, which is shifted to [0, 2 levels]."""
-
-    heads: ClassVar[float]  # probability
-
-    @property
-    def _most(self) -> int:
-        return 2 * self.levels + self.noise
-
-    @property
-    def _variance(self) -> float:
-        return self.noise * self.heads * (1.0 - self.heads)
-
-    def _noise_of_std(self, std: float) -> float:
-        return std**2 / ((self.batch - self.dropout) * self.heads * (1.0 - self.heads))
-
-    def _hiding(self, people: int) -> Tails:
-        return Tails(people * self.noise, self.heads)
-
-    @property
-    def noise_law(self) -> tuple[float, float]:
-        return float(self.batch * self.noise), self.heads
-
-    def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        coins = self.batch * self.noise
-        return rng.binomial(coins, self.heads, shape) - coins * self.heads
-
-    def _centred(self, counts: np.ndarray) -> np.ndarray:
-        return counts - self.batch * (self.levels + self.noise * self.heads)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BitSum(_Coins):
-    """Labelled bits, in random order: the protocol P_Vec; see ``protocols`` and ``Protocol``.
-
-    When to choose: where all that the shuffler can do is to mix.
-
-    Example:
-        >>> from dpbandits.shuffle import Analyzer, Randomizer, Shuffler
-        >>> protocol = BitSum.calibrated(ApproxDP(5.0, 1e-3), batch=50, dimension=2, bound=1.0)
-        >>> randomizer = Randomizer(protocol, noise="simulation", seed=1)
-        >>> shuffler = Shuffler(protocol, noise="simulation", seed=2)
-        >>> mixed = shuffler.shuffle([randomizer.encode([0.6, -0.8]) for person in range(50)])
-        >>> Analyzer(protocol).aggregate(mixed).round(1).tolist()
-        [31.5, -39.2]
-    """
-
-    fineness, heads = 4, 0.25
-
-    @classmethod
-    def published(
-        cls,
-        budget: ApproxDP,
-        *,
-        batch: int,
-        features: int,
-        batches: int = 1,
-        level: str = "shuffle",
-    ) -> Self:
-        """Chowdhury & Zhou (2022), Theorem C.1, for linear bandits with ``features`` numbers in x,
-        |x| <= 1 and |y| <= 1.  People send the vector x y, and the upper triangle of x x', of joint
-        sensitivity sqrt(4.5).
-
-        g is rounded up to an integer.  The paper sends g + b bits, but shifts coordinates to
-        [0, 2], for which 2 g + b are needed.  For people in several ``batches`` it divides the
-        budget by advanced composition (Theorem E.5).  At the local level (Corollary C.3) it takes
-        the noise of batches of one.
-        """
-        made = papers("shuffle.published").for_bits(budget, batch, features, batches, level)
-        return cls(**made)
-
-    def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
-        ones = (integers + self.levels)[..., None] > np.arange(2 * self.levels)
-        bits = np.concatenate([ones, source.quarters((*integers.shape, self.noise))], axis=-1)
-        # In an order that says nothing, for whoever sees them before the shuffler does.
-        return source.permuted_bits(bits.reshape(-1, self._most)).reshape(bits.shape)
-
-    @property
-    def record(self) -> tuple[tuple[int, ...], int, int]:
-        return (self.dimension, self._most), 0, 1
-
-    def mixed(self, values: np.ndarray, source: Source) -> np.ndarray:
-        return source.permuted_bits(values.swapaxes(0, 1).reshape(self.mixed_shape))
-
-    @property
-    def mixed_shape(self) -> tuple[int, ...]:
-        return self.dimension, self.batch * self._most
-
-    def total(self, mixed: np.ndarray) -> np.ndarray:
-        return self._centred(mixed.sum(axis=1, dtype=np.int64))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModularSum(Shares, _Coins):
-    """Shares of noise under secure aggregation; see ``protocols``, ``Shares`` and
-    ``Protocol``.
-
-    When to choose: the shuffler can sum; messages are short, so the grid may be fine.
-
-    Example:
-        >>> protocol = ModularSum.calibrated(ApproxDP(1.0, 1e-3), batch=50, dimension=2, bound=1.0)
-        >>> protocol.levels, round(protocol.noise_std, 2)
-        (23, 5.31)
-    """
-
-    fineness, heads = 32, 0.5
-
-    @property
-    def modulus(self) -> int:
-        return self.batch * self._most + 1
-
-    def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
-        return integers + self.levels + source.heads(integers.shape, self.noise)
-
-    def total(self, mixed: np.ndarray) -> np.ndarray:
-        return self._centred(mixed)
-
-
-def _smallest(keeps: Callable[[int], bool], start: int) -> int:
-    """The least noise from ``start`` on that keeps the budget, to one part in a thousand."""
-    low, high, more = start - 1, start, 1 + start // 512
-    while not keeps(high):
-        low, high, more = high, high + more, 2 * more
-    while high - low > 1 + high // 1024:
-        middle = (low + high) // 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return high
-
-
-def _crossing(excess: Callable[[float], float], most: float) -> float:
-    """From above, to one part in a thousand, where a decreasing function changes its sign."""
-    low, high = 0.0, most
-    while high - low > 1e-3 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
-    return high

@@ -50,6 +50,7 @@ class Source:
     def heads(self, shape: tuple[int, int], tosses: int) -> np.ndarray:
         """Number of heads of the given number of fair coins, for each entry."""
         fair = self.words((*shape, -(-tosses // 8)), np.uint8)
+        # Of the last byte only as many bits as there are coins left.
         last = np.bitwise_count(fair[..., -1] >> np.uint8(8 * fair.shape[-1] - tosses))
         return np.bitwise_count(fair[..., :-1]).sum(axis=-1, dtype=np.int64) + last
 
@@ -113,6 +114,7 @@ class Source:
         while True:
             keys = self.words((n,), np.uint64)
             order = np.argsort(keys)
+            # Equal keys would be ordered by the sort, not by chance.
             if not np.any(np.diff(keys[order]) == 0):
                 return order
 

@@ -83,9 +83,12 @@ class Randomizer:
         self.caveats = self._source.caveats
 
     def encode(self, vector: ArrayLike | None = None) -> Messages:
-        """The messages of one person; without a vector, noise only.
+        """Make the messages of one person; without a vector, of noise only.
 
         A device always sends: silence would reveal that there was no vector.
+
+        Returns:
+            ``Messages`` of one record for ``Shuffler.submit``.
 
         Raises:
             ArgumentError: the vector does not have shape (D,).
@@ -93,7 +96,17 @@ class Randomizer:
         return self.encode_many([np.zeros(self.protocol.dimension) if vector is None else vector])
 
     def encode_many(self, vectors: ArrayLike | Sequence[ArrayLike]) -> Messages:
-        """The messages of several people, a record a row, for experiments; shape (n, D)."""
+        """Make the messages of several people, for experiments.
+
+        Args:
+            vectors: shape (n, D).
+
+        Returns:
+            ``Messages``, a record a row.
+
+        Raises:
+            ArgumentError: the vectors have another shape, or there are more than ``batch``.
+        """
         table = self.protocol.table(vectors)
         if table.ndim != 2:
             raise ArgumentError(f"vectors must have two axes, got shape {table.shape}", "vectors")
@@ -161,7 +174,7 @@ class Shuffler:
         """
         self._refuse_strange(messages)
         if len(messages.values) != 1:
-            raise SubmissionError(f"a sender has one record, not {len(messages.values)}")
+            raise SubmissionError(f"a sender must have one record, got {len(messages.values)}")
         if sender in self._open:
             raise SubmissionError("the sender has submitted to this batch already")
         if len(self._open) == self.protocol.batch:
@@ -179,15 +192,20 @@ class Shuffler:
         """
         version = self.version if next_version is None else _version(next_version)
         mixed = self.shuffle(list(self._open.values()))
+        # After the shuffle: if that fails, the batch is still there.
         self._open, self.version = {}, version
         return mixed
 
     def shuffle(self, batch: Sequence[Messages]) -> Messages | None:
         """Output a batch that was collected elsewhere, by a party that checked its senders.
 
+        Returns:
+            The messages for ``Analyzer``, or None if the batch was short and is discarded.
+
         Raises:
             SubmissionError: as for ``submit``.
         """
+        # Checked again here: ``shuffle`` also takes batches that never went through ``submit``.
         for messages in batch:
             self._refuse_strange(messages)
         missing = self.protocol.batch - sum(len(messages.values) for messages in batch)
@@ -196,7 +214,7 @@ class Shuffler:
         if missing and self.short == "discard":
             return None
         padding = self._randomizer.encode_many(np.zeros((missing, self.protocol.dimension)))
-        # A device chooses its type of integers, which must not become everybody's.
+        # A device chooses its type of integers, which must not show in the output.
         records = [messages.values.astype(padding.values.dtype) for messages in batch]
         values = np.concatenate([*records, padding.values])
         return Messages(self.protocol.mixed(values, self._source), self.version)
@@ -204,7 +222,7 @@ class Shuffler:
     def _refuse_strange(self, messages: Messages) -> None:
         if messages.version != self.version or type(messages.version) is not type(self.version):
             raise SubmissionError(
-                f"the batch takes messages of version {self.version!r}, not {messages.version!r}"
+                f"the batch takes messages of version {self.version!r}, got {messages.version!r}"
             )
         shape, low, high = self.protocol.record
         values = messages.values
@@ -225,8 +243,11 @@ class Analyzer:
         self.protocol = protocol
 
     def aggregate(self, messages: Messages) -> np.ndarray:
-        """The sum of the vectors of a batch, shape (D,), unbiased, with noise of standard deviation
-        ``protocol.noise_std`` and that of rounding.
+        """Compute the noisy sum of the vectors of a batch.
+
+        Returns:
+            Shape (D,), unbiased, with noise of standard deviation ``protocol.noise_std`` and that
+            of rounding.
 
         Raises:
             ArgumentError: this did not leave a shuffler of the protocol.

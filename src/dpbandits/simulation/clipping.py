@@ -45,6 +45,7 @@ def entered(entering: Entering, reward: float) -> float:
     if not entering.clip:
         return reward
     if entering.step > 0.0:
+        # The ends are multiples of the step, hence what is cut below stays one.
         reward = np.rint(reward / entering.step) * entering.step
     return min(max(reward, entering.low), entering.high)
 

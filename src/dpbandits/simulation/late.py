@@ -42,6 +42,7 @@ def play_late(
         if policy.clip:
             reward = min(max(reward, policy.reward_range[0]), policy.reward_range[1])
         if delays[t] != NEVER:
+            # The number of the pull decides between equal times: decisions cannot be compared.
             heappush(waiting, (t + 1 + int(delays[t]), t, reward, decision))
         tally.sums[0] += regret
         tally.sums[1] += reward

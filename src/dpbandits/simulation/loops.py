@@ -22,9 +22,9 @@ _LEARNING = ("record_pull", "weigh", "accumulate", "release_due")
 _OF_ARMS = ("prepare", "choose", "hold_rounds", *_LEARNING, "stop", "recommend")
 _OF_CONTEXTS = ("preprocess_contexts", "prepare", "choose", *_LEARNING)
 
-# What Python hands to a loop: both sides and the wall as one tuple, what is met as another, and
-# generators alone, because of a tuple that holds one numba asks Python for all types, which takes
-# longer than a short run.
+# Python hands a loop both sides and the wall as one tuple, and what it meets as another.
+# Generators are arguments by themselves: of a tuple that holds one, numba asks Python for all
+# types, which takes longer than a short run.
 
 # Arms ----------------------------------------------------------------------------------------
 
@@ -80,6 +80,7 @@ def _play_arms(
         for i in range(min(n, trace.size - t)):
             trace[t + i] = arm
         total = clipped(environment, arm, t, n, entering, world_rng)
+        # Regret of a part of the hold is known in closed form, so marks need not split it.
         while mark < marks.size and marks[mark] <= t + n:
             curve[mark] = sums[0] + regret(environment, arm, t, marks[mark] - t)
             mark += 1
@@ -166,6 +167,7 @@ def _play(
         counts[arm] += 1
         if trace.size > 0:
             trace[t] = arm
+        # A view that ``weigh`` may change: the environment has answered already.
         x = seen[arm]
         record_pull(params, public, arm, x, 1)
         weigh(params, public, arm, x)
@@ -176,6 +178,7 @@ def _play(
         ):
             status = BAD_SENSITIVITY
             break
+        # After the release, so that the distance is that of the newest estimate.
         if mark < marks.size and marks[mark] == t:
             curve[mark] = sums[0]
             if distance.size > 0:

@@ -38,7 +38,7 @@ def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
     keys = [policy.stream_key for policy in chosen]
     if not keys or len(set(keys)) < len(keys):
         raise ArgumentError(
-            f"policies must be one or more that differ in more than seed and name, got {keys}"
+            f"policies must be at least one, and differ in more than seed and name, got {keys}"
         )
     if shared := shared_name(chosen):
         raise ArgumentError(f"policies must not share a name, got {shared!r} twice", "policies")
@@ -105,10 +105,10 @@ def play_out(policy: Policy, state: State, advance: Callable[[], int]) -> Ledger
     while (status := advance()) != DONE:
         if status == BAD_SENSITIVITY:
             raise DPBanditsError(
-                f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
-                " algorithm"
+                f"{policy!r} has declared too small a sensitivity, which is a bug of the algorithm"
             )
         if status == LEDGER_FULL:
+            # Compiled code cannot allocate, so it pauses for this.
             state.make_room()
     return Ledger(state.wall.ledger, policy.meter)
 

@@ -90,6 +90,7 @@ def _replay(sides: Any, people: Any, choice_rng: Generator, privacy_rng: Generat
         ):
             return BAD_SENSITIVITY
         if cursor[CURSOR.left] == 0 and stop(params, public):
+            # One round is left for ever, so that nothing is chosen again.
             cursor[CURSOR.stopped], cursor[CURSOR.left] = 1, 1
             cursor[CURSOR.arm] = recommend(params, public)
     return DONE
@@ -174,6 +175,8 @@ class ReplayResult:
 
         Raises:
             StateFileError: the file is no saved replay.
+
+        See also: ``save``.
         """
         runs, settings, extra = load_table(path, "info")
         return cls(runs, settings, extra["info"])
@@ -186,16 +189,20 @@ class ReplayResult:
     def summary(
         self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
     ) -> pd.DataFrame:
-        """The mean rate of every policy with a bootstrap confidence interval, beside the trial's
-        own rate.
-
-        Columns: environment, policy, budget, holds, runs; ``rounds``, ``successes`` and
-        ``releases`` (means over runs); ``spent`` (the largest of all runs); ``mean``, ``low`` and
-        ``high`` of the rate; ``trial`` (the mean reward under the trial's own allocation) and
-        ``best`` (under its best arm).
+        """The mean rate of every policy, beside the trial's own rate.
 
         The interval covers the order of the people and the noise.  It does not extend to other
         people: all runs meet the same people, and ``trial`` and ``best`` are exact for them.
+
+        Returns:
+            One row per environment, policy and budget.  Columns: environment, policy, budget,
+            holds, runs; ``rounds``, ``successes`` and ``releases`` (means over runs); ``spent``
+            (the largest of all runs); ``mean`` of the rate with the bootstrap interval ``low`` to
+            ``high``; ``trial`` (the mean reward under the trial's own allocation) and ``best``
+            (under its best arm).
+
+        Raises:
+            ArgumentError: an argument is out of range.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
@@ -253,6 +260,8 @@ def replay(
 
     Warns:
         ClippingWarning: rewards of the log lie outside of a policy's ``reward_range``.
+
+    See also: ``simulate``, ``LoggedTrial``.
 
     References:
         L. Li, W. Chu, J. Langford, X. Wang (2011), Unbiased offline evaluation of

@@ -75,7 +75,7 @@ class Result:
         if held.duplicated().any():
             twice = held[held.duplicated()].iloc[0]
             raise ArgumentError(
-                f"results must hold every policy once per environment, got {twice.to_dict()} twice"
+                f"results must hold each policy once per environment, got {twice.to_dict()} twice"
             )
         settings = merged_settings(result.settings for result in results)
         infos = [result.info for result in results]
@@ -96,9 +96,14 @@ class Result:
     def summary(
         self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
     ) -> pd.DataFrame:
-        """Mean regret with a percentile bootstrap band over runs, per policy and recorded round.
+        """Mean regret per policy and recorded round.
 
-        Columns: environment, policy, budget, holds, round, mean, low, high, runs.
+        Returns:
+            Columns: environment, policy, budget, holds, round, ``mean`` regret with its percentile
+            bootstrap band over runs from ``low`` to ``high``, and runs.
+
+        Raises:
+            ArgumentError: an argument is out of range.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
@@ -126,12 +131,15 @@ class Result:
         return glance(title, heads, rows)
 
     def plot(self, *, bounds: pd.DataFrame | None = None, **options: Any) -> Figure:
-        """Mean regret curves with bands, as a matplotlib figure that shows itself in a notebook.
+        """Plot mean regret curves with bands.
 
         Args:
             bounds: proved bounds, from ``theory.bound_curves``: thin lines, dashed from above and
                 dotted from below.
             **options: ``width`` in inches; ``yscale``, "linear" or "log".
+
+        Returns:
+            A matplotlib figure that shows itself in a notebook.
         """
         from ..plotting.curves import regret_curves  # brings matplotlib, which takes a while
 
@@ -153,6 +161,8 @@ class Result:
 
         Raises:
             StateFileError: the file is no saved result, or one of another version.
+
+        See also: ``save``.
         """
         frame, settings, extra = load_table(path, "runs", "info")
         return cls(frame, extra["runs"], settings, extra["info"])

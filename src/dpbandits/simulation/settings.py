@@ -78,7 +78,11 @@ class PolicySetting:
         return {"policy": self.policy, **{name: str(b or "none") for name, b in budgets.items()}}
 
     def to_dict(self) -> dict[str, Any]:
-        """The setting as JSON data."""
+        """Write the setting as JSON data.
+
+        Returns:
+            Its attributes by name; parts and the guarantee in the form of their ``to_dict``.
+        """
         own = {
             name: value.to_dict() if isinstance(value, Part) else value
             for name, value in self.arguments.items()

@@ -89,6 +89,8 @@ def simulate(
         ClippingWarning: rewards lie outside of a policy's ``reward_range``, and another one would
             hold them, or at least their means.
 
+    See also: ``replay`` for logs, ``plan``.
+
     Example:
         >>> from dpbandits import ZCDP
         >>> from dpbandits.papers.concentrated import AdaCUCB
@@ -158,8 +160,8 @@ def _check_fit(policy: Policy, environment: World, horizon: int) -> None:
         raise ArgumentError(f"horizon must be at most {environment.horizon} here, got {horizon}")
     if policy.planned_rounds is not None and horizon > policy.planned_rounds:
         raise ArgumentError(
-            f"horizon must be at most {policy.planned_rounds}, for which {policy!r} was planned,"
-            f" got {horizon}"
+            f"horizon must be at most {policy.planned_rounds}, the rounds that {policy!r} is"
+            f" planned for, got {horizon}"
         )
     check_users(policy, environment, horizon)
 
@@ -175,18 +177,19 @@ def check_users(policy: Policy, environment: World, horizon: int) -> None:
     most = int(np.bincount(attendance).max())
     if most > policy.max_rounds:
         raise ArgumentError(
-            f"max_rounds of {policy!r} must be at least {most}, as often as a user comes here",
+            f"max_rounds of {policy!r} must be at least {most}, the most rounds of a user here",
             "max_rounds",
         )
     covered = policy.statistic.max_records or len(attendance)
     longest = 1 if policy.card.learns_at_once else min(covered, len(attendance))
+    # Stable, so that a user's rounds stay in order and differences are gaps.
     order = np.argsort(attendance, kind="stable")
     again = attendance[order][1:] == attendance[order][:-1]
     soonest = int(np.diff(order)[again].min(initial=len(attendance)))
     if soonest < longest:
         raise ArgumentError(
             f"users must come at most once in a release of {policy!r}, which may cover {longest}"
-            f" rounds, and some user comes again after {soonest}: make the environment's gap"
+            f" rounds, but some user comes again after {soonest}: make the environment's gap"
             " larger, or batches shorter",
             "policies",
         )

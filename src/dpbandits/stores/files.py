@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -32,9 +33,11 @@ class FileStore(Store):
 
     The file appears complete or not at all.  Claims are files that only one process can create.
     They lie in the platform's folder for states, or in ``$DPBANDITS_STATE_DIR``.  Claims refer to
-    the life in a file, so they also cover copies of the file.  Claims and announcements of one life
-    exclude each other by a lock (``fcntl.flock``).  On Windows, Python has no ``fcntl``: a release
-    that begins in the moment of a load may escape, and a loaded file can be loaded again. The state
+    the life in a file, so they also cover copies of the file.  A claim whose process was killed
+    before the policy was loaded counts for nothing.  Claims and announcements of one life exclude
+    each other by a lock (``fcntl.flock``).  On Windows, Python has no ``fcntl``: a release that
+    begins in the moment of a load may escape, a loaded file can be loaded again, and the claim of
+    a killed process stands.  The state
     folder cannot detect two cases, which the operator has to prevent: a state loaded under two
     state folders, and an original that was never saved again and has no budget.
 
@@ -49,6 +52,7 @@ class FileStore(Store):
         self._snapshot_digest = b""  # of the snapshot that this object saved last
         self._end = self._start = 0  # of the journal, and of its last announcement
         self._last: Line | None = None
+        self._taken: _Claims | None = None  # while a life is claimed
 
     def __str__(self) -> str:
         return str(self.path)
@@ -57,15 +61,17 @@ class FileStore(Store):
         try:
             return self.path.read_bytes()
         except IsADirectoryError:
-            raise StateFileError(f"{self.path} is a folder, and no saved policy") from None
+            raise StateFileError(f"{self.path} is a folder, not a saved policy") from None
 
     def write(self, snapshot: bytes, life: Life) -> None:
         with _Claims(life.name).locked() as claims:
-            if claims.claimed.exists():
+            if claims.stand():
                 raise ClaimError(
                     f"{self.path} was not written: an earlier save of this policy has been loaded"
                     f" and carries on; {WHY}"
                 )
+            if self._taken is not None:  # before the file appears, from which this life may go on
+                self._taken.name_heir(self.path, life.name)
             _replace(self.path, snapshot)
             # From here on the new file counts, whatever else fails.
             self.life = life
@@ -76,7 +82,7 @@ class FileStore(Store):
     def announce(self, coming: Announcement) -> None:
         life = cast(Life, self.life)
         with _Claims(life.name).locked() as claims:
-            if claims.claimed.exists():
+            if claims.stand():
                 raise ClaimError(
                     "no release is made: a save of this policy has been loaded and carries on;"
                     f" {WHY}"
@@ -94,7 +100,13 @@ class FileStore(Store):
             self._append({"begin": coming.line, "users": coming.users})
 
     def _begin(self, life: Life, claims: _Claims) -> None:
-        self._journal.write_bytes(b"")
+        # It has noisy values, and names of users: like the snapshot it is the owner's alone.
+        handle = os.open(self._journal, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        try:
+            if os.name == "posix":
+                os.fchmod(handle, 0o600)  # also of a file that an earlier version began
+        finally:
+            os.close(handle)
         try:
             self._append({"holder": life.name, "serial": life.saves})
             _sync_folder(self._journal.parent)
@@ -141,18 +153,20 @@ class FileStore(Store):
         with _Claims(life.name).locked() as claims:
             claims.refuse(life, self.path)
             claims.take(self.path)
-            before = _last_bytes(self.path)
+            before, self._taken = _last_bytes(self.path), claims
             try:
                 yield
             except BaseException:
                 if _last_bytes(self.path) == before:  # the file is still the old one
                     claims.claimed.unlink()
                 raise
+            finally:
+                self._taken = None
 
     def superseded(self, life: Life) -> bool:
         claims = _Claims(life.name)
         latest = claims.latest()
-        return claims.claimed.exists() or (latest is not None and latest[0] > life.saves)
+        return claims.stand() or (latest is not None and latest[0] > life.saves)
 
     def hold(self) -> Callable[[], None]:
         if fcntl is None:
@@ -166,6 +180,8 @@ class _Claims:
     """The claim and the releases of one life in the state folder."""
 
     def __init__(self, life: str) -> None:
+        if not re.fullmatch(r"[\w -]{1,64}", life):  # it names files
+            raise StateFileError(f"the file is no saved policy: its life is named {shown(life)}")
         chosen = os.environ.get("DPBANDITS_STATE_DIR")
         home = chosen or platformdirs.user_state_dir("dpbandits", appauthor=False)
         self.folder = Path(home) / "claims"
@@ -210,11 +226,11 @@ class _Claims:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ClaimError(
-                    f"{path} has been loaded, and the policy that came of it is alive; {WHY}"
+                    f"{path} has been loaded, and the loaded policy still runs in a process; {WHY}"
                 ) from None
             finally:
                 os.close(handle)
-        if self.claimed.exists():
+        if self.stand():
             raise ClaimError(
                 f"{path} has been loaded before, or another save of the same policy has; {WHY}"
             )
@@ -225,15 +241,52 @@ class _Claims:
                 f" the last one can be loaded; {WHY}"
             )
 
-    def take(self, path: Path) -> None:
+    def stand(self) -> bool:
+        """Whether the life has been claimed, and may go on in another.
+
+        A process that was killed during its claim has released nothing.  Its heir lives only if the
+        heir's own save was noted, or claimed in turn.
+        """
+        claim = self._claim()
+        if claim is None or claim.get("void"):
+            return claim is not None
+        if fcntl is None or "heir" not in claim:  # an earlier version did not name heirs
+            return True
+        if claim["heir"] is None:
+            return False
+        heir = _Claims(claim["heir"])
+        later = heir._claim()
+        return heir.saved.exists() or (later is not None and not later.get("void"))
+
+    def _claim(self) -> dict[str, Any] | None:
+        """The content of the claim; None if there is none."""
         try:
-            handle = os.open(self.claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            text = self.claimed.read_bytes()
+        except FileNotFoundError:
+            return None
+        if not text:  # the process was killed before it wrote
+            return {"heir": None}
+        return cast(dict[str, Any], json.loads(text)) if text.startswith(b"{") else {}
+
+    def take(self, path: Path) -> None:
+        claim = self._claim()
+        if claim is not None and not self.stand():
+            if claim["heir"]:  # it is dead, and no copy of its save may be loaded beside this one
+                _replace(_Claims(claim["heir"]).claimed, json.dumps({"void": True}).encode())
+            self.claimed.unlink()
+        try:
+            os.close(os.open(self.claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             raise ClaimError(f"{path} is being loaded by another process; {WHY}") from None
-        with os.fdopen(handle, "w") as file:
-            file.write(f"{path.absolute()}\n")
-            file.flush()
-            os.fsync(handle)
+        try:
+            self.name_heir(path, None)
+        except BaseException:
+            self.claimed.unlink()
+            raise
+
+    def name_heir(self, path: Path, heir: str | None) -> None:
+        """Note who claims the life, and under which name it will go on."""
+        _replace(self.claimed, json.dumps({"path": str(path.absolute()), "heir": heir}).encode())
         _sync_folder(self.folder)
 
 
@@ -273,7 +326,14 @@ def _sync_folder(folder: Path) -> None:
 
 
 def store_at(where: Store | str | os.PathLike[str]) -> Store:
-    """``where``, or the file of that name."""
+    """Take a store, or the file of a name.
+
+    Returns:
+        ``where``, or a ``FileStore`` of that path.
+
+    Raises:
+        ArgumentError: ``where`` is neither a store nor the path of a file.
+    """
     if isinstance(where, Store):
         return where
     if not isinstance(where, str | os.PathLike) or isinstance(os.fspath(where), bytes):

@@ -34,7 +34,10 @@ def encode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def decode(content: bytes, source: object) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays; ``source`` is where the bytes come from, for messages.
+    """Read what ``encode`` wrote; ``source`` is where the bytes come from, for messages.
+
+    Returns:
+        The header, and the arrays by name.
 
     Raises:
         StateFileError: the bytes are damaged, no snapshot, or one of another version.
@@ -54,7 +57,7 @@ def decode(content: bytes, source: object) -> tuple[dict[str, Any], dict[str, np
                 )
             arrays = {name: file[name] for name in file.files if name != "header"}
     except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile) as error:
-        raise StateFileError(f"{source} is no saved policy: {error!r}") from error
+        raise StateFileError(f"{source} is not a saved policy: {error!r}") from error
     found = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
     if found != header.get("arrays"):
         raise StateFileError(f"{source} does not hold the arrays that its header lists")

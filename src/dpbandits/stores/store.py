@@ -95,11 +95,21 @@ class Store(ABC):
 
     @abstractmethod
     def announced(self, life: Life) -> list[Announcement]:
-        """The announcements since the last snapshot of a life."""
+        """List the announcements since the last snapshot of a life.
+
+        Returns:
+            An ``Announcement`` for each release.
+
+        Raises:
+            StateFileError: the list is damaged or missing, in stores that can tell.
+        """
 
     @abstractmethod
     def claim(self, life: Life) -> AbstractContextManager[None]:
         """Take over the life of the last snapshot, unless the block fails before it saves another.
+
+        Returns:
+            A context manager, whose block saves another snapshot.
 
         Raises:
             ClaimError: it has been claimed before, a later snapshot was saved, or the policy that
@@ -107,13 +117,17 @@ class Store(ABC):
         """
 
     def superseded(self, life: Life) -> bool:
-        """Whether that snapshot of a life has been claimed, or another was saved after it, where
-        the store can tell without writing anything.
+        """Tell whether a snapshot of a life has been claimed, or another was saved after it.
+
+        Returns:
+            False, too, where the store cannot tell without writing anything.
         """
         return False
 
     def hold(self) -> Callable[[], None]:
-        """Prevent claims of the life of this object's snapshot, where the store can do that.  The
-        hold ends with the process, or when the returned function is called.
+        """Prevent claims of the life of this object's snapshot, where the store can do that.
+
+        Returns:
+            A function that ends the hold; the hold also ends with the process.
         """
         return lambda: None

@@ -29,9 +29,9 @@ def cautions(budgets: Iterable[Budget | None], people: int | None = None) -> lis
 
     >>> from dpbandits import ZCDP, ApproxDP
     >>> cautions([ApproxDP(1.0, 1e-3), PureDP(1.0), None], people=50_000)[0][:58]
-    'delta is not far below 1 / people in (1, 0.001)-DP: over 5'
-    >>> cautions([PureDP(12.0)])[0][:46]
-    'the budget says next to nothing in 12-DP. Supp'
+    'delta is not far below 1 / people in (1, 0.001)-DP: a mech'
+    >>> cautions([PureDP(12.0)])[0][:50]
+    'the budget promises next to nothing in 12-DP. Supp'
     >>> cautions([PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-7)], people=50_000)
     []
     """
@@ -45,9 +45,9 @@ def _on_delta(budgets: Iterable[Budget], people: int | None) -> Iterator[str]:
         met, worst = people or FEW, max(budget.failure for budget in loose)
         chance = -math.expm1(met * math.log1p(-worst))
         yield (
-            f"delta is not far below 1 / people in {_named(loose)}: over {met:,} people, to publish"
-            f" each record outright with probability {worst:g} would be as private, and would"
-            f" publish somebody's with probability {chance:.2g}."
+            f"delta is not far below 1 / people in {_named(loose)}: a mechanism that publishes"
+            f" each record outright with probability {worst:g} would be as private, and over"
+            f" {met:,} people it would publish somebody's with probability {chance:.2g}."
         )
 
 
@@ -57,7 +57,8 @@ def _on_epsilon(budgets: Iterable[Budget]) -> Iterator[str]:
     if loose:
         least = min(loose, key=lambda budget: Meaning.of(budget).belief)
         yield (
-            f"the budget says next to nothing in {_named(loose)}. {Meaning.of(least).sentence()}"
+            f"the budget promises next to nothing in {_named(loose)}."
+            f" {Meaning.of(least).sentence()}"
         )
 
 

@@ -324,7 +324,7 @@ def _asked(entry: PolicyEntry, worlds: Worlds) -> tuple[Any, dict[str, Any]]:
     problem = DecisionProblem(worlds.n_arms, **{**seen, **words})
     found = problem.the_default()
     if "patience" in given:
-        raise ArgumentError("patience is answers_within here", "patience")
+        raise ArgumentError("patience is called answers_within in a study", "patience")
     if "answers_within" in given:
         given["patience"] = given.pop("answers_within")
     unsaid = _NOT_IN_FILES | {"arms"}

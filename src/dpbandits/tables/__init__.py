@@ -22,8 +22,8 @@ from .columns import (
     table,
 )
 from .entries import Entries, as_numbers, entries, nested
-from .files import TextTable, read_numbers, read_text_table
 from .manners import Manner
+from .text_tables import TextTable, read_numbers, read_text_table
 
 __all__ = [
     "Entries",

@@ -54,7 +54,11 @@ def column(frame: Frame, name: str, *, argument: str = "frame", by: str = "colum
 
 
 def column_names(frame: object) -> list[object] | None:
-    """The column names of a pandas or Arrow table, or of a dictionary; None for other objects."""
+    """List the column names of a pandas or Arrow table, or of a dictionary.
+
+    Returns:
+        The names, in order; None for other objects.
+    """
     if isinstance(frame, dict):
         return list(frame)
     known = getattr(frame, "column_names", None)
@@ -65,7 +69,7 @@ def column_names(frame: object) -> list[object] | None:
 def flat(
     argument: str, given: TableLike, manner: Manner, *, at: str = "", rows: int | None = None
 ) -> np.ndarray:
-    """Read a column of one number per row, shape (n,).
+    """Read a column of one number per row.
 
     Args:
         argument: as the caller knows it; errors begin with it.
@@ -73,6 +77,9 @@ def flat(
         manner: which entries are refused.
         at: where the column stands, as in "column 'paid'".
         rows: how many there must be.
+
+    Returns:
+        Shape (n,), float64; NaN for missing and wrong entries that ``manner`` keeps.
 
     Raises:
         ArgumentError: the shape is wrong, or an entry is refused.  The message gives the row,
@@ -93,17 +100,24 @@ def flat(
     return _accepted(argument, found, manner, at)
 
 
+def _is_plain(array: np.ndarray) -> bool:
+    """Whether an array is a matrix of floats already."""
+    return array.dtype == np.float64 and array.ndim == 2 and array.size > 0
+
+
 def table(
     argument: str, given: TableLike, manner: Manner, *, names: Sequence[str] | None = None
 ) -> np.ndarray:
-    """Numbers of shape (n, d), n and d at least 1; ``names`` are those of columns, for messages.
+    """Read a table of numbers; ``names`` are those of columns, for messages.
+
+    Returns:
+        Shape (n, d), n and d at least 1; NaN as of ``flat``.
 
     Raises:
         ArgumentError: as for ``flat``; or the table is sparse.
     """
-    if manner.takes_all and type(given) is np.ndarray and given.dtype == np.float64:
-        if given.ndim == 2 and given.size:
-            return np.ascontiguousarray(given)  # in a microsecond, for predictions one at a time
+    if manner.takes_all and type(given) is np.ndarray and _is_plain(given):
+        return np.ascontiguousarray(given)  # in a microsecond, for predictions one at a time
     if hasattr(given, "tocsr"):
         raise ArgumentError(
             f"{argument} must be dense, got a sparse table: pass {argument}.toarray()", argument
@@ -168,7 +182,10 @@ def blocks(
 
 
 def array(argument: str, given: TableLike, manner: Manner, *axes: str) -> np.ndarray:
-    """Numbers with named axes, none of them empty, as in "T, K, d"; several shapes may be allowed.
+    """Read numbers with named axes, as in "T, K, d"; several shapes may be allowed.
+
+    Returns:
+        An array of one of these shapes, with no empty axis.
 
     Raises:
         ArgumentError: as for ``table``.
@@ -199,8 +216,10 @@ def refuse(argument: str, given: TableLike, manner: Manner) -> None:
 
 
 def features(argument: str, given: TableLike, largest: float = LARGEST) -> np.ndarray:
-    """Fixed public features of arms: a read-only copy of shape (K, d), of numbers in [-largest,
-    largest], K and d at least 1.
+    """Read fixed public features of arms.
+
+    Returns:
+        Shape (K, d), K and d at least 1: a read-only copy of numbers in [-largest, largest].
 
     Raises:
         ArgumentError: as for ``table``.
@@ -216,7 +235,11 @@ def frozen(values: np.ndarray) -> np.ndarray:
 
 
 def listed(column: object) -> list[object]:
-    """The entries of an array, a pandas or Arrow column, or a list; empty if it has no rows."""
+    """List the entries of an array, a pandas or Arrow column, or a list.
+
+    Returns:
+        The entries; empty if it has no rows.
+    """
     if hasattr(column, "__array__"):  # in bulk, which Arrow's own lists are not
         array = column if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
         return array.tolist() if array.ndim == 1 else []
@@ -248,9 +271,8 @@ def numbered(
     if not any(isinstance(one, str) for one in rows):
         if rows and (odd := _misleading(names)) is not None:
             raise ArgumentError(
-                f"{place} must hold names as text, because {names[odd]!r} of {source} reads as"
-                f" the number of another arm, while its own is {odd}; got numbers, which may be"
-                " either",
+                f"{place} must hold names as text, because {names[odd]!r} in {source} is the"
+                f" name of arm {odd} but reads as the number of another; got numbers",
                 argument,
             )
         return None

@@ -101,8 +101,11 @@ def nested(given: object, axes: int | None = None) -> Entries | None:
 
 
 def as_numbers(given: object) -> np.ndarray:
-    """Numbers of any shape, with NaN for other entries, for a caller that may not refuse an entry.
-    If rows differ in length, an array of objects without axes.  Lists in cells are no numbers.
+    """Read numbers of any shape, for a caller that may not refuse an entry.
+
+    Returns:
+        The numbers, with NaN for other entries.  If rows differ in length, an array of objects
+        without axes.  Lists in cells are no numbers.
     """
     if not _is_masked(given):
         try:

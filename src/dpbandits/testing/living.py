@@ -177,7 +177,7 @@ def saved_policies_go_on(make: Make, folder: Path) -> None:
         lost = [name for (name, mine), other in sides if mine != other]
         require(
             not lost,
-            f"save: {', '.join(lost)} come back otherwise; a state is made of arrays, and all"
+            f"save: {', '.join(lost)} come back changed; a state is made of arrays, and all"
             " arguments belong into config",
         )
 

@@ -169,7 +169,7 @@ def bad_arguments_are_refused(make: Make) -> None:
     except TypeError as error:
         require("no_such_argument" in str(error), f"a TypeError has to name the argument: {error}")
     else:
-        raise AssertionError("an argument that the policy does not know is not refused")
+        raise AssertionError("an unknown argument is not refused with a TypeError")
 
 
 def docstring_says_what_is_taken(cls: type[Policy]) -> None:

@@ -163,12 +163,12 @@ def a_record_moves_one_release(moved: list[Movement], slack: float = 0.0) -> Non
     for one in moved:
         require(
             one.covered or one.distance == 0.0,
-            f"summarise: a record moves a release that does not cover it, by {one.distance:g}; what"
-            " was released once has to be forgotten",
+            f"summarise: a record moves a release that does not cover it, by {one.distance:g}; a"
+            " released record has to be forgotten",
         )
         require(
             one.distance <= one.bound * (1 + slack) or not one.covered,
-            f"sensitivity: a record moves a release by {one.distance:g}, and {one.bound:g} was"
+            f"sensitivity: a record moves a release by {one.distance:g}, but {one.bound:g} was"
             " declared",
         )
 
@@ -195,21 +195,21 @@ def releases_are_as_declared(make: Make) -> None:
     for release in walk.until(RELEASES, lambda first, arm, n: [n * far]):
         require(
             release.bound <= most.max_sensitivity * (1 + 1e-12),
-            f"max_sensitivity: a release is bounded by {release.bound:g}, and"
+            f"max_sensitivity: a release is bounded by {release.bound:g}, but"
             f" {most.max_sensitivity:g} was declared",
         )
         rounds = release.last - release.first + 1
         require(
             most.max_records == 0 or rounds <= most.max_records,
-            f"max_records: a release covers {rounds} rounds, and {most.max_records} was declared",
+            f"max_records: a release covers {rounds} rounds, but {most.max_records} was declared",
         )
         records = sum(walk.covers(release, row) for row in range(release.first, release.last + 1))
         largest = float(np.max(np.abs(release.statistics)))
         each = most.max_abs_contribution * most.max_weight
         require(
             largest <= each * records * (1 + 1e-9),
-            f"max_abs_contribution: {records} records make a coordinate {largest:g}, and {each:g}"
-            " a record was declared",
+            f"max_abs_contribution: {records} records make a coordinate {largest:g}, but"
+            f" {each:g} a record was declared",
         )
 
 
@@ -241,7 +241,7 @@ def features_stay_within_the_bound(
         moved = float(np.linalg.norm(distance))
         require(
             moved <= most * (1 + 1e-12),
-            f"sensitivity: a record with its features moves a release by {moved:g}, and {most:g}"
+            f"sensitivity: a record with its features moves a release by {moved:g}, but {most:g}"
             " was declared",
         )
 

@@ -32,12 +32,20 @@ _LATEST = 1e18  # horizons beyond are called infinite
 
 
 def crossover(budget: Budget, *, n_arms: int | None = None, dimension: int | None = None) -> float:
-    """The horizon at which the two regimes meet, of K arms or of linear bandits.
+    """Find where the two regimes meet, of K arms or of linear bandits.
 
     Args:
         budget: ``ZCDP`` or ``PureDP``.
         n_arms: of K arms without features.
         dimension: of linear bandits with arms [-1, 1]^d.
+
+    Returns:
+        A number of rounds.
+
+    Raises:
+        ArgumentError: ``budget`` is of another notion, or both numbers are missing.
+
+    See also: ``regime``, ``free_from``.
 
     >>> round(crossover(ZCDP(1e-6), n_arms=5))
     47412
@@ -51,15 +59,20 @@ def crossover(budget: Budget, *, n_arms: int | None = None, dimension: int | Non
     if isinstance(budget, PureDP) and dimension is not None:
         return float(np.exp(2.0)) / budget.epsilon**2
     raise ArgumentError(
-        "there is a minimax bound for ZCDP and PureDP, with n_arms or dimension", "budget"
+        "budget must be ZCDP or PureDP for a minimax bound, with n_arms or dimension", "budget"
     )
 
 
 def regime(
     horizon: float, budget: Budget, *, n_arms: int | None = None, dimension: int | None = None
 ) -> str:
-    """``"high privacy"`` where privacy sets the least regret possible, else ``"low privacy"``;
-    arguments as of ``crossover``.
+    """Tell whether privacy sets the least regret possible; arguments as of ``crossover``.
+
+    Returns:
+        ``"high privacy"`` if it does, else ``"low privacy"``.
+
+    Raises:
+        ArgumentError: as for ``crossover``.
 
     >>> regime(10_000, ZCDP(1e-6), n_arms=5), regime(10_000, ZCDP(1e-4), n_arms=5)
     ('high privacy', 'low privacy')
@@ -69,13 +82,15 @@ def regime(
 
 
 def free_from(bound: Bound, share: float = 0.1, **arguments: Any) -> float:
-    """The horizon from which on privacy adds at most that share to an upper bound; infinite if
-    never.
+    """Find the horizon from which on privacy adds at most that share to an upper bound.
 
     Args:
         bound: of ``BOUNDS``, with a parameter ``rho``, ``epsilon`` or ``noise``.
         share: how much more regret still counts as free.
         **arguments: arguments of the bound, without the horizon.
+
+    Returns:
+        A number of rounds, on a geometric grid; infinite if never.
 
     Raises:
         ArgumentError: the bound knows nothing of privacy.

@@ -112,7 +112,7 @@ HTINF = preset(
         "Huang, Dai & Huang (2022), HTINF",
         2,
     ),
-    # These two came later: where they are None, names of random streams have none of them.
+    # Both are newer arguments, so None leaves them out of the keys of random streams.
     learner=like(learners.HTINF, "sigma", alpha=given("alpha", None, quiet=True)),
     horizon=given("horizon", None, quiet=True),
 )

@@ -4,13 +4,18 @@ loss.
 This is Algorithm 1 of Faster Rates for Private Adversarial Bandits, for any learner that accepts
 unbounded and negative losses.  A reward r in (lo, hi) is a loss (hi - r) / (hi - lo) in [0, 1].
 
-What crosses the wall: when a batch ends, the *sum* of its tau rewards.  One person contributes one
-reward to one batch, so a record moves one sum by at most ``hi - lo``.  Batches are disjoint sets of
-records, cut by counting rounds.  Hence each sum may spend the whole budget (parallel composition;
-Theorem 1 of the paper).  Laplace noise of scale (hi - lo) / epsilon on the sum is noise of scale 1
-/ (tau epsilon) on the mean loss.  The learner computes that mean after the wall.  Which arm a batch
-plays is drawn from earlier releases and from exploration only.  A batch that the horizon cuts short
-is played and never released.
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+* Adjacency: one record is another.  A person contributes one reward to one batch.
+* Sensitivity: when a batch ends, the *sum* of its tau rewards crosses the wall.  A record moves one
+  sum by at most ``hi - lo``.
+
+Batches are disjoint sets of records, cut by counting rounds.  Hence each sum may spend the whole
+budget (parallel composition; Theorem 1 of the paper).  Laplace noise of scale (hi - lo) / epsilon
+on the sum is noise of scale 1 / (tau epsilon) on the mean loss.  The learner computes that mean
+after the wall.  Which arm a batch plays is drawn from earlier releases and from exploration only.
+A batch that the horizon cuts short is played and never released.
 
 If some arms are closed, the learner draws among the others, from its probabilities divided by their
 sum.  It weighs the loss by these quotients, which keeps estimates of open arms unbiased.  A closed
@@ -115,6 +120,7 @@ def init(params: BatchedParams) -> tuple[Sums, BatchedPublic]:
         drawn=np.zeros(DRAWN.closed + 2 * k),
         clock=np.zeros(len(CLOCK), np.int64),
     )
+    # A first round may be taken back: the next draw then replaces what was noted of it.
     public.clock[CLOCK.fresh] = 1
     public.drawn[DRAWN.share] = 1.0
     return Sums(np.zeros(1)), public
@@ -146,10 +152,12 @@ def prepare_mask(
     if least > 0.0:
         public.drawn[DRAWN.share], public.drawn[DRAWN.least] = 0.0, least
         for a in range(params.n_arms):
+            # Before the sum: ``open_probability`` reads the mark.
             public.drawn[DRAWN.closed + public.losses.size + a] = (
                 0.0 if is_open(contexts, a) else 1.0
             )
             public.drawn[DRAWN.share] += open_probability(public, a)
+    # The mask before had closed arms, this one has none: draws need no quotient again.
     elif public.drawn[DRAWN.least] > 0.0:
         public.drawn[DRAWN.share], public.drawn[DRAWN.least] = 1.0, 0.0
     begin(params, public, contexts, rng)
@@ -206,9 +214,11 @@ def close(params: BatchedParams, public: BatchedPublic, memo: Vector) -> None:
 @kernel
 def publish(params: BatchedParams, public: BatchedPublic, memo: Vector, release: Vector) -> None:
     public.clock[CLOCK.batches] += 1
+    # A sum has crossed, whose sensitivity is the width for any batch; its mean is post-processing.
     loss = (params.high - release[0] / params.batch) / params.width
     if memo[MEMO.masked] > 0.0:
         for a in range(params.n_arms):
+            # Before ``learn``, which makes the next probabilities from these losses.
             public.losses[a] += memo[MEMO.closed + a] * loss
     learn(params, public, memo, loss)
 
@@ -258,6 +268,7 @@ def choose_advised(
 
 @kernel
 def record_round(params: BatchedParams, public: BatchedPublic, arm: int, x: Vector, n: int) -> None:
+    # The batch's loss belongs to the expert, not to the arm that was drawn from its advice.
     note_draw(public, public.clock[CLOCK.arm])
     public.clock[CLOCK.done] += n
 

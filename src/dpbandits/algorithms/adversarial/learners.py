@@ -132,6 +132,7 @@ def follow_tsallis(params: BatchedParams, public: BatchedPublic) -> None:
 def learn_htinf(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
     """The weighted loss, or nothing where |loss| > Theta x^(1/alpha) / eta (Algorithm 1)."""
     x, alpha = memo[MEMO.probability], params.alpha
+    # ``publish`` has already counted this batch, so the number is its own t.
     most = _threshold(alpha) * params.sigma * _root(alpha, public.clock[CLOCK.batches] * x)
     if abs(loss) <= most:
         public.losses[int(memo[MEMO.arm])] += loss / x
@@ -162,6 +163,7 @@ def ftpl_tuning(params: BatchedParams, public: BatchedPublic) -> tuple[float, in
         most = 1.0 + 2.0 * s * log
         rate = np.sqrt(6.0 * np.log(k) / (k * t * (4.0 + 8.0 * s * s + most / np.e)))
         given = rate if np.isnan(params.rate) else params.rate
+        # Rounded down, since the bound needs eta M L <= 1; the limits keep M a finite whole number.
         rounded = np.floor(min(1.0 / max(given * most, 1e-9), 1e9))
     if not np.isnan(params.rate):
         rate = params.rate
@@ -176,6 +178,7 @@ def prepare_leader(
 
     How many perturbations until the arm leads again, at most M; a try ends where one beats it.
     """
+    # All of this uses released losses only, so its running time may depend on them.
     rate, tries = ftpl_tuning(params, public)
     best, arm = np.inf, 0
     for a in range(params.n_arms):
@@ -384,8 +387,8 @@ class Registered(Learner):
                 known = _LEARNERS.items()
                 takers = [repr(name) for name, one in known if constant in one.__dataclass_fields__]
                 raise ArgumentError(
-                    f"{constant} must be None unless learner is {' or '.join(takers)}, got"
-                    f" {value!r} for learner={self.learner!r}",
+                    f"{constant} must be None for learner={self.learner!r}: it belongs to"
+                    f" {' or '.join(takers)}, got {value!r}",
                     constant,
                 )
         super().__post_init__()

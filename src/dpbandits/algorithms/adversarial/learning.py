@@ -111,9 +111,12 @@ class Learner(Part, base=True):
     def bound(
         params: BatchedParams, moment: float, tuning: Sequence[float], batches: float
     ) -> float:
-        """Upper bound on expected regret over a number of batches, against the best choice in
-        hindsight, for losses of second moment at most ``moment``.  Infinite if no bound is proved
-        for noisy losses.
+        """Bound expected regret over a number of batches, against the best choice in hindsight, for
+        losses of second moment at most ``moment``.
+
+        Returns:
+            An upper bound, in units of a batch's mean loss; infinite if none is proved for noisy
+            losses.
         """
         return math.inf
 
@@ -137,7 +140,7 @@ class Learner(Part, base=True):
     def params(self, policy: LearningPolicy) -> BatchedParams:
         """The numbers it learns with."""
         (lo, hi), horizon = policy.reward_range, policy.tuned_for
-        # Laplace noise has 1 / epsilon.  The slack keeps 1 / (1 / 49) from becoming 50.
+        # Laplace noise has the multiplier 1 / epsilon; the slack keeps 1 / (1 / 49) from being 50.
         batch = policy.config["batch"] or int(
             min(max(math.ceil(policy.channel.multiplier * (1.0 - 1e-12)), 1), _LONGEST)
         )
@@ -171,7 +174,12 @@ class Learner(Part, base=True):
         return float(batch_conversion(policy.tuned_for, **self.bound_arguments(policy)))
 
     def bound_arguments(self, policy: LearningPolicy) -> dict[str, Any]:
-        """Those of ``batch_conversion``."""
+        """The arguments of ``batch_conversion`` in ``theory``, without the horizon.
+
+        Returns:
+            ``batch`` (rounds), ``learner_regret`` (a function) and ``rounding`` (to which secure
+            noise rounds rewards, in units of their range).
+        """
         rounding = policy.grid / policy.params.width  # to which secure noise rounds rewards
         regret = partial(self._lost, policy)
         return {"batch": policy.batch, "learner_regret": regret, "rounding": rounding}

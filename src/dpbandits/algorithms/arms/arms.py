@@ -165,8 +165,7 @@ class Arms(_HeldArms):
         card = composed_card(cls.card, index, memory)
         if isinstance(index, Thompson) and type(index) is not Thompson:
             raise ArgumentError(
-                "index must not be of a class derived from Thompson, whose machine is its own, but"
-                f" of one derived from Index, got {index!r}",
+                f"index must be of a class derived from Index, not from Thompson, got {index!r}",
                 "index",
             )
         if not isinstance(index, Thompson):
@@ -239,8 +238,8 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
         """
         if index.randomised or index.learns_variance:
             raise ArgumentError(
-                "index must neither draw nor learn the variance of rewards where a shuffler adds up"
-                f" one sum of people who all play one arm, got {index!r}",
+                "index must neither draw nor learn the variance of rewards with a shuffler,"
+                f" which adds up the rewards of one arm, got {index!r}",
                 "index",
             )
         return Composition(held_kernels(index, memory), composed_card(cls.card, index, memory))

@@ -33,6 +33,7 @@ _SCATTER = 0.1  # the variance of a reward that batches are planned for
 def batch_rounds(params: Any, n: float) -> int:
     """Length of the next batch of an arm with n rounds."""
     noise = noise_variance(params)
+    # Of the variance of a sum of n rounds, the share that is noise.
     share = noise / (noise + _SCATTER * n) if noise > 0.0 else 0.0
     growth = params.growth + (params.growth_in_noise - params.growth) * share
     return max(params.first, int(np.ceil(growth * n)))
@@ -42,6 +43,7 @@ def batch_rounds(params: Any, n: float) -> int:
 def weight_of(params: Any, n: float) -> float:
     """Weight of a batch's noisy sum, relative to that of a single round."""
     noise = noise_variance(params)
+    # 1/4 bounds the variance of a reward in [0, 1]; the weight is one over that of the mean.
     return (0.25 + noise) / (0.25 / n + noise / (n * n))
 
 

@@ -1,10 +1,15 @@
 """Arms held for batches: one arm is played for a batch, whose noisy sum is released at its end.
 
-What crosses the wall: when a batch ends, the sum of its rewards.  One person contributes one reward
-to one batch, so a record moves one sum by at most ``hi - lo``.  Batches are disjoint sets of
-records: each sum may spend the whole budget.  The batch of a record, and its length, depend only on
-sums released earlier (Azize & Basu 2024, Theorem 12).  Index, memory and lengths of batches are
-functions of released sums.  Hence the proof covers all of them.
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+* Adjacency: one record is another.  A person contributes one reward to one batch.
+* Sensitivity: when a batch ends, the sum of its rewards crosses the wall.  A record moves one sum
+  by at most ``hi - lo``.
+
+Batches are disjoint sets of records: each sum may spend the whole budget.  The batch of a record,
+and its length, depend only on sums released earlier (Azize & Basu 2024, Theorem 12).  Index, memory
+and lengths of batches are functions of released sums.  Hence the proof covers all of them.
 
 **Curvature.**  With ``variance="released"`` the sum of r (1 - r) crosses beside the sum of r, for
 rewards scaled to [0, 1].  A record that changes from r to r', |r - r'| = d, moves the second by d

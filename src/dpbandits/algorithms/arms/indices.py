@@ -41,6 +41,7 @@ def choose_least(params: Any, public: Any, contexts: Contexts, rng: Generator) -
         if pulls == 0:
             return a, 1.0
         target = max(target, value)
+    # Noise may carry a value beyond [0, 1], where the exponent is not defined.
     target, best, arm = min(target, params.highest), np.inf, 0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
@@ -62,6 +63,7 @@ def choose_largest(
         if not is_open(contexts, a):
             continue
         pulls, rounds, _ = seen(public, a)
+        # Without a round there is no law, and no divisor.
         if pulls == 0:
             return a, 1.0
         found = index(params, public, a, level)
@@ -87,6 +89,7 @@ def kl_ucb(params: Any, public: Any, a: int, level: float) -> float:
     """The largest q with D(m, q) <= level."""
     _, share = standing(params, public, a)
     if share == 0.0:
+        # With a memory that fades, nothing of this arm is released yet: no mean is ruled out.
         return 1.0
     merged, known = public.merged[:, a], columns(public.merged, public.awaited)[:, a]
     return upper_bound_of(params, merged, known, merged[MERGED.value], level / share)

@@ -5,9 +5,15 @@ round, if it has most rounds of all, and otherwise until its batch is full.  Hen
 draws cannot delay a batch.  The batch of the arm with most rounds fills up beside those of others;
 ``batches`` has its lengths.
 
-What crosses the wall: when a batch is full, its sum, or its two sums.  A release covers the records
-of one arm (its part) since that arm's last release: one person contributes to one batch, and each
-release may spend the whole budget.  The arm of a person depends on earlier releases and draws only.
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+* Adjacency: one record is another.  One person contributes to one batch.
+* Sensitivity: when a batch is full, its sum, or its two sums, cross the wall; ``held`` bounds their
+  change.
+
+A release covers the records of one arm (its part) since that arm's last release, and each release
+may spend the whole budget.  The arm of a person depends on earlier releases and draws only.
 
 **Draws.**  exp(-D) of ``law`` bounds the tails of a merged value given its mean.  A draw takes half
 of that for the tails of the mean given the value.  It needs a fair coin and E from the exponential
@@ -70,6 +76,7 @@ next_batch = bind(held.hold_rounds, rounds_of=played)
 @kernel
 def choose_mean(quantiles: Any, arm: int, rng: Generator) -> float:
     side = 1 if rng.random() < 0.5 else 0
+    # Just below the last place, because the interpolation reads place i + 1.
     at = min(np.sqrt(rng.standard_exponential()) / _STEP, _GRID - 1.000001)
     i = int(at)
     low, high = quantiles[arm, side, i], quantiles[arm, side, i + 1]
@@ -106,6 +113,7 @@ def hold_rounds(params: ArmsParams, public: InterleavedPublic, arm: int) -> int:
 @kernel
 def record_pull(params: ArmsParams, public: InterleavedPublic, arm: int, x: Row, n: int) -> None:
     public.fresh[arm] += n
+    # A round that is taken back fills no batch, so the arm to release stays.
     if n > 0:
         public.clock[0] = arm
 

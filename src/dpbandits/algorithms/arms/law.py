@@ -62,7 +62,7 @@ import numpy as np
 
 from ...kernel import Vector, kernel, plain
 from ...policies import ArmEstimates
-from ..maths.divergences import bernoulli_kl, kl_upper_bound
+from ..maths.bernoulli import bernoulli_kl, kl_upper_bound
 
 _STEPS = 60
 _TOLERANCE = 1e-9
@@ -124,6 +124,7 @@ def await_batch(merged: Vector, n: float, weight: float) -> None:
     merged[MERGED.squares] += weight * weight / n
     merged[MERGED.noise] += (weight / n) ** 2
     merged[MERGED.cubes] += weight**3 / (n * n)
+    # ``second`` comes before ``largest``, whose old value may become the second largest.
     each = weight / n
     merged[MERGED.second] = max(merged[MERGED.second], min(each, merged[MERGED.largest]))
     merged[MERGED.largest] = max(merged[MERGED.largest], each)
@@ -159,6 +160,7 @@ def law_of(params: Any, merged: Vector) -> Law:
 def _cost(law: Law, u: float, bent: float) -> float:
     """cost(u)."""
     cubic, pole = bent * u * u * u, law.pole * law.pole
+    # ln E[exp(u noise)] of Laplace noise has a pole; the other branch is normal noise.
     if pole > 0.0:
         return cubic - 0.5 * law.noise / pole * np.log1p(-pole * u * u)
     return cubic + 0.5 * law.noise * u * u
@@ -176,17 +178,20 @@ def _best_tilt(law: Law, x: float, q: float, bent: float) -> float:
     objective.  A step is replaced by bisection if it would leave the bracket, or is not half of the
     one before.  Otherwise Newton's steps may alternate between two distant points.
     """
+    # Beyond ``high`` the slope is negative: ``tilted`` <= q, and the cost has a slope >= noise u.
     low, high = 0.0, (q - x) / law.noise
     if law.pole > 0.0:
         high = min(high, _ALMOST / law.pole)
     u, last = min((q - x) / (q * (1.0 - q) + law.noise), 0.5 * high), np.inf
     for _ in range(_STEPS):
+        # -psi'(u); exp overflows from 710 on.
         tilted = q / (q + (1.0 - q) * np.exp(min(u, 700.0)))
         slope = tilted - x - _pull(law, u, bent)
         if slope > 0.0:
             low = u
         else:
             high = u
+        # Minus the derivative of the slope, term by term: coin, cubic, noise.
         damped = 1.0 - law.pole * law.pole * u * u
         curve = tilted * (1.0 - tilted) + 6.0 * bent * u
         curve += law.noise * (2.0 - damped) / (damped * damped)
@@ -203,6 +208,7 @@ def _best_tilt(law: Law, x: float, q: float, bent: float) -> float:
 @kernel
 def _worth(law: Law, x: float, q: float, u: float, bent: float) -> float:
     """N (-u x - psi(u) - cost(u)), or 0."""
+    # For q = 1 the logarithm would be -inf for large u, because 1 - exp(-u) rounds to 1.
     psi = -u if q >= 1.0 else np.log1p(q * np.expm1(-u))
     return law.rounds * max(-u * x - psi - _cost(law, u, bent), 0.0)
 
@@ -214,6 +220,7 @@ def exponent(law: Law, x: float, q: float) -> float:
         return 0.0
     if law.noise < _SILENT:
         return law.rounds * bernoulli_kl(max(x, 0.0), q)
+    # For q <= 1/2 Jensen's inequality holds without the cubic term, for q = 1 psi is linear.
     bent = law.bent if 0.5 < q < 1.0 else 0.0
     return _worth(law, x, q, _best_tilt(law, x, q, bent), bent)
 
@@ -222,21 +229,26 @@ def exponent(law: Law, x: float, q: float) -> float:
 def closest_exponent(law: Law, x: float, q: float) -> float:
     """The larger of D(x, q) and the exponent of the tail of one Laplace noise, less ln 4."""
     found = exponent(law, x, q)
+    # With a second noise as large, the rest X has no moment at 1 / (s A) either.
     if x >= q or law.pole < _FAINT or law.ratio > _AS_LARGE:
         return found
     bent = law.bent if 0.5 < q < 1.0 else 0.0
+    # D1, at l = N u = 1 / (s A).
     u = 1.0 / law.pole
     psi = -u if q >= 1.0 else np.log1p(q * np.expm1(-u))
     first = law.rounds * (-u * x - psi - bent * u * u * u)
     if law.ratio > 0.0:
+        # The cost of the other Laplace variables, all bounded by the largest of them.
         squared = law.ratio * law.ratio
         count = 0.5 * law.others * law.noise * law.rounds / (law.pole * law.pole * squared)
         first += count * np.log1p(-squared)
         rest = Law(law.rounds, law.noise * law.others, law.pole * law.ratio, law.bent, 0.0, 1.0)
         last = exponent(rest, x, q)
     else:
+        # A single batch: without its noise X is a mean of rewards, which is never negative.
         last = law.rounds * bernoulli_kl(x, q) if x >= 0.0 else np.inf
     least = min(first + _HALF, last)
+    # -ln(exp(-D2) + exp(-D1) / 2), with the larger term factored out against underflow.
     both = least - np.log(np.exp(least - first - _HALF) + np.exp(least - last))
     return max(found, both - _SURER)
 
@@ -289,6 +301,7 @@ def _largest_mean(law: Law, x: float, level: float, bent: float) -> float:
         u = 0.5 * (low + high)
         g = offset + u * x + _cost(law, u, bent)
         rising = x + _pull(law, u, bent)
+        # h'(u) < 0, multiplied by exp(g) (1 - exp(-u))^2 > 0.
         if -rising * np.expm1(-u) < np.exp(g - u) - np.exp(-u):
             low = u
         else:
@@ -308,6 +321,7 @@ def upper_bound(law: Law, x: float, level: float) -> float:
     if law.noise < _SILENT:
         return kl_upper_bound(max(x, 0.0), level / law.rounds)
     beyond = _largest_mean(law, x, level, law.bent)
+    # The cubic term widens the interval, so up to 1/2 the exponent without it decides.
     if beyond > 0.5 or law.bent == 0.0:
         return beyond
     return _largest_mean(law, x, level, 0.0)
@@ -324,6 +338,7 @@ def _reach(params: Any, merged: Vector, q: float) -> float:
         return 1.0
     variance = _WIDEST * merged[MERGED.squares] + noise_variance(params) * merged[MERGED.noise]
     sure = merged[MERGED.curve] - _SURE * np.sqrt(variance) / weight
+    # At least q, or the coin that pays b would need a probability above 1.
     return min(max(1.0 - max(sure, 0.0) / q, q), 1.0)
 
 
@@ -347,6 +362,7 @@ def upper_bound_of(params: Any, merged: Vector, awaited: Vector, x: float, level
     """The largest q with D(x, q) <= level of an arm: from above, b of the last bound."""
     law = law_of(params, awaited)
     q = upper_bound(law, x, level)
+    # b rises with q: an upper bound on q gives an upper b, and that again an upper bound on q.
     for _ in range(_ROUNDS_OF_SEARCH):
         b = _reach(params, merged, q)
         if b >= 1.0:

@@ -1,7 +1,10 @@
 """Arms under local privacy: rewards that were randomised one by one.
 
-The wall stands around the person.  What crosses the wall: each reward by itself, with noise.  A
-record is one reward, which it moves by at most ``hi - lo``; it may spend the whole budget.
+Guarantee:
+
+* Protected: the reward of one person.  The wall stands around the person.
+* Adjacency and sensitivity: each reward crosses the wall by itself, with noise.  A record is one
+  reward, which it moves by at most ``hi - lo``; it may spend the whole budget.
 
 The value m of an arm is the mean of its n reports, and its law that of n batches of one round: N =
 n, V = 1 / n, A = 1 / n.  ``IMED`` plays the arm with the least D(m_a, q) / alpha + ln n_a, where q
@@ -80,6 +83,7 @@ def init(params: ReportsParams) -> tuple[Sums, ReportsPublic]:
 @kernel
 def law_of_reports(params: ReportsParams, public: ReportsPublic, a: int) -> Law:
     pole = params.noise_scale if params.laplace else 0.0
+    # N = n and V = A = 1 / n: both s^2 V N and s A N are free of n, and equal weights do not bend.
     return Law(float(public.plays[a]), noise_variance(params), pole, 0.0, 1.0, 1.0)
 
 
@@ -129,6 +133,7 @@ def publish(params: ReportsParams, public: ReportsPublic, memo: Vector, release:
     clock[CLOCK.fresh] = 0
     clock[CLOCK.left] -= 1
     if clock[CLOCK.left] <= 0:
+        # No mask, since ``choose`` replaces closed arms; no generator, since no index here draws.
         standing, _ = next_arm(params, public, 0, 0)
         clock[CLOCK.standing] = standing
         clock[CLOCK.left] = max(1, int(params.growth * public.plays[standing]))

@@ -1,7 +1,7 @@
 """Memories: the weight of an arm's noisy sums by their age.
 
-What crosses the wall does not depend on the memory (``held``): when a batch ends, the sum of its
-rewards.  A memory weighs released sums, which is post-processing.  With a sliding window, or a
+Guarantee: that of ``held``, for any memory.  When a batch ends, the sum of its rewards crosses the
+wall.  A memory weighs released sums, which is post-processing.  With a sliding window, or a
 discount, of raw rewards a record would enter many sums.
 
 **Discount.**  Let g be the discount of a round.  A batch of weight w (see ``law``) that ended n
@@ -45,7 +45,7 @@ from ..bases.episodes import close as close_episode
 from .batches import weight_of
 from .law import MERGED, await_batch, merge
 
-# Mean that an arm is compared with: an exponent that fades may not be infinite.
+# The highest mean that arms are compared with: at 1 an exponent may be infinite, and never fades.
 _HIGHEST = 1.0 - 1e-6
 
 
@@ -103,6 +103,7 @@ _await_batch = unbound
 @kernel
 def _close(params: Any, public: Any, memo: Vector) -> None:
     """Until a batch is released its rounds count as if they repeated the arm's estimate."""
+    # First, because it writes the memo that the next line reads.
     close_episode(params, public, memo)
     _await_batch(params, public, memo)
 
@@ -164,6 +165,7 @@ def faded(params: Any, public: Any, a: int) -> tuple[float, float]:
     if merged[MERGED.weight] > 0.0:
         left = np.exp(-params.decay * (public.clock[CLOCK.rounds] - public.ended[a]))
         weight = left * merged[MERGED.weight]
+        # F fades twice as fast as W, so F / W fades as W does.
         share = left * merged[AGED.fresh] / merged[MERGED.weight]
     if public.awaited[AGED.rounds, a] > 0.0:
         weight += weight_of(params, public.awaited[AGED.rounds, a])
@@ -194,6 +196,7 @@ def fade(params: Any, public: Any, arm: int, ended: int) -> float:
     left = np.exp(-params.decay * abs(elapsed))
     if elapsed <= 0:  # releases may come in another order than batches ended
         return left
+    # Sums fade by their power of w; the merged value is a quotient of two, and stays.
     merged = public.merged[:, arm]
     merged[MERGED.weight] *= left
     merged[MERGED.squares] *= left * left
@@ -210,6 +213,7 @@ def fade(params: Any, public: Any, arm: int, ended: int) -> float:
 @kernel
 def publish_fading(params: Any, public: Any, memo: Vector, release: Vector) -> None:
     arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
+    # Earlier batches fade first, up to the end of this one.
     left = fade(params, public, arm, int(memo[MEMO.ended]))
     merged, weight = public.merged[:, arm], weight_of(params, n)
     take_in(params, public, memo, release, left * weight)

@@ -1,1 +1,1 @@
-"""What families of algorithms share: bases of policies, and kernels of statistics and schedules."""
+"""Shared by families of algorithms: bases of policies, and kernels of statistics and schedules."""

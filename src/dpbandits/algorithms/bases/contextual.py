@@ -42,6 +42,7 @@ def within_bound(params: Any, contexts: Matrix, seen: Matrix, rng: Generator) ->
             squared += contexts[a, i] * contexts[a, i]
         scale = 1.0
         if squared > params.context_bound * params.context_bound:
+            # Sensitivity rests on this length, so it holds whatever was shown.
             # Rounded down, so that the scaled vector is not longer either.
             scale = params.context_bound / np.sqrt(squared) * (1.0 - 1e-15)
         for i in range(contexts.shape[1]):
@@ -57,7 +58,7 @@ def look_over(entries: Matrix, longest: float) -> int:
     for row in entries:
         squared = 0.0
         for i in range(row.size):
-            if not abs(row[i]) < 1e100:
+            if not abs(row[i]) < 1e100:  # also for NaN
                 row[i], found = 0.0, True
             squared += row[i] * row[i]
         scaled += squared > longest * longest * (1.0 + 1e-9)
@@ -89,7 +90,7 @@ def shown_matrix(
     if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
         shape = (len(array), shape[1])
     elif fewer and hidden and array.shape[1:] == shape[1:] and len(array) != shape[0]:
-        # No candidates, or too many: how many there are is private.
+        # No candidates, or too many.  Their number is private, so no error may tell of it.
         rounds.blanked += 1
         return np.zeros(shape)
     if array.shape != shape:
@@ -112,6 +113,19 @@ def shown_matrix(
         rounds.scaled += scaled
         policy.watch.look_at_features(rounds.scaled, longest, hidden)
     return entries
+
+
+def bounded_features(bound: float, by: str) -> str:
+    """The assumption on the lengths of feature vectors, and who enforces it."""
+    return f"feature vectors have a length of at most {bound:g}, which {by} enforces"
+
+
+def influence_through(channel: str) -> str:
+    """The assumption on people's influence on each other, where contexts are private."""
+    return (
+        "a person's record and decision influence other people's contexts and rewards, and which"
+        f" arms are open to them, only through {channel}"
+    )
 
 
 if TYPE_CHECKING:
@@ -165,7 +179,7 @@ class ContextualPolicy(Shown):
 
     @property
     def takes_masks(self) -> bool:
-        # Rows of arms that are closed are copies of another's, which one model takes for the same.
+        # A mask copies the row of an open arm to closed ones, which models of their own tell apart.
         return not self._takes_one_row
 
     @property
@@ -179,15 +193,14 @@ class ContextualPolicy(Shown):
     def _assumed(self) -> list[str]:
         if not self.card.hides_contexts:
             return [
-                "contexts are public, and depend on rewards only through releases; feature vectors"
-                f" are at most {self.context_bound:g} long, which scaling enforces"
+                "contexts are public, and depend on rewards only through releases",
+                bounded_features(self.context_bound, "scaling"),
             ]
         return [
-            f"feature vectors are at most {self.context_bound:g} long, which scaling enforces",
-            "only the person concerned learns their decision: the arm, its probability, and counts"
-            " of arms are functions of private features",
-            "other people's contexts and rewards, and which arms are open to them, depend on a"
-            " person's record and decision only through releases",
+            bounded_features(self.context_bound, "scaling"),
+            "only the person concerned learns their arm and its probability, and counts of arms are"
+            " not shown: all of these depend on private features",
+            influence_through("releases"),
         ]
 
     def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:

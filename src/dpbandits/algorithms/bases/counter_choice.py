@@ -1,4 +1,4 @@
-"""How a running sum is released: which counter, how many releases, how much noise."""
+"""The release of a running sum: its counter, its number of releases, and its noise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...privacy.continual import (
     Independent,
     SqrtToeplitz,
 )
-from ...privacy.secure import integer_counter
+from ...privacy.secure_sum import integer_counter
 
 MOST_ROUNDS = 10**12
 _FEW = 4096  # releases whose noise may be kept
@@ -52,15 +52,15 @@ def counter_for(
         return HybridTree()
     if horizon is None or name is None:
         raise ArgumentError(
-            "horizon must be an upper bound on the number of rounds unless counter is 'hybrid', got"
-            " None",
+            "horizon must be given, as an upper bound on the number of rounds, unless"
+            " counter='hybrid', got None",
             "horizon",
         )
     counter: Counter = COUNTERS[name](horizon)
     if channel.norm == 1 and not counter.pure:
         _refuse(name, [other for other, cls in COUNTERS.items() if cls.pure], "with Laplace noise")
     if secure and name not in _IN_INTEGERS:
-        _refuse(name, _IN_INTEGERS, "with secure noise, whose sums are integers")
+        _refuse(name, _IN_INTEGERS, "with secure noise, which needs sums of integers")
     return integer_counter(counter) if secure else counter
 
 

@@ -45,7 +45,7 @@ def record_pull_of(hold_rounds: Kernel) -> Kernel:
 
 @kernel
 def release_due(params: Any, public: Any) -> bool:
-    return public.clock[CLOCK.done] >= public.clock[CLOCK.size] > 0
+    return public.clock[CLOCK.done] >= public.clock[CLOCK.size] > 0  # size 0: none has begun
 
 
 @kernel

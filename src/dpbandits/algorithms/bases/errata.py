@@ -7,8 +7,9 @@ from ...protocol import Erratum
 ADAC_OFUL = Erratum(
     "AdaC-OFUL",
     (
-        "The experiments are not rho-zCDP.",
+        "The paper's experiments are not rho-zCDP.",
         "The proof needs |x| <= 1 and |r| <= 1.",
+        "In 80 % of rounds of the experiments a record contributes more than the noise covers.",
         "Here both are brought within their bounds; clip=False reproduces the experiments and voids"
         " the guarantee.",
     ),
@@ -16,46 +17,53 @@ ADAC_OFUL = Erratum(
 LINPRIV = Erratum(
     "LinPriv",
     (
-        "The sum of |x|_{V^-1} is not below 2 d ln(1 + n / (lambda d)); the sum of its squares is.",
-        "It needs lambda >= 1, or min(1, .) around each square",
+        "The sum of |x|_{V^-1} is not below 2 d ln(1 + n / (lambda d)); the sum of the squares is.",
+        "The correction needs lambda >= 1, or min(1, .) around each square",
     ),
 )
 ADVERSARIAL = Erratum(
     "EXP3, HTINF and FTPL on noisy batch losses",
     (
         "Algorithm 4 plays an arg min and resamples until an arg max returns to the same arm.",
-        "Corollary 1 divides by log^2(epsilon K T), which vanishes at epsilon K T = 1.",
+        "Here both are arg min.",
+        "Corollary 1 divides by log^2(epsilon K T), which is 0 at epsilon K T = 1.",
     ),
 )
 EXPERTS = Erratum(
     "Expert advice",
     (
-        "Advice is not protected.",
-        "Theorem 4 is said to hold for the experts' advice as well.",
-        "Batches of floor(1 / epsilon) (Theorem 4) make the noise up to twice what the bound takes"
-        " it for, and none at all above epsilon = 1.",
-        "Theorem 6 has a smaller range than it says.",
+        "Advice is not protected, although Theorem 4 is said to hold for it.",
+        "Here advice is public, and guarantees say so.",
+        "Batches of floor(1 / epsilon) rounds (Theorem 4) make the noise up to twice as large as"
+        " the bound assumes, and are empty above epsilon = 1.",
+        "Here batches are rounded up.",
+        "Theorem 6 holds in a smaller range than it says.",
     ),
 )
 ADVERSARIAL_THEOREMS = Erratum(
     "Theorems on adversarial bandits",
-    ("Corollary 3 does not follow.", "Theorem 8 drops a factor 9"),
+    (
+        "Corollary 3 does not follow from its proof.",
+        "Theorem 8 drops a factor 9 of the variance of its noise.",
+    ),
 )
 SHUFFLED_MESSAGES = Erratum(
     "Shuffle-private linear bandits: Gaussian messages",
     (
-        "The lemma says nothing about the experiments.",
-        "What is proved there is the level of one message without a shuffler, and enumerating"
-        " clones adds nothing.",
+        "The lemma on amplification does not cover the experiments.",
+        "There only the level of one message without a shuffler is proved, and enumerating clones"
+        " adds nothing.",
     ),
 )
 SHUFFLED_BITS = Erratum(
     "Shuffle-private linear bandits: sums of bits",
     (
-        "Its shuffler would then be missing: the randomiser puts the bits of a person's number"
-        " first, ones before zeros, and those of the noise behind: the message shows the number.",
+        "Remark 3.7 and Corollaries C.2 and C.3 claim privacy before the shuffler, by the protocol"
+        " for a batch of one.",
+        "But without a shuffler the message shows a person's number: the randomiser puts the"
+        " number's bits first, ones before zeros, and the bits of the noise behind them.",
         "Here the device puts its bits in random order",
-        "at (10, 0.1) P_Amp does not keep what is claimed, as far as anything is proved.",
+        "At (10, 0.1) the claim for P_Amp is not proved.",
     ),
 )
 SHUFFLED_THEOREMS = Erratum(
@@ -68,30 +76,33 @@ SHUFFLED_THEOREMS = Erratum(
 JOINT = Erratum(
     "LinUCB with private features",
     (
-        "Far more noise than the budget asks for.",
-        "At delta = 10⁻⁶ and m = 15 that is so from epsilon = 275 on; up to 200 the claim is"
-        " proved.",
+        "The published noise is far larger than the budget needs.",
+        "At delta = 10⁻⁶ and m = 15 the claim for Wishart noise is refuted from epsilon = 275 on,"
+        " and proved up to 200.",
     ),
 )
 REPORTS = Erratum(
     "LinUCB on randomised reports",
-    ("Far more noise than the budget asks for.", "guarantee.holds says so for every budget."),
+    (
+        "The published noise is far larger than the budget needs.",
+        'With calibration="paper", guarantee.holds is the budget that it really keeps.',
+    ),
 )
 GLM_REPORTS = Erratum(
     "Generalised linear bandits on randomised reports",
     (
-        "The gradient's bound is not enforced.",
-        "Where Gaussian noise is added to the same gradients, in LDP-GLOC, no such cut takes place,"
-        " and for linear and Poisson rewards no budget holds at all.",
-        "Here gradients are cut on the device in both.",
+        "The published code does not enforce the bound on gradients.",
+        "LDP-GLOC adds Gaussian noise to these gradients without a cut, so no budget holds for"
+        " linear and Poisson rewards.",
+        "Here the device cuts gradients in both.",
     ),
 )
 ANTICIPATING = Erratum(
     "Definitions for generalised linear models",
     (
-        "Anticipating joint privacy conditions on the history of actions.",
-        "A policy that stores noise fails that whatever it does, because to know a_t as the policy"
-        " drew it is to know something of that noise.",
-        "Read as an intervention, arms up to then being set by the adversary, it holds.",
+        "Anticipating joint privacy, as defined, conditions on the history of actions.",
+        "No policy that stores noise can keep that, because an arm that the policy drew itself"
+        " tells something of the noise.",
+        "If the adversary sets all arms up to then instead, the definition can be kept.",
     ),
 )

@@ -34,7 +34,7 @@ from .counter_choice import MOST_ROUNDS, RUNNING_SUM, Plan, counter_for
 MODEL: dict[str, Any] = {"ridge": 1.0, "subgaussian": None, "context_bound": 1.0}
 RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, "radius_scale": 1.0}
 _ULP = 2.0**-52
-# Relative to squared features: less is lost in rounding when features are added.
+# Relative to squared features: a smaller ridge is lost in rounding when these are added.
 _LEAST_RIDGE = 1e-13
 
 
@@ -142,6 +142,7 @@ def accumulate(params: Any, raw: Any, arm: int, x: Vector, reward: float, n: int
     """Add x * reward, rounded to ``params.grid`` where secure noise needs exact sums."""
     first = arm * x.size if raw.total.size > x.size else 0  # of the arm's model
     for i in range(x.size):
+        # Each record is rounded on its own, so that the sum is exactly on the grid.
         raw.total[first + i] += on_grid(x[i] * reward, params.grid)
 
 

@@ -16,6 +16,7 @@ _MOST_KEPT = 10**8  # features of a batch
 @kernel
 def next_release(rounds: int, batch: int, growth: float, longest: float) -> int:
     """Round of the release after that at ``rounds``: later by a share, within the bounds."""
+    # ``min`` before ``int``: ``longest`` may be infinite.
     return max(rounds + batch, int(min(np.ceil(rounds * (1.0 + growth)), rounds + longest)))
 
 
@@ -54,8 +55,9 @@ class Schedule(NamedTuple):
             capacity, last, end = max(capacity, end - last), end, next_release(end, *self)
         if (room := capacity * dimension) > _MOST_KEPT:
             raise ArgumentError(
-                f"horizon must be lower, or growth, for features of {dimension} numbers: the"
-                f" longest epoch would keep {room} of them, and at most {_MOST_KEPT} fit",
+                f"horizon must be shorter, or growth smaller, for features of {dimension}"
+                f" numbers: the longest epoch would keep {room} rounds, and at most {_MOST_KEPT}"
+                " fit",
                 "horizon",
             )
         return {"capacity": capacity, "last": last}

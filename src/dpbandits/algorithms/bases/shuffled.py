@@ -1,8 +1,15 @@
 """Shuffle trust: the wall stands around the people of a batch, who together add its noise.
 
-The rounds for which a choice of an arm stands are one batch.  The arm and the number of people are
-public, and follow from earlier releases.  Each person's device reports the reward, a shuffler sums
-the reports, and the server learns the noisy sum.  The server releases it as it is.
+Guarantee:
+
+* Protected: the reward of one person, from anyone who sees all messages that leave the shuffler.
+* Adjacency: a person is in one batch.  Arm and number of people are public, and follow from earlier
+  releases.
+* Assumed: the shuffler takes away order and identity, and the people of a batch add their noise.
+
+The rounds for which a choice of an arm stands are one batch.  Each person's device reports the
+reward, a shuffler sums the reports, and the server learns the noisy sum.  The server releases it as
+it is.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ from ...constraints import Constraints, Flag, Real
 from ...errors import ArgumentError
 from ...policies import Card, Decision, Policy
 from ...privacy.budgets import Budget
+from ...session import episodes
 from ...shuffle import Analyzer, LaplaceShares, Messages, Randomizer, Shuffler
 from ...shuffle.randomness import seed_of
 from ...stores import User
@@ -80,8 +88,8 @@ class ShuffledPolicy(Policy):
         for name, only in (("max_rounds", None), ("clip", True), ("choices_public", False)):
             if messages and options.get(name, only) != only:
                 raise ArgumentError(
-                    f"{name} must be {only} with messages=True: the server sees no people, whose"
-                    f" devices clip, got {options[name]!r}",
+                    f"{name} must be {only} with messages=True: devices clip, and the server"
+                    f" does not see people, got {options[name]!r}",
                     name,
                 )
         return {"messages": messages, "dropout": dropout}
@@ -92,7 +100,7 @@ class ShuffledPolicy(Policy):
 
     @property
     def takes_masks(self) -> bool:
-        # The arm of a batch whose devices are out stands.
+        # The devices of the coming batch have its arm already, so no mask can change it.
         return super().takes_masks and not self.takes_reports
 
     def pull(
@@ -104,8 +112,8 @@ class ShuffledPolicy(Policy):
     ) -> Decision:
         if self.takes_reports:
             raise ArgumentError(
-                "messages must be False for pull: a whole batch plays device().arm, and what its"
-                " shuffler lets out goes to receive()",
+                "messages must be False for pull(): with messages=True a whole batch plays"
+                " device().arm, and receive() takes the output of its shuffler",
                 "messages",
             )
         return super().pull(contexts, user=user, available=available)
@@ -117,12 +125,17 @@ class ShuffledPolicy(Policy):
         Raises:
             ArgumentError: the policy has no budget, or only one arm is left.
         """
-        if self.budget is None:
-            raise ArgumentError("budget must not be None for a batch that is shuffled", "budget")
         with self._lock:
-            people = self.session.coming()[1]
+            return self._coming()
+
+    def _coming(self) -> LaplaceShares:
+        if self.budget is None:
+            raise ArgumentError("budget must not be None for a shuffled batch", "budget")
+        people = self.session.coming()[1]
         if people > _MOST:
-            raise ArgumentError("no batch is coming: one arm is left, and no more is learned of it")
+            raise ArgumentError(
+                "no batch is coming: one arm is left, and the policy has stopped learning"
+            )
         lo, hi = self.reward_range
         return _protocol(self.budget, people, 0.5 * (hi - lo), math.floor(self._dropout * people))
 
@@ -132,10 +145,9 @@ class ShuffledPolicy(Policy):
         Raises:
             ArgumentError: the policy has no budget.
         """
-        protocol = self.protocol
-        with self._lock:
+        with self._lock:  # shares of noise suit the batch of this version alone
             arm = self.session.coming()[0].arm
-            randomizer = Randomizer(protocol, version=self.rounds, **self._source())
+            randomizer = Randomizer(self.protocol, version=self.rounds, **self._source())
         return RewardDevice(arm, randomizer, self.reward_range, self.default_reward)
 
     def shuffler(self, *, short: str = "pad") -> Shuffler:
@@ -148,8 +160,9 @@ class ShuffledPolicy(Policy):
         Raises:
             ArgumentError: the policy has no budget, or ``short`` is another word.
         """
-        protocol, version = self.protocol, self.rounds
-        return Shuffler(protocol, version=version, short=short, **self._source())
+        with self._lock:
+            protocol, version = self.protocol, self.rounds
+            return Shuffler(protocol, version=version, short=short, **self._source())
 
     def receive(self, messages: Messages | None) -> bool:
         """Take in the shuffler's output for the coming batch; None if the batch was discarded.
@@ -163,19 +176,22 @@ class ShuffledPolicy(Policy):
             ClaimError: as in ``update`` of other policies.
         """
         if not self.takes_reports:
-            raise ArgumentError("messages must be True for a policy that receives", "messages")
+            raise ArgumentError("messages must be True for receive()", "messages")
         if messages is None:
             return False
-        with self._lock:
+        with self._lock.step:
+            # Messages of another batch may have noise for more people, or be of another arm.
             if messages.version != self.rounds:
                 raise ArgumentError(
-                    f"messages must be of version {self.rounds}, that of the coming batch, got"
-                    f" {messages.version!r}",
+                    f"messages must be of version {self.rounds}, which is the coming batch's,"
+                    f" got {messages.version!r}",
                     "messages",
                 )
-            protocol = self.protocol
+            protocol = self._coming()
             total = float(Analyzer(protocol).aggregate(messages)[0])
-            return self.session.receive_sum(total + protocol.batch * _middle(*self.reward_range))
+            return episodes.receive_sum(
+                self.session, total + protocol.batch * _middle(*self.reward_range)
+            )
 
     def _source(self) -> dict[str, Any]:
         """Randomness that no other party of this policy has."""
@@ -189,8 +205,8 @@ class ShuffledPolicy(Policy):
             return []
         share = f"all but {100.0 * self._dropout:.3g} % of" if self._dropout else "all"
         return [
-            "a batch has as many people as its devices are told, which the shuffler sees to",
-            f"{share} the people of a batch add their noise, and keep it to themselves",
+            "a batch has as many people as their devices are told, which the shuffler enforces",
+            f"{share} the people of a batch add their noise, and keep it secret",
             "a person is in one batch only, and the shuffler takes one record of theirs",
             "the time at which a batch closes does not depend on its rewards",
         ]

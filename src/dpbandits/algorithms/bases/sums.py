@@ -1,4 +1,4 @@
-"""What most releases are made of: sums behind the wall, in the field ``total`` of the raw side."""
+"""Sums behind the wall, of which most releases are made, in the field ``total`` of the raw side."""
 
 from __future__ import annotations
 

@@ -2,8 +2,11 @@
 
 Experts advise with a probability for every arm.  The arm is drawn from the mixture Q of their
 advice; its loss, divided by Q, estimates what every expert would have lost.  A reward r in (lo, hi)
-is a loss (hi - r) / (hi - lo) in [0, 1].  Advice is public, and so are the arms and Q, which come
-from earlier releases, advice and exploration.  What crosses the wall differs:
+is a loss (hi - r) / (hi - lo) in [0, 1].
+
+Guarantee: the reward of one person is protected.  Advice is public, and so are the arms and Q,
+which come from earlier releases, advice and exploration.  What crosses the wall, and its
+sensitivity, differ:
 
 * ``ExpertsLocal``: every reward by itself, unweighed.  A record moves it by at most ``hi - lo``.
 * ``EXP4``: when a batch of tau rounds ends, the sum of x loss / Q(a) over the batch, one number per
@@ -134,7 +137,7 @@ class Mixture(Part, base=True):
     def statistic(self, policy: Experts | ExpertsLocal) -> Statistic:
         """Sums of losses that are divided by Q."""
         (lo, hi), size = policy.reward_range, self._size(policy)
-        # No arm is drawn with less; without uniform play, nothing is known.
+        # The least probability of an arm, by uniform play; without that there is no bound on it.
         least = self.tuning(policy).mixing / policy.n_arms or 1e-12
         worst = (hi - lo) * self._reach(policy) / policy.n_arms / least * ROUNDED_UP
         return Statistic(

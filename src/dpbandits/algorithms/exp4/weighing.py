@@ -112,8 +112,9 @@ def record_reach(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n:
     probability = mixed(public.probability, params.mixing, params.n_arms, x)
     squared = 0.0
     for j in range(x.size):
-        # No smaller, for its square and its product with the width to be no less, or zero.
+        # Raised to 1e-100, so that its square and its product with the width do not underflow.
         weight = max(x[j] / probability, _LIGHTEST) if x[j] > 0.0 else 0.0
+        # Public features and weights only, so this bound may be used as the sensitivity.
         squared += weight * weight
         public.reach[j] = max(public.reach[j], weight)
     public.facts[0] = max(public.facts[0], np.sqrt(squared))
@@ -139,11 +140,13 @@ def accumulate_weighed(
     """Add the weighed loss, in units of rewards."""
     loss = n * params.high - reward
     for j in range(x.size):
+        # Each record is rounded on its own, so that the sum is exactly on the grid.
         raw.total[j] += on_grid(params, x[j] * loss)
 
 
 @kernel
 def sensitivity_realised(params: EXP4Params, public: EXP4Public, norm: int) -> float:
+    # ``facts`` is a sum in floats, which may have been rounded down.
     return params.width * public.facts[0] * ROUNDED_UP + params.slack
 
 
@@ -222,6 +225,7 @@ def choose_frozen(
 def record_frozen(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n: int) -> None:
     public.clock[0] += n
     facts = public.facts
+    # A record enters its own arm's sum alone, times 1 / Q(a).
     facts[0] = max(facts[0], 1.0 / public.mixture[arm])
 
 
@@ -279,6 +283,7 @@ def close_with_reach(params: EXP4Params, public: EXP4Public, memo: Vector) -> No
     """Note the most that a record of the batch can move every expert's sum."""
     for j in range(public.reach.size):
         memo[j] = public.reach[j]
+    # After the notes, because it clears ``reach``.
     close(params, public, memo)
 
 

@@ -1,8 +1,13 @@
 """Stochastic gradients of generalised linear models with private features, one from each person.
 
-The wall stands around each person.  What crosses the wall: g / C, where g = (nu(<x, p>) - r) x is
-the gradient of the person's log-loss at the public point p, cut to the length C.  It lies in the
-unit ball: two records of a person differ by at most 2, for any link, point, features and reward.
+Guarantee:
+
+* Protected: features and reward of one person.  The wall stands around each person.
+* Adjacency: any other record of that person.
+* Sensitivity: g / C crosses the wall.  Here g = (nu(<x, p>) - r) x is the gradient of the person's
+  log-loss at the public point p, cut to the length C.  It lies in the unit ball: two records of a
+  person differ by at most 2, for any link, point, features and reward.
+
 The kernel also scales points to |p| <= S.  Then two gradients differ by at most D for the links of
 this package (``glm.replacement``).  Cutting vectors is a projection on a ball, which increases no
 distance: they differ by at most min(2, D / C).  Secure noise needs multiples of a grid, which adds
@@ -104,6 +109,7 @@ def look(
     residual = residual_at(params, point, x, outcome)
     # Rounded down, so that what is written is not longer than 1 either.
     length = abs(residual) * np.sqrt(dot(x, x)) * (1.0 + 1e-14)
+    # A gradient longer than C gets the length C, and all are divided by C.
     shrunk = residual / max(params.longest, length) * (1.0 - 1e-14)
     for i in range(x.size):
         statistic[i] = on_grid(shrunk * x[i], params.grid)
@@ -159,6 +165,7 @@ def publish(params: DescentParams, public: DescentPublic, memo: Vector, release:
         clock[CLOCK.updates] += 1
         step = params.step / float(clock[CLOCK.updates]) ** params.decay
         for i in range(release.size):
+            # What has crossed is g / C.
             gradient = params.longest * total[i] / params.batch
             point[i] -= step * (gradient + params.weight_decay * point[i])
             total[i] = 0.0

@@ -1,7 +1,13 @@
 """Generalised linear bandits under joint differential privacy: one noisy Newton step on each epoch.
 
-``newton`` describes what crosses the wall, its sensitivity, and its use.  Epochs are fixed in
-advance, and grow.  ``hidden.joint`` proves joint privacy.
+Guarantee:
+
+* Protected: the record (x, a, r) of one person, from all who see the arms of all later people.
+  Arms up to and including that person's round may be any (anticipating joint privacy, below).
+* Adjacency: any other record of that person, who is in one epoch.
+* Sensitivity: ``newton`` describes the released sums, their sensitivity, and their use.
+
+Epochs are fixed in advance, and grow.  ``hidden.joint`` proves joint privacy.
 
 **Anticipating joint privacy** (Chen, Li, Rakhlin & Simchi-Levi 2025) is stronger.  It fixes any
 arms up to and including a person's round.  Then the arms of all later people reveal no more of the

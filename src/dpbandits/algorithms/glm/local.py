@@ -1,10 +1,15 @@
 """Generalised linear bandits under local differential privacy: a record stays on its device.
 
-A report is a function of the person's record and of public values, randomised once.  The server
-picks link, bounds and noise in advance, and point and chooser from earlier reports alone.  So it
-sees one draw per person, from a channel that is calibrated for any two records (local privacy with
-sequential interaction; Duchi, Jordan & Wainwright 2018, Section 2.1).  ``gradients`` defines
-reports.
+Guarantee:
+
+* Protected: the record of one person, from the server, which sees one draw per person.
+* Adjacency: any two records.  A report is a function of the person's record and of public values,
+  randomised once.
+* Sensitivity: ``gradients`` defines reports, and bounds their difference.
+
+The server picks link, bounds and noise in advance, and point and chooser from earlier reports
+alone.  So it sees one draw per person, from a channel that is calibrated for any two records (local
+privacy with sequential interaction; Duchi, Jordan & Wainwright 2018, Section 2.1).
 """
 
 from __future__ import annotations
@@ -47,6 +52,7 @@ class ScoringDevice(Device):
     def _point(self) -> np.ndarray:
         """The point at which a record's gradient is taken: the chooser's, as finite numbers."""
         point = np.array(self.chooser.public[self._looks_from], dtype=np.float64).reshape(-1)
+        # The server is not trusted with the point: a NaN would show in a report through any noise.
         point[~(np.abs(point) < 1e100)] = 0.0
         return self._within(point)
 

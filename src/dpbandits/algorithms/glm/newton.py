@@ -63,10 +63,11 @@ from ...protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.schedules import next_release
+from ..hidden import kernels
 from ..hidden import model as linear
+from ..hidden.kernels import prepare_sample as _draw
+from ..hidden.kernels import record_pull as _book
 from ..hidden.model import CLOCK, FACTS, joint_sensitivity, regress, statistic_size
-from ..hidden.model import prepare_sample as _draw
-from ..hidden.model import record_pull as _book
 from ..maths.ridge import dot
 
 _ROOT = math.sqrt(2.0)
@@ -140,6 +141,7 @@ def accumulate(
     """Keep the record until its epoch is over."""
     i = raw.kept[0]
     raw.kept[1] += n
+    # Later records enter no release, so they would be kept for nothing.
     if i < raw.outcomes.size and raw.kept[1] <= params.last:
         for j in range(x.size):
             raw.features[i, j] = x[j]
@@ -159,11 +161,13 @@ def add_score(
     h = cut(slope(t), params.flattest, params.steepest)
     residual = cut(outcome - mean(t), -params.residual, params.residual)
     first = m * statistic_size(d)
+    # Layout of a model's block: d scores, d diagonal entries, then those above the diagonal by row.
     k = first + 2 * d
     for i in range(d):
         statistic[first + i] += on_grid(params.linear.weight * x[i] * residual, grid)
         statistic[first + d + i] += on_grid(h * x[i] * x[i], grid)
         for j in range(i + 1, d):
+            # The factor makes the length of ``svec`` the Frobenius norm of the matrix.
             statistic[k] += on_grid(h * (_ROOT * x[i] * x[j]), grid)
             k += 1
 
@@ -177,6 +181,7 @@ def summarise(
     for i in range(raw.kept[0]):
         x = raw.features[i]
         add_score(params, public.point, statistic, raw.models[i], x, raw.outcomes[i])
+        # Records are deleted as soon as they are in the statistic.
         raw.outcomes[i], raw.models[i] = 0.0, 0
         for j in range(x.size):
             x[j] = 0.0
@@ -209,6 +214,7 @@ def _absorb(params: NewtonParams, public: NewtonPublic, m: int, release: Vector)
     for k in range(size):
         seen[k] = noisy[k] - seen[k]
         moments[k] += seen[k]
+    # ``seen`` is the epoch's increment here, and ``point`` still that of the epoch.
     add_products(seen, public.point[m], params.linear.weight, moments)
     for k in range(size):
         seen[k] = noisy[k]
@@ -226,7 +232,7 @@ def _widen(params: NewtonParams, public: NewtonPublic, m: int, rounds: int, nois
     larger, moved = np.sqrt(noises), travel[TRAVEL.miss] + travel[TRAVEL.path]
     facts[FACTS.radius] += scale * np.sqrt(travel[TRAVEL.remainder])
     facts[FACTS.bias] += scale * larger * params.linear.matrix_norm * moved
-    # For draws, which claim no coverage: what points missed theta by is about what they moved by.
+    # Draws claim no coverage, so how far the point moved stands for how far it was from theta.
     near = travel[TRAVEL.step]
     facts[FACTS.spread] = larger * params.std * np.hypot(1.0 / params.linear.weight, near)
 
@@ -260,6 +266,7 @@ def publish(params: NewtonParams, public: NewtonPublic, memo: Vector, release: V
     clock[CLOCK.releases] += 1
     noises = float(clock[CLOCK.releases]) if params.linear.adds_up else 1.0
     for m in range(params.linear.n_models):
+        # The first and the third need the epoch's own point and its miss, which the last replaces.
         _absorb(params, public, m, release)
         regress(params.linear, public.linear, m, public.moments[block_of(m, size)], noises)
         _widen(params, public, m, planned, noises)
@@ -318,10 +325,10 @@ def _choose(params: Any, public: Any, contexts: Matrix, rng: Generator) -> tuple
     return within(params.linear, public.linear, contexts, rng)
 
 
-release_due = bind(_due, within=linear.release_due)
-report_due = bind(_due, within=linear.report_due)
-choose_optimistic = bind(_choose, within=linear.choose_optimistic)
-choose_sampled = bind(_choose, within=linear.choose_sampled)
+release_due = bind(_due, within=kernels.release_due)
+report_due = bind(_due, within=kernels.report_due)
+choose_optimistic = bind(_choose, within=kernels.choose_optimistic)
+choose_sampled = bind(_choose, within=kernels.choose_sampled)
 
 
 @cache

@@ -5,9 +5,14 @@ lambda I + sum of h x x^T, h = nu'(<x, p>), and the offset sum of (nu(<x, p>) - 
 is the estimate at the start of the epoch.  With rewards they make a linear model of z = r - nu(<x,
 p>) + h <x, p> in every epoch (``newton`` bounds its error).
 
-What crosses the wall: at the end of every epoch the running sum of x * reward, as a continual sum.
-One person moves one increment by at most (hi - lo) * context_bound (``bases.linear``), for any
-link, as in ``PrivateLinUCB``.  All else is post-processing.
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+  Features are public.
+* Adjacency: one record is another.  One person contributes to one increment.
+* Sensitivity: at the end of every epoch the running sum of x * reward crosses the wall, as a
+  continual sum.  One person moves one increment by at most (hi - lo) * context_bound
+  (``bases.linear``), for any link, as in ``PrivateLinUCB``.  All else is post-processing.
 
 **Width.**  The error of theta^ = V^-1 (sum of x r + n - offset) is V^-1 (u + n + sum of rho x -
 lambda theta).  Here u = sum of x eta, eta is the noise of rewards, and |rho| <= M / 2 <x, theta -
@@ -43,7 +48,8 @@ from ..bases.linear import MODEL, LinearPolicy, ModelOptions, accumulate, block_
 from ..bases.schedules import Schedule, next_release
 from ..bases.sums import Sums
 from ..exploration import Optimism, Sampling, resolved
-from ..hidden.model import CLOCK, FACTS, OPTIMISTIC, SAMPLED
+from ..hidden.kernels import OPTIMISTIC, SAMPLED
+from ..hidden.model import CLOCK, FACTS
 from ..maths.dense import factorise, invert
 from ..maths.ridge import dot, inverse_norm_bound, multiply
 
@@ -126,6 +132,7 @@ def _width(params: GLMParams, public: GLMPublic, m: int, x: Vector) -> float:
     """A bound on |<x, theta - p>|, p being the point of the running epoch."""
     facts, miss = public.facts[:, m], public.errors[ERRORS.miss, m]
     widest = miss * np.sqrt(dot(x, x))
+    # The narrow width is one around the estimate, and p is another point.
     if public.errors[ERRORS.cut, m] > 0.0:
         return widest
     inverse = public.inverse[m]
@@ -143,6 +150,7 @@ def record_pull(params: GLMParams, public: GLMPublic, arm: int, x: Vector, n: in
     m = model_of(params, arm)
     information, offset = public.information[m], public.offset[m]
     t = dot(x, public.point[m])
+    # Within the bounds that the radius is proved with, whatever the link returns.
     h = min(max(slope(t), params.flattest), params.steepest)
     off = 0.5 * params.curvature * _width(params, public, m, x) ** 2
     public.errors[ERRORS.remainder, m] += n * off * off / h
@@ -202,6 +210,7 @@ def publish(params: GLMParams, public: GLMPublic, memo: Vector, release: Vector)
         for i in range(d):
             for j in range(d):
                 precision[i, j] = public.information[m, i, j]
+        # First, for the estimate needs the inverse; ``_move`` comes last, as it replaces the point.
         _measure(params, public, m)
         corrected = public.point[m]  # which is about to move
         for i in range(d):

@@ -1,9 +1,14 @@
 """Linear bandits under joint differential privacy: the operator of the policy is trusted.
 
-What crosses the wall: at rounds that are fixed in advance, the running sum of [x r ; svec(x x^T)]
-over all played arms.  It has a block for each model, and is released as a continual sum.  One
-person contributes one record to one increment; ``model`` bounds its effect.  All else is
-post-processing.
+Guarantee:
+
+* Protected: features, arm and reward of one person, from all who see everything but that person's
+  own decision.
+* Adjacency: any other record of that person.  One person contributes one record to one increment.
+* Sensitivity: at rounds that are fixed in advance, the running sum of [x r ; svec(x x^T)] over all
+  played arms crosses the wall.  It has a block for each model, and is released as a continual sum.
+  ``model`` bounds the effect of a record.  All else is post-processing.
+* Assumed: the operator of the policy is trusted.
 
 **Why this is joint privacy.**  A person's arm is a function of their own features, of earlier
 releases, and of independent random numbers (the billboard lemma: Hsu, Huang, Roth, Roughgarden & Wu
@@ -173,7 +178,7 @@ class HiddenLinear(HiddenPolicy):
     def _moved(self, reward: float, length: float) -> float:
         if not self._noise_as_published:
             return super()._moved(reward, length)
-        # Of (x, r) (x, r)^T, of which r^2 is not used; w = sqrt(2).
+        # The published bound is that of (x, r) (x, r)^T, of which r^2 is not used; w = sqrt(2).
         return math.sqrt(2.0) * (length * length + 0.5 * reward * reward)
 
     def _with_published_bounds(self, params: Params) -> Params:

@@ -1,10 +1,15 @@
 """Linear bandits under local differential privacy: a record stays on its device.
 
-The wall stands around each person.  What crosses the wall: one report, [x r ; svec(x x^T)] in the
-block of its model, all with normal noise of its own.  ``model`` bounds the difference of two
-records of a person.  The server sums the reports, and uses the sum once in a batch.  The device
-chooses with the server's published chooser.  The arm stays on the device: a server that delivered
-it would learn it.
+Guarantee:
+
+* Protected: features, arm and reward of one person.  The wall stands around each person.
+* Adjacency: any two records of a person, who sends one report.
+* Sensitivity: [x r ; svec(x x^T)] crosses the wall in the block of its model, all with normal noise
+  of its own.  ``model`` bounds the difference of two records.
+* Assumed: the arm stays on the device.  A server that delivered it would learn it.
+
+The server sums the reports, and uses the sum once in a batch.  The device chooses with the server's
+published chooser.
 """
 
 from __future__ import annotations
@@ -27,18 +32,11 @@ from ...privacy.randomiser import VectorRandomiser
 from ...session.options import WILDEST
 from ...tables import as_numbers
 from ...validation import number_or_nan
-from ..bases.contextual import within_bound
+from ..bases.contextual import bounded_features, influence_through, within_bound
 from ..bases.counter_choice import MOST_ROUNDS
 from ..exploration import Divergence, Optimism, Sampling
-from .model import (
-    Params,
-    add_record,
-    choose_optimistic,
-    joint_sensitivity,
-    of_reports,
-    on_arrival,
-    statistic_size,
-)
+from .kernels import add_record, choose_optimistic, of_reports, on_arrival
+from .model import Params, joint_sensitivity, statistic_size
 from .policy import (
     HiddenOptions,
     HiddenPolicy,
@@ -134,23 +132,30 @@ class Device:
         Raises:
             ArgumentError: the contexts have another shape.
         """
+        # First: if the choice fails, the next report is not that of the person before.
         self._features = None
         arm, x = self.chooser.decide(contexts)
-        # By the device's own bound, on which its noise rests.
+        # Scaled to the device's own bound, to which its noise is calibrated.
         self._arm, self._features = arm, np.empty((1, x.size))
         within_bound(self._params, x[np.newaxis], self._features, None)
         return arm
 
     def report(self, reward: float | None = None) -> Any:
-        """The report of the last choice and its reward, of the length in
-        ``HiddenLinearLocal.receive``.  It holds only noise if there was no choice since the last
-        report, or no report is left.  Hence there always is a report to send.
+        """Report the last choice and its reward, with noise.
 
-        An entry that is no number counts as no reward: an error would reveal it.
+        The report holds only noise if there was no choice since the last report, or no report is
+        left.  Hence there always is a report to send.  An entry that is no number counts as no
+        reward: an error would reveal it.
+
+        Returns:
+            The report that the policy's side takes.  Of ``HiddenLinearLocal`` it is an array, of
+            the length in ``receive``.  Of ``HiddenLinearShuffled`` it is ``Messages`` for its
+            shuffler.
         """
         value, (lo, hi) = number_or_nan(reward), self._reward_range
         value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)
         arm, features = self._arm, self._features
+        # Forgotten before anything may fail, so that no record is reported twice.
         self._arm, self._features = 0, None
         if features is not None and self.left == 0:
             arm, features, value = 0, None, self._default_reward
@@ -171,7 +176,7 @@ class Device:
     def _wall(self) -> dict[str, Any]:
         """What makes the noise of a device in JavaScript."""
         assert isinstance(self._randomise, VectorRandomiser)
-        # In grid units, as numerator and denominator, which no float could hold.
+        # In grid units, as numerator and denominator, because no float holds it exactly.
         sigma_squared = self._randomise.sigma_squared.as_integer_ratio()
         return {"sigma_squared": [str(part) for part in sigma_squared]}
 
@@ -255,14 +260,14 @@ class LocalPolicy(HiddenPolicy):
     def _assumed(self) -> list[str]:
         if not self.takes_reports:
             return super()._assumed()
+        sent = "one report" if self.max_rounds in (None, 1) else f"{self.max_rounds} reports"
         return [
-            f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
+            bounded_features(self.context_bound, "the device"),
             "the arm is carried out on the person's device, and nobody else sees it",
-            "other people's contexts and rewards, and which arms are open to them, depend on a"
-            " person's record and decision only through reports",
+            influence_through("reports"),
             "the time of a report does not depend on its content",
-            f"a person has one device, which sends {self.max_rounds or 'one'} in all, and no older"
-            " copy of it is used again",
+            f"a person has one device, which sends {sent} in all, and no older copy of it is used"
+            " again",
         ]
 
 

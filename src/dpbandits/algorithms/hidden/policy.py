@@ -1,4 +1,4 @@
-"""What policies with private contexts share: exploration, and what ``model`` is run with."""
+"""Shared by policies with private contexts: exploration, and the arguments of ``model``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from ..bases.linear import MODEL, LinearPolicy, ModelOptions
 from ..bases.schedules import Schedule
 from ..exploration import EXPLORATIONS, Divergence, Optimism, Sampling, resolved
 from ..maths.confidence import gaussian_norm, planned_walk, symmetric_norm
-from .model import DIVERGENT, OPTIMISTIC, SAMPLED, Params, joint_sensitivity, statistic_size
+from .kernels import DIVERGENT, OPTIMISTIC, SAMPLED
+from .model import Params, joint_sensitivity, statistic_size
 
 _ULP = 2.0**-52
 _SHARES = (0.1, 0.1, 0.8)  # of failures, which help most where noise is largest
@@ -74,7 +75,7 @@ def refuse_unpublished(
     for name, default in {"clip": True, **REPAIR}.items():
         if (given := options.get(name, default)) != default:
             raise ArgumentError(
-                f"{name} must be {default!r} with {published}, whose radius knows of"
+                f"{name} must be {default!r} with {published}: the published radius allows"
                 f" nothing else, got {given!r}",
                 name,
             )
@@ -217,7 +218,7 @@ class HiddenPolicy(LinearPolicy):
 
     def _for_regression(self) -> Params:
         private = self.budget is not None
-        # Of rewards, the norm of N, and that of z.
+        # Failure probabilities of the bounds on rewards, on the norm of N, and on that of z.
         shares = [max(share * self._each_failure, 1e-300) for share in _SHARES]
         d, releases = self.dimension, self._releases or MOST_ROUNDS
         adds_up = isinstance(self._counter, Independent)

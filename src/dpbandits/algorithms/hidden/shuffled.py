@@ -1,8 +1,13 @@
 """LinUCB in the shuffle model: devices report through a shuffler, and the server sees sums.
 
-The wall stands around the shuffler.  What crosses the wall: the noisy sum of [x r ; svec(x x^T)]
-over every batch of B people.  A protocol of ``dpbandits.shuffle`` adds the noise and proves its
-privacy.  The policy adds up the sums of all batches; estimate, radius and V are post-processing.
+Guarantee:
+
+* Protected: features, arm and reward of one person.  The wall stands around the shuffler.
+* Adjacency: any other record of that person, who is in one batch.
+* Sensitivity: the noisy sum of [x r ; svec(x x^T)] over every batch of B people crosses the wall.
+  A protocol of ``dpbandits.shuffle`` adds the noise and proves its privacy.
+
+The policy adds up the sums of all batches; estimate, radius and V are post-processing.
 
 **Why this is private.**  A person is in one batch.  Given all earlier releases, the shuffler's
 output is (epsilon, delta)-DP for the person's record.  All later batches are functions of releases
@@ -40,16 +45,19 @@ from ...privacy.continual import Counter, Independent, IndependentIntegers
 from ...rooms import papers
 from ...shuffle import Analyzer, BitSum, GaussianReports, Messages, ModularSum, Randomizer, Shuffler
 from ...shuffle.certificates import WIDEST
-from ...shuffle.protocols import LEVELS, CertifiedProtocol
+from ...shuffle.certified import CertifiedProtocol
+from ...shuffle.protocols import LEVELS
 from ...shuffle.randomness import seed_of
 from ...validation import integer
+from ..bases.contextual import bounded_features, influence_through
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from ..bases.schedules import Schedule
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.confidence import gaussian_norm, symmetric_norm
+from .kernels import of_batches
 from .local import Device
-from .model import Params, of_batches, statistic_size
+from .model import Params, statistic_size
 from .policy import (
     HiddenOptions,
     HiddenPolicy,
@@ -95,6 +103,7 @@ class ShuffledDevice(Device):
         self._randomizer, self._version = randomizer, chooser.release
 
     def choose(self, contexts: ArrayLike) -> int:
+        # The chooser that chooses labels the report, even if the device gets another in between.
         self._version = self.chooser.release
         return super().choose(contexts)
 
@@ -246,8 +255,8 @@ class HiddenLinearShuffled(HiddenPolicy):
             )
         if not messages and options.get("noise", "simulation") != "simulation":
             raise ArgumentError(
-                "noise must be 'simulation' unless messages=True: in this protocol devices make the"
-                f" noise, and no server, got {options['noise']!r}",
+                "noise must be 'simulation' with messages=False: in this protocol devices draw"
+                f" secure noise, and a server does not, got {options['noise']!r}",
                 "noise",
             )
         kernels, card = self.composition(explore=explore, messages=messages)
@@ -259,9 +268,8 @@ class HiddenLinearShuffled(HiddenPolicy):
         beyond = longest > 1.0 or dropout > 0 or self.n_models > 1 or levels is not None
         if beyond and self.calibration == "paper":
             raise ArgumentError(
-                "calibration must be 'exact' unless features and rewards are at most 1, nobody"
-                " drops out, arms share a model and levels are None, as the paper has it, got"
-                " 'paper'",
+                "calibration must be 'exact' here: 'paper' needs features and rewards of at"
+                " most 1, dropout=0, shared models and levels=None, got 'paper'",
                 "calibration",
             )
 
@@ -355,8 +363,13 @@ class HiddenLinearShuffled(HiddenPolicy):
     def device(self) -> ShuffledDevice:
         """Program for a person's device, as ``HiddenLinearLocal.device``.
 
+        Returns:
+            A ``Device`` with the present chooser; its reports are ``Messages`` for ``shuffler``.
+
         Raises:
             ArgumentError: the policy has no budget, or ``messages`` is False.
+
+        See also: ``shuffler``.
         """
         protocol = self._checked_protocol()
         self._devices += 1
@@ -370,13 +383,18 @@ class HiddenLinearShuffled(HiddenPolicy):
         )
 
     def shuffler(self, *, short: str = "pad") -> Shuffler:
-        """Program for the party that shuffles; its batches begin with the present chooser.
+        """Program for the party that shuffles.
 
         Args:
             short: treatment of a batch with fewer people, see ``Shuffler``.
 
+        Returns:
+            A ``Shuffler``; its batches begin with the present chooser.
+
         Raises:
             ArgumentError: the policy has no budget, or ``messages`` is False.
+
+        See also: ``device``.
         """
         protocol = self._checked_protocol()
         self._shufflers += 1
@@ -401,7 +419,7 @@ class HiddenLinearShuffled(HiddenPolicy):
             return False
         if messages.version != (version := self.ledger.releases):
             raise ArgumentError(
-                f"messages must be of version {version}, that of the present chooser, got"
+                f"messages must be of version {version}, which is the present chooser's, got"
                 f" {messages.version!r}",
                 "messages",
             )
@@ -425,17 +443,19 @@ class HiddenLinearShuffled(HiddenPolicy):
         if self.protocol is None or not self.takes_reports:
             return super()._assumed()
         levels = {level: self._shown_at(level) for level in LEVELS}
+        missing = self.config["dropout"]
+        adding = f"all but {missing} of them" if missing else "all of them"
         return [
-            f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
+            bounded_features(self.context_bound, "the device"),
             "the arm is carried out on the person's device, and nobody else sees it",
-            "other people's contexts and rewards, and which arms are open to them, depend on a"
-            " person's record and decision only through the messages that leave the shuffler",
-            f"a batch has {self._batch} people, of whom all but {self.config['dropout']} add"
-            " their noise and keep it to themselves; the shuffler fills shorter batches up",
+            influence_through("the messages that leave the shuffler"),
+            f"a batch has {self._batch} people, and {adding} add their noise and keep it secret",
+            "the shuffler fills up shorter batches",
             "a person is in a batch once, which the shuffler enforces",
-            "everyone but the person concerned sees only messages that leave the shuffler, which"
-            f" are {levels['shuffle']} (joint DP); a person's messages before the shuffler are"
-            f" {levels['local']} by themselves (local DP)",
+            "everyone but the person concerned sees only the messages that leave the shuffler,"
+            f" which are {levels['shuffle']} (joint DP)",
+            f"before the shuffler, a person's messages are {levels['local']} by themselves"
+            " (local DP)",
         ]
 
     def _shown_at(self, level: str) -> str:

@@ -2,12 +2,18 @@
 
 Contexts are public, and so is V = lambda I + sum of x x^T over played arms: it needs no noise.
 
-What crosses the wall: after every answer, the running sum of x * reward, as a continual sum
-(``privacy.continual``).  One person contributes one reward to one increment.  Scaling keeps
-features no longer than ``context_bound``, so a record moves one increment by at most (hi - lo) *
-context_bound.  The features of a person depend only on earlier releases.  Hence the guarantee holds
-for any, even adversarial, public contexts.  All later estimates and choices are post-processing,
-with any exploration.
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+  Contexts are public, and may be adversarial.
+* Adjacency: one record is another.  One person contributes one reward to one increment.
+* Sensitivity: after every answer, the running sum of x * reward crosses the wall, as a continual
+  sum (``privacy.continual``).  Scaling keeps features no longer than ``context_bound``, so a record
+  moves one increment by at most (hi - lo) * context_bound.
+
+The features of a person depend only on earlier releases.  Hence the guarantee holds for any, even
+adversarial, public contexts.  All later estimates and choices are post-processing, with any
+exploration.
 
 With ``models="disjoint"`` every arm has a parameter of its own (Li, Chu, Langford & Schapire 2010,
 Algorithm 1).  So it has a V and a block of the running sum, over its own rounds.  The arm of a
@@ -211,7 +217,7 @@ def record_pull(params: LinearParams, public: LinUCBPublic, arm: int, x: Vector,
     if n < 0:  # bounds on V from below fall with it
         facts[FACTS.eigenvalue, m], clock[CLOCK.refresh, m] = params.ridge, rounds
     if rounds >= clock[CLOCK.refresh, m]:
-        # The inverse loses digits; old smallest eigenvalues are valid, wider bounds.
+        # The inverse loses digits; an old eigenvalue stays a lower bound, with a wider radius.
         factor, known = public.factor[m], facts[FACTS.eigenvalue, m]
         facts[FACTS.eigenvalue, m] = smallest_eigenvalue(precision, known, factor)
         facts[FACTS.longest, m] = inverse_norm_bound(precision, facts[FACTS.eigenvalue, m])
@@ -224,9 +230,11 @@ def record_pull(params: LinearParams, public: LinUCBPublic, arm: int, x: Vector,
 def record_with_factor(
     params: LinearParams, public: LinUCBPublic, arm: int, x: Vector, n: int
 ) -> None:
+    # A copy, since the update destroys it.
     work = public.scratch[1, : params.dimension]
     for i in range(x.size):
         work[i] = x[i]
+    # First, because the next line may compute the factor anew, from a V that has x.
     update_factor(public.factor[model_of(params, arm)], work, n)
     record_pull(params, public, arm, x, n)
 

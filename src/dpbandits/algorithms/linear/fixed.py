@@ -2,8 +2,15 @@
 precision, and an index that uses the variance of an arm's estimate.
 
 The mean reward of arm a is <theta, x_a>.  An arm is played for a batch whose length is fixed when
-it begins.  What crosses the wall: when a batch ends, the sum of its rewards, one number.  One
-person contributes one reward to one batch, so a record moves one sum by at most ``hi - lo``.
+it begins.
+
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+* Adjacency: one record is another.  A person contributes one reward to one batch.
+* Sensitivity: when a batch ends, the sum of its rewards crosses the wall, one number.  A record
+  moves one sum by at most ``hi - lo``.
+
 Batches are disjoint sets of records: each sum may spend the whole budget.  The batch of a record,
 and its length, depend only on features and on sums released earlier (Azize & Basu 2024, Theorem
 12).  All that follows is post-processing.
@@ -177,8 +184,10 @@ def choose(
 def hold_rounds(params: MergedLinearParams, public: MergedLinearPublic, arm: int) -> int:
     scatter, variance = scatter_of(params, public, arm), public.variances[arm]
     rounds, g = public.clock[CLOCK.rounds] + 1.0, params.growth
+    # There is nothing to learn, and the formula below would divide by next to nothing.
     if variance * rounds <= scatter:
         return int(np.ceil(min(g * rounds, _LONGEST)))
+    # The positive root n of p w^2 = g, p = n^2 / (s^2 n + v^2).
     root = np.sqrt(scatter**2 + 4.0 * params.noise * variance / g)
     return int(np.ceil(min(0.5 * g / variance * (scatter + root), _LONGEST)))
 
@@ -190,6 +199,7 @@ record_pull = record_pull_of(hold_rounds)
 def close_and_foresee(params: MergedLinearParams, public: MergedLinearPublic, memo: Vector) -> None:
     close(params, public, memo)
     arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
+    # p, from what was known before the batch's own sum: a weight must not depend on what it weighs.
     memo[WEIGHT] = n * n / (scatter_of(params, public, arm) * n + params.noise)
     add_outer(public.awaited, memo[WEIGHT], params.arms[arm])
     foresee(params, public)

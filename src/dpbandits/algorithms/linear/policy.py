@@ -284,8 +284,8 @@ def _refuse_unplanned(horizon: int | None, counter: str | None, budget: Budget |
         choice("counter", counter, _COUNTERS)
     if horizon is None and budget is not None:
         raise ArgumentError(
-            "horizon must be an upper bound on the number of rounds with Switching() and a budget,"
-            " got None",
+            "horizon must be given with Switching() and a budget, as an upper bound on the"
+            " number of rounds, got None",
             "horizon",
         )
 
@@ -296,13 +296,12 @@ def _refuse_unpublished(updates: Part, counter: str | None, budget: Budget | Non
         choice("radius", "published", ("safe", "heuristic"))
     if isinstance(budget, PureDP):
         raise ArgumentError(
-            "radius must not be the published one for a PureDP budget: the paper has Gaussian noise"
-            " only",
+            "radius must not be 'published' for a PureDP budget: the paper has Gaussian noise only",
             "radius",
         )
     if counter is not None:
         raise ArgumentError(
-            "counter must be None with the published radius, whose noise is its own, got"
+            "counter must be None with the published radius, which has noise of its own, got"
             f" {counter!r}",
             "counter",
         )

@@ -4,11 +4,17 @@ Estimates change only when det V has grown by the factor 1 + C since the last ch
 lambda I + sum of x x^T over played arms.  Contexts, and so V and the rounds of all changes, are
 public.
 
-What crosses the wall: at every change, the running sum of x * reward, with the noise of a counter
-over the changes.  One person contributes one reward to one increment, the sum of one episode, and
-moves it as far as in ``every_answer``.  The end of an episode depends on V, hence on contexts and
-on earlier releases (Azize & Basu 2024, Theorem 3 and Appendix D).  All else is post-processing,
-with any exploration.
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+  Contexts are public.
+* Adjacency: one record is another.  One person contributes one reward to one increment, the sum of
+  one episode.
+* Sensitivity: at every change, the running sum of x * reward crosses the wall, with the noise of a
+  counter over the changes.  A record moves its increment as far as in ``every_answer``.
+
+The end of an episode depends on V, hence on contexts and on earlier releases (Azize & Basu 2024,
+Theorem 3 and Appendix D).  All else is post-processing, with any exploration.
 
 As published, every increment has its own noise, and that of the sum grows with their number.  The
 number of changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C), which is public.  Noise
@@ -98,7 +104,7 @@ def set_radius(params: LinearParams, public: OFULPublic, eigenvalue: float, roun
     if params.adds_up:
         noise *= np.sqrt(float(clock[CLOCK.releases]))
     if not np.isnan(params.eigenvalue):
-        # Gentile, Li & Zappella (2014), on sums; negative for long, then lambda alone.
+        # The bound of Gentile, Li & Zappella (2014); while it is negative, lambda alone counts.
         log = np.log(rounds + 3.0) + params.log_rounds
         least = 0.25 * params.eigenvalue * rounds - 8.0 * log - 2.0 * np.sqrt(rounds * log)
         eigenvalue = params.ridge + max(least, 0.0)
@@ -204,6 +210,7 @@ def publish(params: LinearParams, public: OFULPublic, memo: Vector, release: Vec
     invert(public.factor, public.inverse, d)
     eigenvalue = smallest_eigenvalue(precision, params.ridge, public.factor)
     public.facts[FACTS.longest] = inverse_norm_bound(precision, eigenvalue)
+    # Last of the three uses of ``factor``, which draws take for that of the noted V.
     factorise(precision, 0.0, public.factor, d)
     invert(public.factor, public.standing, d)
     multiply(public.standing, release, public.estimate)

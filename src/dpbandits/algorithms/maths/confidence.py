@@ -56,6 +56,7 @@ def gaussian_norm(
         along = 0.5 * norm * (nodes + 1.0)  # the other half is alike
         density = np.exp(-0.5 * (along / axis) ** 2) / (axis * math.sqrt(2.0 * math.pi))
         rest = special.gammaincc(0.5 * (dimension - 1), 0.5 * (norm**2 - along**2) / std**2)
+        # The second term: the axis alone is longer than the norm.
         return norm * float(weights @ (density * rest)) + 2.0 * float(special.ndtr(-norm / axis))
 
     low, high = std * quantile, axis * quantile
@@ -116,6 +117,7 @@ def symmetric_norm(dimension: int, std: float, releases: int, probability: float
     (Davidson & Szarek 2001, Theorem II.11).  It moves by at most the Frobenius distance, in which
     the noise is N(0, std^2 I).
     """
+    # Half for the largest eigenvalue, half for that of minus the matrix.
     share = 0.5 * probability / releases
     highest = math.sqrt(2.0 * dimension) + math.sqrt(-2.0 * math.log(share))
     if dimension > _WIDEST_DENSITY:
@@ -135,6 +137,7 @@ def _eigenvalue_density(dimension: int, x: np.ndarray) -> np.ndarray:
     """Mean density of eigenvalues of the ensemble, 1 on the diagonal, near each x (Mehta 2004,
     Random Matrices, Section 7.2).  x falls from a point above almost all eigenvalues.
     """
+    # Orthonormal Hermite functions by their recurrence, which keeps them from overflowing.
     before, last = np.zeros_like(x), math.pi**-0.25 * np.exp(-0.5 * x * x)
     squares, areas = last * last, [0.0, math.pi**0.25 * math.sqrt(2.0)]  # of the last two
     for j in range(dimension):  # Hermite functions 1, ..., dimension
@@ -154,6 +157,7 @@ def laplace_sum(squares: float, scale: float, log_odds: float) -> float:
     Weights are at most 1, their squares add up to ``squares``.  Chernoff: -ln(1 - u) <= 2 ln(2) u
     for u <= 1/2, hence ln E exp(h X) <= 2 ln(2) squares (h scale)^2 while (h scale)^2 <= 1/2.
     """
+    # The h of the least bound, or the largest one for which the bound on the logarithm holds.
     h = min(math.sqrt(log_odds / (2.0 * LN2 * squares)), math.sqrt(0.5))
     return scale * (log_odds + 2.0 * LN2 * squares * h * h) / h
 
@@ -167,6 +171,7 @@ def noise_norm(
     """
     if norm == 2:
         return gaussian_norm(dimension, std, releases, probability)
+    # A union bound over both signs, all coordinates and all releases.
     log_odds = math.log(2.0 * dimension * releases / probability)
     return math.sqrt(dimension) * laplace_sum(std * std / (2.0 * scale * scale), scale, log_odds)
 

@@ -19,7 +19,7 @@ def factorise(matrix: Matrix, shift: float, factor: Matrix, n: int) -> bool:
         pivot = matrix[j, j] - shift
         for k in range(j):
             pivot -= factor[j, k] * factor[j, k]
-        if not pivot > 0.0:
+        if not pivot > 0.0:  # also for NaN
             return False
         factor[j, j] = np.sqrt(pivot)
         for i in range(j + 1, n):
@@ -43,6 +43,7 @@ def solve_lower(factor: Matrix, x: Vector, n: int) -> None:
 @kernel
 def solve_upper(factor: Matrix, x: Vector, n: int) -> None:
     """Overwrite x with L^-T x."""
+    # From the last row up, the only one of L^T with a single entry.
     for i in range(n - 1, -1, -1):
         for k in range(i + 1, n):
             x[i] -= factor[k, i] * x[k]
@@ -60,6 +61,7 @@ def invert(factor: Matrix, inverse: Matrix, n: int) -> None:
         solve_upper(factor, row, n)
     for i in range(n):
         for j in range(i):
+            # Rounding makes the two differ, and callers read rows as columns.
             inverse[i, j] = inverse[j, i] = 0.5 * (inverse[i, j] + inverse[j, i])
 
 
@@ -68,6 +70,7 @@ def _rotate(matrix: Matrix, vectors: Matrix, p: int, q: int, n: int) -> None:
     """Rotate two coordinates such that matrix[p, q] becomes 0."""
     ratio = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
     sign = 1.0 if ratio >= 0.0 else -1.0
+    # The smaller root of t^2 + 2 ratio t = 1; ``hypot`` does not overflow where ratio^2 does.
     tangent = sign / (abs(ratio) + np.hypot(1.0, ratio))
     cosine = 1.0 / np.sqrt(1.0 + tangent * tangent)
     sine = cosine * tangent

@@ -1,4 +1,4 @@
-"""Ridge regression on public features, kept under rank-one updates: what linear bandits share.
+"""Ridge regression on public features, kept under rank-one updates, for all linear bandits.
 
 ``precision`` is V = lambda I + sum of x x^T, ``inverse`` its inverse, ``factor`` a lower triangle F
 with V = F F^T.  Nothing here allocates, and ``work`` arrays hold nothing between calls.
@@ -16,8 +16,8 @@ from .dense import factorise, solve_upper
 WIDE = 8  # from this dimension on, vector instructions pay
 _SMALLEST = 1e-200  # of variances, which are divided by
 _CAUTION = 2.0  # standard deviations that a mean may be nearer to the middle than it seems
-# Of the largest variance: rewards always have as much.  Else means at an end of their range would
-# be known so well that a regression in floats knows nothing else.
+# The least share of the largest variance that rewards are taken to have.  With less, means at an
+# end of their range would be known so well that a regression in floats knows nothing else.
 _LEAST = 1e-3
 _PAYING = 0.1  # of the rounds that remain
 _HALVINGS = 40  # of the search for the smallest eigenvalue
@@ -81,6 +81,7 @@ def add_observation(precision: Matrix, inverse: Matrix, x: Vector, n: int, work:
     """Add n x x^T (n may be -1, to take one back) to V; returns by which factor det V grows."""
     multiply(inverse, x, work)
     growth = n * dot(x, work)
+    # Sherman-Morrison, with the product V^-1 x of before; ``work`` may be longer than x.
     add_outer(inverse, -n / (1.0 + growth), work[: x.size])
     add_outer(precision, n, x)
     return 1.0 + growth
@@ -92,6 +93,7 @@ def smallest_eigenvalue(matrix: Matrix, floor: float, factor: Matrix) -> float:
     high = matrix[0, 0]
     for i in range(1, matrix.shape[0]):
         high = min(high, matrix[i, i])
+    # The eigenvalue is at most ``high``; rounding may have carried a known bound above that.
     low = min(floor, high)
     for _ in range(_HALVINGS):
         if high - low <= 1e-6 * low:
@@ -109,6 +111,7 @@ def update_factor(factor: Matrix, x: Vector, n: int) -> None:
     """The factor of V + n x x^T, for n = 1 or -1; destroys x."""
     for k in range(x.size):
         squared = factor[k, k] ** 2 + n * x[k] ** 2
+        # For n = -1 rounding may make it negative.
         radius = np.sqrt(max(squared, 1e-300))
         cosine, sine = radius / factor[k, k], x[k] / factor[k, k]
         factor[k, k] = radius
@@ -225,6 +228,7 @@ def most_optimistic_of_many(
     arm, best = first, -np.inf
     for place in range(-1, n_arms):  # with luck, the first is above all other ceilings
         a = first if place < 0 else place
+        # Arms with a ceiling equal to the best index count, for the first of equals has to win.
         if place == first or ceilings[a] < best:
             continue
         index = _index(contexts[a], means[a], inverse, radius, spread, row)
@@ -348,6 +352,7 @@ def prepare_draw(
 ) -> None:
     """Fill ``sample`` from N(estimate, scatter^2 V^-1 + spread^2 V^-2), ``noise`` as memory."""
     for i in range(sample.size):
+        # In turns, an order that seeded runs rely on.
         sample[i] = scatter * rng.standard_normal()
         noise[i] = spread * rng.standard_normal()
     solve_upper(factor, sample, sample.size)

@@ -67,6 +67,7 @@ def tsallis(losses: Vector, rate: float, power: float, start: float, probability
             slope += share * root
         before = nu
         excess = (np.sqrt(mass) if power == 2.0 else mass ** (1.0 / power)) - 1.0
+        # Newton's step for S^(-1/power) = 1, written with S^(1/power), which does not vanish.
         nu = min(max(nu + mass * excess / slope, low), high)
         if abs(nu - before) <= 1e-14 * nu:
             break
@@ -75,6 +76,7 @@ def tsallis(losses: Vector, rate: float, power: float, start: float, probability
         probability[a] = _raised(1.0 / (rate * losses[a] + nu), power)
         total += probability[a]
     for a in range(n):
+        # The sum is 1 but for rounding, and draws want it nearer.
         probability[a] /= total
     return nu
 

@@ -85,7 +85,7 @@ class BestArm(Policy):
     ) -> None:
         if rule is None and failure_probability is None and horizon is None:
             raise ArgumentError(
-                "failure_probability must be given, or horizon, got None for both",
+                "failure_probability or horizon must be given, got None for both",
                 "failure_probability",
             )
         fitting = Halving() if failure_probability is None else TopTwo()

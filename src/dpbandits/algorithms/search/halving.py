@@ -4,11 +4,17 @@ There are ceil(log2 K) phases, which share the rounds evenly.  In each phase eve
 played equally often; then the better half survives.  Remainders of the division go to the next
 phase; that of the last phase is unused.
 
-What crosses the wall: when a phase ends, the vector of the surviving arms' reward sums, with
-independent noise in every coordinate.  One person contributes one reward to one coordinate of one
-phase's vector, so a record moves it by at most ``hi - lo`` in the L1 and in the L2 norm.  Phases
-are disjoint sets of records: each vector may spend the whole budget.  The length of a phase depends
-on the number of rounds alone.
+Guarantee:
+
+* Protected: one person's reward, from all who see or override decisions, but for the operator.
+* Adjacency: one record is another.  One person contributes one reward to one coordinate of one
+  phase's vector.
+* Sensitivity: when a phase ends, the vector of the surviving arms' reward sums crosses the wall,
+  with independent noise in every coordinate.  A record moves it by at most ``hi - lo`` in the L1
+  and in the L2 norm.
+
+Phases are disjoint sets of records: each vector may spend the whole budget.  The length of a phase
+depends on the number of rounds alone.
 
 All sums are kept: an arm's value is the weighted mean of all its noisy sums.  The weight is one
 over 1 / (4 n) + v / n^2, the largest possible variance of the sum's mean.  n are its rounds, and v
@@ -100,6 +106,7 @@ def publish(params: HalvingParams, public: HalvingPublic, memo: Vector, release:
     for _ in range(_alive(params, public) // 2):
         least, worst = np.inf, 0
         for a in range(params.n_arms):
+            # With <= the last of equals is dropped.
             if public.alive[a] and public.value[a] <= least:
                 least, worst = public.value[a], a
         public.alive[worst] = False

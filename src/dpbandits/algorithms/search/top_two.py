@@ -1,7 +1,7 @@
 """The best arm at a confidence: Top Two on merged batches.
 
-What crosses the wall: the sums of ``arms.held``, which ``arms.law`` merges.  The decision to stop
-is made after each release, from releases alone.
+Guarantee: that of ``arms.held``.  Its sums cross the wall, and ``arms.law`` merges them.  The
+decision to stop is made after each release, from releases alone.
 
 **Stopping.**  Let D_c(m_c, q) be the exponent of ``arms.law`` for an estimate as low as m_c with a
 mean of q or more.  U_b(m_b, q) is its mirror, for an estimate as high as m_b with a mean of q or
@@ -149,6 +149,7 @@ def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, flo
     above = below = 0.0
     for _ in range(_HALVINGS):
         q = 0.5 * (left + right)
+        # The sum is convex in q, so its slope says on which side of q the least one is.
         above, falling = convex_exponent(best, 1.0 - high, 1.0 - q)
         below, rising = convex_exponent(other, low, q)
         if rising < falling:
@@ -180,7 +181,7 @@ def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
         price = price_of_batches(public.batches[leader]) + price_of_batches(public.batches[c])
         over = over and above + below >= price + params.threshold
         cost, share = above + below + np.log(pulls[c]), pulls[c] / pulls[leader]
-        # where neither speaks, what they tend to as values meet
+        # Without evidence, the limit of this term as both values meet.
         balance += share * above / below if min(above, below) > 1e-9 else share * share
         if cost < least:
             least, challenger = cost, c
@@ -211,6 +212,7 @@ def publish(params: TopTwoParams, public: TopTwoPublic, memo: Vector, release: V
     merged = public.merged[:, arm]
     merge(merged, n, (release[0] / n - params.low) / params.width, weight_of(params, n))
     public.estimate[arm] = params.low + params.width * merged[MERGED.value]
+    # Before the survey, whose price is that of all released batches.
     public.batches[arm] += 1
     _survey(params, public)
 

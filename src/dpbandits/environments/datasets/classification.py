@@ -102,6 +102,9 @@ class Classification(ContextEnvironment):
     ) -> Classification:
         """A classification that shows its contexts, ``rows`` of shape (N, p), as they are.
 
+        Raises:
+            ArgumentError: an argument is outside its range, or shapes do not fit.
+
         >>> Classification.of_rows([[0.6, 0.8], [1.0, 0.0]], [0, 1], blocks=False).dimension
         2
         """
@@ -125,8 +128,8 @@ class Classification(ContextEnvironment):
         require_equally_long("features and labels", features, classes)
         if (found := np.unique(classes).size) != classes.max() + 1:
             raise ArgumentError(
-                f"labels must hold every class from 0 on, got {found} classes that are numbered"
-                " otherwise",
+                f"labels must number the classes 0, 1, ... without gaps, got {found} classes"
+                " with other numbers",
                 "labels",
             )
         self.n_arms = int(classes.max()) + 1

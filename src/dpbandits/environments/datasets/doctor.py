@@ -43,13 +43,17 @@ _KEPT = ["arms", "cd40", "cd420", "age", "wtkg", "karnof", "gender", "race", "sy
 
 
 def actg175() -> pd.DataFrame:
-    """The patients, one row each, in the order of the published file and under its names.
+    """The patients of the trial, under the names of the published file.
 
-    Columns: ``patient`` (running number from 0), ``arms`` (0 to 3, see ``TREATMENTS``), ``cd40``
-    and ``cd420`` (CD4 cells per cubic millimetre at the start and after 20 weeks), ``age`` (years),
-    ``wtkg`` (weight in kg), ``karnof`` (Karnofsky score, 0 to 100), ``gender`` (1 male), ``race``
-    (1 non-white), ``symptom`` (1 symptomatic) and ``strat`` (earlier antiretroviral therapy: 1
-    none, 2 up to 52 weeks, 3 longer).
+    Returns:
+        2,139 rows, one per patient, in the order of the file.  Columns: ``patient`` (running number
+        from 0), ``arms`` (0 to 3, see ``TREATMENTS``), ``cd40`` and ``cd420`` (CD4 cells per cubic
+        millimetre at the start and after 20 weeks), ``age`` (years), ``wtkg`` (weight in kg),
+        ``karnof`` (Karnofsky score, 0 to 100), ``gender`` (1 male), ``race`` (1 non-white),
+        ``symptom`` (1 symptomatic) and ``strat`` (earlier antiretroviral therapy: 1 none, 2 up to
+        52 weeks, 3 longer).
+
+    See also: ``DoctorReplay``.
 
     >>> len(actg175())
     2139

@@ -50,11 +50,14 @@ class LastFM:
     checksum: str
 
     def features(self, components: int = 25) -> np.ndarray:
-        """The features of every artist, shape (artists, components), rows as in ``artists``.
+        """Make features of every artist from tags.
 
         The words of an artist are the artist's tags, each as often as it was assigned.  TF-IDF and
         principal components make features of them, all divided by the length of the longest row.
-        Artists without tags share one row.
+
+        Returns:
+            Shape (artists, components), rows as in ``artists``, of length at most 1.  Artists
+            without tags share one row.
         """
         artists, tags = pd.Index(self.artists["id"]), pd.Index(self.tags["tagID"])
         rows = artists.get_indexer(self.assignments["artistID"])
@@ -82,6 +85,12 @@ class LastFM:
         Args:
             artists: number of arms: the artists with most listeners; ties go to the smaller
                 identifier.
+
+        Returns:
+            A ``RewardTable`` of 0 and 1 with a row per visit; its arms have the artists' names.
+
+        Raises:
+            ArgumentError: ``artists`` is not between 1 and the number of artists with listeners.
         """
         counts = self.listening.groupby("artistID")["userID"].nunique()
         by_listeners = counts.sort_values(ascending=False, kind="stable").index

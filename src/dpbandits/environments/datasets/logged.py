@@ -114,7 +114,7 @@ class LoggedTrial(Environment):
         return self.arms.size
 
     def means(self) -> np.ndarray:
-        """The mean reward of the people with each arm, shape (K,)."""
+        """The mean reward of the people with each arm, shape (K,), in units of reward."""
         return np.bincount(self.arms, weights=self.rewards) / self.counts
 
     def mean(self) -> float:
@@ -122,12 +122,14 @@ class LoggedTrial(Environment):
         return float(self.rewards.mean())
 
     def reward_table(self) -> RewardTable:
-        """A table whose t-th row holds the reward of the t-th record of every arm; shape (smallest
-        count, K).
+        """Make a table whose t-th row holds the reward of the t-th record of every arm.
 
         For policies that play against fixed tables.  Each number is a real reward, and each arm's
         rewards keep their order.  A row joins K people: no trial can show one person under K arms.
-        Records beyond the smallest count are left out.
+
+        Returns:
+            A ``RewardTable`` of shape (smallest count, K).  It leaves out records beyond that
+            count.
 
         >>> LoggedTrial([0, 1, 1, 0, 1], [1.0, 0.0, 1.0, 1.0, 1.0]).reward_table().means().tolist()
         [1.0, 0.5]

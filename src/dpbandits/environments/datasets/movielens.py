@@ -49,11 +49,13 @@ class MovieLens:
     checksum: str
 
     def features(self, components: int = 20) -> np.ndarray:
-        """The features of every movie, shape (movies, components), rows as in ``movies``.
+        """Make features of every movie from its genres and the decade of its release.
 
-        The words of a movie are its genres and the decade of its release: TF-IDF, then principal
-        components, all divided by the length of the longest row.  Ratings take no part, or features
-        would tell rewards before they are given.
+        These are its words: TF-IDF, then principal components, all divided by the length of the
+        longest row.  Ratings take no part, or features would tell rewards before they are given.
+
+        Returns:
+            Shape (movies, components), rows as in ``movies``, of length at most 1.
         """
         decades = pd.get_dummies(self.movies["year"] // 10).to_numpy(dtype=float)
         words = np.hstack([self.movies[self.genres].to_numpy(dtype=float), decades])
@@ -87,6 +89,9 @@ class MovieLens:
 
         Args:
             liked_from: the lowest rating that counts as liked.
+
+        Returns:
+            A ``RewardTable`` of 0 and 1 with a row per rating; its arms are 18 genres.
         """
         genres = [name for name in self.genres if name != "unknown"]
         shown = self.movies.set_index("movie").loc[self.ratings["movie"], genres]

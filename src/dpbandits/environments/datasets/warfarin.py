@@ -98,16 +98,26 @@ class Warfarin:
     ends: str = "medium"
 
     def arms(self) -> np.ndarray:
-        """The right arm of every patient, shape (N,): 0, 1 or 2, see ``DOSES``."""
+        """The right arm of every patient, see ``DOSES``.
+
+        Returns:
+            Shape (N,): 0, 1 or 2.
+        """
         return arms_of(self.patients["dose"].to_numpy(), self.ends)
 
     def features(self, *, genotypes: bool = True) -> pd.DataFrame:
-        """Features of every patient: 28 columns, or 19 without ``genotypes``; rows are of length 1.
+        """Make features of every patient from that patient's data alone.
 
         Age, height and weight are (x - c) / s with c = 6 decades, 168 cm, 78 kg and s = 1.5
         decades, 11 cm, 22 kg.  A missing value is replaced by c and marked by 1 in a column of its
         own.  All else is 0 or 1, the last column the intercept.  Then rows are divided by their
-        lengths.  Nothing is computed from the data of others.
+        lengths.
+
+        Returns:
+            A row per patient, of length 1, with 28 columns, or 19 without ``genotypes``.
+
+        Raises:
+            ArgumentError: ``genotypes`` is no bool.
         """
         people, columns = self.patients, {}
         for name, (centre, scale) in _TYPICAL.items():
@@ -126,8 +136,14 @@ class Warfarin:
     def environment(
         self, *, genotypes: bool = True, once: bool = False, seed: int = 0, blocks: bool = True
     ) -> Classification:
-        """Patients as contexts, and reward 1 for the right dose, else 0.  ``genotypes`` is that of
-        ``features``; ``once``, ``seed`` and ``blocks`` are those of ``Classification``.
+        """Show patients as contexts, with reward 1 for the right dose, else 0.
+
+        Args:
+            genotypes: as of ``features``.
+            once, seed, blocks: as of ``Classification``.
+
+        Returns:
+            A ``Classification`` with three arms, ``DOSES``.
         """
         rows = self.features(genotypes=genotypes).to_numpy()
         made = Classification.of_rows(
@@ -137,11 +153,14 @@ class Warfarin:
         return made._made(f"warfarin {self.checksum}, ends={self.ends!r}{drawn}")
 
     def doses(self) -> pd.DataFrame:
-        """Doses of other rules, in mg per week: the columns ``fixed``, ``clinical`` and
-        ``pharmacogenetic``.  The latter two are algorithms of the consortium (IWPC 2009, supplement
-        S1).
+        """Compute the doses of other rules.  Two are algorithms of the consortium (IWPC 2009,
+        supplement S1).
 
         Heights, weights and ages that are missing count as typical, see ``features``.
+
+        Returns:
+            A row per patient, in mg per week: ``fixed``, and of the consortium ``clinical`` and
+            ``pharmacogenetic``.
         """
         people = self.patients.fillna({name: c for name, (c, _) in _TYPICAL.items()})
         less = sum(people[gene].map(effects).fillna(0.0) for gene, effects in _LESS.items())
@@ -155,10 +174,13 @@ class Warfarin:
         return pd.DataFrame(given)
 
     def baselines(self) -> pd.DataFrame:
-        """Accuracy of the rules in ``doses``: share of doses in the right arm (``correct``), and
-        mean absolute error in mg per week (``error``).
+        """Compute the accuracy of the rules in ``doses``.
 
         The consortium fitted its algorithms to most of these patients.
+
+        Returns:
+            A row per rule: ``correct``, the share of doses in the right arm, and ``error``, the
+            mean absolute error in mg per week.
         """
         given, right = self.doses(), self.arms()
         chosen = {name: arms_of(doses.to_numpy(), self.ends) for name, doses in given.items()}
@@ -222,20 +244,20 @@ def warfarin(path: str | os.PathLike[str], *, ends: str = "medium") -> Warfarin:
         ) from None
     if missing := [name for name in _COLUMNS if not lines or name not in lines[0]]:
         raise ArgumentError(
-            f"path must be a file with the column {missing[0]!r}, which {path!r} has not."
-            f"  {_INSTRUCTIONS}",
+            f"path must be a file with the column {missing[0]!r}, got {path!r} without it. "
+            f" {_INSTRUCTIONS}",
             "path",
         )
     if ragged := [row for row, line in enumerate(lines) if None in line or None in line.values()]:
         raise ArgumentError(
-            f"path must be a file of rows as long as its header, which row {ragged[0]} of {path!r}"
-            " is not",
+            "path must be a file with rows as long as its header, got another length in row"
+            f" {ragged[0]} of {path!r}",
             "path",
         )
     table = pd.DataFrame(lines, columns=list(_COLUMNS)).replace({"NA": ""})
     table = table[table[_DOSE] != ""].reset_index(drop=True)
     if not len(table):
-        raise ArgumentError(f"path must hold patients with a dose, and {path!r} has none", "path")
+        raise ArgumentError(f"path must hold patients with a dose, got none in {path!r}", "path")
     return Warfarin(_tidy(table), checksum({"patients": raw}), ends)
 
 

@@ -43,6 +43,7 @@ def _answer_advised(
 ) -> tuple[float, float]:
     reward, lost = draw(state.world, arm, t, 1, rng), regret(state.world, arm, t, 1)
     for a in range(contexts.shape[0]):
+        # Less what the best expert's advice loses: the rest is regret against that expert.
         lost -= state.advice[hidden, a, state.best[0]] * regret(state.world, a, t, 1)
     return reward, lost
 
@@ -90,7 +91,7 @@ class Advised(AdviceEnvironment):
         _, self.n_arms, self.dimension = table.shape
         if self.n_arms != environment.n_arms:
             raise ArgumentError(
-                f"advice must be on {environment.n_arms} arms, got {self.n_arms}", "advice"
+                f"advice must be for {environment.n_arms} arms, got {self.n_arms}", "advice"
             )
         self.support, self._digest = environment.support, content(table)
         length = self.horizon if period is None else integer("period", period, 1)
@@ -112,8 +113,17 @@ class Advised(AdviceEnvironment):
     def constant(
         cls, environment: ArmsEnvironment, n_experts: int, *, horizon: int, seed: int = 0
     ) -> Advised:
-        """Experts with constant advice: the first advise one arm each, the others uniformly random
+        """Give constant advice: the first experts advise one arm each, the others uniformly random
         distributions.
+
+        Returns:
+            An ``Advised`` with ``n_experts`` experts.
+
+        Raises:
+            ArgumentError: an argument is out of range, or ``environment`` is no
+                ``ArmsEnvironment``.
+
+        See also: ``shifted``.
 
         >>> from dpbandits.environments import Bernoulli
         >>> Advised.constant(Bernoulli([0.9, 0.1]), 5, horizon=100).state.best.tolist()
@@ -128,8 +138,15 @@ class Advised(AdviceEnvironment):
     def shifted(
         cls, environment: ArmsEnvironment, n_experts: int, *, period: int, horizon: int
     ) -> Advised:
-        """Experts that advise one arm each and move on after every period.  Expert j moves by j //
+        """Let experts advise one arm each, and move on after every period.  Expert j moves by j //
         K arms; the first K experts stay.
+
+        Returns:
+            An ``Advised`` with ``n_experts`` experts and K periods.
+
+        Raises:
+            ArgumentError: an argument is out of range, or ``environment`` is no
+                ``ArmsEnvironment``.
 
         >>> from dpbandits.environments import Bernoulli
         >>> Advised.shifted(Bernoulli([0.9, 0.1]), 4, period=10, horizon=100).state.advice.shape

@@ -94,8 +94,8 @@ def _check_means(name: str, parameters: np.ndarray) -> None:
     middle = _ANCHOR * parameters[..., -1]
     if parameters.shape[-1] < 2 or np.any(np.minimum(middle, 1.0 - middle) - swing < -1e-12):
         raise ArgumentError(
-            f"{name} must have at least 2 coordinates, the last t and the others of length s with"
-            " s <= t and s + t <= sqrt(2), so that means are probabilities, got"
+            f"{name} must have at least 2 coordinates: a last one t, and others of length s with"
+            " s <= t and s + t <= sqrt(2), because means are probabilities, got"
             f" {parameters.tolist()}",
             name,
         )
@@ -170,6 +170,9 @@ class CovariateArms(ContextEnvironment):
     ) -> CovariateArms:
         """An environment with parameters drawn as features are: over people, all arms are about
         equally good.
+
+        Raises:
+            ArgumentError: an argument is outside its range.
         """
         parameters = _parameters(integer("n_arms", n_arms, 1), dimension, seed)
         return cls(parameters, link=link)._made(f"random, seed={seed}")

@@ -49,6 +49,7 @@ def _answer(
     best, mean = -np.inf, mean_of(_product(state, contexts, arm))
     for a in range(contexts.shape[0]):
         best = max(best, mean_of(_product(state, contexts, a)))
+    # The probability of 1 is (mean - low) / (1 - low), for a reward of 1 or ``low``.
     above = (1.0 - state.low) * rng.random() < mean - state.low
     return (1.0 if above else state.low), best - mean
 
@@ -69,6 +70,7 @@ def repeat_first(contexts: Matrix) -> None:
 
 @kernel
 def _show_ellipsoid(state: GLMContextsState, t: int, contexts: Matrix, rng: Generator) -> int:
+    # A parameter for each arm: the features are those of one person.
     alike = state.theta.shape[0] > 1
     drawn = contexts[:1] if alike else contexts
     fill_normal(drawn, 0.0, 1.0, rng)
@@ -100,7 +102,7 @@ def lowest_reward(link: Link, name: str, theta: np.ndarray) -> float:
     least, largest = link.mean(-reach), link.mean(reach)
     if not (least >= -1.0 and largest <= 1.0):
         raise ArgumentError(
-            f"link must have means in [-1, 1], and {link.name!r} has them in [{least:g},"
+            f"link must have means in [-1, 1], got {link.name!r} with means in [{least:g},"
             f" {largest:g}]",
             "link",
         )
@@ -187,6 +189,9 @@ class GLMContexts(ContextEnvironment):
         """An environment with theta uniform on the sphere of radius ``norm``; with
         ``models="disjoint"`` one for every arm.  ``options`` as for the class.
 
+        Raises:
+            ArgumentError: an argument is outside its range.
+
         >>> GLMContexts.random(3, 4, models="disjoint", norm=5.0).parameter.shape
         (3, 4)
         """
@@ -213,8 +218,8 @@ def _eigenvalues(dimension: int, decay: float, given: Any) -> np.ndarray:
     values = vector("eigenvalues", given, 0.0, 1.0 / dimension)
     if decay != 0.0 or values.size != dimension:
         raise ArgumentError(
-            f"eigenvalues must be {dimension} numbers, one per feature, and take the place of"
-            f" decay, got {values.size} of them and decay={decay:g}",
+            f"eigenvalues must be {dimension} numbers, one per feature, without decay, got"
+            f" {values.size} numbers and decay={decay:g}",
             "eigenvalues",
         )
     return values

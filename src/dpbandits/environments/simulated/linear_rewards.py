@@ -64,6 +64,7 @@ class LinearArmsState(NamedTuple):
 @kernel
 def _draw_linear(state: LinearArmsState, arm: int, start: int, n: int, rng: Generator) -> float:
     if state.bounded:
+        # The sum of n rewards of 1 or -1, by how many are 1.
         return 2.0 * rng.binomial(n, 0.5 * (1.0 + state.means[arm])) - n
     return n * state.means[arm] + math.sqrt(n) * state.std * rng.standard_normal()
 
@@ -124,6 +125,9 @@ class LinearArms(KnownMeans):
     ) -> LinearArms:
         """An environment with arms and theta uniform on the unit sphere; published figures have 10
         arms in dimension 3.
+
+        Raises:
+            ArgumentError: an argument is outside its range.
 
         >>> LinearArms.on_sphere(10, 3, seed=1).features.shape
         (10, 3)
@@ -207,7 +211,7 @@ def _project(contexts: Matrix) -> None:
         square = 0.0
         for i in range(contexts.shape[1]):
             square += contexts[a, i] * contexts[a, i]
-        # to branch on the length would cost more: it is guessed wrongly half the time
+        # No branch on the length, because processors would guess it wrongly half the time.
         scale = 1.0 / math.sqrt(max(square, 1.0))
         for i in range(contexts.shape[1]):
             contexts[a, i] *= scale
@@ -279,6 +283,9 @@ class GaussianContexts(ContextEnvironment):
         cls, n_arms: int, dimension: int, *, seed: int = 0, **options: Any
     ) -> GaussianContexts:
         """An environment with theta uniform on the unit sphere; ``options`` as for the class.
+
+        Raises:
+            ArgumentError: an argument is outside its range.
 
         >>> GaussianContexts.on_sphere(10, 3, seed=1).dimension
         3

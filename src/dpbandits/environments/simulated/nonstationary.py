@@ -201,6 +201,7 @@ def _sine_sum(state: SineState, arm: int, start: int, n: int) -> float:
     # sum of sin(a + b t) over n rounds: sin(a + b (n - 1) / 2) sin(b n / 2) / sin(b / 2)
     half = np.pi / state.period[0]
     angle = _angle(state, arm, start)
+    # Over whole periods waves cancel.
     m = n % state.period[0]
     waves = np.sin(angle + half * (m - 1.0)) * np.sin(half * m) / np.sin(half)
     return n * state.centres[arm] + state.amplitude[0] * waves

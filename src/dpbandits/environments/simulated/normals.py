@@ -91,6 +91,7 @@ def fill_normal(contexts: Matrix, mean: float, std: float, rng: Generator) -> No
             x = math.nan
             while x != x:
                 bits, a, b, c, d = _advance(a, b, c, d)
+                # The lowest 8 bits choose the layer, the upper 53 the place: none is used twice.
                 layer = np.int64(bits & _LAYER)
                 steps = np.int64(bits >> _11) - _HALF
                 x = steps * _STEPS[layer]

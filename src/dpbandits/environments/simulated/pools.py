@@ -32,6 +32,7 @@ def draw_distinct(contexts: Matrix, count: int, n: int, rng: Generator) -> None:
             if contexts[a, 0] == number:
                 number = n - count + i
                 break
+        # To a random place: Floyd's sample is uniform, but not its order.
         place = draw_below(i + 1, rng)
         contexts[i, 0] = contexts[place, 0]
         contexts[place, 0] = number
@@ -116,6 +117,9 @@ class PoolContexts(ContextEnvironment):
         """Features and theta with coordinates uniform in (0, 1), each vector divided by its length.
         This division is our choice: the paper assumes lengths of at most 1 and does not say how.
 
+        Raises:
+            ArgumentError: an argument is outside its range.
+
         >>> PoolContexts.uniform(seed=1).n_arms
         10
         """
@@ -158,6 +162,7 @@ def _show_candidates(state: RecommendationsState, t: int, contexts: Matrix, rng:
     last = contexts.shape[0] - 1
     draw_distinct(contexts, last, state.features.shape[0] - (end - start), rng)
     for a in range(last):
+        # From a number among all items that were not liked to the item itself.
         contexts[a, 0] = _passed_over(state, start, end, int(contexts[a, 0]))
     place = draw_below(last + 1, rng)
     contexts[last, 0] = contexts[place, 0]

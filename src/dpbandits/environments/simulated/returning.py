@@ -43,6 +43,7 @@ def _answer_user(
         mean = 0.0
         for i in range(state.states.shape[1]):
             mean += state.thetas[hidden, a, i] * state.states[t, i]
+        # Cut before the comparison, as the best arm is that of the best real mean.
         mean = min(max(mean, -1.0), 1.0)
         best = max(best, mean)
         if a == arm:

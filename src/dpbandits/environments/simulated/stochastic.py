@@ -36,7 +36,10 @@ class Bernoulli(KnownMeans):
 
 def best_arm_instances() -> dict[str, Bernoulli]:
     """Instances that compare private searches for the best arm (Sajed & Sheffet 2019; Azize,
-    Jourdan, Al Marjani & Basu 2023), by name.
+    Jourdan, Al Marjani & Basu 2023).
+
+    Returns:
+        Name -> ``Bernoulli`` with five arms.
 
     >>> best_arm_instances()["even steps"].means().tolist()
     [0.75, 0.625, 0.5, 0.375, 0.25]

@@ -11,14 +11,14 @@ from ...rooms import lazily
 from .policies import EXP3IX, BatchedEXP4, TsallisINF
 
 if TYPE_CHECKING:
-    from .experts import ClassifierAdvice, classifier_advice
+    from .classifier_experts import ClassifierAdvice, classifier_advice
 
 __all__ = ["EXP3IX", "BatchedEXP4", "ClassifierAdvice", "TsallisINF", "classifier_advice"]
 __getattr__ = lazily(
     __name__,
     {
-        "ClassifierAdvice": "experts",
-        "classifier_advice": "experts",
+        "ClassifierAdvice": "classifier_experts",
+        "classifier_advice": "classifier_experts",
         "plan": "plan",
         "theory": "theory",
     },

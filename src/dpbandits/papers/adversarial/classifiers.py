@@ -11,8 +11,8 @@ from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve
 from ..plans import Findings, Results, Size, cells_of, measured, spoken
+from .classifier_experts import ClassifierAdvice, classifier_advice
 from .expert_growth import IMPROVED, KINDS, QUICK_RUNS, RUNS, policy
-from .experts import ClassifierAdvice, classifier_advice
 from .section import Section, horizon_of
 
 NAMES = tuple(name for name in KINDS if name != IMPROVED)  # which hardly differs from published
@@ -82,11 +82,11 @@ def _figure(world: ClassifierAdvice, results: Results) -> Exhibit:
     return Exhibit(
         "figure-classifiers",
         "Classifiers as experts: handwritten digits",
-        f"Share of digits that were named rightly so far, with 95 % bands: {N_EXPERTS} classifiers,"
-        " each trained on a few dozen digits, advise on 10 classes, and only whether the guess was"
-        f" right is told. Dashed: the best expert, {best:.2f}, and random play. The share is the"
-        " best expert's less regret per round, so that easy and hard digits among the first do not"
-        " matter.",
+        f"Share of digits that were named rightly so far, with 95 % bands: {N_EXPERTS}"
+        " classifiers, each trained on a few dozen digits, advise on 10 classes, and policies"
+        f" learn only whether the guess was right. Dashed: the best expert, {best:.2f}, and"
+        " random play. The share is the best expert's minus regret per round, so easy and hard"
+        " digits among the first do not matter.",
         f"Reward per round of {len(NAMES)} policies with expert advice, over rounds, at two"
         " budgets.",
         [_panel(epsilon, best, 1.0 / world.n_arms, results) for epsilon in EPSILONS],

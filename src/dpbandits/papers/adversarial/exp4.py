@@ -41,6 +41,7 @@ def summarise_by_reach(
 ) -> None:
     """Every coordinate in units of the most that a record of the batch can move it."""
     for j in range(statistic.size):
+        # Where no record reaches the sum it is 0, and so is its divisor.
         statistic[j] = raw.total[j] / (params.width * memo[j]) if memo[j] > 0.0 else 0.0
         raw.total[j] = 0.0
 
@@ -48,6 +49,7 @@ def summarise_by_reach(
 @kernel
 def sensitivity_by_reach(params: EXP4Params, public: EXP4Public, norm: int) -> float:
     """The sensitivity where a record moves each of N coordinates by at most 1."""
+    # Rounding may make a quotient slightly larger than 1.
     return np.sqrt(float(params.n_experts)) * ROUNDED_UP
 
 
@@ -213,7 +215,8 @@ class BatchedEXP4(Mixture):
             return worst
         if policy.config["noise"] == "secure":
             raise ArgumentError(
-                "noise must be 'simulation' for variant='improved', whose statistic is on no grid",
+                "noise must be 'simulation' for variant='improved', which has a statistic on no"
+                " grid",
                 "noise",
             )
         n = policy.n_experts

@@ -126,12 +126,13 @@ def _visits(policy: Policy, world: LateTurn, runs: int, seed: int) -> np.ndarray
 
 def _note(horizon: int, epsilon: float) -> str:
     return (
-        "Lemma 15 is stated for γ, τ and p that are looked for in runs where arm 2 never turns:"
-        f" conditions have to be met in {OFTEN:.0%} of the runs, so that they are in half of all. p"
-        f" is below ln 2 / ε = {math.log(2.0) / epsilon:.1f}, or the lemma says nothing (its p ="
-        " ⌈1/2ε⌉ is larger for some ε). What the proof gives is used instead of what the lemma"
-        " prints: τ/2 may be lost in all runs. That regret is Ω(√(T/ε)) is claimed for policies"
-        f" with τ = o(√(T/ε)), here {math.sqrt(horizon / epsilon):,.0f} rounds."
+        "Lemma 15 has conditions on γ, τ and p, which are looked for in runs where arm 2 never"
+        f" turns. They have to be met in {OFTEN:.0%} of these runs, to be sure that they are met"
+        f" in half of all. p is below ln 2 / ε = {math.log(2.0) / epsilon:.1f}, because"
+        " otherwise the lemma says nothing (its p = ⌈1/2ε⌉ is larger for some ε). The result of"
+        " the proof replaces the printed lemma: τ/2 may be lost in all runs. A regret of"
+        " Ω(√(T/ε)) is claimed for policies with τ = o(√(T/ε)), here"
+        f" {math.sqrt(horizon / epsilon):,.0f} rounds."
     )
 
 
@@ -200,7 +201,7 @@ def _figure(
         LATE_SWITCH,
         "Arm 1 always loses 1/2; arm 2 loses 1 until it turns and nothing afterwards. Mean"
         " regret with 95 % bars against the share of the rounds after which it turns; 1 is"
-        " never. Regret is against the better arm of all rounds together, so that a policy that"
+        " never. Regret is against the better arm of all rounds together, so a policy that"
         " follows a late turn has less than 0.",
         "Regret of private and non-private learners against the place of the turn.",
         [panel],

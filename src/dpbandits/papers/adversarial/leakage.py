@@ -8,8 +8,8 @@ import numpy as np
 
 from ...plotting.numbers import number
 from ...report.claims import Claim, Expectation
-from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
+from ...report.means import Estimate
 from ..plans import Findings, Results, Size, spoken
 from .section import PAPER, Section
 
@@ -48,7 +48,7 @@ def leak(size: Size) -> Section:
         loss = np.maximum(*(np.abs(np.log(q[0] / q[1])) for q in (p, 1.0 - p)))
         return Findings(_leaks(rate, rounds, p, loss), [_leak_figure(rate, rounds, p, loss)])
 
-    note = "What EXP3 leaks is computed and not simulated, so that its intervals have no width."
+    note = "The leakage of EXP3 is computed and not simulated, so its intervals have no width."
     return Section([], assess, [note])
 
 
@@ -70,14 +70,14 @@ def _leaks(rate: float, rounds: int, p: np.ndarray, loss: np.ndarray) -> list[Cl
             Expectation(high=0.01),
         ),
         claim(
-            "What a single choice reveals of round 1 is not bounded by 2η, as it is with full"
-            " information. Measured: the largest log ratio of the probabilities of one choice,"
-            " over 2η.",
+            "The leakage of a single choice about round 1 is not bounded by 2η, as it is with"
+            " full information. Measured: the largest log ratio of the probabilities of one"
+            " choice, over 2η.",
             float(loss.max() / (2.0 * rate)),
             Expectation(low=1.0, strict=True),
         ),
         claim(
-            "What a single choice reveals grows with time. Measured: the log ratio after"
+            "The leakage of a single choice grows with time. Measured: the log ratio after"
             f" {spoken(rounds)} rounds over that after {spoken(rounds // 100)}.",
             float(loss[-1] / loss[rounds // 100]),
             Expectation(low=1.0, strict=True),
@@ -99,14 +99,14 @@ def _leak_figure(rate: float, rounds: int, p: np.ndarray, loss: np.ndarray) -> E
     return Exhibit(
         "figure-leak",
         "What one loss does to EXP3 without noise",
-        "Two sequences of losses differ in round 1 only; the same arms 2, 1, 2, 1, ... are played,"
-        f" η = γ = {rate:g}. Left: the probability of arm 2. Right: the larger of the two log"
-        " ratios of probabilities; dotted: 2η. In the end a single choice tells the two sequences"
-        f" apart with odds of e^{number(float(loss.max()))}: the loss of one round enters the"
-        " probabilities by which all later losses are divided, so that EXP3's own randomness"
-        " protects nobody, however small η. Noise has to be added before losses are divided; what"
-        " is computed from noisy batches afterwards, probabilities among it, reveals no more than"
-        " they do.",
+        "Two sequences of losses differ in round 1 only; the same arms 2, 1, 2, 1, ... are"
+        f" played, η = γ = {rate:g}. Left: the probability of arm 2. Right: the larger of the"
+        " two log ratios of probabilities; dotted: 2η. In the end a single choice tells the two"
+        f" sequences apart with odds of e^{number(float(loss.max()))}. The reason is that the"
+        " loss of one round enters the probabilities by which all later losses are divided:"
+        " EXP3's own randomness protects nobody, however small η. Noise has to be added before"
+        " losses are divided. Numbers computed from noisy batches afterwards, even"
+        " probabilities, reveal no more than the batches do.",
         "Probability of arm 2 under two neighbouring sequences, and their log ratio, over rounds.",
         [Panel("Probability of arm 2", "round t", "P(2)", chances), revealed],
     )

@@ -35,9 +35,9 @@ def plan(size: Size) -> Plan:
     return Plan(
         title="Private adversarial bandits: the bounds, measured",
         description=(
-            f"What {PAPER} proves, beside what its algorithms do: how regret grows with rounds,"
-            " arms and privacy, what batches save, what EXP3 leaks without them, real rewards in"
-            " the order of time, and expert advice."
+            f"The proofs of {PAPER}, beside runs of its algorithms: how regret grows with"
+            " rounds, arms and privacy, how much batches save, how much EXP3 leaks without"
+            " them, real rewards in the order of time, and expert advice."
         ),
         cells=[cell for part in parts for cell in part.cells],
         assess=assess,

@@ -162,9 +162,9 @@ class Scaling:
         return Exhibit(
             "figure-unbatched",
             "What batches save",
-            "Worst regret of the conversion, with batches of ⌈1/ε⌉ rounds, over that of the same"
-            " learner with noise on every reward, which is what was known before; 95 % bars, below"
-            " 1 is better.",
+            "Worst regret of the conversion, with batches of ⌈1/ε⌉ rounds, over that of the"
+            " same learner with noise on every reward, the method known before; 95 % bars,"
+            " below 1 is better.",
             "Ratio of worst regrets, batches over noise on every reward, against epsilon.",
             [Panel(title, "ε", "ratio of worst regrets", lines, line=1.0)],
         )

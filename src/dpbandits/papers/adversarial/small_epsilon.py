@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...report.claims import Claim, Expectation
-from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel
+from ...report.means import Estimate
 from ..plans import Findings, Results, Size, measured, spoken
 from .section import EVERY, PAPER, Section, horizon_of, runs_of
 from .worst_case import LEARNERS, Probe, Setting

@@ -16,9 +16,9 @@ from ...environments.base import World
 from ...policies import Policy
 from ...privacy import PureDP
 from ...report.claims import Claim, Expectation
-from ...report.estimates import Estimate
 from ...report.exhibits import Panel, Series
 from ...report.intervals import Ratio, Statistic, curve
+from ...report.means import Estimate
 from ...studies.cells import Cell
 from ..plans import Results, largest, measured, ratios, spoken
 from .section import SLACK

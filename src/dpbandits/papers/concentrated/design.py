@@ -118,6 +118,7 @@ def find_span(arms: Matrix, space: Any, n: int) -> int:
         return 0
     for k in range(n):
         for i in range(d):
+            # In units of the largest entry, whose square may be no number.
             space.residuals[k, i] = arms[space.rows[k], i] / largest
             space.frame[k, i] = 0.0
     rank, floor = 0, 0.0
@@ -143,10 +144,12 @@ def find_span(arms: Matrix, space: Any, n: int) -> int:
                     space.residuals[k, i] -= along * direction[i]
                 space.frame[k, rank] = along
         for i in range(d):
+            # It is in the span now; a remainder by rounding could make it a pivot again.
             direction[i] = 0.0
         space.frame[pivot, rank] = length
         rank += 1
     for k in range(n):
+        # Backwards: pivot j has coordinates up to the j-th, so the last one is solved for first.
         for i in range(rank - 1, -1, -1):
             rest = space.frame[k, i]
             for j in range(i + 1, rank):
@@ -203,6 +206,7 @@ def _search(space: Any, n: int, rank: int, tolerance: float) -> float:
             if space.weights[k] > 0.0 and (bottom < 0 or space.widths[k] < space.widths[bottom]):
                 bottom = k
         if space.widths[top] <= (1.0 + tolerance) * rank or updates == _UPDATES:
+            # Widths that were updated many times are not trusted: the end is decided by fresh ones.
             if updates == 0:
                 break
             largest, updates = refresh(space, n, rank), 0
@@ -213,9 +217,11 @@ def _search(space: Any, n: int, rank: int, tolerance: float) -> float:
         else:
             width, weight = space.widths[bottom], space.weights[bottom]
             furthest = weight / (1.0 - weight)
+            # The best step away from the arm, but no farther than to a weight of 0.
             step = below / (rank * (width - 1.0)) if width > 1.0 else furthest
             _move(space, n, rank, bottom, -min(step, furthest))
             if step >= furthest:
+                # Rounding may have left a little of it.
                 space.weights[bottom] = 0.0
         updates += 1
     return largest
@@ -250,6 +256,7 @@ def _shift(space: Any, shares: Vector, k: int, m: int) -> int:
     growth = 1.0
     for i in range(m):
         growth -= shares[i] if space.order[i] >= 0 else 0.0
+    # In this direction the sum of weights does not grow, so that scaling it to 1 shortens widths.
     sign = -1.0 if growth > 0.0 else 1.0
     at, furthest = -1, space.weights[k] if sign < 0.0 else np.inf
     for i in range(m):

@@ -24,27 +24,30 @@ from ...algorithms.arms.indices import UCB
 from ...algorithms.arms.law import MERGED
 from ...algorithms.arms.memories import AGED, Forget, Memory, Merge
 from ...algorithms.bases.shuffled import shuffled_card
-from ...algorithms.maths.divergences import kl_upper_bound
+from ...algorithms.maths.bernoulli import kl_upper_bound
 from ...kernel import Kernel, kernel
 from ...policies import Erratum, given, like, preset
 
 _ADAC_UCB = Erratum(
     "AdaC-UCB",
     (
-        "Noise is drawn once per released mean.",
+        "The paper does not say that noise is drawn once per released mean.",
         "Eq. (14) writes the index as mean + noise + bonus, which invites drawing the noise"
         " whenever the index is evaluated.",
+        "Here the noise is stored with the mean.",
         "Section E of the appendix uses sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs"
         " epsilon <= 1.",
+        "Here the analytic Gaussian mechanism is the default.",
         "Some of the paper's experiments add N(0, 1) noise to rewards, which no sensitivity bound"
         " covers.",
+        "Here rewards are clipped.",
     ),
 )
 _ADAP_UCB = Erratum(
     "AdaP-UCB and AdaP-KLUCB",
     (
-        "The parallel composition lemma prints an average over 1 / (j - i) rounds of an episode"
-        " from i to j; it has j - i + 1.",
+        "The parallel composition lemma divides the sum of rounds i to j by j - i, although there"
+        " are j - i + 1 rounds.",
     ),
 )
 

@@ -51,10 +51,10 @@ _COARSE = 1.0
 _ERRATUM = Erratum(
     "AdaC-GOPE",
     (
-        "Line 12 under-noises an approximate design.",
-        "Here the norm is computed from the realised V.",
-        "The experiments' rewards have standard normal noise and are not clipped, where the proof"
-        " needs |r| <= 1.",
+        "Line 12 adds too little noise for an approximate design.",
+        "Here the norm is computed from the V of the rounds to be played.",
+        "In the experiments rewards have standard normal noise and are not clipped, although the"
+        " proof needs |r| <= 1.",
     ),
 )
 
@@ -87,6 +87,7 @@ def summarise(
         else:
             for i in range(clock[CLOCK.rank]):
                 statistic[i] += public.encode[arm, i] * raw.total[arm]
+    # After the sum, so that a record moves a coordinate by one more step at most.
     if shape != SUMS and params.grid > 0.0:
         for i in range(clock[CLOCK.rank]):
             statistic[i] = np.rint(statistic[i] / params.grid) * params.grid
@@ -113,6 +114,7 @@ def publish(params: PhasedParams, public: PhasedPublic, memo: Vector, release: V
     for a in range(params.n_arms):
         if best - public.estimate[a] > 2.0 * params.unit * 2.0 ** -clock[CLOCK.phase]:
             public.alive[a] = False
+    # Last: it replaces ``decode``, and ``image``, where z is kept.
     begin_phase(params, public)
 
 

@@ -260,6 +260,7 @@ def _lay_out(params: PhasedParams, public: PhasedPublic, n: int, rank: int) -> N
         variance = public.measures[MEASURES.variance]
         _measure(params, public, n, rank, np.int64(SUMS))
         fewer = public.measures[MEASURES.variance] <= variance * _ENOUGH
+        # Both variances follow from the design, which is public.
         shape = int(SUMS if fewer else WHITE)
     _measure(params, public, n, rank, shape)
     clock[CLOCK.shape] = shape
@@ -279,6 +280,7 @@ def _lay_out(params: PhasedParams, public: PhasedPublic, n: int, rank: int) -> N
             or public.measures[MEASURES.half] <= beta * _ENOUGH
         ):
             break
+        # By a thousandth at least, or the search might stand still next to beta.
         c *= min(max(public.measures[MEASURES.half] / beta, 1.001), 2.0)
     clock[CLOCK.left] = clock[CLOCK.played] = 0
     for k in range(n):
@@ -293,7 +295,7 @@ def _lay_out(params: PhasedParams, public: PhasedPublic, n: int, rank: int) -> N
 @outlined
 def begin_phase(params: PhasedParams, public: PhasedPublic) -> None:
     """Begin the next phase.  An arm alone is played for ever; the first one, if all are zero."""
-    # (a plain 0 would compile all that takes n once more)
+    # An int64: with the type of a plain 0 all kernels that take n would be compiled once more.
     clock, space, n = public.clock, public.space, np.int64(0)
     clock[CLOCK.phase] += 1
     for a in range(params.n_arms):

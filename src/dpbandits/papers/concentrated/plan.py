@@ -44,10 +44,10 @@ def plan(size: Size) -> Plan:
     cells.sort(key=lambda cell: isinstance(cell.environment, ContextEnvironment))
     notes = [
         (
-            "As published, rewards (and contexts) of the linear settings are normal variables: no"
-            " range holds them, they are not clipped, and the guarantee is void. With the guarantee"
-            " that holds, rewards are 1 or -1 with the same means and contexts are scaled into the"
-            " unit ball, so that nothing has to be clipped."
+            "As published, rewards (and contexts) of the linear settings are normal variables:"
+            " they have no range and are not clipped, and the guarantee is void. With the"
+            " guarantee that holds, rewards are 1 or -1 with the same means and contexts are"
+            " scaled into the unit ball, so nothing has to be clipped."
         ),
         (
             "As published, AdaC-OFUL's radius has the least eigenvalue of the exact V in place of"

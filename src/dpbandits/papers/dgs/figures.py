@@ -15,9 +15,9 @@ from ...environments import ContextTable
 from ...plotting.numbers import number
 from ...privacy import ZCDP, PureDP
 from ...report.claims import Claim, Expectation
-from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import curve, mean, ratio
+from ...report.means import Estimate
 from ..plans import Results, largest, measured, ratios, spoken, steps
 from . import comparisons as compare
 from .comparisons import CLAIMED, DELTA, EPSILON, EQUAL, PAPER, SCALES, Comparison, World, cited

@@ -139,6 +139,7 @@ def preprocess_contexts(
             seen[a, i] = contexts[a, i]
             if params.perturbation > 0.0:
                 seen[a, i] += params.perturbation * rng.standard_normal()
+    # After the noise, because the sensitivity is that of the features that are used.
     within_bound(params, seen, seen, rng)
 
 

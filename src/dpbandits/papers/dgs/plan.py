@@ -56,12 +56,12 @@ def plan(size: Size) -> Plan:
     cells += [cell for world in gaussian for cell in _against_epsilon(world, epsilons)]
     notes = [
         (
-            "The privacy theorem of LinUCB-DGS is false: one reward moves all later increments of"
-            " the estimate, not log2(T) of them. Its guarantee is void, and what it at most loses"
-            f" is computed for the features that it played, in {compare.LOSS_RUNS} runs on"
-            " different rounds (and pools): exact for features that were fixed beforehand, an upper"
-            " bound where the policy chose them. Budgets of rivals are made from the smallest of"
-            " these numbers: pure DP from epsilon, zCDP from rho."
+            "The privacy theorem of LinUCB-DGS is false: one reward moves all later increments"
+            " of the estimate, not log2(T) of them. Its guarantee is void. Its largest loss is"
+            f" computed for the features that it played, in {compare.LOSS_RUNS} runs on"
+            " different rounds (and pools): exact for features that were fixed beforehand, an"
+            " upper bound where the policy chose them. Budgets of rivals are made from the"
+            " smallest of these numbers: pure DP from epsilon, zCDP from rho."
         ),
         (
             f"At equal real privacy Private LinUCB may spend that loss, not the ε = {EPSILON:g}"
@@ -86,7 +86,7 @@ def plan(size: Size) -> Plan:
         title="Dynamic global sensitivity: the experiments, run again",
         description=(
             f"Figures 1 and 2 of {PAPER}, their claims measured at the published constants, with"
-            " the noise of the authors' code, and at the privacy that is really there."
+            " the noise of the authors' code, and at the privacy that really holds."
         ),
         cells=list({(cell.key, cell.seed): cell for cell in reversed(cells)}.values())[::-1],
         assess=partial(_assess, groups, places, epsilons, QUICK_TABLES if quick else TABLES),

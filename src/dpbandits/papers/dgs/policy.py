@@ -42,14 +42,15 @@ from .kernels import DEGENERATE, SENSITIVITIES, LinUCBDGSParams, published_sensi
 _ERRATUM = Erratum(
     "LinUCB-DGS",
     (
-        "The theorem is false where its assumption holds.",
-        "A record is in all later nodes.",
-        "The tree's argument needs one record to be in log2(T) nodes.",
-        "The node sensitivity is another.",
+        "The privacy theorem is false even where its assumption holds.",
+        "A record is in all later nodes of the tree.",
+        "The proof needs each record to be in log2(T) nodes only.",
+        "The proof takes too small a sensitivity of nodes.",
         "Differential privacy has to hold for every sequence of contexts, which are public and not"
         " random in Definition 1.",
-        "Delta_t bounds an L2 norm; independent Laplace noise in every coordinate is charged by the"
-        " L1 norm, up to sqrt(d) times as large",
+        "So delta cannot include the probability that the eigenvalue bound fails.",
+        "Delta_t bounds an L2 norm, but independent Laplace noise in every coordinate is charged by"
+        " the L1 norm, which is up to sqrt(d) times as large",
     ),
 )
 
@@ -95,8 +96,14 @@ class ExactLoss:
     rho: float
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound on the delta of (epsilon, delta)-DP, for every record, by way of zCDP; the
-        truth may be several times less.  For features that were fixed beforehand.
+        """Bound the delta of (epsilon, delta)-DP, for every record and features that were fixed
+        beforehand.
+
+        Returns:
+            An upper bound from 0 to 1, by way of zCDP; the truth may be several times less.
+
+        Raises:
+            ArgumentError: ``epsilon`` is negative or no number.
         """
         epsilon = real("epsilon", epsilon, 0.0)
         if epsilon >= self.epsilon:
@@ -111,9 +118,9 @@ class ExactLoss:
 
 
 VOID = (
-    "One reward moves every later increment of the estimate, and not log2(T) of them: the paper's"
-    " Theorem 1 is false, and no budget can be stated (docs/errata.md); exact_loss(contexts)"
-    " computes what a record loses, and PrivateLinUCB has a guarantee"
+    "One reward moves every later increment of the estimate, and not log2(T) of them: the"
+    " paper's Theorem 1 is false, and no budget can be stated (docs/errata.md);"
+    " exact_loss(contexts) computes a record's loss, and PrivateLinUCB has a guarantee"
 )
 
 
@@ -216,17 +223,18 @@ class LinUCBDGS(LinearPolicy):
 
     @staticmethod
     def estimate_eigenvalue(contexts: ArrayLike, *, context_bound: float = 1.0) -> float:
-        """The least eigenvalue of the mean of x x^T over public features: an estimate of lambda_0.
-
-        It is that of features played at random.  A policy that plays the best arm of each round
-        sees others, and may see smaller eigenvalues: nothing in the paper's Assumption 1 excludes
-        that.
+        """The least eigenvalue of the mean of x x^T over public features.
 
         Args:
             contexts: feature vectors, shape (n, d), or of all arms in n rounds, shape (n, K, d).
                 For a policy with ``perturbation`` add normal noise of that standard deviation to
                 them, as it does.
             context_bound: longer vectors are scaled to it, as the policy does.
+
+        Returns:
+            An estimate of lambda_0, for features played at random.  A policy that plays the best
+            arm of each round sees others, and may see smaller eigenvalues: nothing in the paper's
+            Assumption 1 excludes that.
 
         Raises:
             ArgumentError: wrong shape, numbers that are not finite, or features that do not span
@@ -376,8 +384,8 @@ class LinUCBDGS(LinearPolicy):
         if self.clip and value > most * (1.0 + 1e-9):
             raise ArgumentError(
                 f"smallest_eigenvalue must be at most context_bound^2 / dimension = {most:.6g}, got"
-                f" {value:.6g}: no features of that length have a larger one; give less, or a"
-                " larger context_bound",
+                f" {value:.6g}: features within context_bound cannot have a larger one; give less,"
+                " or a larger context_bound",
                 "smallest_eigenvalue",
             )
         return float(value)
@@ -395,8 +403,8 @@ class LinUCBDGS(LinearPolicy):
             )
         if self._horizon is None:
             raise ArgumentError(
-                "horizon must be given for sensitivity='lemma', which divides delta by"
-                " log2(horizon), got None",
+                "horizon must be given for sensitivity='lemma', because the lemma divides delta"
+                " by log2(horizon), got None",
                 "horizon",
             )
         delta = self.budget.delta / self._counter.column_norm(1)

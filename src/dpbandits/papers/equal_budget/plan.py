@@ -17,9 +17,9 @@ import pandas as pd
 from ...plotting.numbers import number, percent, reward_amount
 from ...privacy import Budget
 from ...report.claims import Claim, Expectation
-from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series, Table, slug
 from ...report.intervals import ratio, share
+from ...report.means import Estimate
 from ...studies.cells import Cell
 from ..plans import Findings, Plan, Results, Size, largest_of, recorded, spoken
 from .panel import TRIAL, Contest, Entrant, Instance, champion_of, contests, setting_of
@@ -72,37 +72,38 @@ def plan(size: Size) -> Plan:
     return Plan(
         title="Least regret at equal budget",
         description=(
-            "The private policies for finite arms that this package has, with features or without,"
-            " on instances from easy to close, rare, many-armed and changing, and on contexts that"
-            " are diverse or few: who has least regret among those that trust the same people and"
-            " spend the same budget."
+            "Which of this package's private policies for finite arms, with features or"
+            " without, has least regret among those that trust the same people and spend the"
+            " same budget? Instances are easy, close, rare, many-armed and changing, and"
+            " contexts are diverse or few."
         ),
         cells=cells,
         assess=partial(_assess, played, size),
         notes=[
             (
                 f"{_counted(played)}. {runs} runs of {_horizons(played, size)} rounds. Means are"
-                " compared within an instance and a contest: as factors of the least mean regret"
-                " there, which flatters the winner where two are close. Verdicts compare pair by"
-                " pair, with intervals that hold for all pairs together."
+                " compared within an instance and a contest, as factors of the least mean"
+                " regret there. That flatters the winner where two are close. Verdicts compare"
+                " pair by pair, with intervals that hold for all pairs together."
             ),
             (
-                f"A run is lost if it has above {LOST:g} times the regret of the median run of its"
-                " policy on its instance, and of the default's there. Who demonstrably loses more"
-                f" than 1 run in {1 / LEAST_LOST:,.0f}, on one instance or over all, keeps no"
-                " tails, and is not the best anywhere: factors are of the least mean regret of"
-                " those who keep them, and verdicts compare the default with these. Learners for"
-                " rewards that follow no law enter only where rewards have none."
+                f"A run is lost if it has more than {LOST:g} times the regret of the median run"
+                " of its policy on its instance, and more than so many times that of the"
+                " default's median run there. A policy is unreliable if it demonstrably loses"
+                f" more than 1 run in {1 / LEAST_LOST:,.0f}, on one instance or over all."
+                " Unreliable policies are not the best anywhere: factors are of the least mean"
+                " regret of reliable policies, and verdicts compare the default with these."
+                " Learners for rewards that follow no law enter only where rewards have none."
             ),
             (
                 "Not entered: other values of ridge than 1, linear policies where arms have no"
                 " features, and indices that know the horizon. Verdicts say nothing of these."
             ),
             (
-                "With features all means are linear, and policies that take a link know that; all"
-                " that take a batch have that of the default. Where contexts are few, noise"
-                " explores for policies with a small radius. So families of contexts have claims of"
-                " their own."
+                "With features all means are linear, and policies that take a link know that."
+                " All policies that take a batch have the default's batch. Where contexts are"
+                " few, noise explores for policies with a small radius, so families of contexts"
+                " have claims of their own."
             ),
         ],
         shown=[repr(TRIAL.world(TRIAL.horizon))],
@@ -252,9 +253,9 @@ def _spent_alike(contest: Contest, size: Size, results: Results) -> Claim:
         for instance in contest.instances
     )
     return Claim(
-        f"{contest.title}: whoever enters ({len(contest.entrants)}) spends the same, the whole"
+        f"{contest.title}: all {len(contest.entrants)} policies spend the same, the whole"
         " budget. Computed: the largest relative difference between the ledger of a run with"
-        " releases and what was asked for.",
+        " releases and the budget that was asked for.",
         SOURCE,
         READINGS[2],
         Estimate(worst, worst, worst),
@@ -317,10 +318,11 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
     return Table(
         "defaults",
         "The default of each setting",
-        f"Share of the instances on which it is within {CLOSE:g} times the least mean regret of who"
-        " keeps tails, and on which it is the best; its worst factor, where rewards follow no law"
-        " that of its worst regret; runs lost; medians over instances of its mean"
-        " regret over that of the central default without a budget, and at the same budget.",
+        f"For each default: the share of instances on which it is within {CLOSE:g} times the"
+        " least mean regret of reliable policies, and on which it is the best; its worst"
+        " factor, where rewards follow no law that of its worst regret; runs lost; medians over"
+        " instances of its mean regret over that of the central default without a budget, and"
+        " at the same budget.",
         pd.DataFrame(rows),
         words=["default"],
     )
@@ -359,9 +361,9 @@ def _ranks(contest: Contest, regrets: Regrets) -> Table:
     return Table(
         f"ranks-{slug(contest.title)}",
         contest.title,
-        f"Mean regret as a factor of the least one on the instance of who keeps tails: share of the"
-        f" {len(contest.instances)} instances within {CLOSE:g}, share won, median, worst and where."
-        f" Lost runs are of {ranks[0].runs:,}; who loses too many comes last.",
+        "Mean regret as a factor of the least one of reliable policies on the instance: share"
+        f" of the {len(contest.instances)} instances within {CLOSE:g}, share won, median, worst"
+        f" and where. Lost runs are of {ranks[0].runs:,}; unreliable policies come last.",
         pd.DataFrame(rows),
         words=["where"],
     )
@@ -382,8 +384,8 @@ def _worst_ranks(contest: Contest, regrets: Regrets) -> Table:
     return Table(
         f"ranks-{slug(contest.title)}",
         contest.title,
-        f"Mean regret on the worst of {len(contest.instances)} instances, as a factor of the least"
-        " one, and where that is.",
+        f"Mean regret on the worst of {len(contest.instances)} instances, as a factor of the"
+        " least one, with the name of that instance.",
         pd.DataFrame(rows),
         words=["where"],
     )
@@ -413,7 +415,7 @@ def _beaten(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Table:
     return Table(
         "beaten",
         "Where another policy had less regret than the default",
-        "Mean regrets, of policies that keep their tails; some of these differences are chance.",
+        "Mean regrets of reliable policies. Some of these differences are chance.",
         pd.DataFrame(rows, columns=columns),
         words=["best"],
     )
@@ -436,10 +438,10 @@ def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhi
     return Exhibit(
         "profiles",
         "How far from the best, and how often",
-        "Left and high is good: on this share of the instances the mean regret of a policy is at"
-        " most so many times the least one there; shown are those who keep tails. A policy that"
-        " no other beats is at 1 from the left on. Of the variants of a policy the one with"
-        " the least worst factor is shown.",
+        "Left and high is good: a curve shows on which share of the instances the mean regret"
+        " of a policy is at most so many times the least one there. Only reliable policies are"
+        " shown. A policy that no other beats is at 1 from the left on. Of a policy's variants"
+        " the one with the least worst factor is shown.",
         "Rising curves, one per policy, in one panel per contest: the share of instances on which a"
         " policy is within a factor of the least mean regret.",
         panels,

@@ -269,7 +269,7 @@ class InformationWeightedGLM(Estimator):
         assumed = [
             "a person is one row, and their data enter one fit",
             "in which batch a person is, and the number of people, are public",
-            f"features are at most {self.context_bound:g} long, which scaling enforces",
+            f"features have a length of at most {self.context_bound:g}, which scaling enforces",
             TYPES_ARE_PUBLIC,
         ]
         if self._is_local:
@@ -323,7 +323,7 @@ class InformationWeightedGLM(Estimator):
         ranges = [range(a, b) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
         if not all(map(len, ranges)):
             raise ArgumentError(
-                f"X must have more rows for {len(ranges)} batches, got {people}", "X"
+                f"X must have at least one row for each of {len(ranges)} batches, got {people}", "X"
             )
         return ranges[:finding], ranges[finding:]
 

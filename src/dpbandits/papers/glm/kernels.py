@@ -187,6 +187,7 @@ def add_record(
     h = cut(slope(t), 0.0, params.steepest)
     residual = cut(outcome - mean(t), -params.residual, params.residual)
     weighted, root = lens[_weighting(d)], lens[_root(d)]
+    # Lengths as they are computed: cutting by them bounds u and q for any A and w.
     length, rooted = _length(weighted, x, scale), _length(root, x, scale)
     weight = 1.0 / max(length, _SMALLEST)  # w / c
     if not params.is_local:
@@ -272,6 +273,7 @@ def _focus(params: WeightedParams, public: WeightedPublic, moments: Matrix, scal
     public.facts[OWN.ridge] = max(np.sqrt(d) * noise / far, params.linear.ridge)
     wanted = max(public.facts[OWN.ridge] / people, _LEAST)
     damping = max(_DAMPING * noise / np.sqrt(people), _LEAST)
+    # The positive root b of b (b + g) = k / n.
     ridge = np.sqrt(0.25 * damping * damping + wanted) - 0.5 * damping
     if params.is_local:
         ridge, damping = wanted, 0.0
@@ -283,6 +285,7 @@ def _focus(params: WeightedParams, public: WeightedPublic, moments: Matrix, scal
     largest = 0.0
     for k in range(d):
         value = max(work[WORK.values, k, k], 0.0)
+        # The positive root a of v a^2 + b a = 1, in the form that does not divide by v.
         value = 1.0 / (np.sqrt(value + 0.25 * ridge * ridge) + 0.5 * ridge)
         work[WORK.values, k, k] = value
         largest = max(largest, value)
@@ -370,6 +373,7 @@ def publish(params: WeightedParams, public: WeightedPublic, memo: Vector, releas
             work[WORK.values, i, j] = work[WORK.values, j, i] = seen[k] / _ROOT
             k += 1
     diagonalise(work[WORK.values], work[WORK.vectors], d)
+    # Before ``_bound``, which moves the point; ``_focus`` comes last, since it replaces A.
     _solve(params, public)
     _bound(params, public, people)
     # B = c / n A^-1/2 P A^-1/2.

@@ -25,8 +25,8 @@ from ...environments import GLMContexts
 from ...policies import Policy
 from ...privacy import ApproxDP, PureDP
 from ...report.claims import VERDICT_CONFIDENCE, Claim, Expectation
-from ...report.estimates import Estimate
 from ...report.intervals import price, ratio
+from ...report.means import Estimate
 from ...studies.cells import Cell
 from ..plans import Findings, Plan, Results, Size, cells_of, figure, measured, recorded, spoken
 from .weighted_regression import compare_with_ridge
@@ -92,8 +92,8 @@ def plan(size: Size) -> Plan:
     return Plan(
         title="Generalised linear bandits under joint and local privacy",
         description=(
-            f"Policies under the definitions of {PAPER}, on random worlds: whether the price of"
-            " joint privacy falls as a run grows, and what local privacy costs beside it."
+            f"Policies under the definitions of {PAPER}, on random worlds: does the price of"
+            " joint privacy fall as a run grows, and how much more does local privacy cost?"
         ),
         cells=cells,
         assess=partial(_assess, settings, horizon, people, size.seed),
@@ -109,9 +109,9 @@ def plan(size: Size) -> Plan:
                 " sizes and policies are those of this package."
             ),
             (
-                "Information weights are a reconstruction of the paper's idea. Ridge and they have"
-                " the best of 18 settings each, chosen by the true error, with (1, δ)-DP; intervals"
-                " know nothing of that choice."
+                "Information weights are a reconstruction of the paper's idea. Both they and"
+                " ridge have the best of 18 settings, chosen by the true error, with (1, δ)-DP."
+                " Intervals do not cover that choice."
             ),
         ],
         shown=[repr(cells[0].environment)],
@@ -289,7 +289,7 @@ def _spectra(settings: Sequence[Setting], horizon: int, results: Results) -> lis
         Claim(
             f"{one.title}: the price of joint privacy falls as the run grows. Measured: the change"
             " of the price.",
-            f"after {PAPER}: rates that owe nothing to the least eigenvalue",
+            f"after {PAPER}: rates that do not depend on the least eigenvalue",
             CONDITIONED,
             measured(_early_and_late(one, (_JOINT, _OPEN), horizon, results), _change),
             Expectation(high=0.0, strict=True),

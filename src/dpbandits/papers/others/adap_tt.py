@@ -58,7 +58,10 @@ from .thompson import summarise_arm
 
 _ERRATUM = Erratum(
     "AdaP-TT",
-    ("The threshold of experiments is no bound.", "AdaPTT has a threshold that is proved"),
+    (
+        "The threshold of the experiments does not bound the error.",
+        "Here AdaPTT has a threshold that is proved",
+    ),
 )
 
 
@@ -123,6 +126,7 @@ def _leader(params: AdaPTTParams, public: AdaPTTPublic) -> int:
         if public.episodes[a] == 0:
             return -1
         rounds += public.pulls[a]
+    # Every arm has a release here, so ``rounds`` is positive.
     pressure = np.log(rounds)
     for a in range(params.n_arms):
         n = public.size[a]

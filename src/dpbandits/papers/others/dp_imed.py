@@ -30,12 +30,19 @@ from ...algorithms.arms.batches import Growing
 from ...algorithms.arms.indices import Index, choose_largest, choose_least
 from ...algorithms.arms.law import MERGED
 from ...algorithms.arms.memories import Memory, adding
-from ...algorithms.maths.divergences import bernoulli_kl, kl_upper_bound
+from ...algorithms.maths.bernoulli import bernoulli_kl, kl_upper_bound
 from ...kernel import Kernel, kernel
 from ...policies import Erratum, given, like, preset
 from ...protocol import own_alone
 
-_ERRATUM = Erratum("DP-KLUCB and DP-IMED", ("The noise of many sums is taken for that of one.",))
+_ERRATUM = Erratum(
+    "DP-KLUCB and DP-IMED",
+    (
+        "The index takes the noise of many sums for that of one.",
+        "An arm's estimate adds up the noise of all its batches, but the index accounts for one"
+        " draw.",
+    ),
+)
 
 
 @kernel
@@ -60,6 +67,7 @@ def private_divergence(x: float, y: float, scale: float) -> float:
 def private_upper_bound(x: float, level: float, scale: float) -> float:
     """The largest y in [x, 1] with d(x, y) <= level."""
     y = kl_upper_bound(x, level)
+    # d is at most kl, so its bound is no lower; where d is kl at y, it is y.
     if scale == 0.0 or _is_free(x, y, scale):
         return y
     return min(np.expm1(-level - x / scale) / np.expm1(-1.0 / scale), 1.0)

@@ -41,6 +41,7 @@ _ERRATUM = Erratum(
         "The noise must be independent for every arm.",
         "One public implementation draws a single Laplace variable for the whole vector, which"
         " cancels in every comparison of arms: it is not private.",
+        "Here each coordinate has its own draw",
     ),
 )
 
@@ -81,6 +82,7 @@ def _plan_epoch(params: EliminationParams, public: EliminationPublic) -> None:
         sampling = 32.0 * np.log(8.0 * crowd) / gap**2
         privacy = 8.0 * np.log(4.0 * crowd) * params.noise_scale / (params.width * gap)
         rounds = np.int64(
+            # So that the rounds of all arms together fit into an integer.
             min(np.ceil(1.0 + max(sampling, privacy)), float(FOREVER // params.n_arms))
         )
     for a in range(params.n_arms):

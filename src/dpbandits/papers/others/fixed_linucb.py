@@ -173,6 +173,7 @@ def publish(
     public.sums[arm] += release[0]
     multiply(public.inverse, params.arms[arm], image)
     combine(params.columns, image, along)
+    # ``image`` and ``along`` are of V before this round, as Sherman & Morrison's formula has it.
     shrink = 1.0 / (1.0 + along[arm])
     step = (release[0] - means[arm]) * shrink
     for a in range(means.size):

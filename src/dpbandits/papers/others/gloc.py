@@ -73,8 +73,9 @@ from ...algorithms.glm.joint import bounds_on_records, moved_by_replacement
 from ...algorithms.glm.local import HAN, ScoringDevice
 from ...algorithms.glm.newton import add_products, choose_optimistic, record_pull, report_due
 from ...algorithms.hidden import model as linear
+from ...algorithms.hidden.kernels import add_record
 from ...algorithms.hidden.local import LocalPolicy
-from ...algorithms.hidden.model import CLOCK, FACTS, add_record, joint_sensitivity, regress
+from ...algorithms.hidden.model import CLOCK, FACTS, joint_sensitivity, regress
 from ...algorithms.hidden.policy import asks_for_published, refuse_unpublished
 from ...algorithms.maths.ridge import dot
 from ...constraints import Constraints, Integer, Real
@@ -167,6 +168,7 @@ def look(params: OnlineParams, point: Vector, x: Vector, outcome: float, statist
     for k in range(params.size):
         statistic[k] = 0.0
     residual = residual_at(params, point, x, outcome)
+    # A record of the linear model, with the cut residual in the place of the reward.
     add_record(params.linear, statistic, 0, x, residual)
     if params.linear.published:
         first = params.size - params.dimension
@@ -271,6 +273,7 @@ def publish(params: OnlineParams, public: OnlinePublic, memo: Vector, release: V
         return
     clock[CLOCK.next] = next_release(clock[CLOCK.next], params.linear.batch, 0.0, np.inf)
     reports = float(clock[CLOCK.releases])
+    # Before ``_move``: the batch was looked at from the point that it replaces.
     _absorb(params, public, release)
     if not params.linear.published:
         _average(params, public)

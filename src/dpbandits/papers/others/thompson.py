@@ -111,6 +111,7 @@ def choose(
 @kernel
 def publish(params: ThompsonParams, public: ThompsonPublic, memo: Vector, release: Vector) -> None:
     public.plays[public.clock[CLOCK.arm]] += 1.0
+    # All arms, because every release has new noise in every coordinate.
     for a in range(params.n_arms):
         if public.plays[a] > 0.0:
             public.mean[a] = (release[a] / public.plays[a] - params.low) / params.width

@@ -25,8 +25,8 @@ from ...environments import AnchoredContexts
 from ...plotting.numbers import number
 from ...privacy import ApproxDP
 from ...report.claims import Claim, Expectation
-from ...report.estimates import Estimate
 from ...report.intervals import ratio
+from ...report.means import Estimate
 from ..plans import Findings, Plan, Results, Size, cells_of, figure, measured, recorded, spoken
 
 PAPER = "Chowdhury & Zhou (2022)"
@@ -120,11 +120,11 @@ def plan(size: Size) -> Plan:
         notes=[
             (
                 f"{ARMS} arms, {count} random instances of each dimension with one run each,"
-                f" {spoken(horizon)} rounds, batches of {BATCH}. Published constants are those of"
-                " the theorems, on the upper triangle of x xᵀ; the authors' code has other, smaller"
-                " ones. For the shuffle model the theorems leave shift and radius open up to"
-                " constants: those are of this package. The second reading has them in all"
-                " policies."
+                f" {spoken(horizon)} rounds, batches of {BATCH}. Published constants are those"
+                " of the theorems, on the upper triangle of x xᵀ; the authors' code has other,"
+                " smaller ones. For the shuffle model the theorems give shift and radius only"
+                " up to constants, so all policies have this package's constants in the second"
+                " reading, and shuffle policies in both."
             ),
             (
                 f"With δ = {DELTA:g} a mechanism may reveal one record in ten."
@@ -349,7 +349,7 @@ def _visits(setting: Setting, most: int, horizon: int, results: Results) -> list
         Claim(
             f"{most} rounds a user instead of one multiply the private part of regret of"
             f" {_NAMES['sum']} by at most {most**0.5:g}, the factor of the noise. Measured:"
-            f" by what, {after}.",
+            f" the factor, {after}.",
             source,
             setting.reading,
             measured(grown("sum"), _share),

@@ -40,6 +40,9 @@ def published_batch(
         returning: whether a user may be in every batch, and the budget is for all of them
             (Corollaries E.4 and E.6).
 
+    Returns:
+        Rounded people per batch, from 1 to ``people``.
+
     Raises:
         ArgumentError: a number is out of its range, or ``returning`` goes with another level.
 
@@ -53,7 +56,7 @@ def published_batch(
     local = choice("level", level, LEVELS) == "local"
     if flag("returning", returning) and local:
         raise ArgumentError(
-            "level must be 'shuffle' for returning users, of whom the paper has no other rule,"
+            "level must be 'shuffle' for returning users: the paper has no other rule for them,"
             f" got {level!r}",
             "level",
         )

@@ -28,7 +28,8 @@ from ...algorithms.bases.counter_choice import MOST_ROUNDS
 from ...algorithms.bases.errata import JOINT
 from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions
 from ...algorithms.hidden import policy as hidden
-from ...algorithms.hidden.model import OPTIMISTIC, Params
+from ...algorithms.hidden.kernels import OPTIMISTIC
+from ...algorithms.hidden.model import Params
 from ...algorithms.hidden.policy import REPAIR, HiddenOptions, HiddenPolicy
 from ...algorithms.maths.confidence import gaussian_norm
 from ...constraints import Constraints, Integer, Real
@@ -117,8 +118,8 @@ class WishartLinUCBJDP(HiddenPolicy):
             self.card = replace(self.card, noise=(published,))
         if options.get("noise") == "secure":
             raise ArgumentError(
-                "noise must be 'simulation' for Wishart noise, of which no exact sampler is known,"
-                " got 'secure'",
+                "noise must be 'simulation' for Wishart noise, because no exact sampler is"
+                " known, got 'secure'",
                 "noise",
             )
         super().__init__(own, budget=budget, **options)
@@ -202,8 +203,8 @@ class WishartLinUCBJDP(HiddenPolicy):
         )
         if root <= reach:
             raise ArgumentError(
-                "budget must be smaller with calibration='paper', whose bounds need more noise, got"
-                f" {self.budget!r}",
+                "budget must be smaller with calibration='paper': the paper's bounds need more"
+                f" noise, got {self.budget!r}",
                 "budget",
             )
         least = 4.0 * root * reach  # rho_min, in units of L^2

@@ -1,11 +1,19 @@
 """Continual sums: running sums that cross the wall again and again, at the price of one release.
 
-An increment x_t, a vector of n numbers, arrives with each release, and one record moves exactly one
-increment by at most D.  The matrix A that sums (lower triangular, all ones) is split into A = B C.
-The private mechanism is the sequence of rows y_t = C_t x + z_t with independent noise z_t of scale
-``multiplier * D * |C|``.  Here |C| is the longest column of C in the channel's norm.  The published
-sum, B y = (sum so far) + B z, follows from y alone.  The gain comes from correlated noise of
-different releases.
+Guarantee:
+
+* Protected: one record, by all releases together, from an adversary who may choose increments after
+  seeing releases.
+* Adjacency: one record moves exactly one increment by at most D; given earlier releases, all others
+  are equal.
+* Sensitivity: D |C|, with the longest column of C in the channel's norm.
+* Assumed: the same D in every row, and the same scale.
+
+An increment x_t, a vector of n numbers, arrives with each release.  The matrix A that sums (lower
+triangular, all ones) is split into A = B C.  The private mechanism is the sequence of rows y_t =
+C_t x + z_t with independent noise z_t of scale ``multiplier * D * |C|``.  Here |C| is the longest
+column of C in the channel's norm.  The published sum, B y = (sum so far) + B z, follows from y
+alone.  The gain comes from correlated noise of different releases.
 
 **Over all releases together, a record costs one release of the channel with that multiplier.**  Fix
 all other people, and let the record be in increment s.  For all values released before row t, the
@@ -57,7 +65,7 @@ from .running_sums import (
 from .symmetric import smat, svec
 from .toeplitz import BufferedToeplitz, SqrtToeplitz, overshoot
 from .trees import BinaryTree, HonakerTree, HybridTree
-from .wishart import WishartTree
+from .wishart_tree import WishartTree
 
 __all__ = [
     "SINGLE",

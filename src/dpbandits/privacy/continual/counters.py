@@ -40,9 +40,9 @@ class Counter(ABC):
             raise ArgumentError(f"norm must be 1 (Laplace) or 2 (Gaussian), got {norm!r}", "norm")
         if norm == 1 and not self.pure:
             raise ArgumentError(
-                f"norm must be 2 (Gaussian) for {type(self).__name__}, got 1: a record moves all"
-                " its later rows, whose sizes add up to about the square root of the horizon under"
-                " Laplace noise; use BinaryTree, HonakerTree or HybridTree",
+                f"norm must be 2 (Gaussian) for {type(self).__name__}, got 1: under Laplace"
+                " noise a record moves its later rows by about the square root of the horizon"
+                " in all; use BinaryTree, HonakerTree or HybridTree",
                 "norm",
             )
         return self._column(norm)
@@ -53,13 +53,17 @@ class Counter(ABC):
 
     def growth(self, records: int, norm: int = 2) -> float:
         """The ratio of two distances: so many records of one user, each in its own increment,
-        against one record.  A distance is that of all rows together.  The value is at least max
-        |sum of so many columns of C| / ``exact_column_norm``.
+        against one record.  A distance is that of all rows together.
 
         Where a sum ends and another begins, as after a crash, a user may have records in both.
         They cost no more than if all were in one sum.  The squares of growths (Laplace noise:
-        growths) of j and of k records add up to at most that of j + k.  Records are at most the
-        horizon.
+        growths) of j and of k records add up to at most that of j + k.
+
+        Returns:
+            At least max |sum of so many columns of C| / ``exact_column_norm``.
+
+        Raises:
+            ArgumentError: ``records`` is not between 1 and the horizon, or as for ``column_norm``.
 
         >>> Independent(10).growth(4), Independent(10).growth(4, norm=1)
         (2.0, 4.0)
@@ -85,6 +89,9 @@ class Counter(ABC):
 
         Returns:
             A float, or an array of the shape of ``t``.
+
+        Raises:
+            ArgumentError: an entry of ``t`` is out of range, or as for ``column_norm``.
         """
         releases = np.asarray(t)
         high = self.horizon or LONGEST
@@ -99,7 +106,15 @@ class Counter(ABC):
         return float(np.max(self.variance(self._peaks(self._length(n)), norm)))
 
     def encoder(self, n: int | None = None, norm: int = 2) -> np.ndarray:
-        """The factor C of the first n releases, shape (rows, n), for at most 8192 releases.
+        """The factor C of the first n releases, by default of all, for at most 8192.
+
+        Returns:
+            Shape (rows, n).
+
+        Raises:
+            ArgumentError: ``n`` is out of range, or missing without a horizon.
+
+        See also: ``decoder``.
 
         >>> from dpbandits.privacy import BinaryTree
         >>> BinaryTree(3).encoder().astype(int).tolist()
@@ -108,7 +123,13 @@ class Counter(ABC):
         return self._encoder(self._dense(n), norm)
 
     def decoder(self, n: int | None = None, norm: int = 2) -> np.ndarray:
-        """The factor B of the first n releases, shape (n, rows); else as ``encoder``.
+        """The factor B of the first n releases, by default of all.
+
+        Returns:
+            Shape (n, rows), rows as of ``encoder``.
+
+        Raises:
+            ArgumentError: as for ``encoder``.
 
         >>> from dpbandits.privacy import BinaryTree
         >>> BinaryTree(3).decoder().astype(int).tolist()
@@ -130,7 +151,7 @@ class Counter(ABC):
         if n is None and self.horizon is None:
             name = type(self).__name__
             raise ArgumentError(
-                f"n must be given for {name}, which plans for no number of releases", "n"
+                f"n must be given for {name}, which is not planned for a number of releases", "n"
             )
         return integer("n", self.horizon if n is None else n, 1, self.horizon or LONGEST)
 

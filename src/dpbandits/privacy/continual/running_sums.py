@@ -117,6 +117,7 @@ def _honaker(running: RunningSum, family: int, width: float, noise: Vector, rng:
         own = running.table[0, level]
         draw_noise(family, width, running.grid, noise, rng)
         for i in range(noise.size):
+            # Row ``level - 1`` has the left half since it ended, row ``top`` the right one.
             halves = memory[level - 1, i] + memory[top, i]
             memory[top, i] = own * noise[i] + (1.0 - own) * halves
     for i in range(noise.size):
@@ -130,6 +131,7 @@ def _toeplitz(
 ) -> None:
     t, table, memory = running.clock[0], running.table, running.memory
     draw_noise(family, width, running.grid, noise, rng)
+    # Kept before the loop adds the other rows to it.
     _keep(t - 1, memory, noise)
     fours = (t - 1) // 4 * 4
     for s in range(0, fours, 4):  # rows that do not wait for each other's additions
@@ -177,6 +179,7 @@ def _hybrid(running: RunningSum, family: int, width: float, noise: Vector, rng: 
     t, table, memory = running.clock[0], running.table, running.memory
     depth = highest_bit(t)
     inside = t - (1 << depth)
+    # Rows of an earlier epoch's tree are overwritten before they are read.
     if inside:
         draw_noise(family, width * table[0, depth], running.grid, noise, rng)
         add_node(inside, 1, memory, noise)
@@ -244,9 +247,11 @@ def _release_alone(
 def _release_prefix_sum(
     running: RunningSum, family: int, scale: float, exact: Vector, release: Vector, rng: Generator
 ) -> None:
+    # A spent sum writes NaN there, so nothing crosses without noise.
     if family == OPEN or is_spent(running):
         release_exactly(running, family, scale, exact, release, rng)
         return
+    # ``release`` holds the noise alone until the step is over, and then the sum is added.
     running.clock[0] += 1
     step(running, family, scale * running.column_norm, release, rng)
     for i in range(exact.size):

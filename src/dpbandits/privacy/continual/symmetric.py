@@ -16,18 +16,23 @@ _ROOT = math.sqrt(2.0)
 
 
 def svec(matrix: ArrayLike) -> np.ndarray:
-    """A symmetric (d, d) matrix as its diagonal, then sqrt(2) times the entries above it by rows.
+    """Write a symmetric (d, d) matrix as a vector of equal length.
 
-    Lengths are kept: the Euclidean norm of the vector is the Frobenius norm of the matrix, so
-    sensitivities carry over.  Independent normal noise of standard deviation s on the vector is the
-    Gaussian orthogonal ensemble on the matrix: s on the diagonal and s / sqrt(2) off it.  Rotations
-    do not change its law.
+    The Euclidean norm of the vector is the Frobenius norm of the matrix, so sensitivities carry
+    over.  Independent normal noise of standard deviation s on the vector is the Gaussian orthogonal
+    ensemble on the matrix: s on the diagonal and s / sqrt(2) off it.  Rotations do not change its
+    law.
 
-    >>> svec([[1.0, 2.0], [2.0, 5.0]]).round(3).tolist()
-    [1.0, 5.0, 2.828]
+    Returns:
+        Shape (d (d + 1) / 2,): its diagonal, then sqrt(2) times the entries above it by rows.
 
     Raises:
         ArgumentError: the matrix is not square and symmetric.
+
+    See also: ``smat``.
+
+    >>> svec([[1.0, 2.0], [2.0, 5.0]]).round(3).tolist()
+    [1.0, 5.0, 2.828]
     """
     matrix = _floats("matrix", matrix, "d, d")
     if matrix.ndim != 2 or not np.array_equal(matrix, matrix.T):
@@ -38,13 +43,16 @@ def svec(matrix: ArrayLike) -> np.ndarray:
 
 
 def smat(vector: ArrayLike) -> np.ndarray:
-    """The symmetric (d, d) matrix whose ``svec`` is the vector of d (d + 1) / 2 numbers.
+    """Read the symmetric matrix whose ``svec`` is the vector of d (d + 1) / 2 numbers.
 
-    >>> smat(svec([[1.0, 2.0], [2.0, 5.0]])).tolist()
-    [[1.0, 2.0], [2.0, 5.0]]
+    Returns:
+        Shape (d, d).
 
     Raises:
         ArgumentError: no d fits the length.
+
+    >>> smat(svec([[1.0, 2.0], [2.0, 5.0]])).tolist()
+    [[1.0, 2.0], [2.0, 5.0]]
     """
     vector = _floats("vector", vector, "n")
     d = (math.isqrt(8 * vector.size + 1) - 1) // 2

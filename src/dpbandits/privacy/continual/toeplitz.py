@@ -114,7 +114,11 @@ class SqrtToeplitz(_Toeplitz):
             object.__setattr__(self, "bits", integer("bits", self.bits, 1, 16))
 
     def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
-        """The first columns of C and of B, shape (horizon,) each; read only."""
+        """The first columns of C and of B.
+
+        Returns:
+            Two arrays of shape (horizon,), read only.
+        """
         return _square_root(self.horizon, self.bits)
 
     def _first_columns(self, n: int) -> float:
@@ -171,6 +175,7 @@ class Exponentials(NamedTuple):
 
 def solve(gaps: np.ndarray, weights: np.ndarray) -> Exponentials:
     """The factorisation with the given decays and weights of C, each to nearly the last digit."""
+    # Zeros interlace with gaps; the last is no farther from its gap than the sum of weights.
     low, high = gaps.copy(), np.append(gaps[1:], gaps[-1] + weights.sum())
     for _ in range(120):  # bisection between neighbouring gaps: slow, and never wrong
         middle = 0.5 * (low + high)
@@ -264,7 +269,7 @@ def _toeplitz(column: np.ndarray) -> np.ndarray:
 
 
 def overshoot(expected: int, factor: float = 32.0) -> int:
-    """A horizon to plan for: the least power of two above ``factor * expected``.
+    """A horizon to plan for.
 
     A mechanism refuses releases beyond its horizon, so the plan must be generous.  A generous plan
     is cheap, because the noise grows only with the logarithm of the horizon.  With the default,
@@ -274,6 +279,12 @@ def overshoot(expected: int, factor: float = 32.0) -> int:
     Args:
         expected: the number of releases that you expect.
         factor: the largest error of that number, as a ratio of at least 1.
+
+    Returns:
+        The least power of two of at least ``factor * expected``.
+
+    Raises:
+        ArgumentError: an argument is out of range, or ``factor * expected`` is above 2**48.
 
     Example:
         >>> horizon = overshoot(20_000)

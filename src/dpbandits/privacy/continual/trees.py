@@ -32,6 +32,7 @@ class _Planned(_Dyadic):
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, LONGEST))
 
     def _column(self, norm: int) -> float:
+        # A record is in one node of each level, with weight 1.
         return float(self.horizon.bit_length()) ** (1 / norm)
 
     def _growth(self, records: int, norm: int) -> float:
@@ -179,7 +180,11 @@ class HybridTree(_Dyadic):
         return float(self.scales(norm)[n.bit_length() - 1])
 
     def scales(self, norm: int) -> np.ndarray:
-        """(49,) factors of the noise of a block, and of nodes in trees of 1, 2, ... levels."""
+        """Factors of the noise of a block, and of nodes in trees of 1, 2, ... levels.
+
+        Returns:
+            Shape (49,).
+        """
         return (2.0 * np.maximum(1.0, np.arange(LONGEST.bit_length()))) ** (1 / norm)
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
@@ -191,6 +196,7 @@ class HybridTree(_Dyadic):
     def _encoder(self, n: int, norm: int) -> np.ndarray:
         c, scales = np.zeros((n, n)), self.scales(norm)
         for t in range(1, n + 1):
+            # ``inside`` is 0 where t is a power of two, with which an epoch begins.
             depth, inside = t.bit_length() - 1, t & (t - 1)
             if inside:
                 c[t - 1, t - (t & -t) : t] = 1.0 / scales[depth]

@@ -289,8 +289,9 @@ def best_possible(
     alpha: float = 1e-4,
     measure: Measure | None = None,
 ) -> float:
-    """The lower bound that the best attack on releases may expect of so many runs: its score is the
-    exact likelihood ratio, and all its runs are counted.
+    """The lower bound that the best attack on releases may expect of so many runs.
+
+    The score of that attack is the exact likelihood ratio, and all its runs are counted.
 
     Args:
         shifts: the distance that the record moves each noise variable, in scales of that variable.
@@ -298,6 +299,9 @@ def best_possible(
         runs: per world.
         alpha: one minus the level of the bound.
         measure: of the loss; by default epsilon of Laplace noise, mu of Gaussian noise.
+
+    Returns:
+        The bound on the loss that ``measure`` names, at the level 1 - ``alpha``.
 
     Raises:
         ArgumentError: an argument is out of range.

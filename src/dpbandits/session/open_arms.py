@@ -35,7 +35,7 @@ class Arms:
             )
         self.count, self.names = count, names
         self._numbers = {name: arm for arm, name in enumerate(names or ())}
-        # 1 and True are one key, and no one arm
+        # Typed, because 1 and True are equal as keys, and True is no arm.
         self._kept: Callable[..., Mask] = lru_cache(_KEPT, typed=True)(self._mask)
 
     def number(self, argument: str, given: object) -> int:

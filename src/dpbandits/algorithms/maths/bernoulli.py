@@ -42,6 +42,7 @@ def kl_upper_bound(p: float, level: float) -> float:
         excess = bernoulli_kl(p, q) - level
         if excess <= 0.0 or q <= p:
             break
+        # The derivative of the divergence in q is (q - p) / (q (1 - q)).
         step = excess * q * (1.0 - q) / (q - p)
         q -= step
         if step <= _TOLERANCE * min(q, 1.0 - q):

@@ -61,6 +61,7 @@ def draw_wishart(freedom: float, scale: float, d: int, noise: Vector, rng: Gener
     _multiply_factor(d, noise)
     for i in range(d):
         noise[i] *= scale
+        # Less the mean, which is scale times freedom on the diagonal; ``svec`` has the root below.
         noise[d + i] = scale * (noise[d + i] - freedom)
     for i in range(2 * d, noise.size):
         noise[i] *= _ROOT * scale

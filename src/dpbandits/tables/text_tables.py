@@ -137,11 +137,13 @@ def read_text_table(
 
 
 def read_numbers(argument: str, path: str | os.PathLike[str], **marks: str) -> np.ndarray:
-    """A file of public numbers as a table; its first line is a header if it holds text and no
-    number.  Columns without a name are left out, with a Python warning.
+    """Read a file of public numbers.  Its first line is a header if it holds text and no number.
 
     Args:
         argument, path, marks: as for ``read_text_table``.
+
+    Returns:
+        Shape (rows, columns), float64.  Columns without a name are left out, with a Python warning.
 
     Raises:
         ArgumentError: as for ``read_text_table``; or a cell is no finite number, whose line and
@@ -235,9 +237,9 @@ def _refuse_record(
         signs_only = any(map(str.isdigit, cell)) and not any(map(str.isalpha, cell))
         if signs_only or shape.fullmatch(cell) or cell.lower() in _BOOLEANS:
             raise ArgumentError(
-                f"{argument} must have a header that names its columns, got a number in the first"
-                f" line of {path}: say --no-header where that line is a record, and --header where"
-                " a name is a number",
+                f"{argument} must have a header that names its columns, got a number in the"
+                f" first line of {path}: say --no-header if that line is a record, or --header"
+                " if a name is a number",
                 argument,
             )
 
@@ -245,7 +247,7 @@ def _refuse_record(
 def _check_marks(separator: str, decimal: str, thousands: str) -> None:
     if len(separator) != 1 or separator in '"\r\n':
         raise ArgumentError(
-            f"separator must be one character, or tab, got {separator!r}", "separator"
+            f"separator must be one character or 'tab', got {separator!r}", "separator"
         )
     if decimal not in (".", ","):
         raise ArgumentError(f"decimal must be '.' or ',', got {decimal!r}", "decimal")

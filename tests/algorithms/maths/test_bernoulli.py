@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from dpbandits.algorithms.maths.divergences import bernoulli_kl, kl_upper_bound
+from dpbandits.algorithms.maths.bernoulli import bernoulli_kl, kl_upper_bound
 
 
 def divergence(p, q):

@@ -1,0 +1,259 @@
+"""Results: what a page says of one environment, in figures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from ..html import Html, table, tag
+from ..plotting.curves import distance_curves, regret_curves
+from ..plotting.numbers import (
+    number,
+    per_thousand,
+    percent,
+    reward_amount,
+    signed_per_thousand,
+)
+from ..simulation.settings import SettingsByKey, with_budget_labels
+from . import figures
+from .exhibits import slug
+from .means import estimate_of
+from .searches import searches_in_words, searches_of, searches_table
+from .sheet import DASH, Sheet
+from .spending import spending
+from .summaries import EnvironmentSummary
+from .wording import promise_cell, ranged
+
+
+class Results:
+    """The results in one environment.
+
+    Args:
+        sheet: where figures are drawn.
+        summary: the environment, and what was measured there.
+        settings: what was compared.
+        bounds: theoretical bounds of all environments; None for none.
+        number: that of the environment, from 1; None where it is the only one.
+    """
+
+    def __init__(
+        self,
+        sheet: Sheet,
+        summary: EnvironmentSummary,
+        settings: SettingsByKey,
+        bounds: pd.DataFrame | None,
+        number: int | None,
+    ) -> None:
+        self.sheet, self.summary, self.settings = sheet, summary, settings
+        self.bounds, self.number = bounds, number
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is no other environment."""
+        return self.number is None
+
+    @property
+    def heading(self) -> str:
+        """The heading of the section."""
+        return "Results" if self.alone else f"Results: {self.summary.title}"
+
+    def _figure(self, *arguments: Any, **options: Any) -> Html:
+        short = slug(self.summary.title)[:40].strip("-")
+        prefix = "" if self.alone else f"{self.number}-{short}-"
+        return self.sheet.figure(*arguments, prefix=prefix, **options)
+
+    def content(self) -> Iterator[Html]:
+        """All that the page says of the environment."""
+        summary = self.summary
+        yield tag("h2", self.heading)
+        yield tag("p", self._setting())
+        yield from self._searches()
+        yield from self._regret()
+        if summary.distances is not None:
+            yield from self._distance(summary.distances)
+        halves = [self._shares()] if summary.fixed_arms else []
+        if summary.baseline is not None:
+            halves.append(self._helped())
+        yield tag("div", *halves, class_="halves" if len(halves) > 1 else "")
+        yield tag("h3", "The numbers")
+        yield self._numbers()
+        yield from spending(summary, self.sheet.grouped)
+
+    def _setting(self) -> str:
+        summary = self.summary
+        parts = [f"{summary.title}."] if self.alone else []
+        if summary.means is not None:
+            rates = zip(summary.arms, map(number, summary.means), strict=True)
+            means = ", ".join(f"{arm}: {rate}" for arm, rate in rates)
+            parts.append(f"Mean rewards of the arms: {means}.")
+        return " ".join([*parts, f"Each run has {summary.horizon:,} rounds."])
+
+    def _regret(self) -> Iterator[Html]:
+        summary = self.summary
+        regrets = summary.table["regret"]
+        ends = (summary.table.loc[i] for i in (regrets.idxmin(), regrets.idxmax()))
+        low, high = (
+            f"{reward_amount(row['regret'])} ({self.sheet.styles[row['policy']].phrase},"
+            f" {row['budget_label'].text})"
+            for row in ends
+        )
+        reach = f"After {summary.horizon:,} rounds the mean regret lies between {low} and {high}."
+        yield self._figure(
+            "regret",
+            "Regret as people come in",
+            lambda width: regret_curves(summary.curves, self.sheet.styles, width=width),
+            f"Curves of mean regret over rounds, one panel per budget. {reach}",
+            "Regret is the loss, in expected rewards, against always playing the best arm: lower is"
+            " better, and a curve that flattens has found it. Shades are 95 % bootstrap bands of"
+            " the mean over runs. Each notion of privacy has rows and a scale of its own.",
+        )
+        yield from self._promised()
+        if any(label.private for label in summary.table["budget_label"]):
+            yield self._figure(
+                "regret-by-budget",
+                "What privacy costs",
+                lambda width: figures.regret_by_budget(summary, self.sheet.styles, width),
+                "Mean final regret against the privacy budget, one panel per notion of privacy."
+                f" {reach}",
+                "Bars are 95 % intervals, sometimes smaller than the marks, which are moved"
+                " sideways a little to stay apart. The notions of privacy have panels of their own"
+                " because their numbers are not comparable: 1-zCDP is not 1-DP. Dashed lines: the"
+                " same policy with an open channel, that is without noise.",
+            )
+
+    def _promised(self) -> Iterator[Html]:
+        if self.bounds is None:
+            return
+        summary = self.summary
+        own = self.bounds[self.bounds["environment"] == summary.key]
+        promised = with_budget_labels(own, self.settings)
+        if promised.empty:
+            return
+        drawn = promised[promised["of"].str.endswith("regret")]
+        if not drawn.empty:
+            yield self._figure(
+                "regret-and-bounds",
+                "What theory promises",
+                lambda width: regret_curves(
+                    summary.curves, self.sheet.styles, width=width, bounds=drawn
+                ),
+                "Curves of mean regret over rounds, with thin lines for bounds; their values at the"
+                " horizon are in the table below.",
+                "Thin lines are bounds on expected regret, dashed from above and dotted from below."
+                " Upper bounds are made for the worst case, and often far away. A bound “as T"
+                " grows” may be crossed at any finite time. A bound with a known order only has no"
+                " constant.",
+            )
+
+        def cells(row: pd.Series) -> list[str]:
+            numbers = [number(row["value"]), number(row["regret"])]
+            return [promise_cell(row), row["label"], row["of"], *numbers]
+
+        last = promised[promised["round"] == summary.horizon]
+        measured = summary.table[["policy", "budget", "setting", "regret"]]
+        yield table(
+            f"Bounds of theory for {summary.horizon:,} rounds, beside the measured regret.",
+            ["Policy", "Budget", "Bound", "On", "Its value", "Mean regret"],
+            self.sheet.grouped(measured.merge(last, on=["policy", "budget"]), cells),
+            [2, 3],
+        )
+
+    def _searches(self) -> Iterator[Html]:
+        summary = self.summary
+        rows = searches_of(summary.table)
+        if rows.empty:
+            return
+        yield tag("h3", "Searches for the best arm")
+        yield tag("p", searches_in_words(rows))
+        yield searches_table(rows, self.sheet.grouped)
+        if not figures.private_searches(summary).empty:
+            yield self._figure(
+                "search-rounds",
+                "",
+                lambda width: figures.search_rounds(summary, self.sheet.styles, width),
+                "Mean rounds until a search for the best arm was over, against the privacy budget;"
+                " the numbers are in the table above.",
+                "Fewer is better, at the same failure probability. Runs that did not end within"
+                f" {summary.horizon:,} rounds are left out. Bars are 95 % intervals; dashed lines:"
+                " the same policy without noise.",
+            )
+
+    def _distance(self, curves: pd.DataFrame) -> Iterator[Html]:
+        summary = self.summary
+        yield self._figure(
+            "distance",
+            "How far the estimate is from the truth",
+            lambda width: distance_curves(curves, self.sheet.styles, width),
+            "Curves of the mean distance between estimated and true parameter over"
+            f" {summary.horizon:,} rounds, one panel per budget.",
+            "The L2 distance between a policy's estimate of the parameter and the parameter of"
+            " the environment, mean over runs with 95 % bands. Good play needs the parameter"
+            " only in the directions that matter.",
+        )
+
+    def _shares(self) -> Html:
+        summary = self.summary
+        beside = f", beside {summary.reference.name}" if summary.reference else ""
+        best = ""
+        if summary.best is not None:
+            shares = summary.table[f"share_{summary.best}"]
+            low, high = percent(shares.min()), percent(shares.max())
+            best = f" The best arm, {summary.arms[summary.best]}, got {low} to {high}."
+        return self._figure(
+            "arm-shares",
+            "Who gets which arm",
+            lambda width: figures.arm_shares(summary, self.sheet.styles, width),
+            "Stacked bars of the share of rounds per arm, for each policy and"
+            f" budget{beside}.{best}",
+            f"Mean over runs, in percent{beside}.{best}",
+            half=summary.baseline is not None,
+        )
+
+    def _helped(self) -> Html:
+        summary = self.summary
+        assert summary.baseline is not None
+        name = summary.baseline.name
+        low, high = summary.table["gain"].min(), summary.table["gain"].max()
+        return self._figure(
+            "people-helped",
+            "People helped" if summary.reference else "Reward gained",
+            lambda width: figures.people_helped(summary, self.sheet.styles, width),
+            f"Expected {summary.gained} per 1,000 people compared with {name}, per policy and"
+            f" budget: from {signed_per_thousand(low)} to {signed_per_thousand(high)}.",
+            f"Expected {summary.gained} per 1,000 people, more (right) or fewer (left) than with"
+            f" {name}: the share of people each arm got, times that arm's mean. Lines are 95 %"
+            " intervals of the mean over runs, often hidden behind the marks; open marks have no"
+            " privacy.",
+            half=summary.fixed_arms,
+        )
+
+    def _numbers(self) -> Html:
+        summary = self.summary
+        heads = ["Policy", "Budget", f"Regret after {summary.horizon:,} rounds"]
+        if summary.baseline is not None:
+            unit = summary.gained.capitalize()
+            heads += [
+                f"{unit} per 1,000",
+                f"Compared with {summary.baseline.name}",
+                f"Share of {summary.arms[summary.best or 0]}",
+            ]
+
+        def cells(row: pd.Series) -> list[str]:
+            regret = ranged(estimate_of(row, "regret"), reward_amount)
+            found: list[str] = [promise_cell(row), regret]
+            if summary.baseline is None:
+                return found
+            return [
+                *found,
+                ranged(estimate_of(row, "helped"), per_thousand),
+                ranged(estimate_of(row, "gain"), signed_per_thousand),
+                percent(row[f"share_{summary.best}"], 1),
+            ]
+
+        return table(
+            f"Means over runs, with 95 % bootstrap intervals. {DASH}",
+            heads,
+            self.sheet.grouped(summary.table, cells),
+        )

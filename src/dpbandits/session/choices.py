@@ -1,0 +1,64 @@
+"""Choices from released values, with a record or without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..protocol import never
+from .gate import Gate
+from .open_arms import Mask, stand_in
+from .rounds import Choice
+from .state import State
+
+
+@dataclass(frozen=True, repr=False)
+class Choices:
+    """The way out: how the gate's kernels choose from the public side."""
+
+    gate: Gate
+    state: State
+    randomised: bool  # whether they draw
+
+    def fresh(self, shown: Any, open_arms: Mask) -> tuple[Choice, int]:
+        """A choice among open arms from released values, and for how many rounds it stands."""
+        steps, rng = self.gate.steps, self.state.choice_rng
+        sides = (self.gate.params, self.state.public)
+        if open_arms is None:
+            arm, propensity, rounds = steps.decide(*sides, shown, rng)
+        elif isinstance(shown, np.ndarray):
+            arm, propensity, rounds = steps.decide(*sides, stand_in(shown, open_arms), rng)
+            arm = arm if open_arms[arm] else open_arms.argmax()
+        else:
+            arm, propensity, rounds = steps.decide_among(*sides, open_arms, rng)
+        # Without numba both may come as integers of NumPy, which are no index and no JSON.
+        return Choice(int(arm), propensity), int(rounds)
+
+    def aside(self, shown: Any, open_arms: Mask) -> Choice:
+        """A choice without a record; the public side keeps nothing that it prepares."""
+        restore = self.state.restorable_public() if self.randomised else lambda: None
+        choice, _ = self.fresh(shown, open_arms)
+        restore()
+        return choice
+
+    def standing(self, current: Choice, shown: Any, open_arms: Mask) -> Choice:
+        """The choice while nothing is recorded; new contexts get one of their own."""
+        if isinstance(shown, np.ndarray):
+            return self.fresh(shown, open_arms)[0]
+        return current if serves(current, open_arms) else self.aside(shown, open_arms)
+
+    def found(self) -> Choice | None:
+        """The arm that a search for the best arm has found; None without a search, or while it
+        runs.
+        """
+        kernels, public = self.gate.kernels, self.state.public
+        if kernels.stop is never or not kernels.stop(self.gate.params, public):
+            return None
+        return Choice(int(kernels.recommend(self.gate.params, public)), 1.0)
+
+
+def serves(choice: Choice, open_arms: Mask) -> bool:
+    """Whether the arm of a choice may be served."""
+    return open_arms is None or bool(open_arms[choice.arm])

@@ -1,0 +1,170 @@
+"""The rounds of policies that release when an episode is over: once its answers are there, or in
+time for the next one, which begins at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..protocol import nothing_to_note
+from ..stores import User
+from .choices import serves
+from .open_arms import Mask, row
+from .rounds import Choice, Pending
+from .running import AllOrNothing, Running
+
+
+def pull(
+    running: Running, shown: Any, user: User | None, open_arms: Mask
+) -> tuple[Choice, Pending | None]:
+    """A choice for a person, and its round, if that is recorded."""
+    rounds = running.rounds
+    if rounds.flights:
+        _land(running, rounds.pulls)
+    waits = rounds.release_due and not rounds.exhausted and not _end_in_time(running)
+    choice, left = rounds.current_choice, rounds.left
+    if waits or rounds.exhausted or (left > 0 and not serves(choice, open_arms)):
+        return running.choices.standing(choice, shown, open_arms), None
+    if left == 0:
+        choice, left = running.choices.fresh(shown, open_arms)
+    if not running.counts(user, choice.arm):
+        return choice, None
+    if rounds.left == 0:
+        rounds.held = left
+    rounds.current_choice, rounds.left = choice, left - 1
+    x = row(shown, choice.arm)
+    _count(running, choice.arm, x, 1)
+    if not running.card.hides_contexts:
+        rounds.book(choice.arm, x, 1)
+    return choice, running.pending(choice, x, shown)
+
+
+def finish(running: Running) -> bool:
+    """Release all that is over; whether there was anything."""
+    rounds = running.rounds
+    due, waiting = rounds.release_due and not rounds.exhausted, bool(rounds.flights)
+    _land(running, math.inf)
+    if due and not running.rounds.exhausted:
+        _end(running)
+    return due or waiting
+
+
+def take(
+    running: Running, number: int, pending: Pending, value: float | None, done: int | None
+) -> bool:
+    """Take in the answer to a pull, where ``done`` is the arm that was openly taken instead."""
+    rounds, intake = running.rounds, running.intake
+    del rounds.pending[number]
+    if done is not None:
+        _take_back(running, pending)
+        return False
+    intake.take(pending, intake.entering(value, rounds))
+    return True
+
+
+def receive_sum(running: Running, total: float) -> bool:
+    """Take in the noisy sum of all rounds of the coming choice; whether it is learned from."""
+    running.gate.refuse_fork()
+    if running.rounds.exhausted:
+        return False
+    with AllOrNothing(running):
+        choice, n = running.coming()
+        due = _advance(running, choice.arm, 0, n)
+        running.rounds.recorded += n
+        running.rounds.book(choice.arm, 0, n)
+        running.intake.take(Pending(choice.arm), total, n)
+        if due:
+            _end(running)
+    return True
+
+
+def fill(running: Running) -> None:
+    """End the episode of a retired arm with rounds of the default reward, which contain no person's
+    data.  Where each arm has its own episodes, that of the retired arm may wait.
+    """
+    rounds, arm = running.rounds, running.rounds.current_choice.arm
+    n = rounds.left
+    if n == 0 or arm not in rounds.retired:
+        return
+    rounds.left = 0
+    if rounds.exhausted or running.gate.statistic.parts > 0:
+        return
+    _count(running, arm, 0, n)
+    rounds.book(arm, 0, n)
+    running.intake.fill(arm, n)
+
+
+def _advance(running: Running, arm: int, x: Any, n: int) -> bool:
+    """Count n rounds on the public side; whether its episode is over."""
+    return bool(running.gate.steps.advance(running.gate.params, running.state.public, arm, x, n))
+
+
+def _count(running: Running, arm: int, x: Any, n: int) -> None:
+    running.rounds.release_due = _advance(running, arm, x, n)
+    running.rounds.recorded += n
+
+
+def _take_back(running: Running, pending: Pending) -> None:
+    """The person publicly did something else: the episode lasts one round longer."""
+    arm, rounds = pending.arm, running.rounds
+    x = row(pending.contexts, arm)
+    rounds.release_due = _advance(running, arm, x, -1)
+    # The next pull of a policy with contexts sees other ones, and chooses anew.
+    rounds.take_back(arm, pending.weights, anew=isinstance(x, np.ndarray))
+    fill(running)
+
+
+# Ends -----------------------------------------------------------------------------------------
+
+
+def _end_in_time(running: Running) -> bool:
+    """End the episode that is over, and return whether it is: it may wait for answers."""
+    patience, gate = running.settings.patience, running.gate
+    if patience and gate.kernels.close is not nothing_to_note:
+        _take_off(running, patience)
+    elif running.rounds.is_waiting(gate.part(running.state), patience):
+        return False
+    else:
+        _end(running)
+    return True
+
+
+def _end(running: Running) -> None:
+    """End the episode, with the default for missing answers, and release it."""
+    running.gate.refuse_fork()
+    part, rounds = running.gate.part(running.state), running.rounds
+    for number in rounds.awaited(part):
+        # Taken out first: an interrupt may lose a default, and may not let one enter twice.
+        running.intake.take(rounds.pending.pop(number), running.intake.substitute())
+    rounds.close(rounds.pulls)
+    with AllOrNothing(running):
+        running.release()
+        running.rounds.cover(part)
+
+
+def _take_off(running: Running, patience: int) -> None:
+    """End the episode, and leave it open for answers."""
+    running.gate.refuse_fork()
+    with AllOrNothing(running):
+        running.refuse_overspending()
+        ended = running.gate.end(running.state, running.rounds.recorded)
+        running.rounds.take_off(ended, patience)
+
+
+def _land(running: Running, pulls: float) -> None:
+    """Release the episodes that were open for answers until so many pulls."""
+    while running.rounds.flights and running.rounds.flights[0].deadline <= pulls:
+        running.gate.refuse_fork()
+        flight = running.rounds.flights[0]
+        running.rounds.close(flight.before)
+        while flight.pending:
+            pending = flight.pending.popitem()[1]
+            running.intake.take_late(flight, pending, running.intake.substitute())
+        with AllOrNothing(running):
+            flight = running.rounds.flights[0]
+            running.gate.cross(running.state, flight.ended, running.rounds.users.announcement)
+            running.rounds.land()
+            running.released(flight.ended.memo)

@@ -1,0 +1,99 @@
+"""Protocols with a privacy proof in ``certificates``: the least noise that it accepts."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+from ..errors import ArgumentError
+from ..privacy import ApproxDP, Budget
+from ..validation import choice, real
+from .certificates import DiscreteGaussian, Tails
+from .protocols import LEVELS, Protocol
+
+_LARGEST = 40.0  # epsilon
+
+
+class CertifiedProtocol(Protocol):
+    """Base class of protocols with a privacy proof in ``certificates``."""
+
+    def delta_at(self, epsilon: float, batches: int = 1, level: str = "shuffle") -> float:
+        epsilon = real("epsilon", epsilon, 0.0)
+        return self._tails_at(level).delta(epsilon, self.shift, self.dimension, batches)
+
+    def epsilon_at(self, delta: float, batches: int = 1, level: str = "shuffle") -> float:
+        """A proved epsilon for a person in the given number of batches; infinite if none is known.
+        It holds for the shuffler's output, or at the local level for one person's messages, even if
+        all others reveal theirs to the server.
+        """
+        most, tails = 60.0, self._tails_at(level)
+        real("delta", delta, 0.0, 1.0, strict=True)
+
+        def excess(epsilon: float) -> float:
+            return tails.delta(epsilon, self.shift, self.dimension, batches) - delta
+
+        if excess(most) > 0.0:
+            return math.inf
+        return 0.0 if excess(0.0) <= 0.0 else _crossing(excess, most)
+
+    def _tails_at(self, level: str) -> Tails | DiscreteGaussian:
+        alone = choice("level", level, LEVELS) == "local"
+        return self._hiding(1 if alone else self.batch - self.dropout)
+
+    def _least_noise(self, budget: Budget, batches: int, level: str) -> int:
+        if not (isinstance(budget, ApproxDP) and budget.epsilon <= _LARGEST):
+            what = f"ApproxDP with epsilon at most {_LARGEST:g} for {type(self).__name__}"
+            raise ArgumentError(f"budget must be {what}, got {budget!r}")
+        return _least_certified(self, budget, batches, level)
+
+    @property
+    @abstractmethod
+    def noise_law(self) -> tuple[float, float]:
+        """Number of coins of a batch, and their probability of heads; if that is 0, the standard
+        deviation of rounded normals.
+        """
+
+    @abstractmethod
+    def _noise_of_std(self, std: float) -> float:
+        """The ``noise`` with which what hides one person has that standard deviation, in steps."""
+
+    @abstractmethod
+    def _hiding(self, people: int) -> Tails | DiscreteGaussian:
+        """The noise of so many people, by which one is hidden."""
+
+
+@lru_cache(maxsize=256)  # every chooser makes its policy anew
+def _least_certified(
+    protocol: CertifiedProtocol, budget: ApproxDP, batches: int, level: str
+) -> int:
+    def keeps(noise: int) -> bool:
+        made = replace(protocol, noise=noise)
+        return made.delta_at(budget.epsilon, batches, level) <= budget.delta
+
+    # Normal noise would need that much: where to begin to look.
+    std = protocol.shift * math.sqrt(batches) / budget.mu
+    alone = replace(protocol, batch=1, dropout=0) if level == "local" else protocol
+    return _smallest(keeps, min(math.ceil(alone._noise_of_std(std)), 2**40))
+
+
+def _smallest(keeps: Callable[[int], bool], start: int) -> int:
+    """The least noise from ``start`` on that keeps the budget, to one part in a thousand."""
+    low, high, more = start - 1, start, 1 + start // 512
+    while not keeps(high):
+        low, high, more = high, high + more, 2 * more
+    while high - low > 1 + high // 1024:
+        middle = (low + high) // 2
+        low, high = (low, middle) if keeps(middle) else (middle, high)
+    return high
+
+
+def _crossing(excess: Callable[[float], float], most: float) -> float:
+    """From above, to one part in a thousand, where a decreasing function changes its sign."""
+    low, high = 0.0, most
+    while high - low > 1e-3 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
+    return high
