@@ -67,7 +67,7 @@ def bandit(
     goal: str = "regret",
     drift: int | str | None = None,
     **options: Any,
-) -> Any:
+) -> Policy:
     """Make a private bandit: the default policy for a decision problem.
 
     Args:

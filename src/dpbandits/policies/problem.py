@@ -274,7 +274,7 @@ class DecisionProblem:
     """
 
     arms: int | Names
-    features: Any = None
+    features: int | ArrayLike | None = None
     person: int | None = None
     experts: int | None = None
     link: str | None = None
@@ -325,7 +325,7 @@ class DecisionProblem:
 
     def _check_together(self) -> None:
         fixed = self.contexts == "fixed"
-        if fixed and len(self.features) != self.n_arms:
+        if isinstance(self.features, np.ndarray) and len(self.features) != self.n_arms:
             raise ArgumentError(f"features must have {self.n_arms} rows, one per arm", "features")
         if self.features is not None and self.person is not None:
             raise ArgumentError(
@@ -373,7 +373,7 @@ class DecisionProblem:
     @property
     def dimension(self) -> int | None:
         """The number of features of a person, or of each arm in a round."""
-        return self.person if self.contexts == "fixed" else self.features or self.person
+        return self.features if isinstance(self.features, int) else self.person
 
     @property
     def contexts(self) -> str:
