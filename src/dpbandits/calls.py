@@ -48,7 +48,7 @@ def _generator_at(addresses):  # type: ignore[no-untyped-def]  # as untyped as t
     return lambda addresses: addresses
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]
 def _assembled(typing_context: Any, addresses: Any) -> Any:
     kind = types.NumPyRandomGeneratorType("addresses")
     bits = types.NumPyRandomBitGeneratorType("addresses")

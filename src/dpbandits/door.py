@@ -135,9 +135,10 @@ def bandit(
     settings = {"budget": budget, "max_rounds": max_rounds, "patience": answers_within}
     try:
         cls, arguments = found.with_parts(problem.given, options)
-        return cls(**arguments, **settings, **names)
+        policy: Policy = cls(**arguments, **settings, **names)
     except ArgumentError as error:
         raise _in_words_of_the_door(error) from None
+    return policy
 
 
 def _budget(given: object, options: Mapping[str, Any]) -> Budget | None:

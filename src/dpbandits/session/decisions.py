@@ -44,7 +44,7 @@ class _LikeAnArm:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, numbers.Number):
-            return bool(self.arm == other)
+            return bool(self.arm == other)  # type: ignore[comparison-overlap]  # any number
         if isinstance(other, _LikeAnArm):
             if (self.life, self.number) == (other.life, other.number):
                 return True

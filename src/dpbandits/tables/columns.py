@@ -300,7 +300,8 @@ def is_missing(entry: object) -> bool:
 def _framed(given: TableLike) -> TableLike:
     """A table of Arrow as a data frame; everything else as it is."""
     if hasattr(given, "to_pandas") and hasattr(given, "column_names"):
-        return given.to_pandas()
+        frame: TableLike = given.to_pandas()
+        return frame
     return given
 
 

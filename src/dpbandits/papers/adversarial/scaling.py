@@ -97,7 +97,12 @@ class Scaling:
         )
 
     def _grows(
-        self, name: str, sweep: Sweep, settings: Sequence[Setting], reading: str, results: Results
+        self,
+        name: str,
+        sweep: Sweep[Setting],
+        settings: Sequence[Setting],
+        reading: str,
+        results: Results,
     ) -> Claim:
         bounds = [worst_case.bound(name, *one[1:4]) for one in settings]
         source = f"{PAPER}, {_COROLLARIES[name]}"
