@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from dataclasses import replace
 
 import numpy as np
@@ -97,7 +98,12 @@ class Scaling:
         )
 
     def _grows(
-        self, name: str, sweep: Sweep, settings: Sequence[Setting], reading: str, results: Results
+        self,
+        name: str,
+        sweep: Sweep[Any],
+        settings: Sequence[Setting],
+        reading: str,
+        results: Results,
     ) -> Claim:
         bounds = [worst_case.bound(name, *one[1:4]) for one in settings]
         source = f"{PAPER}, {_COROLLARIES[name]}"
