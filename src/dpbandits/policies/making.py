@@ -11,17 +11,13 @@ from abc import ABCMeta
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from ..constraints import checked
 from ..errors import ArgumentError
 from ..privacy.budgets import examples
 from ..session.options import DEFAULTS
 from ..validation import close_name
-
-if TYPE_CHECKING:
-    from .policy import Policy
-    from .presets import Preset
 
 _LONGEST_EXAMPLE = 40  # characters of an argument that is shown
 
@@ -76,7 +72,7 @@ def _signature(cls: Any) -> inspect.Signature:
     return inspect.Signature([one for one in own if one.kind is not one.VAR_KEYWORD] + shared)
 
 
-def misfit(cls: type | Preset, args: Sequence[Any], given: Mapping[str, Any]) -> str | None:
+def misfit(cls: Any, args: Sequence[Any], given: Mapping[str, Any]) -> str | None:
     """Why ``cls(*args, **given)`` does not fit its signature; None where it does."""
     signature = inspect.signature(cls)
     try:
@@ -110,7 +106,7 @@ def misfit(cls: type | Preset, args: Sequence[Any], given: Mapping[str, Any]) ->
     return _missing(cls, missing, given) if missing else f"{cls.__name__}: {reason}"
 
 
-def unknown_argument(cls: type[Policy] | Preset, name: str, known: Iterable[str]) -> str:
+def unknown_argument(cls: Any, name: str, known: Iterable[str]) -> str:
     """A hint after an unknown argument: that it belongs to the budget, or a close name."""
     if not any(name in _numbers(budget) for budget in examples()):
         return close_name(name, known)

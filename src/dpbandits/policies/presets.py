@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property, reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..constraints import Constraint, Constraints, Exactly, constraints_of, without_none
 from ..errors import ArgumentError
@@ -22,9 +22,6 @@ from ..protocol import Card, Kernels
 from .making import misfit
 from .parts import Part
 from .terms import misfit_of_budget
-
-if TYPE_CHECKING:
-    from .policy import Policy
 
 _NEEDED = inspect.Parameter.empty
 
@@ -99,7 +96,7 @@ class Preset:
     """
 
     name: str
-    policy_class: type[Policy]
+    policy_class: type[Any]
     template: Mapping[str, Any]
     order: tuple[str, ...]
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -258,8 +255,7 @@ class Preset:
         """The composition with all places at their default."""
         whole = {**self.example, **self._defaults}
         parts = {name: _filled(one, whole, self.name) for name, one in self.template.items()}
-        cls: Any = self.policy_class  # which is one that takes parts
-        composition: Composition = cls.composition(**parts)
+        composition: Composition = self.policy_class.composition(**parts)
         return composition
 
     def _in_own_words(self, error: ArgumentError) -> ArgumentError:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..html import Html, glance, items, page, tag
 from ..privacy.budgets import ApproxDP, Budget
@@ -24,8 +24,7 @@ from ..validation import downward, upward
 from .parts import Part
 from .problem import DEFAULTS
 
-if TYPE_CHECKING:
-    from .policy import Policy  # whose module imports this one
+Policy = Any  # whose module imports this one
 
 DELTA = 1e-6  # at which notions without a delta are translated
 NOT_AUDITED = "not audited"
@@ -333,7 +332,7 @@ def _returning(policy: Policy) -> str:
     if policy.takes_reports:
         rounds = "reports"
         bounds = "" if policy.card.trust_model == "shuffle" else bounds  # which it does not take
-    meter: Any = policy.ledger.meter  # which a policy with a budget has
+    meter = policy.ledger.meter
     currency, holds = meter.currency, meter.budget
     budget = "the budget"
     if not math.isclose(holds.of(2.0 * meter.limit, currency).value, 2.0 * holds.value):

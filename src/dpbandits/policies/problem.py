@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,9 +22,6 @@ from ..tables import features as feature_matrix
 from ..validation import choice, integer, shown
 from .presets import Preset
 from .registry import find
-
-if TYPE_CHECKING:
-    from .policy import Policy
 
 TRUST = ("central", "shuffle", "local")
 PROTECTS = ("rewards", "contexts and rewards")
@@ -72,7 +69,7 @@ class Default:
         return next(one for one in DEFAULTS if (one.setting, one.trust) == asked)
 
     @property
-    def policy_class(self) -> type[Policy] | Preset:
+    def policy_class(self) -> type[Any] | Preset:
         """The policy: a class, or a preset, which is called alike."""
         return find(self.policy)
 
@@ -106,7 +103,7 @@ class Default:
         parts = {name: one for name, one in options.items() if name in own}
         said = {name: one for name, one in given.items() if name in taken}
         said |= {name: one for name, one in options.items() if name not in own}
-        if not parts or not isinstance(preset, Preset):
+        if not parts:
             return preset, {**self.arguments, **said}
         return cls, preset.with_parts(parts, said, self.arguments)
 
@@ -120,7 +117,7 @@ class Default:
         features: ArrayLike | None = None,
         n_experts: int | None = None,
         **options: Any,
-    ) -> Policy:
+    ) -> Any:
         """Build the policy from the arguments that it takes.
 
         Args:
@@ -145,7 +142,7 @@ class Default:
         return build(self.policy_class, given, budget=budget, **{**self.arguments, **options})
 
 
-def build(cls: type[Policy] | Preset, given: Mapping[str, Any], **options: Any) -> Policy:
+def build(cls: type[Any] | Preset, given: Mapping[str, Any], **options: Any) -> Any:
     """Build a policy from all options and those given things that it takes."""
     taken = inspect.signature(cls).parameters
     return cls(**{name: value for name, value in given.items() if name in taken}, **options)

@@ -9,15 +9,12 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..errors import ArgumentError, MissingExtra, StateFileError
 from ..rooms import papers
 from ..validation import close_name
 from .presets import Preset
-
-if TYPE_CHECKING:
-    from .policy import Policy
 
 _REGISTRY: dict[str, Any] = {}
 _COMPOSED: dict[str, Any] = {}  # classes that take parts; their presets are in the list
@@ -61,7 +58,7 @@ def composed(**example: Any) -> Callable[[P], P]:
 
 def preset(
     name: str,
-    policy_class: type[Policy],
+    policy_class: type[Any],
     order: str,
     doc: str,
     *,
@@ -121,7 +118,7 @@ def find(name: str) -> Any:
 copyreg.pickle(Preset, lambda one: (find, (one.name,)))
 
 
-def home_of(policy: type[Policy] | Preset) -> str:
+def home_of(policy: type[Any] | Preset) -> str:
     """The module that has a policy of the list."""
     return str(policy.home if isinstance(policy, Preset) else policy.__module__)
 

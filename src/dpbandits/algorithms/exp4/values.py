@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,9 +39,6 @@ from ..adversarial.adversarial import PAPER
 from ..adversarial.learning import LEARNER_CONSTRAINTS
 from ..bases.errata import EXPERTS
 from .weighing import PER_ARM, PER_EXPERT, ROUNDED_UP, EXP4Params
-
-if TYPE_CHECKING:
-    from .experts import Experts, ExpertsLocal
 
 LARGEST_MIXING = 0.5  # of which the proofs of Theorems 6 and 8 speak
 _GRID = 400  # values of eta, and of tau, among which the best ones are found
@@ -108,7 +105,7 @@ class Mixture(Part, base=True):
         name: LEARNER_CONSTRAINTS[name] for name in ("rate", "mixing")
     }
 
-    def tuning(self, policy: Experts | ExpertsLocal) -> Tuning:
+    def tuning(self, policy: Any) -> Tuning:
         """The given constants, and others of least bound."""
         found = self._found(policy)
         rate = found.rate if self.rate is None else self.rate
@@ -116,7 +113,7 @@ class Mixture(Part, base=True):
         batch = policy.config.get("batch") or found.batch
         return found if (batch, rate, mixing) == found[:3] else Tuning(batch, rate, mixing)
 
-    def params(self, policy: Experts | ExpertsLocal) -> EXP4Params:
+    def params(self, policy: Any) -> EXP4Params:
         """The numbers it learns with."""
         (lo, hi), tuning, slack = policy.reward_range, self.tuning(policy), self._slack(policy)
         return EXP4Params(
@@ -134,7 +131,7 @@ class Mixture(Part, base=True):
             held=policy.n_arms if self.freezes else 0,
         )
 
-    def statistic(self, policy: Experts | ExpertsLocal) -> Statistic:
+    def statistic(self, policy: Any) -> Statistic:
         """Sums of losses that are divided by Q."""
         (lo, hi), size = policy.reward_range, self._size(policy)
         # The least probability of an arm, by uniform play; without that there is no bound on it.
@@ -147,7 +144,7 @@ class Mixture(Part, base=True):
             max_weight=2.0 / least,
         )
 
-    def regret_bound(self, policy: Experts | ExpertsLocal) -> float:
+    def regret_bound(self, policy: Any) -> float:
         """Regret bound of the tuning, plus the cost of rounding to a grid."""
         batch, rate, mixing, bound = self.tuning(policy)
         if math.isnan(bound):
@@ -156,7 +153,7 @@ class Mixture(Part, base=True):
             bound = float(regret(policy.tuned_for, **own))
         return bound + self._rounding(policy) * policy.config["horizon"]
 
-    def bound_arguments(self, policy: Experts | ExpertsLocal) -> dict[str, Any]:
+    def bound_arguments(self, policy: Any) -> dict[str, Any]:
         """Those of the regret bound, but for the horizon."""
         params, tuned_for = policy.params, policy.tuned_for
         own = self._arguments(policy, params.batch, params.rate, params.mixing)
@@ -254,7 +251,7 @@ class FrozenEXP4(Mixture):
     kernels = PER_ARM
     freezes = True
 
-    def statistic(self, policy: Experts | ExpertsLocal) -> Statistic:
+    def statistic(self, policy: Any) -> Statistic:
         return replace(super().statistic(policy), memo=policy.n_arms * policy.n_experts)
 
     def _size(self, policy: Any) -> int:
@@ -269,7 +266,7 @@ class LocalEXP4(Mixture, base=True):
 
     regret = "local_exp4_regret"
 
-    def statistic(self, policy: Experts | ExpertsLocal) -> Statistic:
+    def statistic(self, policy: Any) -> Statistic:
         return Statistic.of_rewards(policy.reward_range, memo=policy.n_experts)
 
     def _arguments(self, policy: Any, batch: int, rate: float, mixing: float) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -99,7 +100,7 @@ class Scaling:
     def _grows(
         self,
         name: str,
-        sweep: Sweep[Setting],
+        sweep: Sweep[Any],
         settings: Sequence[Setting],
         reading: str,
         results: Results,
