@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import fields
@@ -80,7 +81,11 @@ def test_the_examples_run(page, monkeypatch, caplog):
     matplotlib.use("Agg")
     restored(monkeypatch)
     caplog.set_level(logging.NOTSET, "dpbandits")  # the level of before comes back afterwards
-    exec(compile(in_place(page), str(page), "exec"), {"__name__": "page"})
+    handler = signal.getsignal(signal.SIGTERM)  # which an example replaces
+    try:
+        exec(compile(in_place(page), str(page), "exec"), {"__name__": "page"})
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.mark.long

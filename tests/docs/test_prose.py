@@ -37,9 +37,9 @@ class Limits(NamedTuple):
 
 
 LIMITS = {
-    "pages": Limits(14.5, 3.0, 5.0),
-    "docstrings": Limits(15.5, 5.0, 2.0),
-    "messages": Limits(12.0, 2.0, 13.5),
+    "pages": Limits(13.0, 1.5, 2.0),
+    "docstrings": Limits(15.0, 4.5, 2.0),
+    "messages": Limits(12.0, 2.0, 3.0),
 }
 
 
