@@ -295,6 +295,116 @@ def test_without_a_writable_folder_everything_works_uncached(tmp_path, place):
     assert run(tmp_path, "from callee import inner; print(inner(10))", cache) == "20"
 
 
+# Two kernels, so that there are two reasons to warn.
+DISTRUSTS = """
+import warnings
+from dpbandits.errors import CacheWarning
+from dpbandits.kernel import entry
+@entry
+def double(x):
+    return 2 * x
+@entry
+def triple(x):
+    return 3 * x
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(double(10), triple(10))
+for one in caught:
+    if issubclass(one.category, CacheWarning):
+        print(one.message)
+"""
+on_posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners")
+as_root = pytest.mark.skipif(
+    hasattr(os, "geteuid") and os.geteuid() != 0, reason="only root gives folders away"
+)
+
+
+def refuses(tmp_path, cache, *words, script=DISTRUSTS):
+    """Whether a cache is not used, with one warning of these words, and kernels compute."""
+    before = entries(tmp_path)
+    first, *warned = run(tmp_path, script, cache).split("\n")
+    assert first == "20 30"
+    assert len(warned) == 1, warned
+    for word in ("is not used", "set DPBANDITS_CACHE_DIR", *words):
+        assert word in warned[0]
+    assert entries(tmp_path) == before
+    with pytest.raises(AssertionError, match="compiled"):  # nor is anything read
+        run(tmp_path, NO_COMPILER + script, cache)
+
+
+@on_posix
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777])
+@pytest.mark.parametrize("full", [False, True], ids=["empty", "full"])
+def test_a_cache_that_others_write_is_not_used(tmp_path, mode, full):
+    cache = tmp_path / "cache"
+    cache.mkdir(mode=0o700)
+    if full:
+        assert run(tmp_path, DISTRUSTS) == "20 30"
+        assert entries(cache)
+    cache.chmod(mode)
+    remedy = () if mode == 0o1777 else (f"chmod go-w {cache}`",)  # which nobody does to /tmp
+    refuses(tmp_path, cache, f"{cache} can be written by other users", *remedy)
+    cache.chmod(0o700)
+    assert run(tmp_path, DISTRUSTS) == "20 30"  # as the warning said
+    assert run(tmp_path, NO_COMPILER + DISTRUSTS) == "20 30"
+
+
+@on_posix
+def test_no_cache_is_made_where_others_can_replace_it(tmp_path):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    refuses(tmp_path, tmp_path / "shared" / "cache", f"chmod go-w {tmp_path}/shared`")
+    (tmp_path / "link").symlink_to("shared")
+    refuses(tmp_path, tmp_path / "link", f"chmod go-w {tmp_path}/shared`")
+    (tmp_path / "shared").chmod(0o1777)  # as /tmp
+    assert run(tmp_path, DISTRUSTS, tmp_path / "shared" / "cache") == "20 30"
+    assert run(tmp_path, NO_COMPILER + DISTRUSTS, tmp_path / "shared" / "cache") == "20 30"
+
+
+@as_root
+@on_posix
+@pytest.mark.parametrize("place", ["cache", "subfolder", "entry"])
+def test_a_cache_with_something_of_another_user_is_not_used(tmp_path, place):
+    cache = tmp_path / "cache"
+    assert run(tmp_path, DISTRUSTS) == "20 30"
+    for entry in entries(cache):
+        one = {"cache": cache, "subfolder": entry.parent.parent, "entry": entry}[place]
+        os.chown(one, 54321, 54321)
+    remedy = () if place == "cache" else ("empty the cache folder",)
+    refuses(tmp_path, cache, "belongs to another user (uid 54321)", *remedy)
+
+
+@on_posix
+def test_without_a_choice_the_cache_of_the_user_is_private(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    unset = f"""
+import os
+del os.environ["DPBANDITS_CACHE_DIR"]
+os.environ.pop("XDG_CACHE_HOME", None)
+os.environ["HOME"] = {str(home)!r}
+os.umask(0)
+"""
+    assert run(tmp_path, unset + DISTRUSTS) == "20 30"
+    made = [path for path in home.rglob("*") if path.is_dir()]
+    assert made
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in entries(home)} == {0o600}
+    assert run(tmp_path, NO_COMPILER + unset + DISTRUSTS) == "20 30"
+    home.chmod(0o777)
+    refuses(tmp_path, "unset", f"chmod go-w {home}`", script=unset + DISTRUSTS)
+
+
+@on_posix
+def test_a_refused_cache_raises_where_warnings_are_errors(tmp_path):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o777)
+    script = DISTRUSTS.replace('"always"', '"error"')
+    good, printed = finish(start(tmp_path, script))
+    assert not good
+    assert "CacheWarning: the cache folder" in printed
+
+
 LOOPS = """
 import sys
 from dpbandits.kernel import bind, kernel, unbound

@@ -12,8 +12,9 @@ The cache is ours because numba's own goes stale when a callee in another file c
 hits when functions travel as arguments.  An entry is addressed by a digest of the function's
 bytecode, its constants and every kernel it calls.  Any change of these changes the address, so no
 entry has to be invalidated.  An entry that cannot be read is a miss; a folder that cannot be
-written means that nothing is cached.  All that this package needs of numba's private attributes
-stands here and in ``calls``.
+written means that nothing is cached.  Entries are code that runs: if other users can change them,
+by the rule of ``folders``, the cache is neither read nor written.  All that this package needs of
+numba's private attributes stands here and in ``calls``.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ import hashlib
 import math
 import os
 import pickle
+import shlex
+import stat
 import sys
 import tempfile
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
@@ -41,6 +45,9 @@ import platformdirs
 from numba.core import bytecode, caching, compiler, config, serialize
 from numba.core.registry import CPUDispatcher
 from numba.core.untyped_passes import ExtractByteCode
+
+from .errors import CacheWarning
+from .folders import Fault, fault_of, fault_of_folder, make_private
 
 _FORMAT = "dpbandits-kernel-5"
 _CHECKSUM_BYTES = 32
@@ -142,9 +149,23 @@ def plain(function: Kernel) -> Kernel:
 
 
 def cache_folder() -> Path:
-    """The folder of compiled kernels: ``$DPBANDITS_CACHE_DIR``, else the user's cache folder."""
+    """The folder of compiled kernels: ``$DPBANDITS_CACHE_DIR``, else the user's cache folder.
+
+    It is used if it and all folders above it belong to this user or to root and only their owners
+    may write to them, where sticky folders such as ``/tmp`` may stand above it.  Otherwise a
+    ``CacheWarning`` says so once, and kernels are compiled in memory.
+    """
     default = Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
     return Path(os.environ.get("DPBANDITS_CACHE_DIR") or default)
+
+
+def cache_refusal(folder: Path) -> str | None:
+    """Why a folder is no cache of compiled code, and what to do; None if it may be one."""
+    try:
+        fault = fault_of_folder(folder)
+    except OSError:  # it is still to be made, or cannot be used anyway
+        return None
+    return _refusal(folder, fault) if fault else None
 
 
 # Kinds of kernels ------------------------------------------------------------------------------
@@ -362,7 +383,11 @@ def _describe_type(kind: Any) -> str:
 class _KernelCache(caching._Cache):
     """Compiled code under ``folder/digest/``, one checksummed file per signature."""
 
+    # Cache folders that this process has looked at, and whether it uses them.
+    _used: ClassVar[dict[Path, bool]] = {}
+
     def __init__(self, folder: Path, digest: str) -> None:
+        self._root = folder
         self._folder = folder / digest[:2] / digest
 
     @property
@@ -375,8 +400,10 @@ class _KernelCache(caching._Cache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
+        content = self._read(self._file(sig, target_context.codegen()))
+        if content is None:
+            return None
         try:
-            content = self._file(sig, target_context.codegen()).read_bytes()
             checksum, payload = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
             if hashlib.sha256(payload).digest() != checksum:
                 return None
@@ -395,9 +422,13 @@ class _KernelCache(caching._Cache):
             return
         used = [f.name for f in data.library._final_module.functions if f.is_declaration]
         symbols = [(name, *_OUTLINED[name]) for name in used if name in _OUTLINED]
+        if self._may_be_used() is False:
+            return
         payload = serialize.dumps((symbols, data._reduce()))
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_private(self._folder)
+            if not self._safe():
+                return
             handle, name = tempfile.mkstemp(dir=self._folder)
         except OSError:
             return
@@ -409,9 +440,68 @@ class _KernelCache(caching._Cache):
             with contextlib.suppress(OSError):
                 os.unlink(name)
 
+    def _read(self, file: Path) -> bytes | None:
+        """The content of an entry; None if there is none, or others could have written it."""
+        try:
+            if not self._safe():
+                return None
+            with file.open("rb") as opened:
+                if fault := fault_of(file, os.fstat(opened.fileno())):
+                    self._refuse(fault)
+                    return None
+                return opened.read()
+        except OSError:
+            return None
+
+    def _safe(self) -> bool:
+        """Whether the folder of entries is there, and only this user or root can change it.
+
+        Raises:
+            OSError: it is not there.
+        """
+        if not self._may_be_used():
+            return False
+        for folder in (self._folder.parent, self._folder):
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode):
+                return False
+            if fault := fault_of(folder, status):
+                self._refuse(fault)
+                return False
+        return True
+
+    def _may_be_used(self) -> bool | None:
+        """Whether the cache folder keeps the rule, looked at once; None if there is no folder."""
+        try:
+            root = self._root.absolute()
+            if root not in self._used:
+                fault = fault_of_folder(root)
+                self._used[root] = True
+                if fault:
+                    self._refuse(fault)
+            return self._used[root]
+        except OSError:
+            return None
+
+    def _refuse(self, fault: Fault) -> None:
+        self._used[self._root.absolute()] = False
+        warnings.warn(_refusal(self._root, fault), CacheWarning, stacklevel=2)
+
     def _file(self, sig: Any, codegen: Any) -> Path:
         key = repr(([_describe_type(kind) for kind in sig], codegen.magic_tuple()))
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.kernel"
+
+
+def _refusal(folder: Path, fault: Fault) -> str:
+    remedy = ""
+    if folder in fault.place.parents:
+        remedy = "empty the cache folder, or "
+    elif fault.closable:
+        remedy = f"say `chmod go-w {shlex.quote(str(fault.place))}`, or "
+    return (
+        f"the cache folder {folder} is not used, because {fault.place} {fault.reason}, and cached"
+        f" code is run: {remedy}set DPBANDITS_CACHE_DIR to a folder of your own"
+    )
 
 
 def _is_linked(symbol: str, digest: str, arguments: Any) -> bool:

@@ -20,7 +20,7 @@ def test_inspect_shows_promise_spending_and_estimates(tmp_path, monkeypatch):
     monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
     policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(0.5), max_rounds=1, seed=1)
     for visit in range(50):
-        if visit == 40:
+        if visit == 40:  # from when on every call is written
             path = policy.save(tmp_path / "trial.dpb")
         policy.update(0.123456, policy.pull(user=f"Ms. {visit}"))
     shown = call("inspect", path)
@@ -29,8 +29,8 @@ def test_inspect_shows_promise_spending_and_estimates(tmp_path, monkeypatch):
         "AdaCUCB(n_arms=2",
         "The rewards of one user are protected with 0.5-zCDP",
         "0.5-zCDP of at most 0.5-zCDP",
-        f"{policy.ledger.releases}, of them {dpb.inspect(path).since} since the last save",
-        "40 recorded",
+        f"{policy.ledger.releases:,}",
+        "50 recorded",
         "leader",
     ):
         assert words in shown.output
@@ -64,6 +64,17 @@ def test_warm_says_that_nothing_can_be_kept(tmp_path, monkeypatch):
     assert "cannot be written" in shown.output
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners")
+def test_warm_keeps_nothing_where_others_can_change_it(tmp_path, monkeypatch):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    monkeypatch.setenv("DPBANDITS_CACHE_DIR", str(tmp_path / "shared" / "cache"))
+    shown = call("warm", "AdaCUCB")
+    assert shown.exit_code == 2
+    assert "chmod go-w" in shown.output
+    assert not list((tmp_path / "shared").iterdir())
+
+
 STUDY = """
 title = "Two arms"
 runs = 4
@@ -76,7 +87,7 @@ policies = [{kind = "AdaCUCB"}]
 # Compiling nothing, it leaves nothing new.
 SERVES = """
 import dpbandits as dpb
-policy = dpb.papers.concentrated.AdaCUCB(5, budget=dpb.ZCDP(0.1), patience=2)
+policy = dpb.papers.concentrated.AdaCUCB(5, budget=dpb.ZCDP(0.1), answers_within=2)
 for _ in range(100):
     policy.update(1.0, policy.pull())
 """

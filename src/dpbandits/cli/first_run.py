@@ -14,19 +14,25 @@ from typing import TYPE_CHECKING
 import typer
 from numba.core import config, event
 
+from ..folders import make_private
+
 if TYPE_CHECKING:
     from ..studies.cells import Cell
 
 
 def announce_compilation() -> None:
     """Announce compilation if the cache is empty: even building a policy compiles parts of it."""
-    from ..kernel import cache_folder
+    from ..kernel import cache_folder, cache_refusal
 
     folder = cache_folder()
-    if config.DISABLE_JIT or (folder.is_dir() and any(folder.iterdir())):
+    if config.DISABLE_JIT:
         return
     takes = "compiles the algorithms, which takes half a minute or so"
-    if can_write(folder):
+    if refusal := cache_refusal(folder):
+        typer.echo(f"Every run {takes}: {refusal}", err=True)
+    elif folder.is_dir() and any(folder.iterdir()):
+        return
+    elif can_write(folder):
         typer.echo(f"The first run {takes}; later runs start at once.", err=True)
     else:
         typer.echo(
@@ -86,7 +92,7 @@ def compile_cell(cell: Cell) -> None:
 def can_write(folder: Path) -> bool:
     """Whether the folder can hold compiled code; creates the folder."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError:
         return False

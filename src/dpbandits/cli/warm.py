@@ -30,13 +30,16 @@ def warm(
 ) -> None:
     """Compile the code of studies or policies, and keep it in the cache.
 
-    For a study these are its loops.  For a policy with default arguments this is the code of `pull`
-    and `update`.
+    For a study, it compiles the study's loops.  For a policy, it compiles `pull` and `update` with
+    default arguments.
     """
-    from ..kernel import cache_folder
+    from ..kernel import cache_folder, cache_refusal
 
     with clear_errors():
-        if not can_write(folder := cache_folder()):
+        folder = cache_folder()
+        if refusal := cache_refusal(folder):
+            raise ArgumentError(refusal)
+        if not can_write(folder):
             raise ArgumentError(
                 f"the cache folder {folder} cannot be written; DPBANDITS_CACHE_DIR may name another"
             )
@@ -75,21 +78,21 @@ def _policy(name: str) -> str:
         settings += [(budget, noise) for budget in cls.example_budgets()]
     for budget, noise in settings:
         if noise == "simulation" or not cls.card.refuted_because:
-            for patience in (0, 2):
-                play(cls(**cls.example, budget=budget, noise=noise, patience=patience))
+            for late in (0, 2):
+                play(cls(**cls.example, budget=budget, noise=noise, answers_within=late))
     return f"{len(settings)} kinds played until a release, with answers in time and late"
 
 
 def play(policy: Policy, rounds: int = 1) -> None:
-    """Answer the given number of pulls, and continue until a release; with ``patience`` one pull
-    late.
+    """Answer the given number of pulls, and continue until a release; one pull late, if answers
+    may come late.
     """
     contexts, waiting = _contexts(policy), []
     for played in range(_MOST_ROUNDS):
         if played >= rounds and policy.ledger.releases:
             return
         waiting.append(policy.pull(contexts))
-        if len(waiting) > bool(policy.patience):
+        if len(waiting) > bool(policy.answers_within):
             policy.update(policy.reward_range[played % 2], waiting.pop(0))
 
 
