@@ -81,7 +81,7 @@ class AllOptions(griffe.Extension):
         """The front door: one signature instead of one for each class that it may return."""
         if func.path == "dpbandits.door.bandit":
             func.overloads = []
-            spell_out(func, Settings, {"patience", "arm_names"})
+            spell_out(func, Settings, {"arm_names"})
             for name in ("arms", "budget"):  # without which it raises
                 func.parameters[name].default = None
 

@@ -36,8 +36,8 @@ PIECES = (
     (
         "The front door",
         "Options of every policy",
-        "Keyword arguments that every policy takes beside its own, and so does `bandit`, which says"
-        " `answers_within` for `patience` and takes names of arms as `arms`.",
+        "Keyword arguments that every policy takes beside its own, and so does `bandit`, which"
+        " takes names of arms as `arms`.",
         POLICIES,
         "Options",
     ),
