@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint docs wheel bench clean
+.PHONY: demo test test-all kills lint docs wheel bench clean
 
 demo: .venv/base
 	$(BIN)/dpbandits demo
@@ -23,6 +23,10 @@ test: .venv/test
 test-all: test
 	$(PYTEST) -m "long or interpreted" tests/conformance
 	$(PYTEST) -m "long or interpreted" --ignore=tests/conformance
+
+# Kills of policies at random moments, on all three stores: see tests/stores/kills.py.
+kills: .venv/test
+	$(BIN)/python tests/stores/kills.py --kills 2000
 
 lint: .venv/lint
 	$(BIN)/ruff check .

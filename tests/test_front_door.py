@@ -128,8 +128,8 @@ def test_all_other_options_reach_the_policy(word: str):
 
 
 def test_answers_may_come_late():
-    assert bandit(2, ZCDP, answers_within=200).patience == 200
-    assert bandit(2, ZCDP, answers_within=None).patience is None
+    assert bandit(2, ZCDP, answers_within=200).answers_within == 200
+    assert bandit(2, ZCDP, answers_within=None).answers_within is None
 
 
 def test_a_file_says_the_same():

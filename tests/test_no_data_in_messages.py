@@ -549,7 +549,7 @@ def test_no_command_tells_of_a_file(name, tmp_path, caplog):
 
 @pytest.mark.parametrize("where", ["header", "answers", "arrays", "whole"])
 def test_no_error_of_a_broken_state_tells_of_it(where, tmp_path, caplog):
-    made = pulled("LinUCB", 2, 2, contexts=np.eye(2), patience=3)
+    made = pulled("LinUCB", 2, 2, contexts=np.eye(2), answers_within=3)
     path = made.save(tmp_path / "state.dpb")
     content = path.read_bytes()
     broken = {

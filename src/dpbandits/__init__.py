@@ -39,7 +39,7 @@ from .errors import (
 )
 from .inspection import inspect
 from .logs import DecisionLog, fit_logs
-from .policies import Decision, Policy, load
+from .policies import Decision, Policy, load, restore
 from .policies.registry import home_of, registered
 from .privacy import GDP, RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 from .validation import close_name
@@ -96,6 +96,7 @@ __all__ = [
     "parts",
     "plan",
     "replay",
+    "restore",
     "simulate",
     "theory",
 ]

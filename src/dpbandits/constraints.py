@@ -21,6 +21,7 @@ from .errors import ArgumentError
 from .validation import (
     LARGEST,
     choice,
+    duration,
     flag,
     integer,
     interval,
@@ -29,6 +30,7 @@ from .validation import (
     reach_text,
     real,
     shown,
+    times_of_day,
 )
 
 _OF_WRONG_KINDS: tuple[object, ...] = (None, True, "big", math.nan, math.inf, -math.inf, [1.0])
@@ -226,6 +228,56 @@ class Text(Constraint):
     @property
     def refused(self) -> tuple[object, ...]:
         return (None, True, 3, b"ours", "", "  ", "two\nlines", "x" * (self.longest + 1))
+
+
+@dataclass(frozen=True)
+class Duration(Constraint):
+    """A whole number of seconds, minutes, hours or days, in [low, high].
+
+    >>> Duration("1s", "365d")("answers_within", "6h")
+    '6h'
+    """
+
+    low: str
+    high: str
+
+    def __call__(self, name: str, value: object) -> str:
+        return duration(name, value, self.low, self.high)
+
+    def __str__(self) -> str:
+        return f"a time from {self.low!r} to {self.high!r}, in s, min, h or d"
+
+    @property
+    def allowed(self) -> tuple[object, ...]:
+        return (self.low, self.high)
+
+    @property
+    def refused(self) -> tuple[object, ...]:
+        return (*_OF_WRONG_KINDS, "", "0s", "1.5h", "6 h", "6hours", "-1h", "366d")
+
+
+@dataclass(frozen=True)
+class TimesOfDay(Constraint):
+    """One or more times of day, UTC.
+
+    >>> TimesOfDay()("finish_at", ["16:00", "04:00"])
+    ('04:00', '16:00')
+    """
+
+    def __call__(self, name: str, value: object) -> tuple[str, ...]:
+        return times_of_day(name, value)
+
+    def __str__(self) -> str:
+        return "a list of times of day, such as ['04:00']"
+
+    @property
+    def allowed(self) -> tuple[object, ...]:
+        return (("00:00", "23:59"),)
+
+    @property
+    def refused(self) -> tuple[object, ...]:
+        wrong: tuple[object, ...] = (["24:00"], ["4:00"], ["04:00", "04:00"], [], "04:00", [4])
+        return (*_OF_WRONG_KINDS, *wrong)
 
 
 @dataclass(frozen=True)

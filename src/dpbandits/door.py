@@ -63,7 +63,7 @@ def bandit(
     trust: str = "central",
     horizon: int | None = None,
     max_rounds: int | None = None,
-    answers_within: int | None = 0,
+    answers_within: int | str | None = 0,
     goal: str = "regret",
     drift: int | str | None = None,
     **options: Any,
@@ -83,13 +83,15 @@ def bandit(
         link: how mean rewards follow from features: "logistic", "probit", "identity", or one of
             ``dpbandits.glm.register_link``; by default they are linear.
         protects: "rewards"; or "contexts and rewards" where features are private, too.
-        trust: who may see raw data. "central" is the operator of the policy; "shuffle" and "local"
-            mean no one.
-        horizon: the largest number of people.  It is required with features of every round,
+        trust: who may see raw data. "central" is the operator of the policy.  With "local" and
+            ``reports=True``, or "shuffle" and ``messages=True``, it is no one: devices add noise.
+        horizon: the largest number of rounds.  It is required with features of every round,
             ``person`` and ``experts``.  With ``goal="best arm"``, the search has that many rounds;
-            without a horizon it continues until it is certain.
+            without a horizon it continues until it has an answer that errs with at most the allowed
+            probability.
         max_rounds: the most rounds of one person; None where everyone comes once.
-        answers_within: the most pulls after which an answer may come; None waits for all.
+        answers_within: the most pulls after which an answer may come, or the longest time, such as
+            "6h"; None waits for all.
         goal: "regret", to keep the total regret small; or "best arm", to identify the best arm.
         drift: roughly how many rounds pass between changes of the best arm; "any" where rewards
             follow no law; None where they follow a fixed one.
@@ -132,7 +134,7 @@ def bandit(
     _check_words(cls, options)
     _check_fit(cls, problem, budget, options)
     names = {} if problem.arm_names is None else {"arm_names": problem.arm_names}
-    settings = {"budget": budget, "max_rounds": max_rounds, "patience": answers_within}
+    settings = {"budget": budget, "max_rounds": max_rounds, "answers_within": answers_within}
     try:
         cls, arguments = found.with_parts(problem.given, options)
         policy: Policy = cls(**arguments, **settings, **names)
@@ -203,7 +205,6 @@ def _check_fit(
 
 
 _SAID = {
-    "patience": "answers_within",
     "n_arms": "arms",
     "arm_names": "arms",
     "rounds_per_change": "drift",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 class DPBanditsError(Exception):
-    """The base of every error that this package raises on purpose."""
+    """The base of errors that this package raises on purpose.  Misuse in code may also raise
+    ``TypeError`` or ``AttributeError``.
+    """
 
 
 class ArgumentError(DPBanditsError, ValueError):
@@ -44,6 +46,14 @@ class StateFileError(DPBanditsError):
     """
 
 
+class StoreError(DPBanditsError, OSError):
+    """A store could not be read or written.
+
+    Nothing of the batch counts, or the store does not say whether it does.  The policy repeats the
+    batch at the next call, with the same bytes.
+    """
+
+
 class ClaimError(DPBanditsError):
     """Another copy of the policy may hold the same raw data, and a second copy would release it
     twice.
@@ -72,6 +82,12 @@ class ClippingWarning(UserWarning):
 class BudgetWarning(UserWarning):
     """A budget is so loose that it says little: its delta is not far below 1 / people, or its
     epsilon allows nearly everything.
+    """
+
+
+class CacheWarning(UserWarning):
+    """Other users can change the cache of compiled code, and so could have their code run.  It is
+    not used, and everything is compiled in memory.
     """
 
 

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from .errors import StateFileError
 from .html import Html, glance
+from .policies.loading import read
+from .policies.policy import Policy
 from .policies.privacy_card import PrivacyCard, spent
-from .policies.registry import find, of_this_version
+from .policies.registry import arguments_of_today, find, of_this_version
 from .privacy.budgets import Budget
 from .privacy.guarantees import Guarantee
 from .privacy.ledger import Ledger
+from .session import format5
 from .session.estimates import Estimates
-from .session.saving import charge, charge_older_noise, show
-from .stores import Announcement, Life, Store, decode, store_at
-from .stores.snapshots import arguments
-
-_ATTEMPTS = 20
+from .session.writing import Layout, parted, shown
+from .stores import FilePlace, Place
+from .stores.addresses import place_at
+from .stores.format5 import is_format5, is_superseded5, read5
+from .stores.witness import Witness
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,12 +33,12 @@ class Inspection:
     Attributes:
         policy: the call that makes it: class, arguments and budget.
         guarantee: its privacy guarantee.
-        ledger: its releases, with all that were announced since the save.
-        estimates: estimates from the values released by the save.
-        rounds: the number of rounds recorded by then.
-        since: the number of releases announced since; each is charged, made or not.
-        superseded: whether this save was loaded, or a later one made; the ledger then lacks later
-            releases.  False also where the store cannot tell.
+        ledger: its releases.  A file of an earlier version may have announced more since its save;
+            each is charged, made or not.
+        estimates: estimates from the released values.
+        rounds: the number of recorded rounds.
+        superseded: whether the state folder knows that the policy goes on elsewhere, or has made
+            more than is here; the ledger then lacks later releases.
         card: its privacy card.
     """
 
@@ -48,7 +47,6 @@ class Inspection:
     ledger: Ledger
     estimates: Estimates
     rounds: int
-    since: int
     superseded: bool
     card: PrivacyCard
 
@@ -64,13 +62,13 @@ class Inspection:
             "policy": self.policy,
             "guarantee": str(self.guarantee),
             "spent": spent(self.guarantee, self.ledger),
-            "releases": f"{self.ledger.releases:,}, of them {self.since:,} since the last save",
-            "rounds": f"{self.rounds:,} recorded by the last save",
+            "releases": f"{self.ledger.releases:,}",
+            "rounds": f"{self.rounds:,} recorded",
         }
         if self.superseded:
             found["warning"] = (
-                "This save has been loaded, or a later one was made: the policy goes on elsewhere,"
-                " and may have spent more than is said here."
+                "This is a copy, or an older save: the policy goes on elsewhere, and may have spent"
+                " more than is said here."
             )
         return found
 
@@ -82,22 +80,23 @@ class Inspection:
         return Html(facts + self.estimates._repr_html_())
 
 
-def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
+def inspect(where: str | os.PathLike[str] | Place) -> Inspection:
     """Look at a saved policy, without loading it, and as often as one likes.
 
     It may be alive in another process, or have secure noise: nothing is claimed or written, and
     nothing that could release is made.
 
     Args:
-        where: the store or file that ``Policy.save`` wrote; a file has its journal beside it.
+        where: the place or file that ``Policy.save`` wrote; a file has its journal beside it.
 
     Returns:
         An ``Inspection``: the ledger, the estimates and the privacy card.
 
     Raises:
-        ArgumentError: ``where`` is neither a store nor the path of a file.
+        ArgumentError: ``where`` is neither a place nor the path of a file.
         StateFileError: the file or its journal is damaged, not ours, or from another version.
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: there is no policy in that place.
+        StoreError: the place cannot be read.
         MissingExtra: the policy has secure noise, and the extra ``secure`` is not installed.
 
     Example:
@@ -111,36 +110,40 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
         True
         ZCDP(rho=1.0)
     """
-    store = store_at(where)
-    header, arrays, announced = _read(store)
-    with of_this_version(store):
-        life = Life(*header["life"])
-        policy = find(header["class"])(**arguments(header["config"]))
-        show(policy.session, header, policy._of_today(arrays))
-        estimates = policy.estimates
-    charge(policy.session, announced)
-    charge_older_noise(policy.session, header)
-    policy.session.gate.store = store  # which the card names
+    place = place_at(where)
+    if isinstance(place, FilePlace) and is_format5(place.path):
+        policy, superseded = _shown5(place)
+    else:
+        policy, superseded = _shown(place)
+    policy._inspected = place  # which the card names
     return Inspection(
         policy=policy.heading,
         guarantee=policy.guarantee,
         ledger=policy.ledger,
-        estimates=estimates,
+        estimates=policy.estimates,
         rounds=policy.rounds,
-        since=len(announced),
-        superseded=store.superseded(life),
+        superseded=superseded,
         card=policy.card_page(),
     )
 
 
-def _read(store: Store) -> tuple[dict[str, Any], dict[str, np.ndarray], list[Announcement]]:
-    """Read a snapshot, and the releases announced since; the policy may be saving itself
-    meanwhile.
-    """
-    for _ in range(_ATTEMPTS):
-        content = store.read()
-        header, arrays = decode(content, store)
-        announced = store.announced(Life(*header["life"]))
-        if store.read() == content:
-            return header, arrays, announced
-    raise StateFileError(f"{store} is saved more often than it can be read; try again")
+def _shown(place: Place) -> tuple[Policy, bool]:
+    """The public side of a policy, and whether it goes on elsewhere."""
+    about, (mark, head, rows) = read(place)
+    with of_this_version(place):
+        policy = find(about["class"])(**arguments_of_today(about["config"]))
+        public, _ = parted(head)
+        arrays = shown(policy.session, Layout(**about["layout"]), public, rows)
+        policy.session.state.fill_public(policy._of_today(arrays))
+    return policy, Witness(about["policy"]).is_behind(mark)
+
+
+def _shown5(place: FilePlace) -> tuple[Policy, bool]:
+    header, arrays, announced = read5(place.path)
+    with of_this_version(place):
+        life, saves = header["life"]
+        policy = find(header["class"])(**arguments_of_today(header["config"]))
+        format5.show(policy.session, header, policy._of_today(arrays))
+    format5.charge(policy.session, announced)
+    format5.charge_older_noise(policy.session, header)
+    return policy, is_superseded5(life, saves)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 import unicodedata
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
@@ -155,6 +157,47 @@ def printable(name: str, value: object, longest: int) -> str:
             name,
         )
     return text
+
+
+_UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}  # in seconds
+
+
+def seconds_of(text: str) -> int:
+    """The seconds of a duration such as "6h"."""
+    number, unit = _duration(text)
+    return number * _UNITS[unit]
+
+
+def _duration(text: str) -> tuple[int, str]:
+    found = re.fullmatch(r"([1-9][0-9]{0,8})(s|min|h|d)", text)
+    if found is None:
+        raise ValueError("no duration")
+    return int(found[1]), found[2]
+
+
+def duration(name: str, value: object, low: str, high: str) -> str:
+    """``value``, which must be a whole number and a unit, such as "90min", from low to high."""
+    with suppress(ValueError):
+        if isinstance(value, str) and seconds_of(low) <= seconds_of(value) <= seconds_of(high):
+            return value
+    raise ArgumentError(
+        f"{name} must be a time from {low!r} to {high!r}, in s, min, h or d, got {shown(value)}",
+        name,
+    )
+
+
+_TIME_OF_DAY = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
+
+
+def times_of_day(name: str, value: object) -> tuple[str, ...]:
+    """``value``, which must be times of day such as "04:00", each once, as a sorted tuple."""
+    times = list(value) if isinstance(value, list | tuple) else []
+    good = [isinstance(one, str) and _TIME_OF_DAY.fullmatch(one) for one in times]
+    if not times or not all(good) or len(set(times)) < len(times):
+        raise ArgumentError(
+            f"{name} must be a list of times of day, such as ['04:00'], got {shown(value)}", name
+        )
+    return tuple(sorted(times))
 
 
 def flag(name: str, value: object) -> bool:

@@ -11,11 +11,9 @@ import numpy as np
 from dpbandits.algorithms import MergedIMED
 from dpbandits.policies import Policy
 from dpbandits.privacy.ledger import WHOLE, Line
-from dpbandits.session.saving import replay
 from dpbandits.session.state import State
 from dpbandits.simulation.seeding import identity, stream
 from dpbandits.simulation.simulating import play
-from dpbandits.stores import Announcement
 
 
 def public_of(policy: Policy) -> Any:
@@ -58,9 +56,9 @@ def crossed(policy: Policy, state: State, rounds: int, rng: np.random.Generator)
 
 
 def lose_raw_side(policy: Policy) -> None:
-    """What a crash does to a policy that had announced a release of its first round."""
+    """What becomes of a policy whose release of its first round failed after the draw."""
     line = Line(0, 0, WHOLE, policy.channel.family, 1.0, 1.0, 1)
-    replay(policy.session, [Announcement(line, [])])
+    policy.session.give_up(line)
 
 
 def in_the_loop(policy: Policy, world: Any) -> list[int]:

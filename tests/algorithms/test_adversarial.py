@@ -75,9 +75,9 @@ def state_after(policy, losses, batches=4000):
 def learned(policy, state, arm, loss, *, in_place=False):
     """By how much a loss moves the estimates, apart from what moves them all."""
     before, kept = state.public.losses - state.public.losses[0], state.copied()
-    policy.kernels.record_pull(policy.params, state.public, arm, 0, policy.batch)
+    policy.kernels.record_pull(policy.params, state.public, arm, 0, policy.batch_size)
     summarised(policy, state)
-    published(policy, state, np.array([policy.batch * (1.0 - loss)]))
+    published(policy, state, np.array([policy.batch_size * (1.0 - loss)]))
     moved = state.public.losses - state.public.losses[0] - before
     if not in_place:
         state.restore(kept)
@@ -395,8 +395,8 @@ def test_given_constants_are_used():
 )
 def test_the_default_batch(cls, budget, batch):
     policy = cls(3, budget=budget)
-    assert policy.batch == batch
-    assert cls(3, budget=budget, batch=7).batch == 7
+    assert policy.batch_size == batch
+    assert cls(3, budget=budget, batch=7).batch_size == 7
     assert policy.params.noise <= 1.0 + 1e-12
 
 
@@ -447,7 +447,7 @@ def test_extreme_budgets_and_horizons_shorter_than_a_batch(cls, budget, calibrat
             options.pop("horizon", None)
         policy = cls(2, budget=budget, seed=1, calibration=calibration, **options)
         arms = arms_played(policy, REWARDS[:60, :2])
-        assert len(set(arms)) == 2 or policy.batch >= 60
+        assert len(set(arms)) == 2 or policy.batch_size >= 60
         public = public_of(policy)
         assert np.all(np.isfinite(public.losses))
         assert abs(public.probability.sum() - 1.0) < 1e-12
@@ -573,7 +573,7 @@ def proved(policy, horizon):
     """What the proofs give for the constants that the policy uses, with losses of second moment 1 +
     2 s^2 at most.
     """
-    k, tau, s = policy.n_arms, policy.batch, policy.params.noise
+    k, tau, s = policy.n_arms, policy.batch_size, policy.params.noise
     t, public, moment = horizon / tau, policy.new_state().public, 1 + 2 * s * s
     if isinstance(policy, HTINF):
         learner = 30 * math.sqrt(moment * k * (t + 1))
@@ -651,7 +651,7 @@ def test_a_learner_of_ones_own_is_converted(monkeypatch):
     monkeypatch.setattr(learners, "_LEARNERS", dict(learners._LEARNERS))
     register_learner("sums", Sums)
     policy = BatchConversion(3, learner="sums", rate=0.1, budget=PureDP(0.5), seed=1)
-    assert policy.batch == 2
+    assert policy.batch_size == 2
     assert policy.guarantee.asked == PureDP(0.5)
     assert policy.regret_bound == math.inf
     for _ in range(40):

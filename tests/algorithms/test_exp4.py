@@ -143,7 +143,7 @@ def test_a_batch_that_is_over_follows_new_advice_though_it_stands_for_no_batch()
         batch=2,
         mixing=0.0,
         rate=0.1,
-        patience=None,
+        answers_within=None,
         seed=1,
     )
     first, second = np.array([[1.0, 0.0]] * 2), np.array([[0.0, 1.0]] * 2)
@@ -219,9 +219,9 @@ def test_a_bound_belongs_to_what_was_chosen():
     budget = ApproxDP(0.5, 1e-6)
     published = made(BatchedEXP4, budget, horizon=10**9, calibration="paper")
     shorter = made(
-        BatchedEXP4, budget, horizon=10**9, calibration="paper", batch=published.batch // 2
+        BatchedEXP4, budget, horizon=10**9, calibration="paper", batch=published.batch_size // 2
     )
-    assert shorter.batch == published.batch // 2
+    assert shorter.batch_size == published.batch_size // 2
     assert shorter.regret_bound != published.regret_bound
 
 
@@ -288,8 +288,8 @@ def test_the_published_parameters_are_those_of_theorem_6():
         / (epsilon ** (2 / 3) * math.log(n) ** (1 / 3))
     )
     assert policy.params.rate == pytest.approx(eta)
-    assert policy.batch == math.ceil(tau)
-    tau = policy.batch
+    assert policy.batch_size == math.ceil(tau)
+    tau = policy.batch_size
     one = (
         eta ** (1 / 3)
         * (n * log) ** (1 / 3)
@@ -312,12 +312,12 @@ def test_the_improved_variant_has_the_parameters_of_theorem_8():
     eta = (nt * n * log * few) ** 0.4 / (epsilon * t * k) ** 0.4
     tau = eta**0.75 * math.sqrt(k * nt * n * log * t) / math.sqrt(epsilon * few)
     assert policy.params.rate == pytest.approx(eta)
-    assert policy.batch == math.ceil(tau)
-    gamma = 12 * math.sqrt(eta) * k * n * log * nt / (epsilon * policy.batch)
+    assert policy.batch_size == math.ceil(tau)
+    gamma = 12 * math.sqrt(eta) * k * n * log * nt / (epsilon * policy.batch_size)
     assert policy.params.mixing == pytest.approx(gamma)
     # what the proof needs: losses above -1 / eta, and a variance that costs 15 of the 27
-    assert gamma >= 12 * eta * k * math.sqrt(n * log) * nt / (epsilon * policy.batch)
-    noise = 20 * 9 * eta * n * log * nt**2 * k * n / (gamma * (epsilon * policy.batch) ** 2)
+    assert gamma >= 12 * eta * k * math.sqrt(n * log) * nt / (epsilon * policy.batch_size)
+    noise = 20 * 9 * eta * n * log * nt**2 * k * n / (gamma * (epsilon * policy.batch_size) ** 2)
     assert noise + gamma <= 27 * gamma / 12
     # at fewer rounds, and fewer experts, Theorem 6 bounds less or is proved alone
     short = {"horizon": 10**7, **options}
@@ -397,7 +397,7 @@ def budgets(cls, small, large):
 def test_edges_of_sizes_and_budgets_play(cls, k, n, horizon):
     for budget in budgets(cls, 1e-6, 1e6):
         policy = cls(k, n, budget=budget, horizon=horizon, seed=1)
-        batch = 1 if cls is LocalEXP4 else policy.batch
+        batch = 1 if cls is LocalEXP4 else policy.batch_size
         advice = np.full((n, k), 1.0 / k)
         for _ in range(min(3 * batch, 60)):
             decision = policy.pull(advice)

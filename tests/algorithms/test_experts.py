@@ -33,7 +33,7 @@ def test_the_learner_plays_as_it_does_alone_with_experts_for_arms(learner, budge
     over = ExpertConversion(
         3, 4, budget=budget, learner=learner, horizon=None if learner == "htinf" else 1000
     )
-    assert over.batch == alone.batch
+    assert over.batch_size == alone.batch_size
     states = [policy.new_state() for policy in (alone, over)]
     rngs = [np.random.default_rng(1) for _ in range(2)]
     contexts = np.ascontiguousarray(ADVICE.T)
@@ -49,10 +49,10 @@ def test_the_learner_plays_as_it_does_alone_with_experts_for_arms(learner, budge
                 state.public,
                 arm if policy is alone else 0,
                 contexts[0],
-                policy.batch,
+                policy.batch_size,
             )
             summarised(policy, state)
-            published(policy, state, np.array([policy.batch * (1.0 - loss)]))
+            published(policy, state, np.array([policy.batch_size * (1.0 - loss)]))
         assert np.array_equal(states[0].public.losses, states[1].public.losses)
 
 
@@ -111,7 +111,7 @@ def test_every_expert_is_followed_for_a_batch(learner):
         horizon=None if learner == "htinf" else 400,
         seed=2,
     )
-    assert policy.batch == 10
+    assert policy.batch_size == 10
     followed = []
     for _ in range(400):
         decision = policy.pull(np.eye(4))
@@ -159,7 +159,7 @@ def test_edges_of_sizes_and_budgets_play(learner, k, n):
 
 def test_a_public_deviation_takes_a_round_back():
     policy = ExpertConversion(3, 4, budget=PureDP(0.5), seed=1, choices_public=True)
-    assert policy.batch == 2
+    assert policy.batch_size == 2
     decision = policy.pull(ADVICE)
     assert policy.update(1.0, decision, arm=(decision.arm + 1) % 3) is False
     assert public_of(policy).clock[CLOCK.done] == 0

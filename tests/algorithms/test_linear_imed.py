@@ -297,7 +297,7 @@ def test_whoever_waits_for_late_answers_tries_all_arms():
     """The batch has ended long ago when its answers come, and releases may change nothing yet."""
     arms = LinearArms.on_sphere(20, 4, seed=1).features
     shape = {"horizon": 30_000, "seed": 1}
-    late = LinearIMEDJDP(20, 4, budget=ZCDP(1.0), batch=50, patience=300, **shape)
+    late = LinearIMEDJDP(20, 4, budget=ZCDP(1.0), batch=50, answers_within=300, **shape)
     kept = dpb.algorithms.LinearIMEDSDP(20, 4, budget=MIXED, batch=100, switch=10.0, **shape)
     assert {late.pull(arms).arm for _ in range(300)} == set(range(20))
     for _ in range(100):

@@ -542,6 +542,20 @@ def test_a_cache_that_cannot_be_written_is_no_promise(
     assert "later runs" not in told
 
 
+@pytest.mark.compiled
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners")
+def test_a_cache_that_others_can_change_is_announced(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    (tmp_path / "shared" / "something").touch()
+    monkeypatch.setenv("DPBANDITS_CACHE_DIR", str(tmp_path / "shared"))
+    told = call("check", study).stderr
+    assert "Every run compiles the algorithms" in told
+    assert "chmod go-w" in told
+
+
 # Interrupted and killed ----------------------------------------------------------------------
 
 

@@ -74,14 +74,14 @@ def test_a_mask_that_closes_nothing_changes_nothing(case: Case):
 
 
 @over(EPISODIC, short=OF_KINDS)
-@pytest.mark.parametrize("patience", [0, 3])
+@pytest.mark.parametrize("answers_within", [0, 3])
 def test_the_round_of_a_release_depends_on_no_answer_while_arms_come_and_go(
-    case: Case, patience: int
+    case: Case, answers_within: int
 ):
     """Coupled worlds: releases are the same numbers in all of them, and answers are not."""
 
     def history(answers: float, seed: int) -> tuple[list, list]:
-        policy = with_fixed_releases(case.make(patience=patience, seed=1))
+        policy = with_fixed_releases(case.make(answers_within=answers_within, seed=1))
         masks, rng = np.random.default_rng(7), np.random.default_rng(seed)
         waiting, seen = [], []
         while releases(policy) < 6 and len(seen) < 400:

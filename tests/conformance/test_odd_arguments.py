@@ -16,7 +16,7 @@ import dpbandits as dpb
 import dpbandits.environments as worlds
 from dpbandits.papers import adversarial
 from dpbandits.policies.policy import Policy
-from dpbandits.stores import FileStore
+from dpbandits.stores import FilePlace, FolderStore
 from dpbandits.testing.walk import snapshot
 
 
@@ -132,7 +132,7 @@ def test_odd_arguments_of_environments_are_named(tmp_path, monkeypatch):
 
 def test_what_is_no_place_is_no_store():
     for call, odd in itertools.product(
-        (dpb.load, dpb.inspect, FileStore, dpb.policies.Chooser.from_json), ODD
+        (dpb.load, dpb.inspect, FilePlace, FolderStore, dpb.policies.Chooser.from_json), ODD
     ):
         with pytest.raises(dpb.ArgumentError):
             call(odd)

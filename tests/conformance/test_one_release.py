@@ -1,10 +1,9 @@
-"""One release: compiled, and interpreted around a store, it takes the same steps in the same order
-and leaves the same trace.
+"""One release: compiled, and interpreted around a source of noise, it takes the same steps in the
+same order and leaves the same trace.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +12,9 @@ from suite import BY_FAMILY, CASES, OF_KINDS, Case, over
 
 from dpbandits.kernel import plain
 from dpbandits.policies import Decision, Policy
-from dpbandits.privacy.ledger import HEAD, SPAN
-from dpbandits.session import gate
-from dpbandits.session.steps import cross_by, steps_of
-from dpbandits.stores import Announcement, Store
+from dpbandits.privacy.continual import mechanism_from_python, release_exactly
+from dpbandits.privacy.ledger import HEAD, SPAN, Line
+from dpbandits.session.steps import cross_by, release_by, steps_of
 from dpbandits.testing.walk import frozen, play, releases, snapshot
 
 pytestmark = pytest.mark.compiled
@@ -41,11 +39,11 @@ class Moment(NamedTuple):
     value: Any
 
 
-class Watch(Store):
-    """A store in memory that looks at its policy whenever it is called."""
+class Watch:
+    """Looks at its policy whenever a step of a release is taken."""
 
     def __init__(self, policy: Policy) -> None:
-        self.session, self.moments = policy.session, []
+        self.session, self.moments = policy.session, list[Moment]()
 
     def look(self, step: str, value: Any = None) -> None:
         state = self.session.state
@@ -55,23 +53,8 @@ class Watch(Store):
         ends = {(line[SPAN.last], line[SPAN.part]) for line in lines.tolist()}
         self.moments.append(Moment(step, made, ends, drawn, frozen(state.public), value))
 
-    def announce(self, coming: Announcement) -> None:
-        self.look("announce", coming.line)
-
-    def confirm(self, values: np.ndarray) -> None:
-        assert not self.session.state.wall.statistic.any()
-        self.look("confirm", values.tolist())
-
-    def read(self) -> bytes:
-        raise FileNotFoundError
-
-    def write(self, snapshot: bytes, life: Any) -> None: ...
-
-    def announced(self, life: Any) -> list[Announcement]:
-        return []
-
-    def claim(self, life: Any) -> Any:
-        return nullcontext()
+    def tell(self, *line: Any) -> None:
+        self.look("announce", Line(*(np.array(number).item() for number in line)))
 
 
 def reward(decision: Decision) -> float:
@@ -87,44 +70,43 @@ def traces(policy: Policy) -> list[dict[str, Any]]:
     return seen
 
 
-def watched(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """A watch in the place of the policy's store, and at its noise."""
-    store = policy.session.gate.store = Watch(policy)
+def watched(policy: Policy) -> Watch:
+    """A watch at the crossing of the wall, in Python as under secure noise, and at its noise."""
+    watch, gate = Watch(policy), policy.session.gate
+    running = policy.session.state.wall.running
+    mechanism = release_exactly if gate.reports else mechanism_from_python(running.kind)
 
-    def noticed(mechanism: Any) -> Any:
-        def noisy(*arguments: Any) -> None:
-            store.look("noise")
-            mechanism(*arguments)
+    def noticed(*arguments: Any) -> None:
+        watch.look("noise")
+        mechanism(*arguments)
+        watch.look("drawn", arguments[-2].tolist())
 
-        return noisy
-
-    def by(kernels: Any, mechanism: Any, tell: Any, keep: Any) -> Any:
-        return cross_by(kernels, noticed(mechanism), tell, keep)
-
-    monkeypatch.setattr(gate, "cross_by", by)
-    return store
+    cross = cross_by(gate.kernels, noticed, watch.tell)
+    gate.steps = gate.steps._replace(cross=cross, release=release_by(gate.steps.end, cross))
+    gate.needs_care = lambda _: True  # type: ignore[method-assign]
+    return watch
 
 
-def check(policies: tuple[Policy, Policy], monkeypatch: pytest.MonkeyPatch, *, noise: bool) -> None:
+def check(policies: tuple[Policy, Policy], *, noise: bool) -> None:
     compiled = traces(policies[0])
-    store = watched(policies[1], monkeypatch)
+    watch = watched(policies[1])
     assert traces(policies[1]) == compiled
-    steps = [moment.step for moment in store.moments]
-    assert steps == ["announce", "noise", "confirm"] * len(compiled)
+    assert not policies[1].session.state.wall.statistic.any()
+    steps = [moment.step for moment in watch.moments]
+    assert steps == ["announce", "noise", "drawn"] * len(compiled)
     for i in range(len(compiled)):
-        announced, drawing, confirmed = store.moments[3 * i : 3 * i + 3]
+        announced, drawing, drawn = watch.moments[3 * i : 3 * i + 3]
         end = announced.value.last, announced.value.part
-        assert (announced.charged, drawing.charged, confirmed.charged) == (i, i + 1, i + 1)
+        assert (announced.charged, drawing.charged, drawn.charged) == (i, i + 1, i + 1)
         assert end not in announced.ends
         assert end in drawing.ends
         assert announced.drawn == drawing.drawn
-        assert (confirmed.drawn != drawing.drawn) == noise
-        assert confirmed.public == drawing.public  # nothing was published before
-        assert np.array(confirmed.value).tobytes() in compiled[i]["wall"]
+        assert (drawn.drawn != drawing.drawn) == noise
+        assert drawn.public == drawing.public  # nothing was published before
     # and something was published then
     after = [tuple(trace["public"]) for trace in compiled]
-    confirmed = [tuple(moment.public) for moment in store.moments[2::3]]
-    assert after != confirmed
+    drawn_ = [tuple(moment.public) for moment in watch.moments[2::3]]
+    assert after != drawn_
 
 
 # Phases, rare releases of features, and advice leave their sums as episodes of arms do.
@@ -132,20 +114,19 @@ RELEASING = [name for name in OF_KINDS if not name.startswith(("AdaCGOPE", "AdaC
 
 
 @over(BY_FAMILY, short=RELEASING)
-def test_compiled_and_interpreted_releases_leave_the_same_trace(case: Case, monkeypatch):
+def test_compiled_and_interpreted_releases_leave_the_same_trace(case: Case):
     noise = case.budget is not None
-    check((case.make(seed=1), case.make(seed=1)), monkeypatch, noise=noise)
+    check((case.make(seed=1), case.make(seed=1)), noise=noise)
 
 
 @over(REPORTING, short=OF_KINDS)
-def test_releases_of_reports_draw_nothing(case: Case, monkeypatch):
-    policies = tuple(case.make(seed=1, reports=True) for _ in range(2))
-    check(policies, monkeypatch, noise=False)
+def test_releases_of_reports_draw_nothing(case: Case):
+    check((case.make(seed=1, reports=True), case.make(seed=1, reports=True)), noise=False)
 
 
 def test_both_are_one_source():
     case = BY_FAMILY[0]
     policy = case.make()
     compiled = steps_of(policy.driven, policy.mechanism).cross
-    interpreted = cross_by(policy.driven, plain, plain, plain)
+    interpreted = cross_by(policy.driven, plain, plain)
     assert plain(compiled).__globals__["cross"].py_func.__code__ is interpreted.__code__

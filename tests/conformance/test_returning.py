@@ -63,8 +63,8 @@ def test_a_user_has_so_many_rounds_and_one_in_a_release(case: Case):
         assert policy.update(0.5, decision) is decision.recorded
     else:
         assert not pull(policy, "ann").recorded
-    registry = policy.session.rounds.users.recorded
-    assert registry.get("ann", 0) == counted == kept.count("ann")
+    ann = policy.session.rounds.users.seen.get(policy.session.seal.alias("ann"))
+    assert (0 if ann is None else ann.rounds) == counted == kept.count("ann")
     for span in spans(policy):
         length = (span[SPAN.last] + 1 - span[SPAN.first]) // span[SPAN.repeats]
         for first in range(span[SPAN.first], span[SPAN.last] + 1, length):
@@ -92,7 +92,8 @@ def test_rounds_beyond_are_served_and_change_nothing_private(case: Case):
         assert policy.update(1.0, decision) is False
     after = snapshot(policy)
     assert (after["raw"], after["wall"]) == (before["raw"], before["wall"])
-    assert policy.session.rounds.users.recorded == {7: 1, 8: 1}
+    seen, alias = policy.session.rounds.users.seen, policy.session.seal.alias
+    assert {user: one.rounds for user, one in seen.items()} == {alias(7): 1, alias(8): 1}
 
 
 @over(BY_MACHINE, short=OF_KINDS)

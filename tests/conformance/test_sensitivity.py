@@ -206,8 +206,8 @@ def farthest(walk: Walk) -> list[tuple[float, float]]:
         assert n == 1
         old = lo if rng.random() < 0.5 else hi
         return [old] + [
-            lo + hi - old if k == first % walk.policy.batch else old
-            for k in range(walk.policy.batch)
+            lo + hi - old if k == first % walk.policy.batch_size else old
+            for k in range(walk.policy.batch_size)
         ]
 
     for release in walk.until(RELEASES, sums):
@@ -228,7 +228,7 @@ def test_the_record_that_moves_most_attains_a_realised_bound(
     policy = case.make(reward_range=(-1.0, 3.0))
     walk = Walk(
         policy,
-        worlds=1 + policy.batch,
+        worlds=1 + policy.batch_size,
         noise=noise,
         seed=3,
         contexts=contexts_of(policy, corners=corners),
@@ -244,11 +244,11 @@ def test_the_worst_case_attains_its_bound(case: Case):
     policy = case.make(reward_range=(-1.0, 3.0), mixing=1.0)
     advice = np.zeros((ROUNDS, policy.n_arms, policy.n_experts))
     advice[:, 0] = 1.0
-    walk = Walk(policy, worlds=1 + policy.batch, seed=3, contexts=advice)
+    walk = Walk(policy, worlds=1 + policy.batch_size, seed=3, contexts=advice)
     attained = [
         distance == pytest.approx(bound, rel=ROUNDING) for distance, bound in farthest(walk)
     ]
-    played = [0 in batch for batch in walk.arms.reshape(-1, policy.batch)]
+    played = [0 in batch for batch in walk.arms.reshape(-1, policy.batch_size)]
     assert attained == played
     assert sum(played) >= 2
 
@@ -262,7 +262,7 @@ def test_a_bound_that_misses_the_mixture_is_caught():
 
     walk = Walk(
         policy,
-        worlds=1 + policy.batch,
+        worlds=1 + policy.batch_size,
         seed=3,
         contexts=contexts_of(policy, corners=True),
         kernels=replace(policy.kernels, sensitivity=sensitivity),
@@ -277,7 +277,7 @@ def test_a_realised_bound_is_within_the_announced_noise_scale(case: Case):
     policy = case.make()
     if policy.params.mixing > 0.0:
         walk = Walk(
-            policy, worlds=1 + policy.batch, seed=3, contexts=contexts_of(policy, corners=True)
+            policy, worlds=1 + policy.batch_size, seed=3, contexts=contexts_of(policy, corners=True)
         )
         assert all(policy.channel.scale(bound) <= policy.noise_scale for _, bound in farthest(walk))
 

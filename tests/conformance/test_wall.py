@@ -109,6 +109,7 @@ _UP = [
     "tables",
     "source",
     "html",
+    "folders",
     "kernel",
     "calls",
     "privacy",

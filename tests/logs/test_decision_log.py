@@ -145,7 +145,7 @@ def test_a_folder_is_one_table_whatever_its_logs_were_made_for(tmp_path):
 
 
 def test_lives_of_a_policy_do_not_collide(tmp_path):
-    """After a crash pulls get numbers again that were given before."""
+    """The log of each has its name."""
     folder, path = tmp_path / "log", tmp_path / "policy.dpb"
     policy = MergedIMED(2, budget=ZCDP(1.0), seed=1)
     policy.pull()
@@ -158,7 +158,7 @@ def test_lives_of_a_policy_do_not_collide(tmp_path):
     with DecisionLog(folder, policy) as second:
         second.write(policy.pull())
     found = read_logs(folder)
-    assert found["number"].tolist() == [1, 1]
+    assert found["number"].tolist() == [1, 2]
     assert found["life"].nunique() == 2
     with pytest.raises(UpdateError, match="must come from a living policy"):
         first.write("x")

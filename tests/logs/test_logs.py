@@ -14,6 +14,7 @@ from dpbandits import ZCDP, ArgumentError, PureDP, fit_logs
 from dpbandits.algorithms import LinearIMED, MergedIMED, PrivateLinUCB
 from dpbandits.papers.others import DPSE
 from dpbandits.policies import registered
+from dpbandits.policies.kept import ASSUMED_OF_PLACES
 
 MEANS = np.array([0.2, 0.8, 0.5])
 
@@ -95,7 +96,7 @@ def test_a_public_log_costs_nothing_and_stays_under_running_sums(tmp_path):
     assert believed(policy, 2) == pytest.approx(theta, abs=0.1)  # noise has come, the log stays
     policy.save(tmp_path / "a.dpb")
     again = dpb.load(tmp_path / "a.dpb", simulation=True)
-    assert again.guarantee == policy.guarantee
+    assert {*again.guarantee.assumptions} == {*policy.guarantee.assumptions} - {ASSUMED_OF_PLACES}
     assert "independent of private rewards" in str(again.guarantee)
     del policy
 
@@ -130,10 +131,10 @@ def test_rewards_are_clipped_to_the_declared_range_and_not_to_their_own():
             )
 
 
-@pytest.mark.parametrize("patience", [0, 7, None])
-def test_patience_has_nothing_to_wait_for(patience):
+@pytest.mark.parametrize("answers_within", [0, 7, None])
+def test_patience_has_nothing_to_wait_for(answers_within):
     log = a_log(500)
-    policy = MergedIMED(3, budget=PureDP(1.0), patience=patience, seed=1)
+    policy = MergedIMED(3, budget=PureDP(1.0), answers_within=answers_within, seed=1)
     usual = MergedIMED(3, budget=PureDP(1.0), seed=1)
     assert fit_logs(policy, log).used.tolist() == fit_logs(usual, log).used.tolist()
     assert (policy.diagnostics.dropped, policy.diagnostics.missing) == (0, 0)

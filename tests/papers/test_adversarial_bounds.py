@@ -92,7 +92,7 @@ def epsilon(cell: Cell) -> float:
 
 
 def unbatched(cell: Cell) -> bool:
-    return cell.policy.budget is not None and epsilon(cell) < 1.0 and cell.policy.batch == 1  # type: ignore[attr-defined]
+    return cell.policy.budget is not None and epsilon(cell) < 1.0 and cell.policy.batch_size == 1  # type: ignore[attr-defined]
 
 
 def as_proved(cell: Cell) -> float:

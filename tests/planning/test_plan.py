@@ -428,7 +428,7 @@ def test_rewards_outside_of_the_range_need_one():
             "setting must be one for which there is a policy",
         ),
         ({"setting": Setting(3, trust="shuffle"), "budget": GDP(1.0)}, "^budget must be"),
-        ({"patience": -1}, "patience must be"),
+        ({"answers_within": -1}, "answers_within must be"),
     ],
     ids=str,
 )

@@ -2,24 +2,26 @@
 and a crash in the middle of one.
 """
 
-from pathlib import Path
+import json
 
 import numpy as np
 import pytest
 
 import dpbandits as dpb
 from dpbandits.environments import ContextTable
-from dpbandits.privacy.ledger import HEAD
+from dpbandits.privacy.ledger import HEAD, WHOLE, Line
 from dpbandits.session.steps import release_of
+from dpbandits.session.writing import parted
 from dpbandits.simulation import simulate
 from dpbandits.simulation.clipping import Entering
 from dpbandits.simulation.loops import context_loop
 from dpbandits.simulation.tally import DONE, new_tally
+from dpbandits.stores import FilePlace
 
 RNG = np.random.default_rng(8)
 CONTEXTS = RNG.uniform(-0.6, 0.6, (4000, 3, 2))
 REWARDS = RNG.random((4000, 3))
-SILENT = dpb.ZCDP(1e30)  # a budget that leaves no noise to speak of, and keeps ledger and journal
+SILENT = dpb.ZCDP(1e30)  # a budget that leaves no noise to speak of, and keeps a ledger
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +107,7 @@ def test_what_was_done_instead_counts_with_its_own_features(choices_public):
 
 
 def test_a_public_deviation_takes_the_round_back():
-    policy = episodic(choices_public=True, patience=2)
+    policy = episodic(choices_public=True, answers_within=2)
     diary = Diary(policy).play(6)
     before = copied(public_of(policy))
     decision = policy.pull(CONTEXTS[99])
@@ -121,7 +123,7 @@ def test_a_public_deviation_takes_the_round_back():
 
 
 def test_missing_answers_of_an_episode_count_as_the_default_with_their_features():
-    policy, total, t = episodic(default_reward=0.5, patience=1), np.zeros(2), 0
+    policy, total, t = episodic(default_reward=0.5, answers_within=1), np.zeros(2), 0
     while policy.ledger.releases == 0:
         decision = policy.pull(CONTEXTS[t])
         if not policy.session.rounds.flights and policy.ledger.releases == 0:
@@ -135,7 +137,10 @@ def test_missing_answers_of_an_episode_count_as_the_default_with_their_features(
 
 @pytest.mark.parametrize("make", [at_once, episodic])
 def test_pending_contexts_survive(make, tmp_path):
-    policies = [make(budget=dpb.ZCDP(0.5), patience=50), make(budget=dpb.ZCDP(0.5), patience=50)]
+    policies = [
+        make(budget=dpb.ZCDP(0.5), answers_within=50),
+        make(budget=dpb.ZCDP(0.5), answers_within=50),
+    ]
     pulled = [[policy.pull(CONTEXTS[t]) for t in range(8)] for policy in policies]
     policies[0] = dpb.load(policies[0].save(tmp_path / "a"))
     for policy, decisions in zip(policies, pulled, strict=True):
@@ -149,31 +154,32 @@ def test_pending_contexts_survive(make, tmp_path):
 
 @pytest.mark.parametrize("default", [None, 0.75])
 @pytest.mark.parametrize("make", [at_once, episodic])
-def test_after_a_crash_a_new_running_sum_starts_on_top_of_the_last_release(make, default, tmp_path):
+def test_after_a_lost_draw_a_new_running_sum_starts_on_top_of_the_last_release(
+    make, default, tmp_path
+):
     diary = Diary(make(default_reward=default)).play(40)
-    released = wall_of(diary.policy).release.copy()
-    covered = int(diary.policy.ledger.frame["last"].max()) + 1
+    policy = diary.policy
+    released = wall_of(policy).release.copy()
+    covered = int(policy.ledger.frame["last"].max()) + 1
     booked = sum((x for x, _ in diary.entries[covered:]), np.zeros(2))
-    path = diary.policy.save(tmp_path / "a")
-    before = diary.policy.ledger.releases
-    while diary.policy.ledger.releases == before:
-        diary.play(1)
-    del diary  # the releases after the save are lost, and announced in the journal
-    survivor = dpb.load(path)
-    assert survivor.ledger.releases == before + 1
-    assert wall_of(survivor).earlier == pytest.approx(released, abs=1e-12)
-    assert not wall_of(survivor).running.total.any()
-    assert int(wall_of(survivor).running.clock[0]) == 0
-    later = Diary(survivor)
-    while survivor.ledger.releases == before + 1:
+    before = policy.ledger.releases
+    family, multiplier = policy.session.gate.ledger_family, policy.channel.multiplier
+    last = max(covered, policy.rounds - 1)
+    policy.session.give_up(Line(covered, last, WHOLE, family, 1.0, multiplier, 2))
+    assert policy.ledger.releases == before + 1
+    assert wall_of(policy).earlier == pytest.approx(released, abs=1e-12)
+    assert not wall_of(policy).running.total.any()
+    assert int(wall_of(policy).running.clock[0]) == 0
+    later = Diary(policy)
+    while policy.ledger.releases == before + 1:
         later.play(1)
     after = later.entries[:-1] if make is episodic else later.entries
     expected = released + (default or 0.0) * booked + sum(x * r for x, r in after)
-    assert wall_of(survivor).release == pytest.approx(expected, abs=1e-9)
-    assert survivor.meter.allows(survivor.ledger.total())
-    # A second life is saved and goes on with the same base.
-    again = dpb.load(survivor.save(tmp_path / "b"))
-    assert wall_of(again).earlier.tolist() == wall_of(survivor).earlier.tolist()
+    assert wall_of(policy).release == pytest.approx(expected, abs=1e-9)
+    assert policy.meter.allows(policy.ledger.total())
+    # Another life goes on with the same base.
+    again = dpb.load(policy.save(tmp_path / "b"))
+    assert wall_of(again).earlier.tolist() == wall_of(policy).earlier.tolist()
 
 
 # The end of a running sum --------------------------------------------------------------------
@@ -251,8 +257,16 @@ def test_secure_noise_releases_the_running_sum(make):
 
 
 def test_a_saved_file_holds_no_noise_of_a_secure_policy(tmp_path):
-    path = Path(Diary(at_once(noise="secure", seed=None)).play(3).policy.save(tmp_path / "a"))
-    assert b"PCG64" not in path.read_bytes()
+    def streams(**options):
+        policy = Diary(at_once(**options)).play(3).policy
+        held = FilePlace(policy.save(tmp_path / "a")).read()
+        told, _, _, states, _ = parted(parted(held.head[:-8])[1])
+        return json.loads(told)["streams"], len(states)
+
+    assert streams(noise="secure", seed=None) == ([], 0)
+    names, size = streams()
+    assert "noise_rng" in names
+    assert size >= 32  # which a secure one would show
 
 
 def test_open_running_sums_do_not_care_about_the_noise_source():

@@ -109,8 +109,22 @@ def test_a_constructor_that_takes_anything_is_left_alone():
         def __init__(self, *args: object, **options: object) -> None:
             super().__init__(3, **options)
 
-    assert Wide(patience=2).patience == 2
+    assert Wide(answers_within=2).answers_within == 2
     assert told(lambda: Wide(patient=2), TypeError) == "Wide takes no argument patient"
+
+
+def test_patience_has_another_name():
+    for make in (dpb.Arms, dpb.algorithms.MergedIMED, dpb.bandit):
+        message = told(lambda make=make: make(3, budget=None, patience=2), TypeError)
+        assert message.endswith("; it is called answers_within")
+
+
+def test_a_chooser_of_the_first_version_says_patience():
+    policy = dpb.algorithms.MergedIMED(3, budget=None, answers_within=2)
+    text = policy.chooser().to_json()
+    old = text.replace('"answers_within"', '"patience"')
+    assert old != text
+    assert dpb.policies.Chooser.from_json(old).to_json() == text
 
 
 @EVERY

@@ -63,7 +63,7 @@ def test_propensity_is_one_where_the_choice_is_certain_and_none_where_unknown():
             beta=3.5,
             forget=False,
             reward_range=(-1.0, 2.0),
-            patience=None,
+            answers_within=None,
             default_reward=0.5,
             choices_public=True,
         ),
@@ -71,7 +71,7 @@ def test_propensity_is_one_where_the_choice_is_certain_and_none_where_unknown():
             2, budget=dpb.ApproxDP(1.0, 1e-6), calibration="paper", clip=False, seed=1
         ),
         DPSE(4, horizon=1000, budget=None, failure_probability=0.1, seed=2),
-        dpb.papers.others.LDPUCB(2, budget=dpb.RDP(4.0, 1.0), patience=3, seed=3),
+        dpb.papers.others.LDPUCB(2, budget=dpb.RDP(4.0, 1.0), answers_within=3, seed=3),
         dpb.algorithms.KLUCB(2, c=3.0),
     ],
     ids=repr,
@@ -133,7 +133,7 @@ def test_the_guarantee_says_what_the_options_undo():
 
 
 def test_update_answers_the_last_pull_by_default():
-    policy = adac(patience=5)
+    policy = adac(answers_within=5)
     first = policy.pull()
     assert policy.update(1.0) is True
     with pytest.raises(dpb.UpdateError, match="answered"):
@@ -204,7 +204,7 @@ def test_unclipped_rewards_stay_as_they_are():
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: adac(patience=None), lambda: dpb.algorithms.UCB1(3, seed=1)],
+    [lambda: adac(answers_within=None), lambda: dpb.algorithms.UCB1(3, seed=1)],
     ids=["episodes", "at once"],
 )
 def test_threads_lose_no_round(make):
@@ -269,7 +269,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 def test_what_was_configured_cannot_be_changed():
     policy = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0))
-    for name in ("reward_range", "budget", "clip", "patience", "channel", "params"):
+    for name in ("reward_range", "budget", "clip", "answers_within", "channel", "params"):
         with pytest.raises(AttributeError, match=name):
             setattr(policy, name, getattr(policy, name))
 

@@ -105,7 +105,7 @@ def test_what_was_not_asked_for_is_told():
     assert loose.holds is None
     assert rows(loose)["rewards"].startswith("not clipped")
     waits = dpb.papers.concentrated.AdaCUCB(
-        2, budget=asked, patience=None, max_rounds=3, seed=1
+        2, budget=asked, answers_within=None, max_rounds=3, seed=1
     ).card_page()
     assert "which shows when" in rows(waits)["when releases are made"]
     assert "3 recorded rounds" in rows(waits)["returning users"]
@@ -165,7 +165,7 @@ def test_a_saved_policy_has_a_card(tmp_path):
     saved, living = dpb.inspect(path).card, policy.card_page()
     for title in ("Three", "Enforcement", "Ledger"):
         assert section(saved, title) == section(living, title)
-    assert rows(saved)["rounds recorded"] == "20"
+    assert rows(saved)["rounds recorded"] == rows(living)["rounds recorded"] == "40"
     assert "trial.dpb" in rows(saved)["crashes"]
 
 

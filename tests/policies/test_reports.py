@@ -62,7 +62,7 @@ def test_secure_noise_hides_it_too():
 def test_without_noise_or_reports_it_is_the_default():
     assert entered(ldp(budget=None), SILENCES["expires"], 3) == [DEFAULT] * 3
     # where the wall adds noise, what enters is exact
-    policy = ldp(reports=False, seed=3, patience=0)
+    policy = ldp(reports=False, seed=3, answers_within=0)
     assert policy.session.intake.substitute() == DEFAULT
 
 

@@ -65,7 +65,7 @@ dpb.Arms(3, budget=None, patients=2)
 CORRECT = """
 import dpbandits as dpb
 import numpy as np
-arm: int = dpb.Arms(3, budget=dpb.ZCDP(1.0), noise="secure", patience=None).pull().arm
+arm: int = dpb.Arms(3, budget=dpb.ZCDP(1.0), noise="secure", answers_within=None).pull().arm
 dpb.Linear(3, 2, budget=dpb.PureDP(1.0), horizon=10).pull(np.zeros((3, 2)))
 dpb.HiddenLinear(3, 2, horizon=10, budget=None).pull([[0.0, 0.0]] * 3, user=None)
 leader: int | None = dpb.algorithms.UCB1(3).estimates.leader

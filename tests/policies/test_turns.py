@@ -8,7 +8,8 @@ import pytest
 import dpbandits as dpb
 from dpbandits.algorithms import HTINF, MergedIMED
 from dpbandits.errors import ReentryError
-from dpbandits.stores import FileStore
+from dpbandits.session.gate import Gate
+from dpbandits.stores import FilePlace
 
 CALLS = {
     "pull": lambda policy, folder: policy.pull(),
@@ -18,45 +19,51 @@ CALLS = {
     "retire": lambda policy, folder: policy.retire(0),
     "add": lambda policy, folder: policy.add(0),
     "save": lambda policy, folder: policy.save(folder / "within"),
+    "batch": lambda policy, folder: policy.batch().__enter__(),
     "estimates": lambda policy, folder: policy.estimates,
     "chooser": lambda policy, folder: policy.chooser(),
     "card": lambda policy, folder: policy.card_page(),
 }
 
 
-def until_announcement(policy):
+def until_release(policy):
     before = policy.ledger.releases
     while policy.ledger.releases == before:
         policy.update(0.5, policy.pull())
 
 
+@pytest.mark.parametrize("moment", [(Gate, "release"), (FilePlace, "commit")], ids=lambda m: m[1])
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_from_within_a_release_is_refused_and_changes_nothing(name, tmp_path, monkeypatch):
-    def made():
+def test_a_call_from_within_a_step_or_its_commit_is_refused_and_changes_nothing(
+    name, moment, tmp_path, monkeypatch
+):
+    def made(file):
         policy = MergedIMED(3, budget=dpb.ZCDP(0.5), seed=1)
-        policy.save(tmp_path / f"{len(list(tmp_path.iterdir()))}.dpb")
+        policy.save(tmp_path / file)
         return policy
 
-    announce, refused = FileStore.announce, []
+    happen, refused = getattr(*moment), []
 
-    def interrupted(store, coming):
+    def interrupted(*arguments):
         with pytest.raises(ReentryError, match="signal handler"):
             CALLS[name](disturbed, tmp_path)
         refused.append(name)
-        announce(store, coming)
+        return happen(*arguments)
 
-    quiet, disturbed = made(), made()
-    until_announcement(quiet)
+    quiet, disturbed = made("quiet"), made("disturbed")
+    until_release(quiet)
     with monkeypatch.context() as patch:
-        patch.setattr(FileStore, "announce", interrupted)
-        until_announcement(disturbed)
+        patch.setattr(*moment, interrupted)
+        until_release(disturbed)
     assert refused
     assert not (tmp_path / "within").exists()
     for _ in range(30):
         assert quiet.pull().arm == disturbed.pull().arm
         assert quiet.update(0.5) == disturbed.update(0.5)
     assert quiet.ledger.frame.equals(disturbed.ledger.frame)
-    assert dpb.load(disturbed.save(tmp_path / "kept")).ledger.releases == quiet.ledger.releases
+    found = dpb.load(tmp_path / "disturbed")
+    assert found.ledger.frame.equals(quiet.ledger.frame)
+    assert found.pull().arm == quiet.pull().arm
 
 
 def test_a_step_that_fails_gives_the_turn_back():

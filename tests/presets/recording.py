@@ -89,7 +89,7 @@ def digest(arms: list[int]) -> str:
 def cases(name: str) -> list[dict[str, Any]]:
     """Arguments, apart from the budget, of the example and of a variant for each own argument."""
     cls, found = registered()[name], [{}]
-    options = {"seed": 11, "patience": 3}
+    options = {"seed": 11, "answers_within": 3}
     budget = next(iter(cls.example_budgets()), None)
     for parameter in inspect.signature(cls).parameters.values():
         if parameter.name in SHARED:
@@ -108,7 +108,7 @@ def cases(name: str) -> list[dict[str, Any]]:
 
 def make(name: str, given: dict[str, Any], budget: Any) -> Policy:
     cls = registered()[name]
-    return cls(**{**cls.example, "seed": 11, "patience": 3, **given}, budget=budget)
+    return cls(**{**cls.example, "seed": 11, "answers_within": 3, **given}, budget=budget)
 
 
 def main(folder: str) -> None:

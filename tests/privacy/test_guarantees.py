@@ -132,7 +132,7 @@ def test_simulated_noise_says_that_it_protects_nobody():
 
 def test_assumptions_name_what_the_options_need():
     promise = AdaCUCB(
-        2, budget=ZCDP(0.5), reward_range=(-1, 3), patience=None, choices_public=True, seed=1
+        2, budget=ZCDP(0.5), reward_range=(-1, 3), answers_within=None, choices_public=True, seed=1
     ).guarantee
     text = "; ".join(promise.assumptions)
     assert "[-1, 3], which clipping enforces" in text

@@ -304,7 +304,12 @@ def test_without_opendp_the_way_to_install_it_is_named(monkeypatch):
 @pytest.mark.parametrize("reward_range", [(0.0, 1.0), (0.1, 0.7), (-5.0, 3.3)])
 def test_a_policy_releases_on_the_grid_once_per_episode(reward_range, monkeypatch):
     policy = dpb.papers.concentrated.AdaCUCB(
-        3, budget=dpb.ZCDP(0.5), reward_range=reward_range, noise="secure", grid=2.0**-8, patience=2
+        3,
+        budget=dpb.ZCDP(0.5),
+        reward_range=reward_range,
+        noise="secure",
+        grid=2.0**-8,
+        answers_within=2,
     )
     released = []
     add_noise = policy.noise_source.add_noise

@@ -144,7 +144,7 @@ def test_a_decision_is_no_reward():
 
 
 def test_pending_decisions_are_kept_by_number_or_token():
-    policy = MergedIMED(3, budget=None, patience=None)
+    policy = MergedIMED(3, budget=None, answers_within=None)
     waiting = [policy.pull() for _ in range(4)]
     by_number = {one.number: one for one in waiting}
     by_token = {one.token: one for one in waiting}

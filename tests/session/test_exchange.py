@@ -81,7 +81,7 @@ def test_what_is_exchanged_and_what_was_learned_is_saved(tmp_path):
 
 
 def test_learning_in_mid_episode_and_in_flight_leaves_the_episode_as_it_was():
-    one, plain, other = played(make(), 300), *(make(seed=3, patience=5) for _ in range(2))
+    one, plain, other = played(make(), 300), *(make(seed=3, answers_within=5) for _ in range(2))
     for policy in (plain, other):
         played(policy, 40)
     running = other.session.state.public.clock[1:].copy()

@@ -18,7 +18,7 @@ REWARDS = np.random.default_rng(3).random((2000, 3))
 
 
 def make(cls: type[Policy], budget: Any = None, **options: Any) -> Policy:
-    given = {"seed": 7, "patience": PATIENCE, "default_reward": DEFAULT} | options
+    given = {"seed": 7, "answers_within": PATIENCE, "default_reward": DEFAULT} | options
     return cls(3, budget=budget, **given)
 
 
@@ -132,10 +132,10 @@ def test_estimated_losses_are_unbiased_however_late(kind: str, late: int):
     def fresh() -> Policy:
         if kind == "EXP3":
             return dpb.algorithms.EXP3(
-                2, horizon=T, budget=None, batch=1, rate=0.7, mixing=0.2, patience=late
+                2, horizon=T, budget=None, batch=1, rate=0.7, mixing=0.2, answers_within=late
             )
         return dpb.algorithms.BatchedEXP4(
-            2, 2, horizon=T, budget=None, batch=1, rate=0.7, patience=late
+            2, 2, horizon=T, budget=None, batch=1, rate=0.7, answers_within=late
         )
 
     mean = 0.0
@@ -173,31 +173,45 @@ def test_what_is_in_flight_is_saved(tmp_path):
     assert all(map(np.array_equal, one.public, other.public))
 
 
-def test_after_a_crash_flights_are_released_with_defaults_and_cover_no_round_twice(tmp_path):
-    policy = in_flight(make(dpb.algorithms.MergedIMED, dpb.ZCDP(0.5)))
-    path = policy.save(tmp_path / "a")
-    answered = [policy.pull() for _ in range(3)]
-    while policy.ledger.releases == 0:
-        policy.pull()
-    found = dpb.load(path)  # the crash: what was announced is charged, and all records are lost
-    assert found.ledger.releases == 1
-    flights = found.session.rounds.flights
-    assert len(flights) == 3
+def lose_a_draw(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pull up to a release whose noise is drawn, and lost."""
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(policy.noise_source, "add_noise", interrupted)
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+            for _ in range(1000):
+                policy.pull()
+
+
+def test_after_a_lost_draw_flights_are_released_with_defaults_and_cover_no_round_twice(
+    monkeypatch,
+):
+    policy = make(dpb.algorithms.MergedIMED, dpb.ZCDP(0.5), noise="secure", seed=None)
+    answered = in_flight(policy).session.last
+    while len(policy.session.rounds.flights) < 4:
+        answered = policy.pull()
+        policy.update(1.0, answered)
+    lose_a_draw(policy, monkeypatch)
+    assert policy.ledger.releases == 1  # it is charged
+    flights = policy.session.rounds.flights
+    assert len(flights) >= 3
     n = [sum(booked.rounds for booked in flight.booked.values()) for flight in flights]
     sums = [flight.ended.statistic.tolist() for flight in flights]
     assert sums == [[rounds * DEFAULT] for rounds in n]
-    with pytest.raises(dpb.UpdateError):
-        found.update(1.0, answered[0])
+    assert policy.update(0.0, answered) is False
     for _ in range(60):
-        found.update(1.0, found.pull())
-    lines = found.ledger.frame.sort_values("first")
+        policy.update(1.0, policy.pull())
+    lines = policy.ledger.frame.sort_values("first")
     assert (lines["first"].to_numpy()[1:] > lines["last"].to_numpy()[:-1]).all()
-    assert found.ledger.spent() == dpb.ZCDP(0.5)
+    assert policy.ledger.spent() == dpb.ZCDP(0.5)
 
 
 def test_a_search_that_is_over_releases_nothing_that_was_in_flight():
     search = dpb.algorithms.MergedTopTwo(
-        2, failure_probability=0.1, budget=None, patience=40, seed=1
+        2, failure_probability=0.1, budget=None, answers_within=40, seed=1
     )
     waiting: list[Any] = []
     while not search.stopped:
@@ -228,15 +242,20 @@ def test_a_deviation_after_the_end_of_an_episode_counts_as_the_default():
 def test_what_is_awaited_changes_no_estimate(forget: bool):
     """Every reward is 5.5: so is what is released, whatever else is in flight."""
     for policy in (
-        make(dpb.algorithms.MergedIMED, patience=50, reward_range=(5.0, 6.0), default_reward=5.5),
+        make(
+            dpb.algorithms.MergedIMED,
+            answers_within=50,
+            reward_range=(5.0, 6.0),
+            default_reward=5.5,
+        ),
         make(
             dpb.papers.concentrated.AdaCUCB,
-            patience=50,
+            answers_within=50,
             reward_range=(5.0, 6.0),
             default_reward=5.5,
             forget=forget,
         ),
-        make(LazyDPTS, patience=50, reward_range=(5.0, 6.0), default_reward=5.5),
+        make(LazyDPTS, answers_within=50, reward_range=(5.0, 6.0), default_reward=5.5),
     ):
         policy.update(5.5, policy.pull())
         policy.pull()
@@ -259,7 +278,7 @@ def test_what_is_awaited_changes_no_estimate(forget: bool):
 )
 def test_where_rewards_lie_decides_nothing(cls: type[Policy]):
     def arms(low: float) -> list[int]:
-        policy = make(cls, patience=3, reward_range=(low, low + 1.0), default_reward=low)
+        policy = make(cls, answers_within=3, reward_range=(low, low + 1.0), default_reward=low)
         waiting, played = [], []
         for t in range(200):
             waiting.append(policy.pull())
@@ -274,7 +293,7 @@ def test_where_rewards_lie_decides_nothing(cls: type[Policy]):
 
 def test_a_choice_that_stands_is_weighed_by_the_probability_of_its_draw():
     """A round is taken back, and a batch released, before the choice is played again."""
-    options = {"rate": 0.7, "mixing": 0.2, "patience": 1, "choices_public": True}
+    options = {"rate": 0.7, "mixing": 0.2, "answers_within": 1, "choices_public": True}
     for seed in range(20):
         policy = dpb.algorithms.EXP3(2, horizon=9, budget=None, batch=1, seed=seed, **options)
         policy.update(0.0, policy.pull())
@@ -289,7 +308,7 @@ def test_a_choice_that_stands_is_weighed_by_the_probability_of_its_draw():
 
 def test_a_deviation_in_turn_can_be_saved(tmp_path):
     shown = np.random.default_rng(1).uniform(-0.5, 0.5, (3, 2))
-    options = {"horizon": 100, "patience": 3, "choices_public": True, "seed": 1}
+    options = {"horizon": 100, "answers_within": 3, "choices_public": True, "seed": 1}
     policy = dpb.algorithms.PrivateLinUCB(3, 2, budget=dpb.ZCDP(0.5), **options)
     first = policy.pull(shown)
     policy.pull(shown)
@@ -299,17 +318,16 @@ def test_a_deviation_in_turn_can_be_saved(tmp_path):
     assert found.rounds == 2
 
 
-def test_answers_that_a_crash_has_lost_are_dropped_and_stay_so(tmp_path):
-    policy = in_flight(make(dpb.algorithms.MergedIMED, dpb.ZCDP(0.5)))
-    old = policy.pull().token
-    path = policy.save(tmp_path / "a")
-    while policy.ledger.releases == 0:
-        policy.pull()
-    found = dpb.load(path)
+def test_answers_to_lost_records_are_dropped_and_stay_so(monkeypatch, tmp_path):
+    policy = make(dpb.algorithms.MergedIMED, dpb.ZCDP(0.5), noise="secure", seed=None)
+    old = in_flight(policy).pull()
+    lose_a_draw(policy, monkeypatch)
     for _ in range(30):
-        assert found.update(1.0, old) is False
-        found.pull()
-    assert found.ledger.releases > 3
+        assert policy.update(1.0, old) is False
+        policy.pull()
+    assert policy.ledger.releases > 3
+    found = dpb.load(policy.save(tmp_path / "a"))
+    assert found.update(1.0, old.token) is False
 
 
 def test_finish_releases_all_that_is_over():

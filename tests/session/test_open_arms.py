@@ -122,10 +122,10 @@ def test_a_masked_episode_goes_on_later():
     assert policy.session.rounds.left == left - 1
 
 
-@pytest.mark.parametrize("patience", [0, 4])
-def test_an_arm_retired_in_mid_episode_is_released_with_defaults(patience):
-    policy = grown(patience=patience, default_reward=0.25)
-    for _ in range(patience):  # until nothing else is in flight
+@pytest.mark.parametrize("answers_within", [0, 4])
+def test_an_arm_retired_in_mid_episode_is_released_with_defaults(answers_within):
+    policy = grown(answers_within=answers_within, default_reward=0.25)
+    for _ in range(answers_within):  # until nothing else is in flight
         policy.update(1.0, policy.pull())
     pending, public = policy.pull(), policy.session.state.public  # of the episode
     rounds, size = policy.session.rounds, policy.session.state.public.clock[2]
@@ -134,7 +134,7 @@ def test_an_arm_retired_in_mid_episode_is_released_with_defaults(patience):
     policy.retire(2)
     assert (rounds.left, rounds.release_due, rounds.flights) == (0, True, [])
     before = public.estimate[2]
-    for _ in range(patience):
+    for _ in range(answers_within):
         assert policy.pull().arm != 2
         assert public.estimate[2] == before  # not yet released
     assert policy.update(1.0, pending)  # what was on its way is taken
@@ -166,17 +166,18 @@ def test_batches_of_each_arm_wait_for_the_arm_to_come_back():
     assert play(policy, 50, [0.1, 0.5, 0.9])[2] > 25
 
 
-def test_retired_arms_outlast_a_save_and_a_crash_takes_back_what_came_later(tmp_path):
-    policy = grown(patience=3)
+def test_retired_arms_outlast_a_crash(tmp_path):
+    policy = grown(answers_within=3)
     late = [policy.pull() for _ in range(2)]
+    policy.save(tmp_path / "a")
+    policy.retire(0)
+    policy.add(0)
     policy.retire(2)
     policy.pull()  # the episode of the retired arm is in flight
     assert len(policy.session.rounds.flights) == 1
-    policy.save(tmp_path / "a")
-    policy.add(2)
-    policy.retire(0)
     policy = dpb.load(tmp_path / "a")
     assert policy.retired == (2,)
+    assert len(policy.session.rounds.flights) == 1
     assert policy.update(1.0, late[0])
     assert policy.session.rounds.chosen_among
     for _ in range(200):
@@ -188,16 +189,19 @@ def test_retired_arms_outlast_a_save_and_a_crash_takes_back_what_came_later(tmp_
 
 
 def test_a_crash_after_a_release_leaves_nothing_hanging(tmp_path):
-    policy = dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(1.0), seed=1, patience=2)
+    policy = dpb.papers.concentrated.AdaCUCB(3, budget=dpb.ZCDP(1.0), seed=1, answers_within=2)
     play(policy, 40, [0.1, 0.5, 0.9])
     arm = policy.session.rounds.current_choice.arm
     policy.save(tmp_path / "a")
     policy.retire(arm)
-    play(policy, 5, [0.1, 0.5, 0.9])  # which announces the release
-    spent = policy.ledger.spent()
+    made = policy.ledger.releases
+    play(policy, 5, [0.1, 0.5, 0.9])
+    spent, releases = policy.ledger.spent(), policy.ledger.releases
+    assert releases > made
     del policy
     policy = dpb.load(tmp_path / "a")
     assert policy.retired == (arm,)
+    assert policy.ledger.releases == releases
     assert play(policy, 60, [0.1, 0.5, 0.9])[arm] == 0
     assert policy.ledger.spent() == spent
 
@@ -408,7 +412,7 @@ def test_what_masks_assume_outlives_a_crash(tmp_path):
 
 
 def test_a_batch_keeps_its_length_when_its_first_round_is_taken_back():
-    options = {"half_life": 40.0, "longest": 500, "patience": 20, "choices_public": True}
+    options = {"half_life": 40.0, "longest": 500, "answers_within": 20, "choices_public": True}
     policy = dpb.algorithms.DiscountedIMED(3, budget=dpb.ZCDP(1.0), seed=1, **options)
     rng = np.random.default_rng(1)
     for _ in range(1500):

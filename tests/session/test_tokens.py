@@ -15,7 +15,7 @@ from dpbandits.stores import tokens
 
 def make(**options: object) -> Policy:
     return dpb.algorithms.MergedIMED(
-        3, budget=dpb.ZCDP(0.5), **({"seed": 1, "patience": 4} | options)
+        3, budget=dpb.ZCDP(0.5), **({"seed": 1, "answers_within": 4} | options)
     )
 
 
@@ -52,7 +52,7 @@ def test_every_changed_or_shortened_token_is_refused():
 
 
 def test_a_token_is_good_once():
-    policy = make(patience=0)
+    policy = make(answers_within=0)
     token = policy.pull().token
     assert policy.update(1.0, token)
     with pytest.raises(dpb.UpdateError, match="has been answered"):
@@ -75,18 +75,23 @@ def test_a_token_expires(monkeypatch):
             decision.token_for(wrong)
 
 
-def test_tokens_outlive_a_save_and_those_of_forgotten_pulls_are_dropped(tmp_path):
+def test_tokens_outlive_a_load_and_those_of_unknown_pulls_are_dropped(tmp_path):
     policy = make()
-    kept = [policy.pull().token for _ in range(2)]
     path = policy.save(tmp_path / "a")
-    lost = policy.pull().token  # after the last save: a crash forgets it
+    kept = [policy.pull().token for _ in range(3)]
     found = dpb.load(path)
     assert found.update(1.0, kept[0])
-    assert not found.update(1.0, lost)
+    with pytest.raises(dpb.ClaimError):
+        policy.pull()  # it is the loaded policy's
+    # Of a pull that this life has not seen, as of one that was refused, nothing is learned.
+    unknown = policy.session.seal.token(policy.session.life, 3, recorded=True, lifetime=60.0)
+    assert not found.update(1.0, unknown)
     assert found.diagnostics.dropped == 1
     assert found.update(1.0, found.pull().token)
     again = dpb.load(found.save(tmp_path / "b"))
     assert again.update(1.0, kept[1])
+    with pytest.raises(dpb.UpdateError, match="has been answered"):
+        again.update(1.0, kept[0])
 
 
 def test_keys_differ_and_leave_with_no_decision():
@@ -109,7 +114,7 @@ def test_a_token_does_not_tell_the_arm():
     arms, bodies = set(), set()
     for seed in range(8):
         policy = dpb.algorithms.EXP3(2, horizon=10, budget=None, seed=seed)
-        policy.session.life = policy.session.life._replace(name="0" * 32)
+        policy.session.life = "0" * 32
         decision = policy.pull()
         arms.add(decision.arm)
         bodies.add(decision.token[:30])  # life and number

@@ -11,6 +11,7 @@ from dp_accounting import pld
 
 import dpbandits as dpb
 from dpbandits.environments import Bernoulli
+from dpbandits.session.writing import private_part, public_part, whole_rows
 
 
 def ada(**options) -> dpb.papers.concentrated.AdaCUCB:
@@ -29,17 +30,26 @@ def come(policy: dpb.Policy, *users) -> list[bool]:
     return seen
 
 
+def counts(policy: dpb.Policy) -> dict[bytes, int]:
+    """The rounds of each user, by the alias in her place."""
+    return {alias: one.rounds for alias, one in policy.session.rounds.users.seen.items()}
+
+
+def count(policy: dpb.Policy, user: str | int) -> int:
+    return counts(policy).get(policy.session.seal.alias(user), 0)
+
+
 def test_two_rounds_of_one_user_in_an_episode_are_one_record():
     policy = ada()
     while policy.session.rounds.left < 4:  # that the running episode still lasts
         come(policy, policy.rounds)
     assert come(policy, "ann", "ann", "bob", "ann") == [True, False, True, False]
-    assert policy.session.rounds.users.recorded["ann"] == 1
+    assert count(policy, "ann") == 1
 
 
 def test_the_round_after_the_last_is_served_and_not_recorded():
     policy = ada()
-    while policy.session.rounds.users.recorded.get("ann", 0) < 3:
+    while count(policy, "ann") < 3:
         come(policy, "ann", object.__hash__(policy) + policy.session.rounds.pulls)
     rounds = policy.rounds
     assert come(policy, "ann", "ann", "new") == [False, False, True]
@@ -50,7 +60,22 @@ def test_the_round_after_the_last_is_served_and_not_recorded():
 def test_names_of_different_kinds_are_different_people():
     policy = dpb.papers.others.LDPUCB(2, budget=dpb.PureDP(1.0), max_rounds=1, seed=1)
     assert come(policy, 7, "7", np.int64(7), np.str_("7"), "") == [True, True, False, False, True]
-    assert policy.session.rounds.users.recorded == {7: 1, "7": 1, "": 1}
+    alias = policy.session.seal.alias
+    assert counts(policy) == {alias(7): 1, alias("7"): 1, alias(""): 1}
+
+
+def test_no_name_of_a_user_is_kept():
+    policy, other = ada(), ada()
+    come(policy, "Ms. Ann Example", 31415926)
+    come(other, "Ms. Ann Example")
+    (alias, _), (elsewhere,) = counts(policy), counts(other)
+    assert len(alias) == len(elsewhere) == 16
+    assert alias != elsewhere  # each policy has a key of its own
+    rows = b"".join(row.key + (row.content or b"") for row in whole_rows(policy.session))
+    written = rows + private_part(policy.session) + public_part(policy.session)
+    assert alias in written
+    for name in (b"Example", b"31415926", (31415926).to_bytes(4, "little")):
+        assert name not in written
 
 
 def test_who_is_not_recorded_is_served_from_the_latest_release():
@@ -72,10 +97,10 @@ def test_a_draw_for_who_is_not_recorded_is_her_own():
 
 
 def test_a_round_that_is_taken_back_stays_counted():
-    policy = ada(choices_public=True, patience=3)
+    policy = ada(choices_public=True, answers_within=3)
     first = policy.pull(user="ann")
     assert policy.update(1.0, first, arm=2) is False
-    assert policy.session.rounds.users.recorded == {"ann": 1}
+    assert (count(policy, "ann"), len(counts(policy))) == (1, 1)
     assert policy.pull(user="ann").recorded is False  # as a record of hers may be in the episode
     assert policy.pull(user="bob").recorded is True
 

@@ -82,7 +82,7 @@ def test_answers_within_the_patience_are_all_learned_from(cls, monkeypatch):
 
     monkeypatch.setattr(home, "simulated", remembered)
     given = {"horizon": 3000} if cls in (DPTS, DPSE) else {}
-    policy = cls(3, budget=dpb.PureDP(1.0), patience=30, **given)
+    policy = cls(3, budget=dpb.PureDP(1.0), answers_within=30, **given)
     dpb.simulate(policy, ARMS.delayed(Delay("fixed", 30)), horizon=3000, seed=1)
     rounds = made[0].session.rounds
     unrecorded = rounds.pulls - rounds.recorded - (30 if cls is DPTS else 0)
@@ -93,8 +93,8 @@ def test_answers_within_the_patience_are_all_learned_from(cls, monkeypatch):
 
 
 def test_late_answers_cost_little_and_too_little_patience_costs_much():
-    def regret(patience: int, delay: Delay) -> float:
-        policy = dpb.algorithms.MergedIMED(3, budget=dpb.ZCDP(1.0), patience=patience)
+    def regret(answers_within: int, delay: Delay) -> float:
+        policy = dpb.algorithms.MergedIMED(3, budget=dpb.ZCDP(1.0), answers_within=answers_within)
         return dpb.simulate(
             policy, ARMS.delayed(delay), horizon=3000, runs=5, seed=2
         ).runs.regret.mean()
@@ -103,6 +103,40 @@ def test_late_answers_cost_little_and_too_little_patience_costs_much():
     now, patient, hasty = regret(0, AT_ONCE), regret(20, late), regret(0, late)
     assert patient <= 1.25 * now + 3 * 20 * 0.5
     assert hasty > 2 * patient  # nearly every answer counts as the default
+
+
+@pytest.mark.parametrize("cls", [dpb.algorithms.MergedIMED, dpb.algorithms.UCB1])
+def test_a_clock_that_ticks_with_pulls_is_a_number_of_pulls(cls):
+    """At ten people per second, six seconds are sixty pulls, and a second of the grid ten."""
+    budget = {} if cls is dpb.algorithms.UCB1 else {"budget": dpb.ZCDP(1.0)}
+    world = ARMS.delayed(Delay("fixed", 40, rate=10))
+    policies = [cls(3, answers_within=within, **budget) for within in (60, 70, "6s")]
+    result = dpb.simulate(policies, world, horizon=4000, runs=8, seed=3)
+    fewer, more, timed = result.runs.groupby("policy", sort=False).regret.mean()
+    assert 0.7 * min(fewer, more) <= timed <= 1.3 * max(fewer, more)
+
+
+def test_a_clock_needs_a_rate():
+    policy = dpb.algorithms.MergedIMED(3, budget=None, answers_within="6s")
+    with pytest.raises(dpb.errors.ArgumentError, match="rate of the delay must be given"):
+        dpb.simulate(policy, ARMS.delayed(Delay("fixed", 40)), horizon=100)
+    late = Delay("fixed", 40, rate=10)
+    assert repr(late) == "Delay('fixed', 40, rate=10)"
+    assert late.words == "40 pulls, 10 people per second"
+
+
+@pytest.mark.long
+def test_half_an_hour_at_a_hundred_people_per_second_finds_the_best_arm():
+    world = ARMS.delayed(Delay("geometric", 60_000, rate=100))
+    policies = [
+        dpb.algorithms.MergedIMED(3, budget=dpb.ZCDP(1.0), answers_within=within)
+        for within in (180_000, "30min")
+    ]
+    result = dpb.simulate(policies, world, horizon=300_000, runs=3, seed=4)
+    best = result.runs.pulls_0 > result.runs.pulls_1 + result.runs.pulls_2
+    assert best.groupby(result.runs.policy).sum().nunique() == 1
+    by_pulls, by_clock = result.runs.groupby("policy", sort=False).regret.mean()
+    assert by_clock == pytest.approx(by_pulls, rel=0.05)
 
 
 def test_worlds_are_paired_with_and_without_delay():

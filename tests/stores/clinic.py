@@ -2,13 +2,14 @@
 processes.
 """
 
+import gc
 import hashlib
-import io
 import json
 import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,8 +19,11 @@ import pytest
 import dpbandits as dpb
 from dpbandits.papers.dgs import LinUCBDGS
 from dpbandits.privacy import Budget
-from dpbandits.session.saving import saved
-from dpbandits.stores import decode
+from dpbandits.privacy.secure_sum import SecureSum
+from dpbandits.session.writing import parted, private_part, public_part, whole_rows
+from dpbandits.stores import Batch, FilePlace, Mark, Place, Row
+from dpbandits.stores.stamps import Stamps
+from dpbandits.stores.witness import Witness
 
 REWARDS = np.random.default_rng(3).random((400, 3))
 CONTEXTS = np.random.default_rng(4).uniform(-0.6, 0.6, (400, 3, 2))
@@ -31,7 +35,7 @@ LATE = 2  # rounds until an answer comes
 
 def ada(**options):
     return dpb.papers.concentrated.AdaCUCB(
-        3, budget=dpb.ZCDP(0.5), **({"seed": 11, "patience": 3} | options)
+        3, budget=dpb.ZCDP(0.5), **({"seed": 11, "answers_within": 3} | options)
     )
 
 
@@ -71,21 +75,59 @@ class Clinic:
 
 
 class Known(NamedTuple):
-    """All that a policy knows and has spent, for comparison."""
+    """All that a policy knows and has spent, for comparison; not its lives."""
 
     arrays: dict
     rounds: tuple
-    streams: str
+    streams: tuple
     spent: Budget | None
 
 
 def state_of(policy):
-    header, arrays = saved(policy.session)
-    exact = {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()}
-    waiting = {name: exact.pop(name) for name in list(exact) if name.startswith("rounds.")}
-    # as text, because a propensity may be nan
-    rounds, streams = (json.dumps(header[name], default=int) for name in ("rounds", "streams"))
-    return Known(exact, (rounds, waiting), streams, policy.ledger.spent())
+    session = policy.session
+    told, counts, choice, streams, private = parted(private_part(session))
+    facts, numbers, times, heads, last, public = parted(public_part(session))
+    rows = sorted(row for row in whole_rows(session) if row.kind != "release")
+    exact = {"private": private, "public": public, "facts": facts, "heads": heads, "last": last}
+    exact |= {"lines": [row for row in rows if row.kind == "line"]}
+    exact |= {"shared": [numbers for _, *numbers in session.exchange.shared]}
+    waiting = [row for row in rows if row.kind != "line"]
+    order = list(session.rounds.pending), [list(one.pending) for one in session.rounds.flights]
+    drawn = tuple(json.loads(told)["streams"]), streams
+    return Known(
+        exact, (numbers, counts, choice, times, waiting, order), drawn, policy.ledger.spent()
+    )
+
+
+def state_in(where):
+    """That of the policy in a place, which is not claimed; of simulated noise."""
+    return state_of(dpb.load(where, simulation=True))
+
+
+def fail(patch, owner, name, error, *, after=False, when=lambda *_: True):
+    """Let a method fail, before or after it has done its work."""
+    method = getattr(owner, name)
+
+    def failing(*arguments, **options):
+        if not when(*arguments):
+            return method(*arguments, **options)
+        if after:
+            method(*arguments, **options)
+        raise error
+
+    patch.setattr(owner, name, failing)
+
+
+def lose_a_draw(patch, policy, *, after=False):
+    """Let each draw of secure noise be interrupted."""
+    fail(patch, policy.noise_source, "add_noise", KeyboardInterrupt(), after=after)
+    fail(patch, SecureSum, "add", KeyboardInterrupt(), after=after)
+
+
+def died(clinic):
+    """Forget a policy, as in a crash."""
+    clinic.policy = None
+    gc.collect()
 
 
 def lost_rounds_count_as_default(policy):
@@ -114,32 +156,104 @@ def lost_rounds_count_as_default(policy):
 # Files ---------------------------------------------------------------------------------------
 
 
-def claims(folder):
-    return list(folder.rglob("*.claimed"))
+def known(folder):
+    """What the state folder below a folder knows."""
+    files = sorted(folder.rglob("state/**/*"))
+    return {
+        path.name: path.read_bytes()
+        for path in files
+        if path.is_file() and path.suffix != ".living"
+    }
 
 
 def journal(path):
     return Path(f"{path}.journal")
 
 
-def journalled(path):
-    """The entries of a file's journal."""
-    lines = journal(path).read_text().splitlines()
-    return [json.loads(line.split(" ", 1)[1]) for line in lines]
+class Contents(NamedTuple):
+    """What a file holds, without stamps, and what makes them."""
+
+    mark: Mark
+    head: bytes
+    rows: Iterator[Row]
+    stamps: Stamps
+
+
+def contents(path):
+    """All that a file holds."""
+    mark, head, rows = FilePlace(path).read()
+    rows = list(rows)
+    folder = Path(os.environ["DPBANDITS_STATE_DIR"]) / "witnesses"
+    about = json.loads(rows[0].content[:-8])
+    known = [one.name for one in folder.iterdir() if "." not in one.name]
+    # A test may have given it the name of no policy.
+    policy = about["policy"] if about["policy"] in known else known[0]
+    stamps = Stamps(Witness(policy).secret)
+    head = stamps.checked(Row("head", b"", head), path).content
+    return Contents(mark, head, stamps.all_checked(iter(rows), path), stamps)
 
 
 def rewritten(path, change):
-    """The file with another header, and a checksum that fits it."""
-    header, arrays = decode(path.read_bytes(), path)
-    change(header)
-    buffer = io.BytesIO()
-    np.savez(buffer, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
-    signed(path, buffer.getvalue())
+    """The file with other words about its policy, a checksum and stamps that fit them."""
+    held = contents(path)
+    first, *rows = held.rows
+    about = json.loads(first.content)
+    change(about)
+    whole(path, held, [Row("about", b"", json.dumps(about).encode()), *rows])
+
+
+def whole(path, held, rows, head=None):
+    """A file with these rows, stamped."""
+    path.unlink()
+    journal(path).unlink(missing_ok=True)
+    stamped = [held.stamps.stamped(row) for row in rows]
+    top = held.stamps.stamped(Row("head", b"", held.head if head is None else head)).content
+    FilePlace(path).commit(Batch(held.mark.number, top, stamped, whole=True), held.mark.life)
 
 
 def signed(path, archive):
+    """A file of an earlier version, with a checksum that fits."""
     archive = archive[:-2] + (64).to_bytes(2, "little")
     path.write_bytes(archive + hashlib.sha256(archive).hexdigest().encode())
+
+
+class Recording(Place):
+    """A place that notes what is committed to another, and fails when it is told to.
+
+    Attributes:
+        batches: what was tried, as bytes, with the number.
+        failing: how many of the next commits fail, having done nothing.
+        losing: how many of the next commits are made, and say that they have failed.
+        looked: called in each commit, before and after it is made.
+    """
+
+    def __init__(self, place):
+        self.place, self.batches, self.failing, self.losing = place, [], 0, 0
+        self.looked = lambda moment: None
+
+    def __str__(self):
+        return str(self.place)
+
+    def mark(self):
+        return self.place.mark()
+
+    def read(self):
+        return self.place.read()
+
+    def claim(self, held, heir):
+        self.place.claim(held, heir)
+
+    def commit(self, batch, life):
+        self.batches.append(batch)
+        self.looked("before")
+        if self.failing:
+            self.failing -= 1
+            raise dpb.errors.StoreError(28, f"{self} could not be written: no space left")
+        self.place.commit(batch, life)
+        if self.losing:
+            self.losing -= 1
+            raise dpb.errors.StoreError(110, f"{self} did not answer")
+        self.looked("after")
 
 
 # Other processes -----------------------------------------------------------------------------

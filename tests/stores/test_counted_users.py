@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
-from clinic import CONTEXTS
-from sqlite_store import SQLiteStore
+from clinic import CONTEXTS, Recording, lose_a_draw
 
 import dpbandits as dpb
-from dpbandits.stores import FileStore
+from dpbandits.stores import FilePlace, FolderStore
 
 MOST = 3
 OPENED = {
-    "file": lambda folder: FileStore(folder / "a"),
-    "sqlite": lambda folder: SQLiteStore(folder / "a", "one"),
+    "file": lambda folder: FilePlace(folder / "a"),
+    "folder": lambda folder: FolderStore(folder / "many").place("one"),
 }
 
 
@@ -60,106 +59,138 @@ def some(rounds, seed=0):
 
 
 def counts(policy):
-    return dict(policy.session.rounds.users.recorded)
+    """How many rounds of each user were recorded, by alias."""
+    return {alias: one.rounds for alias, one in policy.session.rounds.users.seen.items()}
+
+
+def told(policy, recorded):
+    """The same of our own count, of the users who have any."""
+    return {policy.session.seal.alias(user): n for user, n in recorded.items() if n}
 
 
 @MADE
 @pytest.mark.parametrize("store", OPENED)
 def test_counts_are_saved_and_loaded(make, store, tmp_path):
     policy, twin = make(), make()
-    recorded = play(policy, some(40))
-    play(twin, some(40))
+    recorded = play(policy, some(20))
     policy.save(OPENED[store](tmp_path))
+    play(policy, some(40)[20:], recorded)
+    play(twin, some(40))
+    seen, spent = dict(policy.session.rounds.users.seen), policy.ledger.spent()
+    del policy
     loaded = dpb.load(OPENED[store](tmp_path))
-    assert counts(loaded) == counts(policy) == {u: n for u, n in recorded.items() if n}
-    assert loaded.session.rounds.users.unreleased == policy.session.rounds.users.unreleased
-    assert loaded.ledger.spent() == policy.ledger.spent()
+    assert counts(loaded) == told(loaded, recorded)
+    assert loaded.session.rounds.users.seen == seen
+    assert loaded.session.rounds.users.most == max(recorded.values())
+    assert loaded.ledger.spent() == spent
     assert play(loaded, some(40, seed=1)) == play(twin, some(40, seed=1))
     assert loaded.max_rounds == MOST
 
 
 @MADE
 @pytest.mark.parametrize("store", OPENED)
-@pytest.mark.parametrize("step", ["announce", "confirm"])
-def test_no_record_is_released_whose_round_a_crash_forgets(make, store, step, tmp_path):
+@pytest.mark.parametrize("made", [False, True])
+@pytest.mark.parametrize("releasing", [False, True])
+def test_no_record_is_kept_whose_round_a_crash_forgets(make, store, made, releasing, tmp_path):
+    """Killed before or after a commit: the count and the pull are there, or neither is."""
     policy = make()
     recorded = play(policy, some(20))
-    policy.save(OPENED[store](tmp_path))
-    play(policy, some(20, seed=1), recorded)
-    used = policy.session.gate.store
-    happened = getattr(used, step)
+    place = Recording(OPENED[store](tmp_path))
+    policy.save(place)
+    before = [policy.ledger.releases, policy.rounds, counts(policy)]
 
-    def crashing(*arguments):
-        happened(*arguments) if step == "announce" else None
-        raise Crash
+    def crashing(moment):
+        if moment == ("after" if made else "before"):
+            released, rounds = policy.ledger.releases, policy.rounds  # noqa: F821
+            if released > before[0] if releasing else rounds > before[1]:
+                raise Crash
+        if moment == "after":
+            before[:] = policy.ledger.releases, policy.rounds, counts(policy)  # noqa: F821
 
-    setattr(used, step, crashing)
+    place.looked = crashing
     with pytest.raises(Crash):
         play(policy, some(200, seed=2), recorded)
+    expected = counts(policy) if made else before[2]
+    rounds, released = (policy.rounds, policy.ledger.releases) if made else (before[1], before[0])
     del policy
     survivor = dpb.load(OPENED[store](tmp_path))
-    # All are counted: their records were released, or may be in the release that the crash ended.
-    assert counts(survivor) == {user: n for user, n in recorded.items() if n}
-    assert survivor.session.rounds.users.unreleased == set()
-    total = play(survivor, some(200, seed=3), recorded)
-    assert max(total.values()) == MOST
+    assert counts(survivor) == expected
+    assert (survivor.rounds, survivor.ledger.releases) == (rounds, released)
+    for user, n in counts(survivor).items():
+        assert n >= told(survivor, recorded).get(user, 0)
+    play(survivor, some(200, seed=3))
+    assert max(counts(survivor).values()) == MOST
     assert survivor.ledger.total() <= survivor.meter.limit * (1 + 1e-9)
 
 
-def test_a_crash_between_releases_forgets_only_rounds_that_were_not_released(tmp_path):
-    policy = episodic()
-    policy.save(tmp_path / "a")
-    seen = last = {}
-    for number in range(60):
-        before = policy.ledger.releases
-        play(policy, [number % 20])
-        if policy.ledger.releases > before:
-            # what was recorded before this pull, and is released with it
-            seen = last
-        last = counts(policy)
+@MADE
+def test_a_commit_that_fails_keeps_the_counts(make, tmp_path):
+    policy = make()
+    place = Recording(FilePlace(tmp_path / "a"))
+    policy.save(place)
+    play(policy, some(20))
+    place.failing, known = 1, counts(policy)
+    with pytest.raises(dpb.errors.StoreError, match="no space"):
+        pull(policy, "somebody new")
+    assert counts(policy) == known | {policy.session.seal.alias("somebody new"): 1}
+    assert not pull(policy, "somebody new").recorded or policy.card.learns_at_once
+    play(policy, some(100, seed=1))
+    now = counts(policy)
+    assert max(now.values()) == MOST
     del policy
-    assert counts(dpb.load(tmp_path / "a")) == seen
-    assert sum(seen.values()) > 10
+    assert counts(dpb.load(tmp_path / "a")) == now
 
 
 @MADE
-@pytest.mark.parametrize("step", ["begin", "done"])
-def test_a_release_that_fails_keeps_the_counts(make, step, tmp_path, monkeypatch):
-    policy = make()
-    play(policy, some(20))
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_draw_that_is_lost_keeps_the_counts(make, saved, tmp_path, monkeypatch):
+    """Her record may have been seen, so she may not give another for it."""
+    policy = make(noise="secure", seed=None)
+    if saved:
+        policy.save(tmp_path / "a")
+    recorded = play(policy, some(10))
+    with monkeypatch.context() as patch:
+        lose_a_draw(patch, policy)
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+            for user in some(100, seed=1):
+                decision = pull(policy, user)
+                recorded[user] = recorded.get(user, 0) + decision.recorded
+                policy.update(0.5, decision)
+    assert all(counts(policy)[user] >= n for user, n in told(policy, recorded).items())
+    # No record of anybody waits for a release: each may be in the next one.
+    first = policy.session.state.wall.first_unreleased[-1]
+    waiting = [last for one in policy.session.rounds.users.seen.values() for _, last in one.latest]
+    assert not [last for last in waiting if last >= first]
+    play(policy, some(300, seed=2))
+    now = counts(policy)
+    assert max(now.values()) == MOST
+    assert policy.ledger.total() <= policy.meter.limit * (1 + 1e-9)
+    if saved:
+        del policy
+        assert counts(dpb.load(tmp_path / "a")) == now
+
+
+def test_a_user_waits_for_the_release_of_her_record_also_after_a_crash(tmp_path):
+    policy = episodic()
     policy.save(tmp_path / "a")
-    append, failed = FileStore._append, []
-
-    def failing(store, entry):
-        if step in entry and not failed:
-            failed.append(entry)
-            raise OSError("no space left on device")
-        append(store, entry)
-
-    monkeypatch.setattr(FileStore, "_append", failing)
-    users = iter(some(100, seed=1))
-    with pytest.raises(OSError, match="no space"):
-        play(policy, users)
-    known = counts(policy)
-    if policy.card.learns_at_once:
-        policy.update(0.5)  # it can be given again
-    play(policy, users)
-    assert all(counts(policy)[user] >= n for user, n in known.items())
-    assert max(counts(policy).values()) == MOST
-    made = policy.ledger.releases
+    while policy.session.rounds.left < 4:
+        play(policy, [f"stranger {policy.rounds}"])
+    assert pull(policy, "ann").recorded
     del policy
     survivor = dpb.load(tmp_path / "a")
-    assert survivor.ledger.releases == made
-    assert all(counts(survivor)[user] >= n for user, n in known.items())
+    assert not pull(survivor, "ann").recorded
+    assert pull(survivor, "bob").recorded
+    made = survivor.ledger.releases
+    while survivor.ledger.releases == made:
+        play(survivor, [survivor.session.rounds.pulls])
+    assert pull(survivor, "ann").recorded
 
 
-def test_secure_noise_counts_alike(tmp_path):
-    policy = episodic(noise="secure", seed=None)
+def test_no_name_is_in_the_files(tmp_path):
+    policy = episodic()
     policy.save(tmp_path / "a")
-    play(policy, some(60))
-    known, waiting = counts(policy), policy.session.rounds.users.unreleased
-    del policy
-    survivor = dpb.load(tmp_path / "a")
-    assert all(
-        counts(survivor).get(user, 0) >= n - ((-1, user) in waiting) for user, n in known.items()
-    )
+    play(policy, ["Ms. Example", 31415926535])
+    content = (tmp_path / "a").read_bytes() + (tmp_path / "a.journal").read_bytes()
+    assert policy.session.seal.alias("Ms. Example") in content
+    for name in (b"Example", b"31415926535", (31415926535).to_bytes(5, "little")):
+        assert name not in content

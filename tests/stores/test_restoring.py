@@ -1,7 +1,8 @@
-"""What a policy restores: it goes on as if nothing had happened, and after a crash all that it may
-have released counts as spent and is not released again.
+"""What a policy restores: it goes on as if nothing had happened, also after a crash.  A release
+whose noise was drawn and lost counts as spent, and its records are not released again.
 """
 
+import hashlib
 import os
 import shutil
 
@@ -12,9 +13,10 @@ from clinic import (
     UNWARNED,
     Clinic,
     ada,
+    died,
     exit_code,
     forked,
-    journal,
+    lose_a_draw,
     lost_rounds_count_as_default,
     refused,
     state_of,
@@ -25,8 +27,8 @@ from dpbandits.papers.others import DPSE
 from dpbandits.policies import registered
 from dpbandits.privacy import Open
 from dpbandits.privacy.channels import noise_for
-from dpbandits.privacy.ledger import SPAN
-from dpbandits.stores import FileStore
+from dpbandits.privacy.ledger import SPAN, WHOLE, Line
+from dpbandits.stores import FilePlace
 from kinds import KINDS
 
 
@@ -35,7 +37,7 @@ def examples(*, private=False, **options):
 
     Those of `KINDS` are short, with one budget for each noise.
     """
-    options = {"seed": 11, "patience": 3} | options
+    options = {"seed": 11, "answers_within": 3} | options
     for name, cls in registered().items():
         families = set()
         for budget in [*cls.example_budgets(), *([] if private else [None])]:
@@ -56,7 +58,6 @@ def noise_of(cls, budget):
 
 
 EVERY = pytest.mark.parametrize("make", list(examples()))
-EVERY_PRIVATE = pytest.mark.parametrize("make", list(examples(private=True)))
 
 
 def ldp(**options):
@@ -64,11 +65,12 @@ def ldp(**options):
 
 
 def ada_pucb(**options):
-    return dpb.papers.concentrated.AdaPUCB(3, budget=dpb.PureDP(100.0), seed=3, **options)
+    given = {"seed": 3} | options
+    return dpb.papers.concentrated.AdaPUCB(3, budget=dpb.PureDP(100.0), **given)
 
 
 def dpse(**options):
-    return DPSE(3, horizon=100, budget=dpb.PureDP(100.0), seed=3, **options)
+    return DPSE(3, horizon=100, budget=dpb.PureDP(100.0), **({"seed": 3} | options))
 
 
 # Going on as before --------------------------------------------------------------------------
@@ -76,11 +78,13 @@ def dpse(**options):
 
 @EVERY
 def test_a_loaded_policy_goes_on_exactly(make, tmp_path):
+    """After each crash it is as it was, though it was saved once, at its beginning."""
     unbroken, broken = Clinic(make()).play(240), Clinic(make())
+    assert broken.policy.save(tmp_path / "a") == tmp_path / "a"
     for rounds in (0, 1, 36, 53):
         broken.play(rounds)
         before = state_of(broken.policy)
-        assert broken.policy.save(tmp_path / "a") == tmp_path / "a"
+        died(broken)
         broken.policy = dpb.load(tmp_path / "a")
         assert state_of(broken.policy) == before
     assert repr(broken.policy) == repr(make())
@@ -100,7 +104,7 @@ def test_the_last_pull_can_be_answered_without_its_decision(tmp_path):
 
 
 def test_a_ledger_that_has_grown_comes_back(tmp_path):
-    policy = ada(choices_public=True, patience=0, grid=2.0**-10, reward_range=(-1, 2))
+    policy = ada(choices_public=True, answers_within=0, grid=2.0**-10, reward_range=(-1, 2))
     for i in range(400):
         decision = policy.pull()
         policy.update(float(decision.arm == i % 3), decision)
@@ -113,7 +117,7 @@ def test_a_ledger_that_has_grown_comes_back(tmp_path):
 
 
 def test_what_was_clipped_or_missing_is_remembered(tmp_path):
-    policy = ada(patience=0)
+    policy = ada(answers_within=0)
     for reward in (2.0, float("nan"), -1.0, float("inf"), 0.5):
         while not policy.pull().recorded:
             pass
@@ -129,16 +133,19 @@ def test_what_was_clipped_or_missing_is_remembered(tmp_path):
 
 def test_decisions_of_other_lives_are_told_apart(tmp_path):
     original = Clinic(ada()).play(40).policy
+    original.save(tmp_path / "a")
     while original.session.rounds.left < 3:  # so that the next rounds are recorded
         original.update(0.5, original.pull())
     early = original.pull()
-    original.save(tmp_path / "a")
-    lost = original.pull()
+    stranger = Clinic(ada(seed=12)).play(early.number).policy.pull()
+    assert stranger.number == early.number
     loaded = dpb.load(tmp_path / "a")
     new = loaded.pull()
-    assert new.number == lost.number
+    assert new.number == early.number + 1
     with pytest.raises(dpb.UpdateError, match="must come from this policy"):
-        loaded.update(1.0, lost)
+        loaded.update(1.0, stranger)
+    with pytest.raises(dpb.ClaimError):
+        original.update(1.0, early)
     assert loaded.update(1.0, early)
     assert loaded.update(1.0, new)
     third = dpb.load(loaded.save(tmp_path / "b"))
@@ -174,14 +181,34 @@ def test_a_forked_process_reads_but_neither_releases_nor_saves(make, saved, tmp_
     clinic = Clinic(make()).play(30)
     if saved:
         clinic.policy.save(tmp_path / "a")
+    content, before = contents(tmp_path), state_of(clinic.policy)
     releases = clinic.policy.ledger.releases
-    assert "load the saved state here" in forked(lambda: refused(clinic.until_release))
+    hint = "is a fork" if saved else "load the saved state here"
+    assert hint in forked(lambda: refused(clinic.until_release))
     assert "is a fork" in forked(lambda: refused(lambda: clinic.policy.save(tmp_path / "b")))
-    assert not (tmp_path / "b").exists()
+    assert contents(tmp_path) == content
     assert forked(
         lambda: f"{clinic.policy.ledger.releases} {clinic.policy.guarantee.holds}"
     ).startswith(str(releases))
+    assert state_of(clinic.policy) == before
     clinic.until_release()  # the parent goes on
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@FORKING
+@UNWARNED
+def test_a_fork_of_a_saved_policy_makes_no_decision(tmp_path):
+    """Not even one that releases nothing: the parent would give its number to another person."""
+    policy = ada(answers_within=0)
+    policy.save(tmp_path / "a")
+    policy.pull()
+    before = (tmp_path / "a.journal").read_bytes()
+    for call in (policy.pull, lambda: policy.update(1.0), lambda: policy.retire(1)):
+        assert "is a fork" in forked(lambda call=call: refused(call))
+    assert (tmp_path / "a.journal").read_bytes() == before
 
 
 @FORKING
@@ -194,22 +221,94 @@ def test_a_forked_process_can_load_and_release(tmp_path):
 # Crashes -------------------------------------------------------------------------------------
 
 
-@EVERY_PRIVATE
-def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_again(make, tmp_path):
-    clinic = Clinic(make()).play(40)
-    waiting, path = list(clinic.waiting), clinic.policy.save(tmp_path / "a")
-    assert not journal(path).exists()
-    clinic.until_release().play(5).until_release()
-    lost = clinic.policy.ledger
+def test_crash_after_crash_is_survived_by_loading_alone(tmp_path):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    for _ in range(3):
+        clinic.until_release().play(5)
+        lost = clinic.policy.ledger.frame
+        died(clinic)
+        clinic.policy = dpb.load(path)
+        assert clinic.policy.ledger.frame.equals(lost)
+    assert clinic.policy.ledger.total() == pytest.approx(0.5)
+
+
+@FORKING
+@UNWARNED
+@pytest.mark.parametrize("noise", ["simulation", "secure"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_process_that_is_killed_in_a_release(when, noise, tmp_path):
+    """It is as before the call, whose decision nobody saw, or as after it; nothing else is lost."""
+    path, told = tmp_path / "a", tmp_path / "told"
+
+    def work():
+        clinic = Clinic(ada(noise=noise, seed=None)).play(40)
+        policy, commit = clinic.policy, FilePlace.commit
+        policy.save(path)
+        before = [policy.ledger.releases, digest(policy)]
+
+        def killing(place, batch, life):
+            if policy.ledger.releases == before[0]:
+                commit(place, batch, life)
+                before[1] = digest(policy)
+                return
+            if when == "after":
+                commit(place, batch, life)
+                before[1] = digest(policy)
+            told.write_text(f"{policy.ledger.releases} {before[1]}")
+            os._exit(9)
+
+        FilePlace.commit = killing
+        clinic.until_release()
+
+    assert exit_code(work) == 9
+    releases, expected = told.read_text().split()
+    shutil.copy(path, tmp_path / "copy")
     survivor = dpb.load(path)
-    assert survivor.ledger.frame.equals(lost.frame)
-    assert (survivor.ledger.releases, survivor.ledger.draws) == (lost.releases, lost.draws)
-    assert survivor.ledger.total() == lost.total()
-    assert lost_rounds_count_as_default(survivor)
+    assert survivor.ledger.releases == int(releases) - (when == "before")
+    assert digest(survivor) == expected
+    assert Clinic(survivor).until_release().policy.ledger.total() == pytest.approx(0.5)
+    with pytest.raises(dpb.ClaimError):
+        dpb.load(tmp_path / "copy")
+
+
+def digest(policy):
+    return hashlib.sha256(repr(state_of(policy)).encode()).hexdigest()
+
+
+# Lost draws ----------------------------------------------------------------------------------
+
+
+def drawn_in_vain(policy, monkeypatch, play):
+    """Play up to a release that is interrupted once its secure noise is drawn."""
+    with monkeypatch.context() as patch:
+        lose_a_draw(patch, policy)
+        with pytest.raises(KeyboardInterrupt):
+            play()
+
+
+@pytest.mark.parametrize("make", list(examples(private=True, noise="secure", seed=None)))
+def test_what_was_drawn_and_lost_counts_as_spent_and_is_not_released_again(
+    make, monkeypatch, tmp_path
+):
+    clinic = Clinic(make()).play(40)
+    policy, waiting = clinic.policy, list(clinic.waiting)
+    path, before = policy.save(tmp_path / "a"), policy.ledger
+    releases, draws = before.releases, before.draws
+    drawn_in_vain(policy, monkeypatch, clinic.until_release)
+    lost = policy.ledger
+    assert lost.releases == releases + 1
+    assert lost.draws > draws
+    assert lost_rounds_count_as_default(policy)
     last = int(lost.frame["last"].max())
-    assert survivor.rounds > last + 1
-    assert not survivor.session.rounds.pending
-    assert not survivor.update(1.0, waiting[-1][1])  # its record may have been released
+    assert policy.rounds > last + 1
+    assert not policy.session.rounds.pending
+    assert not policy.update(1.0, waiting[-1][1])  # its record may have been released
+    now = state_of(policy)
+    del policy, before
+    died(clinic)
+    survivor = dpb.load(path)
+    assert state_of(survivor) == now
     after = Clinic(survivor).until_release().until_release()
     span = survivor.session.state.wall.ledger.span[: len(survivor.ledger)]
     assert np.all(span[:, SPAN.first] <= span[:, SPAN.last])
@@ -217,18 +316,6 @@ def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_agai
         mine = span[span[:, SPAN.part] == part]
         assert np.all(mine[1:, SPAN.first] > mine[:-1, SPAN.last])
     assert after.policy.meter is None or after.policy.meter.allows(after.policy.ledger.total())
-
-
-def test_crash_after_crash_is_survived_by_loading_alone(tmp_path):
-    clinic = Clinic(ada()).play(40)
-    path = clinic.policy.save(tmp_path / "a")
-    for _ in range(3):
-        clinic.until_release().play(5)
-        lost = clinic.policy.ledger.frame
-        del clinic
-        clinic = Clinic(dpb.load(path))
-        assert clinic.policy.ledger.frame.equals(lost)
-    assert clinic.policy.ledger.total() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -240,23 +327,24 @@ def test_crash_after_crash_is_survived_by_loading_alone(tmp_path):
         pytest.param(dpse, None, True, marks=pytest.mark.long),
     ],
 )
-def test_lost_rounds_count_as_the_default_reward(make, default, choices_public, tmp_path):
+def test_lost_rounds_count_as_the_default_reward(make, default, choices_public, monkeypatch):
     policy = make(
-        reward_range=(100.0, 101.0), default_reward=default, choices_public=choices_public
+        reward_range=(100.0, 101.0),
+        default_reward=default,
+        choices_public=choices_public,
+        noise="secure",
+        seed=None,
     )
-    path = answer_until(policy, 200).save(tmp_path / "a")
-    released = policy.ledger.releases
-    while policy.ledger.releases == released:  # made, lost, and replayed
-        answer_until(policy, policy.rounds + 100)
-    survivor = dpb.load(path)
-    session = survivor.session
+    answer_until(policy, 200)
+    drawn_in_vain(policy, monkeypatch, lambda: answer_until(policy, 10**6))
+    session = policy.session
     lost = sum(one.rounds for one in session.rounds.unreleased.values())
     assert lost > 0
     total = sum(side.sum() for side in session.state.raw)
     assert total == pytest.approx(lost * (default or 100.0))
-    released = survivor.ledger.releases
-    while survivor.ledger.releases < released + 3:
-        answer_until(survivor, survivor.rounds + 100)
+    released = policy.ledger.releases
+    while policy.ledger.releases < released + 3:
+        answer_until(policy, policy.rounds + 100)
     public = session.state.public
     means = public.estimate if hasattr(public, "estimate") else public.mean
     assert ((means > 99.0) & (means < 102.0)).all()
@@ -270,61 +358,28 @@ def answer_until(policy, rounds):
     return policy
 
 
-def test_lost_reports_count_as_randomised_defaults(tmp_path):
+def test_lost_reports_count_as_randomised_defaults():
     policy = dpb.algorithms.LocalEXP4(
-        3, 4, horizon=2000, budget=dpb.PureDP(1.0), reports=True, seed=5, patience=0
+        3, 4, horizon=2000, budget=dpb.PureDP(1.0), reports=True, seed=5, answers_within=0
     )
     clinic = Clinic(policy).play(40)
-    path = clinic.policy.save(tmp_path / "a")
-    clinic.until_release()
-    survivor = dpb.load(path, simulation=True)
-    booked = survivor.session.rounds.unreleased.values()
+    while not sum(one.rounds for one in policy.session.rounds.unreleased.values()):
+        clinic.play(1)
+    gate, last = policy.session.gate, policy.rounds - 1
+    first = int(policy.session.state.wall.first_unreleased[-1])
+    policy.session.give_up(
+        Line(first, last, WHOLE, gate.ledger_family, 1.0, gate.channel.multiplier, 0)
+    )
+    booked = policy.session.rounds.unreleased.values()
     assert sum(one.rounds for one in booked) > 0
-    assert not lost_rounds_count_as_default(survivor)  # an exact default says who was lost
+    assert not lost_rounds_count_as_default(policy)  # an exact default says who was lost
 
 
-def test_a_release_that_was_due_at_the_save_does_not_cover_an_empty_span(tmp_path):
-    clinic = Clinic(ada()).until_release()
+def test_a_release_that_is_due_after_a_lost_draw_does_not_cover_an_empty_span(monkeypatch):
+    clinic = Clinic(ada(noise="secure", seed=None)).until_release()
     while not clinic.policy.session.rounds.release_due:
         clinic.play(1)
-    path = clinic.policy.save(tmp_path / "a")
-    clinic.until_release()
-    survivor = Clinic(dpb.load(path)).until_release().policy
-    frame = survivor.ledger.frame
+    drawn_in_vain(clinic.policy, monkeypatch, clinic.until_release)
+    frame = clinic.until_release().policy.ledger.frame
     assert (frame["first"] <= frame["last"]).all()
-    assert survivor.ledger.total() == pytest.approx(0.5)
-
-
-@FORKING
-@UNWARNED
-@pytest.mark.parametrize("noise", ["simulation", "secure"])
-@pytest.mark.parametrize(
-    "moment", ["before announce", "after announce", "before confirm", "after confirm"]
-)
-def test_a_process_that_is_killed_in_a_release(moment, noise, tmp_path):
-    when, step = moment.split()
-    path, happen = tmp_path / "a", getattr(FileStore, step)
-    saved = tmp_path / "releases"
-
-    def killed(*arguments):
-        if when == "after":
-            happen(*arguments)
-        os._exit(9)
-
-    def work():
-        clinic = Clinic(ada(noise=noise, seed=None)).play(40)
-        clinic.policy.save(path)
-        saved.write_text(str(clinic.policy.ledger.releases))
-        setattr(FileStore, step, killed)
-        clinic.until_release()
-
-    assert exit_code(work) == 9
-    shutil.copy(path, tmp_path / "copy")
-    survivor = dpb.load(path)
-    begun = moment != "before announce"
-    assert survivor.ledger.releases == int(saved.read_text()) + begun
-    assert lost_rounds_count_as_default(survivor) or not begun
-    assert survivor.ledger.total() == pytest.approx(0.5)
-    assert Clinic(survivor).until_release().policy.ledger.total() == pytest.approx(0.5)
-    with pytest.raises(dpb.ClaimError):
-        dpb.load(tmp_path / "copy")
+    assert clinic.policy.ledger.total() == pytest.approx(0.5)

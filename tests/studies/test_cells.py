@@ -223,7 +223,7 @@ def test_runs_are_paired_across_policies(tmp_path: Path) -> None:
     """
     one, other = (
         cell(None, key="a"),
-        cell(None, key="b", policy=AdaCUCB(2, budget=None, patience=3)),
+        cell(None, key="b", policy=AdaCUCB(2, budget=None, answers_within=3)),
     )
     found = computed([one, other], tmp_path / "out")
     assert np.array_equal(found.final("a"), found.final("b"))

@@ -96,6 +96,18 @@ def test_the_default_of_a_setting_takes_parts_as_in_python(folder: Path) -> None
     assert policy.config == {**made.config, "seed": policy.config["seed"]}
 
 
+@pytest.mark.parametrize("kind", ["bandit", "AdaCUCB"])
+def test_a_study_of_the_first_version_says_patience(folder: Path, kind: str) -> None:
+    made = []
+    for word in ("patience", "answers_within"):
+        entry = f'kind = "{kind}"\n{word} = 3'
+        path = folder / f"{word}.toml"
+        path.write_text(GOOD.replace('kind = "AdaCUCB"', entry, 1))
+        made.append([str(policy) for policy in load_study(path).policies])
+    assert made[0] == made[1]
+    assert any("answers_within=3" in policy for policy in made[0])
+
+
 def test_problems_stand_where_the_file_has_them(folder: Path) -> None:
     text = GOOD.replace('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nbet = 1', 1)
     with pytest.raises(StudyError) as found:
@@ -275,8 +287,8 @@ def test_altered_and_quick(folder: Path) -> None:
         ),
         (
             'kind = "AdaCUCB"',
-            'kind = "bandit"\npatience = 3',
-            "policies[0].patience: is called answers_within in a study",
+            'kind = "AdaCUCB"\nanswers_within = 3\npatience = 3',
+            "policies[0].patience: unknown argument; ",
         ),
         (
             'kind = "AdaCUCB"',
@@ -371,7 +383,7 @@ def test_all_mistakes_come_at_once(folder: Path) -> None:
         kind = "AdaCUCB"
         beta = -1
         forget = 3
-        patience = -2
+        answers_within = -2
         gamma = 1
         [[policies]]
         kind = "AdaKUCB"
@@ -391,7 +403,7 @@ def test_all_mistakes_come_at_once(folder: Path) -> None:
         *(
             "policies[0].beta",
             "policies[0].forget",
-            "policies[0].patience",
+            "policies[0].answers_within",
             "policies[0].gamma",
             "policies[1].kind",
         ),
@@ -697,7 +709,7 @@ batch = 2e1
 budgets.zcdp = [1.0]
 """
     (policy,) = load_study(written(folder, experts)).policies
-    assert policy.batch == 20  # type: ignore[attr-defined]
+    assert policy.batch_size == 20  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("bad", ["1.5", "inf", "nan", "1e300", "-1e3", "0.0"])

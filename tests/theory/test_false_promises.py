@@ -83,8 +83,8 @@ def test_frozen_advice_is_promised_nothing_where_it_changes_within_a_batch():
 
 
 def test_patience_and_retired_arms_are_promised_nothing():
-    assert above(AdaPUCB(2, budget=PureDP(1.0), patience=50), COINS) == []
-    assert above(AdaPUCB(2, budget=PureDP(1.0), patience=None), COINS) == ["adap_ucb"]
+    assert above(AdaPUCB(2, budget=PureDP(1.0), answers_within=50), COINS) == []
+    assert above(AdaPUCB(2, budget=PureDP(1.0), answers_within=None), COINS) == ["adap_ucb"]
     policy = AdaPUCB(2, budget=PureDP(1.0))
     policy.retire(0)
     assert promises(policy, COINS, [1000]) == []

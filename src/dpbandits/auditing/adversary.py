@@ -102,7 +102,7 @@ def canaries(policy: Policy, *, echo: bool = False, position: int = 0) -> Iterat
     answer = _echo if echo else _answer
     after = "other people like the arm that was played last" if echo else "for others the arms tie"
     if policy.sees == "advice":
-        kinds, early = _advised(policy), position + getattr(policy, "batch", 1)
+        kinds, early = _advised(policy), position + getattr(policy, "batch_size", 1)
     elif policy.sees:
         kinds, early = _in_context(policy), 0
     else:

@@ -137,7 +137,7 @@ class Play:
             ended = gate.end(state, rounds)
             told = (ended.statistic, ended.sensitivity, rounds, world)
             twin_of(policy.driven)(run._replace(memo=ended.memo), *told)
-            gate.cross(state, ended, [])
+            gate.cross(state, ended)
             taken.release[cursor[SLOTS.releases]] = state.wall.release
             cursor[SLOTS.releases] += 1
         if not policy.driven.stop(policy.params, state.public):

@@ -65,7 +65,7 @@ def audit(
         Path | None, Option(help="A PNG, SVG or PDF file for a figure of one policy.")
     ] = None,
 ) -> None:
-    """Attack a policy in neighbouring worlds, and print a lower bound on its privacy loss.
+    """Attack a policy with data that differ in one person, and bound its privacy loss from below.
 
     Ends with status 1 if the bound exceeds the policy's guarantee.
     """

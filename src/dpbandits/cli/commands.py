@@ -26,8 +26,9 @@ from .estimate import estimate
 from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import clear_errors
+from .kept import inspect, restore
 from .plan import plan
-from .promises import card, explain, inspect
+from .promises import card, explain
 from .tables import new_console, new_table, print_claims, print_results, print_tables
 from .theory import theory
 from .warm import warm
@@ -92,8 +93,8 @@ def _options(
 
 @app.command("list")
 def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
-    """Show every policy: its arguments, its protected data, its source, and the settings whose
-    default it is.
+    """Show every policy: its arguments, its protected data, its source, and where it is the
+    default.
     """
     rows = [_card(name, cls) for name, cls in registered().items()]
     if as_json:
@@ -115,7 +116,11 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
         console.print(f"  {one.setting}, {one.trust} trust: {one.call}")
 
 
-for command in (explain, card, check_policy, inspect, estimate, plan, theory, exact, audit, warm):
+_COMMANDS = (
+    *(explain, card, check_policy, inspect, restore, estimate),
+    *(plan, theory, exact, audit, warm),
+)
+for command in _COMMANDS:
     app.command()(command)
 
 
@@ -159,7 +164,7 @@ def run(
 
 @app.command()
 def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
-    """Run the shipped study: treatments for the patients of a real HIV trial, chosen in private."""
+    """Run the shipped study: privately chosen treatments for the patients of a real HIV trial."""
     from ..studies import DEMO, load_study
 
     with clear_errors(_KEPT):

@@ -33,7 +33,7 @@ def exact(
     delta: Annotated[float, Option(help="The delta for which to find epsilon.")] = 0.0,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compute the exact privacy loss of a policy with few arms and rounds, which a file describes.
+    """Read a small policy from a file, and compute its exact privacy loss.
 
     The file has the arguments of `FinitePolicy`: {"probabilities": [[[0.5, 0.5]], ...], "rewards":
     [0, 1]}.  Numbers are rounded up.

@@ -60,21 +60,24 @@ def plan(
         Option(
             parser=_numbers,
             metavar="G,G,...",
-            help="How much lower each arm's mean is than the best, to measure regret.",
+            help="To measure regret: the best mean minus each arm's mean.",
         ),
     ] = None,
-    trust: Annotated[Trust | None, Option(help="The party that may see raw rewards.")] = None,
+    trust: Annotated[
+        Trust | None,
+        Option(help="Who may see raw rewards: central, the operator; shuffle and local, no one."),
+    ] = None,
     protects: Annotated[Protects | None, Option(help="The private data of a person.")] = None,
     features: Annotated[
         str | None,
         Option(
-            help="The number of features of each arm, where features change every round; or a"
-            " file: a table of fixed features, with a row for each arm."
+            help="The number of features of each arm, if they change every round. If they are"
+            " fixed: a file with a row for each arm."
         ),
     ] = None,
     person: Annotated[
         int | None,
-        Option(min=1, help="The number of features of a person, where all arms see the same ones."),
+        Option(min=1, help="The number of features of a person: one vector for all arms."),
     ] = None,
     link: Annotated[
         str | None, Option(help="The link from features to mean rewards, such as logistic.")
@@ -83,7 +86,7 @@ def plan(
         str | None,
         Option(
             help='The number of rounds between changes of the best arm; or the word "any",'
-            " if rewards follow no law."
+            " if rewards may change in any way."
         ),
     ] = None,
     separator: Separator = ",",

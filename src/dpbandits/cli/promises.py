@@ -1,4 +1,4 @@
-"""The commands ``dpbandits explain``, ``card`` and ``inspect``: guarantees of a policy."""
+"""The commands ``dpbandits explain`` and ``card``: guarantees of a policy."""
 
 from __future__ import annotations
 
@@ -129,31 +129,6 @@ def card(
         _print(one)
     if html is not None:
         typer.echo(f"Card: {html}")
-
-
-def inspect(
-    file: Annotated[
-        Path,
-        Argument(metavar="FILE", help="A file of `Policy.save`.", exists=True, dir_okay=False),
-    ],
-) -> None:
-    """Show the guarantee, spending and releases of a saved policy, even while it runs elsewhere.
-
-    The command does not load, claim or write the policy.
-    """
-    from ..inspection import inspect as look
-
-    with clear_errors():
-        seen = look(file)
-    console = new_console()
-    facts = new_table(show_header=False)
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column(overflow="fold")
-    console.print(with_rows(facts, seen.facts.items()))
-    heads, rows = seen.estimates.table()
-    console.print(f"\n{seen.estimates!r}")
-    if rows:
-        console.print(with_rows(new_table(*heads), rows))
 
 
 def write_cards(folder: Path, audits: Mapping[str, Any] | None = None) -> Sequence[str]:

@@ -27,6 +27,8 @@ class Delay:
         pulls: see ``kind``.
         tail: exponent of "pareto"; the mean is infinite if it is at most 1.
         lost: share of answers that never come.
+        rate: people per second, for policies with a clock: the t-th pull, from 0, is at second
+            t / rate.  None: there is no clock.
 
     Raises:
         ArgumentError: an argument is out of its range.
@@ -42,6 +44,7 @@ class Delay:
     pulls: float = 0
     tail: float = 1.5
     lost: float = 0.0
+    rate: float | None = None
 
     def __post_init__(self) -> None:
         choice("kind", self.kind, ("fixed", "geometric", "pareto"))
@@ -52,6 +55,8 @@ class Delay:
             )
         real("tail", self.tail, 0.01, 100.0)
         real("lost", self.lost, 0.0, 1.0)
+        if self.rate is not None:
+            real("rate", self.rate, 1e-6, 1e6)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw the delays of n answers.
@@ -80,10 +85,12 @@ class Delay:
             "geometric": f"geometric, mean {self.pulls:g} pulls",
             "pareto": f"heavy tails, scale {self.pulls:g} pulls",
         }[self.kind]
-        return said + (f", {100 * self.lost:g} % lost" if self.lost else "")
+        said += f", {100 * self.lost:g} % lost" if self.lost else ""
+        return said + (f", {self.rate:g} people per second" if self.rate else "")
 
     def __repr__(self) -> str:
         given = [repr(self.kind), f"{self.pulls:g}"]
         given += [f"tail={self.tail:g}"] if self.kind == "pareto" else []
         given += [f"lost={self.lost:g}"] if self.lost else []
+        given += [f"rate={self.rate:g}"] if self.rate else []
         return f"Delay({', '.join(given)})"

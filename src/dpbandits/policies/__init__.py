@@ -3,12 +3,14 @@
 from ..protocol import Card, Erratum, Kernels, Statistic
 from ..session import ArmEstimates, Decision, Diagnostics, Estimates, Options, Release
 from .chooser import Chooser
+from .loading import load
 from .parts import Part, part
-from .policy import Policy, load
+from .policy import Policy
 from .presets import Composition, Preset, given, like
 from .privacy_card import PrivacyCard
 from .problem import DEFAULTS, DecisionProblem, Default, default_for
 from .registry import composed, find, preset, register, registered
+from .restoring import restore
 
 __all__ = [
     "DEFAULTS",
@@ -40,4 +42,5 @@ __all__ = [
     "preset",
     "register",
     "registered",
+    "restore",
 ]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
-from ..stores.snapshots import arguments, as_json
-from .registry import find
+from ..stores.arguments import as_json
+from .registry import arguments_of_today, find
 
 
 class Chooser:
@@ -94,7 +94,7 @@ class Chooser:
         """
         try:
             read = json.loads(text)
-            given = arguments(read["arguments"])
+            given = arguments_of_today(read["arguments"])
             known = (read["public"], int(read["release"]), read.get("retired", ()))
             return cls(given.pop("class"), given, *known)
         except (KeyError, TypeError, ValueError) as error:

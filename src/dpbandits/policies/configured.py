@@ -17,9 +17,12 @@ from ..privacy.ledger import Meter
 from ..privacy.noise import NoiseSource
 from ..privacy.secure_sum import row_scale
 from ..protocol import Card, Statistic
-from ..session.options import DEFAULTS, NAMES, Settings
+from ..session.options import DEFAULTS, NAMES, RENAMED, Settings
 from .registry import preset_of
 from .terms import Terms
+
+# Arguments in which workers that learn from each other may differ.
+_EACH_ITS_OWN = ("name", "answers_within", "finish_at", "noise", "arm_names")
 
 
 class Configured:
@@ -148,8 +151,11 @@ class Configured:
 
     @property
     def stream_key(self) -> str:
-        """The key of the policy's random numbers in a study: all but its seed and names."""
-        return self._call(self._given("seed", *NAMES))
+        """The key of the policy's random numbers in a study: all but its seed and names.  It has
+        the words of the first version, because other words draw other numbers.
+        """
+        given, first = self._given("seed", *NAMES), {ours: name for name, ours in RENAMED.items()}
+        return self._call({first.get(name, name): value for name, value in given.items()})
 
     @property
     def heading(self) -> str:
@@ -159,7 +165,7 @@ class Configured:
     @property
     def exchange_key(self) -> str:
         """A digest of the arguments that policies must share to learn from each other."""
-        shared = self._call(self._given("seed", "name", "patience", "noise", "arm_names"))
+        shared = self._call(self._given("seed", *_EACH_ITS_OWN))
         return hashlib.sha256(shared.encode()).hexdigest()[:16]
 
     def _given(self, *without: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 from ..constraints import checked
 from ..errors import ArgumentError
 from ..privacy.budgets import examples
-from ..session.options import DEFAULTS
+from ..session.options import DEFAULTS, RENAMED
 from ..validation import close_name
 
 _LONGEST_EXAMPLE = 40  # characters of an argument that is shown
@@ -107,7 +107,11 @@ def misfit(cls: Any, args: Sequence[Any], given: Mapping[str, Any]) -> str | Non
 
 
 def unknown_argument(cls: Any, name: str, known: Iterable[str]) -> str:
-    """A hint after an unknown argument: that it belongs to the budget, or a close name."""
+    """A hint after an unknown argument: that it has a new name, belongs to the budget, or a close
+    name.
+    """
+    if name in RENAMED:
+        return f"it is called {RENAMED[name]}"
     if not any(name in _numbers(budget) for budget in examples()):
         return close_name(name, known)
     taken = cls.example_budgets()

@@ -8,21 +8,18 @@ and those that authors of algorithms provide.
 from __future__ import annotations
 
 import math
-import os
-import uuid
-import weakref
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..constraints import Constraints, Integer
-from ..errors import ArgumentError, ClaimError
+from ..constraints import Choice, Constraints, Duration, Integer
+from ..errors import ArgumentError, StoreError
 from ..html import Html, glance
 from ..kernel import Kernel
 from ..privacy.budgets import Budget
@@ -32,6 +29,8 @@ from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
 from ..protocol import NO_ARM, Kernels, Statistic, blind, never, no_estimate, own_alone
 from ..session import arrivals
+from ..session.deadlines import ASSUMED as ASSUMED_OF_CLOCKS
+from ..session.deadlines import ASSUMED_OF_CHANGES as ASSUMED_OF_DEADLINES
 from ..session.decisions import Decision
 from ..session.estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
 from ..session.exchange import ASSUMED as ASSUMED_OF_WORKERS
@@ -40,22 +39,22 @@ from ..session.gate import Gate
 from ..session.open_arms import ASSUMED, Arms
 from ..session.options import WIDEST, WILDEST, Settings, settings_of
 from ..session.rounds import checked_user
-from ..session.saving import charge_older_noise, replay, restore, saved
 from ..session.session import Session
 from ..session.state import State
-from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
-from ..stores.snapshots import arguments
-from ..stores.tokens import Seal
-from ..validation import integer, number, shown
+from ..stores import User
+from ..validation import integer, number, real, shown
 from .chooser import Chooser
-from .configured import Configured
+from .kept import ASSUMED_OF_PLACES, Kept
 from .making import PolicyClass, Signature
 from .presets import Composition
 from .privacy_card import PrivacyCard
-from .registry import find, of_this_version, preset_of
+from .registry import preset_of
 from .terms import Terms
-from .turns import Turns
 from .watch import Watch
+
+_DEADLINE = Integer(1) | Duration("1s", "365d")  # that a policy may be given later
+_ON_FAILURE = Choice("raise", "serve")
+_LAST_SECOND = 1e11  # since the epoch
 
 
 class _Begun:
@@ -71,7 +70,7 @@ class _Begun:
             return policy.__dict__["session"]
 
 
-class Policy(Configured, metaclass=PolicyClass):
+class Policy(Kept, metaclass=PolicyClass):
     """The base of all policies.
 
     A subclass gives ``card``, ``kernels`` and ``_params``.  If it releases more than one number at
@@ -113,8 +112,8 @@ class Policy(Configured, metaclass=PolicyClass):
             settings = replace(settings, grid=self._default_grid)
             self.config = MappingProxyType({**self.config, "grid": settings.grid})
         self.calibration, self.clip = settings.calibration, settings.clip
-        self.patience, self.choices_public = settings.patience, settings.choices_public
-        self.max_rounds, self.name = settings.max_rounds, settings.name
+        self.choices_public, self.max_rounds = settings.choices_public, settings.max_rounds
+        self.name = settings.name
         self._arms_by_name = Arms(self.n_arms, settings.arm_names)
         self.arm_names = settings.arm_names
         sent = bool(config.get("reports") or config.get("messages"))
@@ -148,9 +147,7 @@ class Policy(Configured, metaclass=PolicyClass):
             reports=self.takes_reports,
         )
         self.watch = Watch(settings.name or name, settings.reward_range)
-        self._lock = Turns()
-        self._life, self._seal = Life(uuid.uuid4().hex, 0), Seal()  # also of forks
-        self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
+        self._begin_life()
         self._built = True
 
     # What a subclass provides -----------------------------------------------------------------
@@ -227,6 +224,8 @@ class Policy(Configured, metaclass=PolicyClass):
         *,
         user: User | None = None,
         available: Iterable[int | str] | None = None,
+        at: float | None = None,
+        on_store_failure: Literal["raise", "serve"] = "raise",
     ) -> Decision:
         """Choose the arm for the next person.
 
@@ -242,6 +241,10 @@ class Policy(Configured, metaclass=PolicyClass):
             available: the arms, by name or number, that may be served to this person; by default
                 all that are not retired.  The round is not recorded while an unavailable arm's
                 episode runs.
+            at: when this is, in seconds since the epoch, for policies with a clock.  By default
+                now.  A time before that of an earlier call counts as that time.
+            on_store_failure: "serve" chooses from the values that were durable last if the place
+                of the policy cannot be written.  Such a round is not recorded.
 
         Returns:
             A ``Decision``; it equals its arm, and serves as an index.
@@ -254,8 +257,10 @@ class Policy(Configured, metaclass=PolicyClass):
                 that could be too large for exact secure noise; later pulls use public values alone.
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls use
                 public values alone.
-            ClaimError: a release is due under a budget, and this process is a fork, or a save of
-                the policy has been loaded.
+            ClaimError: a release is due under a budget, and this process is a fork; or the policy
+                was saved, and has been loaded elsewhere.
+            StoreError: the policy was saved, and its place cannot be written.  Nothing is lost: the
+                next call writes it first.
         """
         if self._serving:
             raise ArgumentError(
@@ -264,20 +269,37 @@ class Policy(Configured, metaclass=PolicyClass):
                 self._serving,
             )
         name = checked_user(user, self.max_rounds)
-        with self._lock.step:
-            counted = self.session.rounds.blanked, self.session.rounds.scaled
-            try:
-                shown, open_arms = self._offered(self.seen(contexts), available)
-            except ArgumentError:  # after which nothing has happened
-                self.session.rounds.blanked, self.session.rounds.scaled = counted
+        _ON_FAILURE("on_store_failure", on_store_failure)
+        try:
+            with self._lock.step:
+                now = self._time(at)
+                counted = self.session.rounds.blanked, self.session.rounds.scaled
+                try:
+                    shown, open_arms = self._offered(self.seen(contexts), available)
+                except ArgumentError:  # after which nothing has happened
+                    self.session.rounds.blanked, self.session.rounds.scaled = counted
+                    raise
+                if open_arms is not None:
+                    self.session.rounds.chosen_among = True
+                return self.session.pull(shown, name, open_arms, now)
+        except StoreError:
+            if on_store_failure == "raise":
                 raise
-            if open_arms is not None and not self.session.rounds.chosen_among:
-                self.session.rounds.chosen_among = True
-                self._keep()
-            return self.session.pull(shown, name, open_arms)
+        return self._durable_choice(contexts, available)
+
+    def _durable_choice(self, contexts: Any, available: Iterable[int | str] | None) -> Decision:
+        """The choice without a record from what was durable last."""
+        with self._lock.aside, self._as_durable() as choice:
+            shown, open_arms = self._offered(self.seen(contexts), available)
+            return self.session.aside(choice, shown, open_arms)
 
     def update(
-        self, reward: float, decision: Decision | str | None = None, *, arm: int | str | None = None
+        self,
+        reward: float,
+        decision: Decision | str | None = None,
+        *,
+        arm: int | str | None = None,
+        at: float | None = None,
     ) -> bool:
         """Take in a reward.
 
@@ -288,6 +310,7 @@ class Policy(Configured, metaclass=PolicyClass):
                 be a number within 1e100.
             decision: the value that ``pull`` returned, or its ``token``; by default the last pull.
             arm: the name or number of the arm that the person took, if not the recommended one.
+            at: when the reward came, as in ``pull``.
 
         Returns:
             Whether the policy learns from it.  False for a round that was not recorded, or that a
@@ -303,21 +326,91 @@ class Policy(Configured, metaclass=PolicyClass):
         value = self.checked_reward(reward)
         done = None if arm is None else self._arms_by_name.number("arm", arm)
         with self._lock.step:
-            return self._took(value, self.session.own(decision), done)
+            return self._took(value, self.session.own(decision), done, self._time(at))
 
-    def expire(self, decision: Decision | str | None = None) -> bool:
+    def expire(self, decision: Decision | str | None = None, *, at: float | None = None) -> bool:
         """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update``
         does.
         """
         with self._lock.step:
-            return self._took(None, self.session.own(decision), None)
+            return self._took(None, self.session.own(decision), None, self._time(at))
+
+    def tick(self, at: float | None = None) -> int:
+        """Release all that is past its deadline by the clock, in hours without a ``pull``, which
+        does so by itself.  When this is called must not depend on answers.
+
+        Args:
+            at: as in ``pull``.
+
+        Returns:
+            How many pulls have passed their deadline since the last tick or pull.
+
+        Raises:
+            ArgumentError: the policy has no clock: ``answers_within`` is no time, and there is no
+                ``finish_at``.
+            BudgetExhausted, ClaimError: as in ``pull``.
+
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=ZCDP(1.0), answers_within="6h", seed=1)
+        >>> policy.update(1.0, policy.pull(at=0.0), at=60.0)
+        True
+        >>> policy.tick(at=21_000.0), policy.tick(at=22_000.0)
+        (0, 1)
+        """
+        with self._lock.step:
+            self._refuse_time("tick()", "called")
+            return self.session.tick(self._time(at))
+
+    def configure(self, *, answers_within: int | str) -> None:
+        """Change the deadline of answers from the next episode on.  Policies that learn from every
+        answer change it from the next pull on.
+
+        Earlier pulls keep their deadlines, and no pull passes its own before an earlier one does.
+        Choose the time of this call independently of unreleased rewards: the guarantee lists this
+        as an assumption.
+
+        Args:
+            answers_within: a number of pulls, at least 1, or a time such as "6h".
+
+        Raises:
+            ArgumentError: it is neither.  Or the policy waits for all answers, or learns from each
+                when it comes.
+
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=ZCDP(1.0), answers_within=20)
+        >>> policy.configure(answers_within="6h")
+        >>> policy.answers_within
+        '6h'
+        """
+        within: Any = _DEADLINE("answers_within", answers_within)
+        with self._lock.step:
+            now = self.answers_within
+            if now is None or (self.card.learns_at_once and not now):
+                raise ArgumentError(
+                    f"answers_within must stay {now!r} in a policy without deadlines, got"
+                    f" {answers_within!r}",
+                    "answers_within",
+                )
+            self.session.configure(within)
+            added = [ASSUMED_OF_DEADLINES]
+            if isinstance(within, str) and not self.settings.uses_clock:
+                added.append(ASSUMED_OF_CLOCKS)
+            told = self.session.told
+            self.session.told = (*told, *(one for one in added if one not in told))
+
+    @property
+    def answers_within(self) -> int | str | None:
+        """The deadline of answers, as the constructor or ``configure`` was told last."""
+        return self.session.rounds.deadlines.latest
 
     def retire(self, arm: int | str) -> None:
         """Serve an arm no more, until it is added again.
 
         Answers that are on their way are still taken.  An episode of the arm that runs is filled
         with default rewards, which contain no person's data.  Choose the time of this call
-        independently of unreleased rewards.  A policy with a budget that was saved is saved again.
+        independently of unreleased rewards.
 
         Args:
             arm: its name or number.
@@ -338,7 +431,6 @@ class Policy(Configured, metaclass=PolicyClass):
         with self._lock.step:
             self._refuse_masks("arm", "retired")
             self.session.retire(number)
-            self._keep()
 
     def add(self, arm: int | str) -> None:
         """Serve a retired arm again.  ``n_arms`` is the largest number of arms there may ever be,
@@ -350,7 +442,6 @@ class Policy(Configured, metaclass=PolicyClass):
         with self._lock.step:
             self._refuse_masks("arm", "added")
             self.session.add(number)
-            self._keep()
 
     @property
     def retired(self) -> tuple[int, ...]:
@@ -407,7 +498,7 @@ class Policy(Configured, metaclass=PolicyClass):
         with self._lock.step:
             new = self.session.learn_from(checked)
             if new and ASSUMED_OF_WORKERS not in self.session.told:
-                self.assume(ASSUMED_OF_WORKERS)
+                self.session.told = (*self.session.told, ASSUMED_OF_WORKERS)
             return new
 
     def chooser(self) -> Chooser:
@@ -510,7 +601,10 @@ class Policy(Configured, metaclass=PolicyClass):
         own = [*self._assumed(), *self.session.told]
         if self.session.rounds.chosen_among and not self.card.hides_contexts:
             own.append(ASSUMED)
-        return self._terms.guarantee(own, simulated=self.session.gate.simulated)
+        if self.kept_in is not None:
+            own.append(ASSUMED_OF_PLACES)
+        promise = self._terms.guarantee(own, simulated=self.session.gate.simulated)
+        return self._terms.restated(promise, self.session.restored)
 
     @property
     def guarantee_in_simulations(self) -> Guarantee:
@@ -542,25 +636,6 @@ class Policy(Configured, metaclass=PolicyClass):
             )
         with self._lock:
             return PrivacyCard.of(self, audit)
-
-    def save(self, where: str | os.PathLike[str] | Store) -> Any:
-        """Write the whole state, pending decisions included, to a file or store that
-        ``dpbandits.load`` can claim once.
-
-        Returns:
-            The path of the file, or the store.
-
-        Raises:
-            ArgumentError: ``where`` is neither a store nor the path of a file.
-            StateFileError: the state folder cannot be used.
-            ClaimError: an earlier save has been loaded, this process is a fork of the one that made
-                the policy, or the policy is a simulation of another.
-            OSError: the file cannot be written.
-        """
-        store = store_at(where)
-        with self._lock.step:
-            self._save(store)
-        return store.path if isinstance(store, FileStore) else store
 
     def _repr_html_(self) -> Html:
         promise, ledger = self.guarantee, self.ledger
@@ -658,41 +733,36 @@ class Policy(Configured, metaclass=PolicyClass):
         """An empty state, for a simulation."""
         return self._gate.new_state()
 
-    def _took(self, value: float | None, decision: Decision, done: int | None) -> bool:
-        learned = self.session.take(value, decision, done)
+    def _time(self, at: object) -> float | None:
+        """The time of a call; None for policies without a clock."""
+        if at is not None:
+            self._refuse_time("at", "given")
+            return real("at", at, 0.0, _LAST_SECOND)
+        return time.time() if self._uses_clock else None
+
+    @property
+    def _uses_clock(self) -> bool:
+        return self.settings.uses_clock or self.session.rounds.deadlines.uses_clock
+
+    def _refuse_time(self, name: str, what: str) -> None:
+        if not self._uses_clock:
+            raise ArgumentError(
+                f"{name} must not be {what} without a clock, as in a policy made with"
+                " answers_within='6h'",
+                name.removesuffix("()"),
+            )
+
+    def _took(
+        self, value: float | None, decision: Decision, done: int | None, at: float | None
+    ) -> bool:
+        learned = self.session.take(value, decision, done, at)
         self.watch.look(self.session.rounds)
         return learned
 
     def assume(self, assumption: str) -> None:
         """List an assumption in the guarantee from now on; it survives a crash."""
-        self.session.told = (*self.session.told, assumption)
-        self._keep()
-
-    def _keep(self) -> None:
-        """Save where it was saved last, so no crash undoes a promise, or which arms are open."""
-        store = self.session.gate.store
-        if store is not None:
-            self._save(store)
-
-    def _save(self, store: Store) -> None:
-        if self.session.gate.simulated:
-            raise ClaimError(f"{store} was not written: this is a simulation of a policy")
-        if self.session.gate.is_fork:
-            raise ClaimError(
-                f"{store} was not written: this process is a fork; save in the process that"
-                f" made the policy; {WHY}"
-            )
-        of, saves = self.session.life
-        life, (header, arrays) = Life(of, saves + 1), saved(self.session)
-        name, config = self._named
-        own = {"class": name, "config": dict(config), "life": life}
-        try:
-            store.save(encode({**own, **header}, arrays), life)
-        finally:
-            if store.life == life:
-                self.session.life = life
-                self.session.gate.store = None if self.budget is None else store
-        self._let_go()
+        with self._lock.step:
+            self.session.told = (*self.session.told, assumption)
 
     def _received(self, report: np.ndarray) -> bool:
         """Take in a report that came without a pull."""
@@ -748,54 +818,3 @@ class Policy(Configured, metaclass=PolicyClass):
         arms = self._arms_by_name
         whole = (self.card, self.settings, arms, gate, self.default_reward, state)
         return Session(*whole, life=self._life, seal=self._seal)
-
-
-def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> Policy:
-    """Continue a saved policy, exactly where it stood.
-
-    The loaded policy saves itself to the same place before it is returned. After another crash it
-    can be loaded again.
-
-    Args:
-        where: the store or file that ``Policy.save`` wrote; a file has its journal beside it.
-        simulation: True to load a copy for an experiment, as often as wanted, without claiming it;
-            simulated noise only.
-
-    Returns:
-        The policy, in a new life, with its earlier releases, ledger and estimates.
-
-    Raises:
-        ArgumentError: ``where`` is neither a store nor the path of a file.
-        StateFileError: the file or its journal is damaged, not ours, or from another version, or
-            the state folder cannot be used.  Nothing was claimed.
-        ClaimError: the state has been loaded before, a later one was saved, or the policy that was
-            loaded from it is alive.
-        FileNotFoundError: there is no such file.
-        OSError: the file cannot be written again.  Nothing was claimed.
-
-    Example:
-        >>> import tempfile, dpbandits as dpb
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     policy = dpb.bandit(2, budget=dpb.ZCDP(1.0), seed=1)
-        ...     again = dpb.load(policy.save(folder + "/trial.dpb"), simulation=True)
-        >>> again.config == policy.config
-        True
-    """
-    store = store_at(where)
-    header, arrays = decode(store.read(), store)
-    with of_this_version(store):
-        policy: Policy = find(header["class"])(**arguments(header["config"]))
-        life = Life(*header["life"])
-        restore(policy.session, header, policy._of_today(arrays), life)
-    if simulation and policy.noise_source.secure:
-        raise ClaimError(
-            f"{store} holds a policy with secure noise, which is never copied for a simulation:"
-            f" {WHY}"
-        )
-    with nullcontext() if simulation else store.claim(life):
-        replay(policy.session, store.announced(life))
-        charge_older_noise(policy.session, header)
-        if not simulation:
-            policy.save(store)
-            policy._let_go = weakref.finalize(policy, store.hold())
-    return policy

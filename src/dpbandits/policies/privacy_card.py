@@ -225,24 +225,18 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
             " budget; the policy then goes on with earlier releases",
         ]
     yield ["noise", _noise(policy)]
-    drawn = "the policy learns from it" if policy.takes_reports else "its noise is drawn"
-    store = policy.session.gate.store
-    place = "the store" if store is None else PurePath(str(store)).name  # not its folder
-    listed = (
-        f"{place} lists each release before {drawn}. A listed release is charged, even if a crash"
-        " prevents it"
-    )
+    place = policy.kept_in
+    kept = "each call is durable before it returns, so a crash loses no release, decision or answer"
     yield [
         "crashes",
-        listed
-        if store is not None
-        else f"after the first save, {listed}. A crash before the first save loses policy and"
-        " ledger",
+        f"after the first save, {kept}. A crash before the first save loses policy and ledger"
+        if place is None
+        else f"in {PurePath(str(place)).name} {kept}",  # without its folder
     ]
     yield [
         "copies",
-        "the code refuses to copy or pickle a policy, to load a saved policy twice, and to release"
-        " in a forked process",
+        "the code refuses to copy or pickle a policy, to go on with an older or second copy of a"
+        " saved one, and to release in a forked process",
     ]
     if settings.max_rounds is not None:
         most = f"{settings.max_rounds:,} recorded rounds"
@@ -273,17 +267,23 @@ def _schedule(policy: Policy) -> str:
     settings, default = policy.settings, f"{policy.default_reward:g}"
     if policy.takes_reports and policy.budget is not None:
         default += ", with noise like that of any report"
-    if settings.patience is None:
+    within = policy.answers_within
+    if within is None:
         return "when all answers of an episode have come, which shows when they came"
-    if policy.card.learns_at_once and not settings.patience:
+    if policy.card.learns_at_once and not within:
         return (
             "at every answer, in order of arrival. An answer that the operator declares missing"
             f" counts as {default}"
         )
-    wait = f"{settings.patience:,} decisions" if settings.patience else "at the first decision"
+    if isinstance(within, str):
+        wait = f"{within} by the clock, rounded up by a sixtieth or a second,"
+    else:
+        wait = f"{within:,} decisions" if within else "at the first decision"
+    times = ", ".join(settings.finish_at or ())
+    daily = f", and daily at {times} UTC" if times else ""
     return (
-        f"{wait} after an episode (decisions whose answers are released together). An answer that"
-        f" is missing, late or not a number counts as {default}"
+        f"{wait} after an episode (decisions whose answers are released together){daily}. An answer"
+        f" that is missing, late or not a number counts as {default}"
     )
 
 
@@ -318,7 +318,9 @@ def _unprotected(policy: Policy) -> Iterator[str]:
         yield "Contexts and advice, which are public, and choices as far as these follow from them"
     if promise.trust_model == "central":
         yield f"Anything from the party that runs the policy, which sees the {promise.protects}"
-    if settings.patience is None or (policy.card.learns_at_once and not settings.patience):
+    if settings.answers_within is None or (
+        policy.card.learns_at_once and not settings.answers_within
+    ):
         yield "The time of an answer, and whether it came: releases follow answers"
     elif not policy.takes_reports:
         yield "How many answers were late or clipped: the operator sees these counts"

@@ -198,7 +198,8 @@ DEFAULTS = (
         "search for the best arm",
         "central",
         "MergedTopTwo",
-        "It stops as soon as releases prove which arm is best. No other search here was shorter.",
+        "It stops once releases refute every other arm, up to the allowed probability of error. No"
+        " other search here needed fewer rounds.",
         {"failure_probability": 0.05},
         goal="best arm",
     ),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copyreg
 import inspect
+import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from typing import Any, TypeVar
 
 from ..errors import ArgumentError, MissingExtra, StateFileError
 from ..rooms import papers
+from ..session.options import of_today
+from ..stores.arguments import arguments
 from ..validation import close_name
 from .presets import Preset
 
@@ -118,6 +121,11 @@ def find(name: str) -> Any:
 copyreg.pickle(Preset, lambda one: (find, (one.name,)))
 
 
+def arguments_of_today(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Constructor arguments that this version or an earlier one has saved."""
+    return of_today(arguments(dict(saved)))
+
+
 def home_of(policy: type[Any] | Preset) -> str:
     """The module that has a policy of the list."""
     return str(policy.home if isinstance(policy, Preset) else policy.__module__)
@@ -152,7 +160,7 @@ def of_this_version(source: object) -> Iterator[None]:
         yield
     except MissingExtra:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, struct.error) as error:
         raise StateFileError(
             f"{source} does not hold a policy of this version: {error!r}"
         ) from error

@@ -16,6 +16,7 @@ from ..privacy.guarantees import Guarantee, View
 from ..privacy.ledger import Meter
 from ..privacy.noise import NoiseSource, SimulationNoise
 from ..protocol import Card, Statistic
+from ..session.deadlines import ASSUMED as ASSUMED_OF_CLOCKS
 from ..session.options import NARROWEST, WIDEST, Settings
 from ..validation import shown
 
@@ -158,6 +159,28 @@ class Terms:
             simulated=private and (simulated or not self.noise.secure),
         )
 
+    def restated(self, promise: Guarantee, restored: int) -> Guarantee:
+        """The guarantee of a policy that was restored so often from a copy; see ``restoring``."""
+        if not restored or promise.holds is None:
+            return promise
+        times = "once" if restored == 1 else f"{restored} times"
+        told = f"the policy was restored {times} from a copy, and drops what the copy held"
+        if self.settings.max_rounds is None:
+            assumed = f"{told}; a person contributes one round to all of its lives together"
+            return replace(promise, assumptions=(*promise.assumptions, assumed))
+        limit = promise.holds.kept_in(gaussian=self.channel.keeps_gdp)
+        holds = promise.holds.of((restored + 1) * limit.amount, limit.currency)
+        caveat = (
+            f"The policy was restored {times} from a copy that does not tell who came after it was"
+            f" made. A user may have up to {self.settings.max_rounds} recorded rounds in each of"
+            f" its {restored + 1} lives, so what holds is {restored + 1} times what was asked"
+        )
+        own = tuple(
+            one.replace("over the whole run", "in each life of the policy")
+            for one in promise.assumptions
+        )
+        return replace(promise, holds=holds, assumptions=own, caveats=(*promise.caveats, caveat))
+
     def _assumed(self, own: Sequence[str], local: bool) -> Iterator[str]:
         if self.budget is None or self.card.refuted_because:
             return
@@ -170,10 +193,12 @@ class Terms:
             if most is not None:
                 yield from self._assumed_of_users(most, local)
             yield from own
+            if self.settings.uses_clock:
+                yield ASSUMED_OF_CLOCKS
             # With public choices, when a deviation is reported decides when the episode ends.
             if (
-                (self.card.learns_at_once and not self.settings.patience)
-                or self.settings.patience is None
+                (self.card.learns_at_once and not self.settings.answers_within)
+                or self.settings.answers_within is None
                 or self.settings.choices_public
             ):
                 yield "the time at which an answer arrives carries no private information"

@@ -17,7 +17,7 @@ _MANY = 50  # answers
 _SHARE = 0.1  # of all pulls
 _CLIPPED = "%d answers lay outside of reward_range %r and were clipped to it: this biases learning"
 _MISSING = "%d answers to %d pulls, %.0f %%, were missing and count as default_reward"
-_LATE = "%d answers to %d pulls came too late and were dropped: a larger patience may help"
+_LATE = "%d answers to %d pulls came too late and were dropped: a larger answers_within may help"
 _SCALED = (
     "feature vectors longer than context_bound=%g are scaled to it, which loses their length (%d so"
     " far): give a larger context_bound, or scale the features"

@@ -1,5 +1,5 @@
 """The rounds of policies that learn from every answer, and release it: in the order in which
-answers come, or with ``patience`` in that of pulls.
+answers come, or with ``answers_within`` in that of pulls.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy.ledger import WHOLE
 from ..protocol import NO_ARM
 from ..stores import User
 from .open_arms import Mask, row
@@ -20,18 +19,27 @@ def pull(
     running: Running, shown: Any, user: User | None, open_arms: Mask
 ) -> tuple[Choice, Pending | None]:
     """A choice for a person, and its round, if that is recorded."""
-    rounds, patience = running.rounds, running.settings.patience
-    if patience:
-        _take_in(running, rounds.pulls - patience)
+    rounds = running.rounds
     choice, _ = running.choices.fresh(shown, open_arms)
     if rounds.exhausted or not running.counts(user, choice.arm):
         return choice, None
     return choice, running.pending(choice, row(shown, choice.arm), shown)
 
 
+def release_passed(running: Running) -> None:
+    """Learn from the pulls that are past their deadline."""
+    if running.rounds.deadlines.within:
+        _take_in(running, running.rounds.deadlines.passed)
+
+
+def is_over(running: Running, number: int) -> bool:
+    """Whether ``finish`` would take in the pull that waits for its answer."""
+    return bool(running.rounds.deadlines.within)
+
+
 def finish(running: Running) -> bool:
     """Wait for no other pull; whether there was anything to learn."""
-    if not (running.settings.patience and running.rounds.pending):
+    if not (running.rounds.deadlines.within and running.rounds.pending):
         return False
     _take_in(running, running.rounds.pulls)
     return True
@@ -43,7 +51,7 @@ def take(
     """Take in the answer to a pull, where ``done`` is the arm that was openly taken instead."""
     if done is not None:
         pending = pending._replace(arm=done, weights=row(pending.contexts, done))
-    if not running.settings.patience:
+    if not running.rounds.deadlines.within:
         return _learn(running, number, pending, value)
     rounds = running.rounds
     rounds.pending[number] = pending
@@ -89,8 +97,6 @@ def _learn(running: Running, number: int, pending: Pending, value: float | None)
         rounds.recorded += 1
         answer = (*pending[:2], running.intake.entering(value, rounds))
         gate.absorb_and_release(state, answer, rounds.recorded)
-        rounds.users.cover(WHOLE)
-        rounds.users.announced()
     return True
 
 
@@ -103,4 +109,3 @@ def _absorb(running: Running, number: int, pending: Pending, value: float | None
     value = running.intake.entering(value, rounds)
     if gate.steps.absorb(gate.params, state.raw, state.public, pending.arm, x, value):
         running.release()
-        rounds.users.cover(WHOLE)

@@ -22,8 +22,6 @@ def pull(
 ) -> tuple[Choice, Pending | None]:
     """A choice for a person, and its round, if that is recorded."""
     rounds = running.rounds
-    if rounds.flights:
-        _land(running, rounds.pulls)
     waits = rounds.release_due and not rounds.exhausted and not _end_in_time(running)
     choice, left = rounds.current_choice, rounds.left
     if waits or rounds.exhausted or (left > 0 and not serves(choice, open_arms)):
@@ -40,6 +38,23 @@ def pull(
     if not running.card.hides_contexts:
         rounds.book(choice.arm, x, 1)
     return choice, running.pending(choice, x, shown)
+
+
+def release_passed(running: Running) -> None:
+    """Release the episodes that are past their deadlines."""
+    if running.rounds.flights:
+        _land(running, running.rounds.deadlines.passed)
+    rounds = running.rounds
+    if rounds.release_due and not rounds.exhausted and rounds.is_past_deadline():
+        _end(running)
+
+
+def is_over(running: Running, number: int) -> bool:
+    """Whether ``finish`` would release the pull that waits for its answer."""
+    rounds = running.rounds
+    if number not in rounds.pending:  # but in a flight
+        return True
+    return rounds.release_due and number in rounds.awaited(running.gate.part(running.state))
 
 
 def finish(running: Running) -> bool:
@@ -122,13 +137,15 @@ def _take_back(running: Running, pending: Pending) -> None:
 
 def _end_in_time(running: Running) -> bool:
     """End the episode that is over, and return whether it is: it may wait for answers."""
-    patience, gate = running.settings.patience, running.gate
-    if patience and gate.kernels.close is not nothing_to_note:
-        _take_off(running, patience)
-    elif running.rounds.is_waiting(gate.part(running.state), patience):
-        return False
-    else:
+    rounds, gate = running.rounds, running.gate
+    if rounds.deadlines.within is None:
+        if rounds.awaited(gate.part(running.state)):
+            return False
         _end(running)
+        return True
+    if gate.kernels.close is nothing_to_note:
+        return False  # until a tick finds it past its deadline
+    _take_off(running)
     return True
 
 
@@ -145,26 +162,26 @@ def _end(running: Running) -> None:
         running.rounds.cover(part)
 
 
-def _take_off(running: Running, patience: int) -> None:
+def _take_off(running: Running) -> None:
     """End the episode, and leave it open for answers."""
     running.gate.refuse_fork()
     with AllOrNothing(running):
         running.refuse_overspending()
         ended = running.gate.end(running.state, running.rounds.recorded)
-        running.rounds.take_off(ended, patience)
+        running.rounds.take_off(ended)
 
 
-def _land(running: Running, pulls: float) -> None:
-    """Release the episodes that were open for answers until so many pulls."""
-    while running.rounds.flights and running.rounds.flights[0].deadline <= pulls:
+def _land(running: Running, passed: float) -> None:
+    """Release the episodes that only cover pulls before this one."""
+    while running.rounds.flights and running.rounds.flights[0].before <= passed:
         running.gate.refuse_fork()
         flight = running.rounds.flights[0]
         running.rounds.close(flight.before)
         while flight.pending:
-            pending = flight.pending.popitem()[1]
+            pending, flight.changed = flight.pending.popitem()[1], True
             running.intake.take_late(flight, pending, running.intake.substitute())
         with AllOrNothing(running):
             flight = running.rounds.flights[0]
-            running.gate.cross(running.state, flight.ended, running.rounds.users.announcement)
+            running.gate.cross(running.state, flight.ended)
             running.rounds.land()
             running.released(flight.ended.memo)

@@ -55,6 +55,7 @@ class Exchange:
     # Life, memo and values of each release.
     shared: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = field(default_factory=list)
     learned: dict[str, set[int]] = field(default_factory=dict)  # numbers of releases, by worker
+    noted: list[tuple[str, int]] = field(default_factory=list)  # what was learned since a commit
 
     def share(self, life: str, memo: np.ndarray, values: np.ndarray) -> None:
         self.shared.append((life, tuple(memo.tolist()), tuple(values.tolist())))
@@ -66,10 +67,7 @@ class Exchange:
 
     def note(self, release: Release) -> None:
         self.learned.setdefault(release.worker, set()).add(int(release.number))
-
-    def saved(self) -> dict[str, Any]:
-        learned = {worker: sorted(numbers) for worker, numbers in self.learned.items()}
-        return {"shared": self.shared, "learned": learned}
+        self.noted.append((release.worker, int(release.number)))
 
     @classmethod
     def restored(cls, header: dict[str, Any]) -> Exchange:

@@ -14,14 +14,13 @@ import numpy as np
 from ..errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError
 from ..kernel import Kernel
 from ..privacy.channels import Channel
-from ..privacy.continual import SINGLE, mechanism_from_python, mechanism_of, release_exactly
+from ..privacy.continual import SINGLE, mechanism_of, release_exactly
 from ..privacy.grids import refuse_wide_noise
 from ..privacy.ledger import WHOLE, Ledger, Line, Meter
 from ..privacy.noise import EXACT, NoiseSource
 from ..privacy.secure import GridNoise, SecureNoise
 from ..privacy.secure_sum import SecureSum, row_scale
 from ..protocol import Kernels, Statistic
-from ..stores import Announcement, Counted, Store
 from .state import Ended, Span, State, wall_of
 from .steps import Steps, called_from_python, cross_by, steps_of
 
@@ -43,8 +42,8 @@ class Gate:
     ledger_family: int  # that ledger lines name
     private: bool  # whether there is a budget
     reports: bool  # whether rewards arrive with their noise, and this wall adds none
-    store: Store | None = None  # where releases are announced; None: in memory only
     simulated: bool = False  # in the law of the noise source, even if that is secure
+    drawn: Line | None = None  # the release for which secure noise was drawn in this step
     _process: int = field(default_factory=os.getpid)
 
     def __post_init__(self) -> None:
@@ -113,10 +112,6 @@ class Gate:
         self.__dict__.pop("steps", None)
         self.__dict__.pop("_spare", None)  # which may hold an answer
 
-    @property
-    def _careful(self) -> bool:
-        return self.secure or self.store is not None
-
     def part(self, state: State) -> int:
         """The part whose records the coming release covers."""
         if self.statistic.parts == 0:
@@ -124,18 +119,17 @@ class Gate:
         return int(self.steps.partition(self.params, state.public))
 
     def needs_care(self, state: State) -> bool:
-        """Whether a release of one round may be refused, fail, or has to be written ahead."""
-        return self._careful or not self.always_within_budget or self._is_spent(state)
+        """Whether a release of one round may be refused, or fail."""
+        return self.secure or not self.always_within_budget or self._is_spent(state)
 
-    def release(self, state: State, rounds: int, users: Counted) -> None:
-        """End the episode that is over after so many recorded rounds, release it, and announce with
-        it how many of each of these users were recorded.
+    def release(self, state: State, rounds: int) -> None:
+        """End the episode that is over after so many recorded rounds, and release it.
 
         A failure leaves a state that has to be restored.  Whether the release is allowed has been
         asked before: ``refuse_overspending``.
         """
-        if self._careful:
-            self.cross(state, self._end(state, rounds, state.memo, state.wall.statistic), users)
+        if self.secure:
+            self.cross(state, self._end(state, rounds, state.memo, state.wall.statistic))
             return
         # Compiled code writes the line and cannot allocate.
         state.make_room()
@@ -174,10 +168,10 @@ class Gate:
         """An empty raw side and a statistic, for the time of a call."""
         return self.kernels.init(self.params)[0], np.zeros(self.statistic.size)
 
-    def cross(self, state: State, ended: Ended, users: Counted) -> None:
+    def cross(self, state: State, ended: Ended) -> None:
         """Release an episode that has ended; see ``release``."""
         state.make_room()
-        crossing = self._carefully(state, users) if self._careful else self.steps.cross
+        crossing = self._securely(state) if self.secure else self.steps.cross
         sides = (self.params, state.public, ended.memo, state.wall, ended.statistic)
         crossing(*sides, *ended.span, ended.sensitivity, state.noise_rng or _UNUSED)
 
@@ -189,10 +183,11 @@ class Gate:
         if not self.steps.absorb_and_release(*sides, *answer, rounds, rng):
             raise DPBanditsError(_NO_BOUND)
 
-    def _carefully(self, state: State, users: Counted) -> Callable[..., None]:
-        """The crossing in plain Python, around a store and a source that no kernel can call."""
+    def _securely(self, state: State) -> Callable[..., None]:
+        """The crossing in plain Python, around a source that no kernel can call."""
 
-        def nothing(*_: Any) -> None: ...
+        def note(*line: Any) -> None:
+            self.drawn = Line(*(np.array(number).item() for number in line))
 
         def securely(running: Any, _: int, scale: float, exact: Any, noisy: Any, rng: Any) -> None:
             if self.sum is None or state.exact is None:
@@ -202,20 +197,7 @@ class Gate:
                 # The sum itself is kept in integers; the wall's own only counts releases.
                 running.clock[0] += 1
 
-        if self.secure:
-            channel: Callable[..., Any] = securely
-        elif self.reports:
-            channel = release_exactly
-        else:
-            channel = mechanism_from_python(state.wall.running.kind)
-        if self.store is None:
-            return cross_by(self.kernels, channel, nothing, nothing)
-        announce = self.store.announce
-
-        def tell(*line: Any) -> None:
-            announce(Announcement(Line(*(np.array(number).item() for number in line)), users))
-
-        return cross_by(self.kernels, channel, tell, self.store.confirm)
+        return cross_by(self.kernels, securely, note)
 
     # What is refused --------------------------------------------------------------------------
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypedDict, cast
 
-from ..constraints import Choice, Constraints, Flag, Integer, Range, Real, Text, checked
+from ..constraints import (
+    Choice,
+    Constraints,
+    Duration,
+    Flag,
+    Integer,
+    Range,
+    Real,
+    Text,
+    TimesOfDay,
+    checked,
+)
 from ..errors import ArgumentError
 from ..privacy.channels import Calibration
 from ..privacy.grids import checked_grid, default_grid
@@ -40,8 +51,11 @@ class Options(TypedDict, total=False):
             to the width of others, which is less than one part in a million; coarser where a range,
             or the square of ``context_bound``, is far larger.
         seed: of the policy's own random numbers and of simulated noise; an integer or None.
-        patience: rounds to wait for late rewards after an episode's end; None waits for all of
-            them.  Default 0.
+        answers_within: pulls after an episode's end within which its rewards may come.  Or a time
+            after a pull within which its reward may come: "6h", in s, min, h or d.  None waits for
+            all rewards.  Default 0.
+        finish_at: times of day, UTC, such as ("04:00",), at which all that is over is released,
+            as by ``finish``.  Default None.
         default_reward: the reward that replaces a missing answer.  Default: the lower end of the
             range.
         choices_public: True if it is public when a person took another arm than the recommended
@@ -62,7 +76,8 @@ class Options(TypedDict, total=False):
     noise: Noise
     grid: float | None
     seed: int | None
-    patience: int | None
+    answers_within: int | str | None
+    finish_at: Sequence[str] | None
     default_reward: float | None
     choices_public: bool
     max_rounds: int | None
@@ -80,7 +95,8 @@ class Settings:
     noise: Noise = "simulation"
     grid: float | None = None
     seed: int | None = None
-    patience: int | None = 0
+    answers_within: int | str | None = 0
+    finish_at: Sequence[str] | None = None
     default_reward: float | None = None
     choices_public: bool = False
     max_rounds: int | None = None
@@ -93,7 +109,8 @@ class Settings:
         "clip": Flag(),
         "noise": Choice("simulation", "secure"),
         "seed": Integer(0) | None,
-        "patience": Integer(0) | None,
+        "answers_within": Integer(0) | Duration("1s", "365d") | None,
+        "finish_at": TimesOfDay() | None,
         "default_reward": Real() | None,
         "choices_public": Flag(),
         "max_rounds": Integer(1, _MOST_ROUNDS) | None,
@@ -124,6 +141,11 @@ class Settings:
         if self.arm_names is not None:
             object.__setattr__(self, "arm_names", arm_names(self.arm_names))
 
+    @property
+    def uses_clock(self) -> bool:
+        """Whether releases depend on times."""
+        return isinstance(self.answers_within, str) or self.finish_at is not None
+
     def source(self, device: bool) -> NoiseSource:
         """The source of noise; ``device``: whether all of it is drawn on people's devices."""
         source = noise_source(
@@ -150,7 +172,17 @@ def arm_names(names: object, argument: str = "arm_names") -> tuple[str, ...]:
 
 # What only says how things are called, and tells no two policies apart.
 NAMES = ("name", "arm_names")
+# Options of the first version, and what they are called today.
+RENAMED = {"patience": "answers_within"}
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Settings)}
+
+
+def of_today(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of this version or an earlier one, by the names of today."""
+    return {
+        name if RENAMED.get(name, name) in given else RENAMED.get(name, name): value
+        for name, value in given.items()
+    }
 
 
 def settings_of(policy: str, options: dict[str, Any]) -> Settings:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted
-from ..privacy.ledger import WHOLE
-from ..protocol import Card, own_alone
-from ..stores import Life, User
+from ..privacy.ledger import WHOLE, Line
+from ..protocol import Card, own_alone, stays_empty
+from ..stores import User
 from ..stores.tokens import Seal
 from .choices import Choices
+from .deadlines import Deadlines
 from .decisions import Decision
 from .exchange import Exchange
 from .gate import Gate
@@ -22,6 +23,7 @@ from .intake import Intake
 from .open_arms import Arms
 from .options import Settings
 from .rounds import Choice, Pending, Rounds
+from .rows import Rows
 from .state import State
 
 
@@ -35,14 +37,18 @@ class Running:
     gate: Gate
     default_reward: float  # what an answer that never came counts as
     state: State
-    rounds: Rounds = field(default_factory=Rounds)
-    life: Life = field(default_factory=lambda: Life(uuid.uuid4().hex, 0))  # see ``stores``
+    rounds: Rounds = field(default_factory=Rounds)  # with the deadlines of ``settings``
+    life: str = field(default_factory=lambda: uuid.uuid4().hex)  # see ``stores``
     former: dict[str, int] = field(default_factory=dict)  # lives, and how many pulls they knew
     last: Decision | None = None  # that is answered by default
     seal: Seal = field(default_factory=Seal)  # by which tokens are known
     told: tuple[str, ...] = ()  # what has to be true of logs and workers it has learned from
     exchange: Exchange = field(default_factory=Exchange)  # with other workers
+    restored: int = 0  # how often it went on from a copy that lacked what came later
     older_noise: bool = False  # whether an earlier version has drawn secure noise of it
+
+    def __post_init__(self) -> None:
+        self.rounds.deadlines = Deadlines.of(self.settings.answers_within)
 
     @cached_property
     def intake(self) -> Intake:
@@ -62,8 +68,12 @@ class Running:
         if most is None:
             return True
         assert user is not None  # or ``pull`` was refused
+        alias, number = self.seal.alias(user), self.rounds.recorded
+        if self.card.learns_at_once:
+            return self.rounds.users.count(alias, most, None, number, number)
         part = arm if self.gate.statistic.parts else WHOLE
-        return self.rounds.users.count(user, most, None if self.card.learns_at_once else part)
+        first = int(self.state.wall.first_unreleased[part])
+        return self.rounds.users.count(alias, most, part, number, first)
 
     def pending(self, choice: Choice, weights: Any, shown: Any) -> Pending:
         """A recorded round, which waits for its answer."""
@@ -73,7 +83,7 @@ class Running:
     def release(self) -> None:
         """Release the episode that is over."""
         self.refuse_overspending()
-        self.gate.release(self.state, self.rounds.recorded, self.rounds.users.announcement)
+        self.gate.release(self.state, self.rounds.recorded)
         self.released(self.state.memo)
 
     def refuse_overspending(self) -> None:
@@ -85,36 +95,85 @@ class Running:
             rounds.exhausted = True
             raise
 
+    def give_up(self, *lines: Line) -> None:
+        """Charge releases that may have been made and that nobody saw, and drop every record that
+        they may cover.
+
+        Each dropped round of a running episode counts as the default reward; where contexts are
+        private, it counts as nothing.
+        """
+        state, rounds = self.state, self.rounds
+        for line in lines:
+            state.charge(line)
+        past = max([rounds.recorded, *(line.last + 1 for line in lines)])
+        state.lose(self.gate.new_state(simulated=False), past)
+        self.gate.forget()
+        if self.gate.kernels.restart is not stays_empty:
+            self.gate.kernels.restart(self.gate.params, state.raw, state.public)
+        rounds.lose(past)
+        state.wall.first_unreleased[:] = past + len(rounds.flights)
+        self.intake.fill_lost(rounds)
+
     def released(self, memo: np.ndarray) -> None:
-        """Share what was released just now, and stop where a search has found its arm."""
+        """Share the latest release, and stop where a search has found its arm."""
         rounds, found = self.rounds, self.choices.found()
         if self.gate.kernels.absorb is not own_alone:
-            self.exchange.share(self.life.name, memo, self.state.wall.release)
-        rounds.users.announced()
+            self.exchange.share(self.life, memo, self.state.wall.release)
         if found is not None:
             rounds.exhausted, rounds.current_choice = True, found
             # Never released, as what was open then.
-            rounds.flights, rounds.pending = [], {}
+            rounds.flights = []
+            rounds.pending.clear()
             rounds.close(rounds.pulls)
 
 
 class AllOrNothing:
-    """Undo a step that fails or is interrupted.  A second interrupt during that is not covered."""
+    """Undo a step that fails or is interrupted.  A second interrupt during that is not covered.
+
+    A release that fails after secure noise was drawn for it is not made anew: choosing among draws
+    would be rejection sampling.  It counts as spent, and its records are dropped.
+    """
 
     def __init__(self, running: Running) -> None:
         self.running, self.shared = running, len(running.exchange.shared)
-        self.state, self.rounds = running.state.copied(), running.rounds.copied()
+        rounds = running.rounds
+        self.state = running.state.copied()
+        self.numbers = {**vars(rounds), "deadlines": rounds.deadlines.copied()}
+        # The one that a step may release; its statistic is cleared by that.
+        self.landing = rounds.flights[0].ended if rounds.flights else None
+        self.statistic = None if self.landing is None else self.landing.statistic.copy()
+        self.marks = [_begun(rows) for rows in rounds.rows]
+        running.gate.drawn = None
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
-        if error is None:
-            return
-        running, rounds = self.running, self.rounds
+        if error is not None:
+            self._undo(error)
+        for rows, mark in zip(self.running.rounds.rows, self.marks, strict=True):
+            if mark is None:
+                rows.changes = None
+
+    def _undo(self, error: BaseException) -> None:
+        running, rounds = self.running, self.running.rounds
         if isinstance(error, BudgetExhausted | ArgumentError):  # which it stays
-            rounds.exhausted = running.rounds.exhausted
+            self.numbers["exhausted"] = rounds.exhausted
         # First: values of a release that is made anew would be those of a second one.
         del running.exchange.shared[self.shared :]
         running.state.restore(self.state)
         running.gate.forget()
-        running.rounds = rounds
+        for rows, mark in zip(rounds.rows, self.marks, strict=True):
+            rows.take_back(mark or 0)
+        vars(rounds).update(self.numbers)
+        if self.landing is not None:
+            self.landing.statistic[:] = self.statistic
+        if running.gate.drawn is not None:
+            running.give_up(running.gate.drawn)
+
+
+def _begun(rows: Rows[int, Any]) -> int | None:
+    """The number of noted changes, from now on of all; None if nobody has asked for them before."""
+    if rows.changes is None:
+        rows.changes = []
+        return None
+    return len(rows.changes)

@@ -16,6 +16,7 @@ from .choices import serves
 from .decisions import Decision
 from .exchange import Release
 from .open_arms import Mask, row
+from .rounds import Choice
 from .running import AllOrNothing, Running
 
 
@@ -29,20 +30,46 @@ class Session(Running):
 
     # Pulls ------------------------------------------------------------------------------------
 
-    def pull(self, shown: Any, user: User | None, open_arms: Mask = None) -> Decision:
+    def tick(self, at: float | None) -> int:
+        """Release all that is past its deadline at a time, which is None without a clock.  Returns
+        how many pulls have passed theirs.
+        """
+        deadlines, pulls = self.rounds.deadlines, self.rounds.pulls
+        before = deadlines.passed
+        deadlines.advance(at, pulls, self.settings.finish_at)
+        self._play.release_passed(self)
+        if self.rounds.deadlines.finishing:
+            self.finish()
+            self.rounds.deadlines.finishing = False
+        return self.rounds.deadlines.passed - before
+
+    def configure(self, within: int | str) -> None:
+        """Give coming pulls another deadline."""
+        at_once = self.card.learns_at_once or self.rounds.pulls == 0
+        self.rounds.deadlines.change(within, at_once=at_once)
+
+    def pull(
+        self,
+        shown: Any,
+        user: User | None,
+        open_arms: Mask = None,
+        at: float | None = None,
+    ) -> Decision:
         """Make the decision for a person with the contexts ``shown``: a matrix of its own, or 0.
         ``user`` is None where a person contributes one round.  ``open_arms`` is None where all arms
-        may be served.
+        may be served.  ``at`` is the time, None without a clock.
         """
+        self.tick(at)
         choice, pending = self._play.pull(self, shown, user, open_arms)
         number = self.rounds.pulls
         propensity = None if math.isnan(choice.propensity) else choice.propensity
         recorded, name = pending is not None, self.arms.name(choice.arm)
-        made = (choice.arm, propensity, number, recorded, self.life.name, name)
+        made = (choice.arm, propensity, number, recorded, self.life, name)
         decision = Decision.sealed(self.seal, *made)
         if pending is not None:
             self.rounds.pending[number] = pending
         self.last = decision
+        self.rounds.deadlines.count(number)
         self.rounds.pulls += 1
         return decision
 
@@ -52,6 +79,13 @@ class Session(Running):
         if found is None or not serves(found, open_arms):
             found = self.choices.aside(shown, open_arms)
         return found.arm, row(shown, found.arm)
+
+    def aside(self, choice: Choice, shown: Any, open_arms: Mask) -> Decision:
+        """A decision without a record, where ``choice`` stands."""
+        made = self.choices.standing(choice, shown, open_arms)
+        propensity = None if math.isnan(made.propensity) else made.propensity
+        fields = (made.arm, propensity, self.rounds.pulls, False, self.life)
+        return Decision.sealed(self.seal, *fields, self.arms.name(made.arm))
 
     def finish(self) -> bool:
         """Release all that is over, and wait for no other pull; whether there was anything."""
@@ -84,7 +118,7 @@ class Session(Running):
         if decision is None:
             raise UpdateError("update needs a pull before it")
         if isinstance(decision, Decision) and (
-            decision.life == self.life.name or decision.number < self.former.get(decision.life, 0)
+            decision.life == self.life or decision.number < self.former.get(decision.life, 0)
         ):
             return decision
         # Not its arm, which may be private.
@@ -97,25 +131,28 @@ class Session(Running):
         """The decision that an own token stands for.  A pull lost in a crash is not recorded: a
         round counted because its answer came would show that it came.
         """
-        known = life == self.life.name or number < self.former.get(life, 0)
+        known = life == self.life or number < self.former.get(life, 0)
         return Decision(NO_ARM, None, number, recorded and known, life)
 
-    def take(self, value: float | None, decision: Decision, done: int | None) -> bool:
+    def take(
+        self, value: float | None, decision: Decision, done: int | None, at: float | None = None
+    ) -> bool:
         """Take in an answer, None for one that will not come.  ``done`` is the arm that the person
-        took, None for the recommended one.  Returns whether the policy learns from it.
+        took, None for the recommended one.  ``at`` is the time of the answer, None without a clock.
+        Returns whether the policy learns from it.
         """
         rounds = self.rounds
         flight = rounds.flight_of(decision)
-        if flight is not None:
-            pending = flight.pending.pop(decision.number)
-            value = value if done in (None, pending.arm) else None
-            self.intake.take_late(flight, pending, self.intake.entering(value, rounds))
-            return True
-        found = rounds.find(decision)
-        if found is None:
+        found = rounds.find(decision) if flight is None else flight.pending[decision.number]
+        if found is None or (at is not None and self._is_late(decision.number, at)):
             rounds.dropped += 1
             rounds.late += decision.recorded
             return False
+        if flight is not None:
+            pending, flight.changed = flight.pending.pop(decision.number), True
+            value = value if done in (None, pending.arm) else None
+            self.intake.take_late(flight, pending, self.intake.entering(value, rounds))
+            return True
         if done is None or done == found.arm:
             return self._play.take(self, decision.number, found, value, None)
         if not self.settings.choices_public:
@@ -124,9 +161,18 @@ class Session(Running):
             raise ArgumentError(f"arm must be one of those shown to the person, got {done}", "arm")
         return self._play.take(self, decision.number, found, value, int(done))
 
+    def _is_late(self, number: int, at: float) -> bool:
+        """Whether an answer comes after the deadline of a pull.  When the last tick was makes no
+        difference, and the answer passes no deadline.
+        """
+        deadlines = self.rounds.deadlines
+        if deadlines.is_late(number, at, self.rounds.pulls):
+            return True
+        return deadlines.finishes(at, self.settings.finish_at) and self._play.is_over(self, number)
+
     def learn_from(self, release: Release) -> bool:
         """Take in a release of another worker, and return whether it was new."""
-        if not self.exchange.is_new(release, {self.life.name, *self.former}):
+        if not self.exchange.is_new(release, {self.life, *self.former}):
             return False
         with AllOrNothing(self):
             # Noted first: an interrupt may lose a release, and may not let one enter twice.

@@ -74,6 +74,19 @@ class State:
         }
 
     @property
+    def sides(self) -> tuple[list[tuple[str, np.ndarray]], list[tuple[str, np.ndarray]]]:
+        """The arrays of the private and of the public block, by name and in their order."""
+        rest = self.wall._replace(ledger=_NO_LEDGER)
+        private = {"raw": self.raw, "memo": self.memo, "wall": rest, "exact": self.exact}
+        named = [pair for side, held in private.items() for pair in named_arrays(side, held)]
+        return named, list(named_arrays("public", self.public))
+
+    @property
+    def blocks(self) -> tuple[np.ndarray, ...]:
+        """The private block and the public one."""
+        return self._blocks
+
+    @property
     def published(self) -> dict[str, np.ndarray]:
         """The arrays of the public side by name."""
         return dict(named_arrays("public", self.public))
@@ -106,17 +119,18 @@ class State:
         self.wall = self.wall._replace(ledger=copy_of(ledger))
 
     def fill(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take in saved arrays, and take them out of the dictionary; a ``ValueError`` where one has
-        another shape or type, a ``KeyError`` where it is missing.
+        """Take in saved arrays, except those of the ledger; a ``ValueError`` where one has another
+        shape or type, or is unknown, a ``KeyError`` where it is missing.
         """
-        while len(self.wall.ledger.span) < len(arrays["wall.ledger.span"]):
-            self.make_room(grow=True)
-        for name, array in self.arrays.items():
-            saved = arrays.pop(name)
-            if saved.shape != array.shape or saved.dtype != array.dtype:
-                given, wanted = f"{saved.dtype} {saved.shape}", f"{array.dtype} {array.shape}"
-                raise ValueError(f"{name} is {given} and should be {wanted}")
-            array[...] = saved
+        own = {name: array for name, array in self.arrays.items() if not _of_ledger(name)}
+        unknown = [name for name in arrays if name not in own and not _of_ledger(name)]
+        if unknown:
+            raise ValueError(f"unknown arrays {', '.join(unknown)}")
+        _fill(own, arrays)
+
+    def fill_public(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take in saved arrays of the public side; errors as those of ``fill``."""
+        _fill(self.published, arrays)
 
     def make_room(self, *, grow: bool = False) -> None:
         """Give the ledger room for one more line."""
@@ -144,6 +158,19 @@ class State:
         if self.noise_rng is not None:
             # Its next numbers may have been the noise of a lost release, so they are skipped.
             self.noise_rng.bit_generator.advance(1 << 64)  # type: ignore[attr-defined]
+
+
+def _fill(own: dict[str, np.ndarray], arrays: dict[str, np.ndarray]) -> None:
+    for name, array in own.items():
+        saved = arrays[name]
+        if saved.shape != array.shape or saved.dtype != array.dtype:
+            given, wanted = f"{saved.dtype} {saved.shape}", f"{array.dtype} {array.shape}"
+            raise ValueError(f"{name} is {given} and should be {wanted}")
+        array[...] = saved
+
+
+def _of_ledger(name: str) -> bool:
+    return name.startswith("wall.ledger.")
 
 
 _SIDES = ("raw", "public", "memo", "wall", "exact")

@@ -31,7 +31,7 @@ from ..protocol import Contexts, Kernels, Row, Wall
 
 prepare = choose = hold_rounds = preprocess_contexts = record_pull = weigh = unbound
 accumulate = release_due = partition = sensitivity = close = summarise = publish = unbound
-announce = confirm = mechanism = let_through = release = end = cross = unbound
+announce = mechanism = let_through = release = end = cross = unbound
 
 
 @kernel
@@ -64,19 +64,17 @@ def _let_through(
 ) -> None:
     """Make ``wall.release`` of a statistic: the only place where one crosses the wall.
 
-    A release is announced and written into the ledger before the noise is drawn.  The noisy value
-    is confirmed before it is used.  Simulated and secure releases differ only in ``announce``,
-    ``mechanism`` and ``confirm``.
+    A release is announced and written into the ledger before the noise is drawn.  Simulated and
+    secure releases differ only in ``announce`` and ``mechanism``.
     """
     draws = statistic.size * draws_of(wall.running) if wall.family > 0 else 0
-    # A crash after this line costs budget, and a crash before it leaves nothing released.
+    # What fails after this line is charged.
     announce(first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
     write(wall.ledger, first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
     mechanism(wall.running, wall.family, wall.multiplier * bound, statistic, wall.release, rng)
     statistic[:] = 0.0  # no exact sum outlasts its release
     for i in range(wall.earlier.size):
         wall.release[i] += wall.earlier[i]
-    confirm(wall.release)
 
 
 @kernel
@@ -119,16 +117,11 @@ def _release(
 def nothing_announced(
     first: int, last: int, part: int, family: int, sensitivity: float, multiplier: float, draws: int
 ) -> None:
-    """``announce`` of a release that no crash has to survive."""
-
-
-@kernel
-def nothing_confirmed(values: Vector) -> None:
-    """``confirm`` of such a release."""
+    """``announce`` of a release whose failure nobody has to know of."""
 
 
 _ENDS = ("sensitivity", "partition", "close", "summarise")
-_SILENT = {"announce": nothing_announced, "confirm": nothing_confirmed}
+_SILENT = {"announce": nothing_announced}
 
 
 @entry
@@ -319,11 +312,11 @@ def _through(channel: Kernel) -> Kernel:
     return bind(_let_through, **_SILENT, mechanism=channel)
 
 
-def cross_by(kernels: Kernels, channel: Kernel, tell: Kernel, keep: Kernel) -> Kernel:
+def cross_by(kernels: Kernels, channel: Kernel, tell: Kernel) -> Kernel:
     """A crossing of the wall in Python, around a channel.  It calls ``tell`` with the ledger line
-    before anything is drawn, and ``keep`` with the noisy values before they are used.
+    before anything is drawn.
     """
-    through = interpreted(_let_through, announce=tell, confirm=keep, mechanism=channel)
+    through = interpreted(_let_through, announce=tell, mechanism=channel)
     return interpreted(_cross, publish=kernels.publish, let_through=through)
 
 

@@ -26,18 +26,23 @@ def play_late(
     world: np.random.Generator,
     delays: np.ndarray,
 ) -> None:
-    """Play to the horizon, with an answer ``delays[t]`` pulls late to the t-th pull."""
+    """Play to the horizon, with an answer ``delays[t]`` pulls late to the t-th pull.  A policy with
+    a clock sees the time of each, by the rate of the environment's delay.
+    """
     show = _shown_by(environment, policy.sees == "advice", world)
     attendance = getattr(environment, "attendance", None)
     waiting: list[tuple[int, int, float, Decision]] = []
+    rate = environment.delay.rate if environment.delay and policy.settings.uses_clock else None
     mark = 0
     for t in range(horizon):
+        at = None if rate is None else t / rate
         while waiting and waiting[0][0] <= t:
             _, _, reward, asked = heappop(waiting)
-            policy.update(reward, asked)
+            policy.update(reward, asked, at=at)
         contexts, answer = show(t)
         user = t if attendance is None else int(attendance[t])
-        decision = policy.pull(contexts, user=None if policy.max_rounds is None else user)
+        named = None if policy.max_rounds is None else user
+        decision = policy.pull(contexts, user=named, at=at)
         reward, regret = answer(decision.arm)
         if policy.clip:
             reward = min(max(reward, policy.reward_range[0]), policy.reward_range[1])

@@ -56,8 +56,9 @@ def simulate(
 
     Policies are templates: each run starts from an empty state, and the given objects are not
     changed.  Where the environment has a ``delay``, they are played pull by pull, as by a service,
-    with their ``patience``; elsewhere every answer is there at once.  Simulated noise is used
-    throughout.  The result is the same for any ``n_jobs``.
+    with their ``answers_within``, by the clock if the delay has a ``rate``.  Elsewhere every answer
+    is there at once.  Simulated noise is used throughout.  The result is the same for any
+    ``n_jobs``.
 
     All rounds are recorded.  For policies with ``max_rounds``, the noise and the cost in ``spent``
     are those of a user with that many rounds.  In general every round is another user's.  Where
@@ -162,6 +163,11 @@ def _check_fit(policy: Policy, environment: World, horizon: int) -> None:
         raise ArgumentError(
             f"horizon must be at most {policy.planned_rounds}, the rounds that {policy!r} is"
             f" planned for, got {horizon}"
+        )
+    if environment.delay and environment.delay.rate is None and policy.settings.uses_clock:
+        raise ArgumentError(
+            f"rate of the delay must be given, in people per second, as {policy!r} has a clock",
+            "rate",
         )
     check_users(policy, environment, horizon)
 

@@ -1,18 +1,17 @@
-"""Stores of policies: snapshots, announcements, and claims."""
+"""Stores of policies: places that commit batches, and what witnesses know of them."""
 
-from .files import FileStore, store_at
-from .snapshots import decode, encode
-from .store import WHY, Announcement, Counted, Life, Store, User
+from .files import FilePlace, FolderStore
+from .store import WHY, Batch, Held, Mark, Place, Row, Store, User
 
 __all__ = [
     "WHY",
-    "Announcement",
-    "Counted",
-    "FileStore",
-    "Life",
+    "Batch",
+    "FilePlace",
+    "FolderStore",
+    "Held",
+    "Mark",
+    "Place",
+    "Row",
     "Store",
     "User",
-    "decode",
-    "encode",
-    "store_at",
 ]

@@ -1,45 +1,65 @@
-"""A store in a file, with a journal beside it."""
+"""Places in files: a snapshot, and a journal of the batches since.
+
+Both begin with a line that names the format, and go on with frames: a length, a digest, and the
+bytes of a batch or a claim.  A batch is appended and synchronised once.  A whole batch replaces the
+snapshot, and the journal begins anew; frames that the snapshot includes are skipped by number.  The
+journal ends before its first frame that is not whole: it was never acknowledged, or the witness
+misses it.
+
+Both files are their owner's alone.  They are not sealed: guard them like raw data.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
+import heapq
 import os
 import re
+import struct
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, NamedTuple
+from urllib.parse import quote, unquote
 
-import numpy as np
-import platformdirs
-
-from ..errors import ArgumentError, ClaimError, StateFileError
-from ..privacy.ledger import Line
-from ..validation import shown
-from .snapshots import DIGEST, as_json
-from .store import WHY, Announcement, Life, Store
+from ..errors import ArgumentError, ClaimError, StateFileError, StoreError
+from ..validation import printable, shown
+from .format5 import is_format5
+from .store import WHY, Batch, Held, Mark, Place, Row, Store
 
 try:
     import fcntl
 except ImportError:  # not on POSIX
     fcntl = None  # type: ignore[assignment]
 
+MAGIC = b"dpbandits place 6\n"
+_FRAME = struct.Struct("<Q16s")  # length and digest of the bytes that follow
+_HEAD = struct.Struct("<c32sQQ")  # kind, life, number, length of the head
+_BATCH, _WHOLE, _CLAIM = b"b", b"w", b"c"
+_NONE = 2**32 - 1  # stands for the length of a row that is taken away
+_ROW = struct.Struct("<BBI")  # lengths of kind, key and content
+_FULL = 2**20  # bytes of a journal that may be folded
+_SUFFIX = ".dpb"
+_FORMER = ""  # the kind of rows that only this module sees, and the first of a frame
+_JOURNAL5 = re.compile(rb"[0-9a-f]{16} \{")
 
-class FileStore(Store):
-    """A file with a journal beside it, ``<path>.journal``; claims lie in the user's state folder.
 
-    The file appears complete or not at all.  Claims are files that only one process can create.
-    They lie in the platform's folder for states, or in ``$DPBANDITS_STATE_DIR``.  Claims refer to
-    the life in a file, so they also cover copies of the file.  A claim whose process was killed
-    before the policy was loaded counts for nothing.  Claims and announcements of one life exclude
-    each other by a lock (``fcntl.flock``).  On Windows, Python has no ``fcntl``: a release that
-    begins in the moment of a load may escape, a loaded file can be loaded again, and the claim of
-    a killed process stands.  The state
-    folder cannot detect two cases, which the operator has to prevent: a state loaded under two
-    state folders, and an original that was never saved again and has no budget.
+class _Seen(NamedTuple):
+    """How the files stood when they were last looked at."""
+
+    snapshot: bytes  # its beginning, with its digest: inodes are used again
+    end: int  # of the last whole frame of the journal
+    mark: Mark
+    former: frozenset[bytes]  # lives that have lost the place
+
+
+class FilePlace(Place):
+    """A file with a journal beside it, ``<path>.journal``.
+
+    Args:
+        path: of the file; its folder has to exist.
 
     Raises:
         ArgumentError: ``path`` names no file.
@@ -48,274 +68,390 @@ class FileStore(Store):
     def __init__(self, path: Path) -> None:
         if not isinstance(path, Path) or not path.name:
             raise ArgumentError(f"path must name a file, as a Path, got {shown(path)}", "path")
-        self.path, self._journal = path, path.with_name(path.name + ".journal")
-        self._snapshot_digest = b""  # of the snapshot that this object saved last
-        self._end = self._start = 0  # of the journal, and of its last announcement
-        self._last: Line | None = None
-        self._taken: _Claims | None = None  # while a life is claimed
+        self.path, self.journal = path, path.with_name(path.name + ".journal")
+        self._seen: _Seen | None = None
 
     def __str__(self) -> str:
         return str(self.path)
 
-    def read(self) -> bytes:
-        try:
-            return self.path.read_bytes()
-        except IsADirectoryError:
-            raise StateFileError(f"{self.path} is a folder, not a saved policy") from None
+    def mark(self) -> Mark | None:
+        with self._stored("read"), self._reading() as file:
+            if file is None:
+                return None
+            seen = self._look(file)
+            return seen.mark
 
-    def write(self, snapshot: bytes, life: Life) -> None:
-        with _Claims(life.name).locked() as claims:
-            if claims.stand():
-                raise ClaimError(
-                    f"{self.path} was not written: an earlier save of this policy has been loaded"
-                    f" and carries on; {WHY}"
-                )
-            if self._taken is not None:  # before the file appears, from which this life may go on
-                self._taken.name_heir(self.path, life.name)
-            _replace(self.path, snapshot)
-            # From here on the new file counts, whatever else fails.
-            self.life = life
-            self._snapshot_digest, self._end, self._last = snapshot[-DIGEST:], 0, None
-            _sync_folder(self.path.parent)
-            claims.note(life, announced=False)
+    def read(self) -> Held | None:
+        with self._stored("read"), self._reading() as file:
+            if file is None:
+                return None
+            first = _first(file, self.path)
+            mark, head, changes = first.mark, first.head, dict[tuple[str, bytes], bytes | None]()
+            for frame in self._frames(mark):
+                mark = frame.mark
+                if frame.kind != _CLAIM:
+                    head = frame.head
+                    changes.update(((row.kind, row.key), row.content) for row in frame.rows())
+            # The open file stays as it is, whatever replaces its name.
+            return Held(mark, head, _merged(first, os.dup(file.fileno()), changes))
 
-    def announce(self, coming: Announcement) -> None:
-        life = cast(Life, self.life)
-        with _Claims(life.name).locked() as claims:
-            if claims.stand():
-                raise ClaimError(
-                    "no release is made: a save of this policy has been loaded and carries on;"
-                    f" {WHY}"
-                )
-            if self.path.exists() and _last_bytes(self.path) != self._snapshot_digest:
-                raise ClaimError(
-                    f"no release is made: {self.path} was overwritten by another save; save this"
-                    " policy elsewhere"
-                )
-            if self._end == 0:
-                self._begin(life, claims)
-            if coming.line != self._last:
-                self._last, self._start = coming.line, self._end
-            self._end = self._start
-            self._append({"begin": coming.line, "users": coming.users})
+    def claim(self, held: Mark, heir: str) -> None:
+        with self._writing() as file:
+            found = None if file is None else self._look(file)
+            if found is None or found.mark != held:
+                raise ClaimError(f"{self} is being loaded by another process; {WHY}")
+            lost = Row(_FORMER, held.life.encode(), b"")
+            self._append(found, _framed(_CLAIM, Mark(heir, held.number), b"", [lost]), lost.key)
 
-    def _begin(self, life: Life, claims: _Claims) -> None:
-        # It has noisy values, and names of users: like the snapshot it is the owner's alone.
-        handle = os.open(self._journal, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+    def commit(self, batch: Batch, life: str) -> None:
+        mark = Mark(life, batch.number)
+        with self._writing() as file:
+            older = file is not None and batch.whole and is_format5(self.path)
+            found = None if file is None or older else self._look(file)
+            if batch.whole:
+                return self._replace(found, batch, mark)
+            if found is None or found.mark.life != life:
+                raise ClaimError(f"{self} was not written: another policy holds it; {WHY}")
+            _refuse_gap(self, found.mark, batch.number, whole=False)
+            self._append(found, _framed(_BATCH, mark, batch.head, batch.rows))
+
+    @property
+    def wants_whole(self) -> bool:
+        if self._seen is None or self._seen.end < _FULL:
+            return False
         try:
-            if os.name == "posix":
-                os.fchmod(handle, 0o600)  # also of a file that an earlier version began
-        finally:
-            os.close(handle)
+            return self._seen.end > 2 * self.path.stat().st_size
+        except OSError:
+            return False
+
+    # Reading ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self) -> Iterator[IO[bytes] | None]:
+        with ExitStack() as opened:
+            file = None
+            try:
+                file = opened.enter_context(open(self.path, "rb"))
+            except FileNotFoundError:
+                pass  # nothing was committed
+            except IsADirectoryError:
+                raise StateFileError(f"{self.path} is a folder, not a saved policy") from None
+            yield file
+
+    @contextmanager
+    def _stored(self, verb: str) -> Iterator[None]:
         try:
-            self._append({"holder": life.name, "serial": life.saves})
-            _sync_folder(self._journal.parent)
-            claims.note(life, announced=True)
-        except BaseException:
-            self._end = 0
+            yield
+        except StoreError:
             raise
-
-    def confirm(self, values: np.ndarray) -> None:
-        self._append({"done": values.tolist()})
-
-    def _append(self, entry: dict[str, Any]) -> None:
-        text = json.dumps(entry, default=as_json).encode()
-        with open(self._journal, "r+b") as file:
-            file.truncate(self._end)  # what an earlier failure, or a crash, left half-written
-            file.seek(self._end)
-            file.write(_line_digest(text) + b" " + text + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-            self._end = file.tell()
-
-    def announced(self, life: Life) -> list[Announcement]:
-        content = self._journal.read_bytes() if self._journal.exists() else b""
-        entries: list[dict[str, Any]] = []
-        for line in content.split(b"\n")[:-1]:  # a last line without its end was never used
-            digest, _, text = line.partition(b" ")
-            if digest != _line_digest(text):
-                raise StateFileError(f"{self._journal} is damaged in line {len(entries) + 1}")
-            entries.append(json.loads(text))
-        if entries and (entries[0].get("holder"), entries[0].get("serial")) == life:
-            return [
-                Announcement(Line(*entry["begin"]), [(user, n) for user, n in entry["users"]])
-                for entry in entries
-                if "begin" in entry
-            ]
-        if _Claims(life.name).latest() == (life.saves, True):
-            raise StateFileError(
-                f"{self._journal} is missing; it lists the releases since {self.path} was saved"
-            )
-        return []
-
-    @contextmanager
-    def claim(self, life: Life) -> Iterator[None]:
-        with _Claims(life.name).locked() as claims:
-            claims.refuse(life, self.path)
-            claims.take(self.path)
-            before, self._taken = _last_bytes(self.path), claims
-            try:
-                yield
-            except BaseException:
-                if _last_bytes(self.path) == before:  # the file is still the old one
-                    claims.claimed.unlink()
-                raise
-            finally:
-                self._taken = None
-
-    def superseded(self, life: Life) -> bool:
-        claims = _Claims(life.name)
-        latest = claims.latest()
-        return claims.stand() or (latest is not None and latest[0] > life.saves)
-
-    def hold(self) -> Callable[[], None]:
-        if fcntl is None:
-            return super().hold()
-        handle = os.open(_Claims(cast(Life, self.life).name).living, os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        return partial(os.close, handle)
-
-
-class _Claims:
-    """The claim and the releases of one life in the state folder."""
-
-    def __init__(self, life: str) -> None:
-        if not re.fullmatch(r"[\w -]{1,64}", life):  # it names files
-            raise StateFileError(f"the file is no saved policy: its life is named {shown(life)}")
-        chosen = os.environ.get("DPBANDITS_STATE_DIR")
-        home = chosen or platformdirs.user_state_dir("dpbandits", appauthor=False)
-        self.folder = Path(home) / "claims"
-        self.lock, self.living, self.claimed, self.saved = (
-            self.folder / f"{life}.{kind}" for kind in ("lock", "living", "claimed", "latest")
-        )
-
-    @contextmanager
-    def locked(self) -> Iterator[_Claims]:
-        """Lock the life's claim and releases against all other processes."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.lock, os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
-            raise StateFileError(
-                f"the state folder {self.folder} cannot be used: {error.strerror}; set"
-                " DPBANDITS_STATE_DIR to a folder that can be written"
-            ) from error
+            raise StoreError(f"{self} could not be {verb}: {error.strerror or error}") from error
+
+    def _look(self, file: IO[bytes]) -> _Seen:
+        """How the files stand; without reading them where they stand as before."""
+        snapshot, size = _beginning(file), self._size()
+        if self._seen is not None and (snapshot, size) == self._seen[:2]:
+            return self._seen
+        first = _first(file, self.path)
+        mark, end, former = first.mark, 0, _former(first)
+        for frame in self._frames(mark):
+            mark, end = frame.mark, frame.end
+            former |= _former(frame) if frame.kind == _CLAIM else frozenset()
+        self._seen = _Seen(snapshot, end, mark, former)
+        return self._seen
+
+    def _size(self) -> int:
         try:
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            yield self
-        finally:
-            os.close(handle)  # which unlocks
+            return self.journal.stat().st_size
+        except FileNotFoundError:
+            return 0
 
-    def note(self, life: Life, *, announced: bool) -> None:
-        _replace(self.saved, json.dumps([life.saves, announced]).encode())
-        _sync_folder(self.folder)
+    def _frames(self, after: Mark) -> Iterator[_Frame]:
+        """The whole frames of the journal that follow the snapshot."""
+        if not self._size():
+            return
+        with open(self.journal, "rb") as file:
+            start = file.read(len(MAGIC))
+            if start != MAGIC:
+                if MAGIC.startswith(start) or _JOURNAL5.match(start):
+                    return  # torn at its beginning, or of an earlier version's snapshot
+                raise StateFileError(f"{self.journal} is not the journal of a saved policy")
+            while (frame := _frame_at(file)) is not None:
+                frame.skip()
+                number = frame.mark.number
+                if number < after.number or (number == after.number and frame.kind != _CLAIM):
+                    continue  # the snapshot includes it
+                yield frame
 
-    def latest(self) -> tuple[int, bool] | None:
-        """The data stored by ``note``; None for a life of another machine."""
-        with suppress(FileNotFoundError):
-            saves, announced = json.loads(self.saved.read_bytes())
-            return saves, announced
-        return None
+    # Writing ----------------------------------------------------------------------------------
 
-    def refuse(self, life: Life, path: Path) -> None:
-        """Refuse a snapshot whose policy lives, that was claimed, or was saved again."""
-        if fcntl is not None and self.living.exists():
-            handle = os.open(self.living, os.O_RDWR)
+    @contextmanager
+    def _writing(self) -> Iterator[IO[bytes] | None]:
+        """The snapshot, while all other processes wait."""
+        with self._stored("written"):
+            handle = os.open(self.journal, os.O_CREAT | os.O_RDWR, 0o600)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ClaimError(
-                    f"{path} has been loaded, and the loaded policy still runs in a process; {WHY}"
-                ) from None
+                if os.name == "posix":
+                    os.fchmod(handle, 0o600)
+                if fcntl is not None:
+                    fcntl.flock(handle, fcntl.LOCK_EX)
+                with self._reading() as file:
+                    yield file
             finally:
                 os.close(handle)
-        if self.stand():
-            raise ClaimError(
-                f"{path} has been loaded before, or another save of the same policy has; {WHY}"
-            )
-        latest = self.latest()
-        if latest is not None and life.saves < latest[0]:
-            raise ClaimError(
-                f"{path} is save {life.saves} of a policy that was saved {latest[0]} times; only"
-                f" the last one can be loaded; {WHY}"
-            )
 
-    def stand(self) -> bool:
-        """Whether the life has been claimed, and may go on in another.
+    def _append(self, found: _Seen, frame: bytes, *lost: bytes) -> None:
+        start = found.end
+        with open(self.journal, "r+b", buffering=0) as file:
+            if start < len(MAGIC):
+                frame, start = MAGIC + frame, 0
+            try:
+                file.truncate(start)  # of what an earlier failure, or a crash, left half written
+                file.seek(start)
+                _write_all(file, frame)
+                os.fsync(file.fileno())
+            except BaseException:
+                self._seen = None
+                _shorten(file, start)
+                raise
+        if start == 0:
+            sync_folder(self.journal.parent)
+        mark = _HEAD.unpack_from(frame, (len(MAGIC) if start == 0 else 0) + _FRAME.size)
+        now = Mark(_life(mark[1]), mark[2])
+        self._seen = _Seen(found.snapshot, start + len(frame), now, found.former.union(lost))
 
-        A process that was killed during its claim has released nothing.  Its heir lives only if the
-        heir's own save was noted, or claimed in turn.
-        """
-        claim = self._claim()
-        if claim is None or claim.get("void"):
-            return claim is not None
-        if fcntl is None or "heir" not in claim:  # an earlier version did not name heirs
-            return True
-        if claim["heir"] is None:
-            return False
-        heir = _Claims(claim["heir"])
-        later = heir._claim()
-        return heir.saved.exists() or (later is not None and not later.get("void"))
+    def _replace(self, found: _Seen | None, batch: Batch, mark: Mark) -> None:
+        former: frozenset[bytes] = frozenset()
+        if found is not None:
+            if found.mark.life == mark.life:
+                _refuse_gap(self, found.mark, batch.number, whole=True)
+            elif mark.life.encode() in found.former:
+                raise ClaimError(f"{self} was not written: another policy holds it; {WHY}")
+            former = (found.former | {found.mark.life.encode()}) - {mark.life.encode()}
+        self._seen = None
+        rows = [*(Row(_FORMER, life, b"") for life in former), *batch.rows]
+        write_anew(self.path, lambda file: _write_whole(file, batch._replace(rows=rows), mark))
+        with open(self.journal, "r+b", buffering=0) as file:
+            file.truncate(0)  # were it to stay: its frames are skipped
+            os.fsync(file.fileno())
+        sync_folder(self.path.parent)
+        with open(self.path, "rb") as written:
+            self._seen = _Seen(_beginning(written), 0, mark, former)
 
-    def _claim(self) -> dict[str, Any] | None:
-        """The content of the claim; None if there is none."""
-        try:
-            text = self.claimed.read_bytes()
-        except FileNotFoundError:
+
+class FolderStore(Store):
+    """A folder with a file for each policy, named by its key, with odd letters as %XX.
+
+    Args:
+        folder: it is made where there is none, for its owner alone.
+
+    Raises:
+        ArgumentError: ``folder`` is no path.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        if not isinstance(folder, Path | str) or not folder:
+            raise ArgumentError(f"folder must be a path, got {shown(folder)}", "folder")
+        self.folder = Path(folder)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def place(self, key: str) -> FilePlace:
+        name = quote(printable("key", key, 60), safe=" ")  # no path
+        return FilePlace(self.folder / (name + _SUFFIX))
+
+    def keys(self) -> list[str]:
+        names = (path.name.removesuffix(_SUFFIX) for path in self.folder.glob("*" + _SUFFIX))
+        return sorted(map(unquote, names))
+
+    def commit_all(self, batches: Sequence[tuple[Place, Batch, str]]) -> list[BaseException | None]:
+        """Commit them one by one: files have no transaction over several."""
+        outcomes: list[BaseException | None] = []
+        for place, batch, life in batches:
+            try:
+                place.commit(batch, life)
+                outcomes.append(None)
+            except Exception as error:
+                outcomes.append(error)
+        return outcomes
+
+    def close(self) -> None: ...
+
+
+def _refuse_gap(place: Place, mark: Mark, number: int, *, whole: bool) -> None:
+    if number == mark.number + 1 or (whole and number > mark.number):
+        return
+    raise ClaimError(
+        f"{place} was not written: its last batch has number {mark.number}, and number {number}"
+        " does not follow"
+    )
+
+
+# Frames --------------------------------------------------------------------------------------
+
+
+def _former(frame: _Frame) -> frozenset[bytes]:
+    """The lives that have lost the place, by a frame."""
+    return frozenset(row.key for row in takewhile(lambda row: row.kind == _FORMER, frame.rows()))
+
+
+class _Frame(NamedTuple):
+    """A frame of a file, whose rows are read on demand."""
+
+    kind: bytes
+    mark: Mark
+    head: bytes
+    file: IO[bytes]
+    begin: int  # of its rows
+    end: int
+
+    def rows(self) -> Iterator[Row]:
+        return _rows(self.file, self.begin, self.end)
+
+    def skip(self) -> None:
+        self.file.seek(self.end)
+
+
+def _beginning(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read(len(MAGIC) + _FRAME.size)
+
+
+def _first(file: IO[bytes], path: Path) -> _Frame:
+    """The frame of a snapshot."""
+    file.seek(0)
+    if file.read(len(MAGIC)) != MAGIC:
+        raise StateFileError(
+            f"{path} is damaged, cut short, or no saved policy: it does not begin like one"
+        )
+    frame = _frame_at(file)
+    if frame is None or frame.end != os.fstat(file.fileno()).st_size:
+        raise StateFileError(
+            f"{path} is damaged, cut short, or no saved policy: its checksum does not fit"
+        )
+    return frame
+
+
+def _frame_at(file: IO[bytes]) -> _Frame | None:
+    """The frame that begins here; None if it is not whole."""
+    lead = file.read(_FRAME.size)
+    if len(lead) < _FRAME.size:
+        return None
+    length, digest = _FRAME.unpack(lead)
+    start = file.tell()
+    if length < _HEAD.size or length > os.fstat(file.fileno()).st_size - start:
+        return None
+    found, left = hashlib.sha256(), length
+    while left:
+        piece = file.read(min(left, 2**20))
+        if not piece:
             return None
-        if not text:  # the process was killed before it wrote
-            return {"heir": None}
-        return cast(dict[str, Any], json.loads(text)) if text.startswith(b"{") else {}
-
-    def take(self, path: Path) -> None:
-        claim = self._claim()
-        if claim is not None and not self.stand():
-            if claim["heir"]:  # it is dead, and no copy of its save may be loaded beside this one
-                _replace(_Claims(claim["heir"]).claimed, json.dumps({"void": True}).encode())
-            self.claimed.unlink()
-        try:
-            os.close(os.open(self.claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        except FileExistsError:
-            raise ClaimError(f"{path} is being loaded by another process; {WHY}") from None
-        try:
-            self.name_heir(path, None)
-        except BaseException:
-            self.claimed.unlink()
-            raise
-
-    def name_heir(self, path: Path, heir: str | None) -> None:
-        """Note who claims the life, and under which name it will go on."""
-        _replace(self.claimed, json.dumps({"path": str(path.absolute()), "heir": heir}).encode())
-        _sync_folder(self.folder)
+        found.update(piece)
+        left -= len(piece)
+    if found.digest()[:16] != digest:
+        return None
+    file.seek(start)
+    kind, life, number, head = _HEAD.unpack(file.read(_HEAD.size))
+    content, end = file.read(min(head, length)), start + length
+    if head > length - _HEAD.size:
+        return None
+    return _Frame(kind, Mark(_life(life), number), content, file, file.tell(), end)
 
 
-def _line_digest(text: bytes) -> bytes:
-    return hashlib.sha256(text).hexdigest()[:16].encode()
+def _life(padded: bytes) -> str:
+    return padded.rstrip(b"\0").decode("ascii", "replace")
 
 
-def _last_bytes(path: Path) -> bytes:
-    """The digest with which a snapshot ends."""
-    with open(path, "rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - DIGEST))
-        return file.read()
+def _rows(file: IO[bytes], begin: int, end: int) -> Iterator[Row]:
+    at = begin
+    while at < end:
+        file.seek(at)
+        kind_length, key_length, length = _ROW.unpack(file.read(_ROW.size))
+        kind, key = file.read(kind_length).decode(), file.read(key_length)
+        content = None if length == _NONE else file.read(length)
+        at = file.tell()
+        yield Row(kind, key, content)
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _merged(
+    first: _Frame, handle: int, changes: dict[tuple[str, bytes], bytes | None]
+) -> Iterator[Row]:
+    """Rows of a snapshot, with the changes since, in their order."""
+    with os.fdopen(handle, "rb") as file:
+        kept = (
+            row
+            for row in _rows(file, first.begin, first.end)
+            if row.kind != _FORMER and (row.kind, row.key) not in changes
+        )
+        later = (
+            Row(kind, key, content)
+            for (kind, key), content in sorted(changes.items())
+            if content is not None
+        )
+        yield from heapq.merge(kept, later, key=lambda row: (row.kind, row.key))
+
+
+def _row_bytes(row: Row) -> bytes:
+    kind, content = row.kind.encode(), row.content
+    length = _NONE if content is None else len(content)
+    return _ROW.pack(len(kind), len(row.key), length) + kind + row.key + (content or b"")
+
+
+def _framed(kind: bytes, mark: Mark, head: bytes, rows: Iterable[Row]) -> bytes:
+    body = _HEAD.pack(kind, mark.life.encode(), mark.number, len(head)) + head
+    body += b"".join(map(_row_bytes, rows))
+    return _FRAME.pack(len(body), hashlib.sha256(body).digest()[:16]) + body
+
+
+def _write_whole(file: IO[bytes], batch: Batch, mark: Mark) -> None:
+    """Write a snapshot without holding it in memory twice."""
+    file.write(MAGIC + _FRAME.pack(0, b""))
+    start, digest = file.tell(), hashlib.sha256()
+    for piece in _pieces(batch, mark):
+        digest.update(piece)
+        file.write(piece)
+    end = file.tell()
+    file.seek(len(MAGIC))
+    file.write(_FRAME.pack(end - start, digest.digest()[:16]))
+
+
+def _pieces(batch: Batch, mark: Mark) -> Iterator[bytes]:
+    yield _HEAD.pack(_WHOLE, mark.life.encode(), mark.number, len(batch.head)) + batch.head
+    for row in sorted(batch.rows, key=lambda one: (one.kind, one.key)):
+        yield _row_bytes(row)
+
+
+# The disk ------------------------------------------------------------------------------------
+
+
+def write_anew(path: Path, write: Callable[[IO[bytes]], None]) -> None:
     """Write a file that appears complete or not at all."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            write(file)
             file.flush()
             os.fsync(handle)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def _write_all(file: IO[bytes], content: bytes) -> None:
+    """Write everything: an unbuffered file may take less at once."""
+    view = memoryview(content)
+    while view:
+        view = view[file.write(view) :]
+
+
+def _shorten(file: IO[bytes], end: int) -> None:
+    """Take back what was half written, if the disk lets us; otherwise the next batch does."""
+    with suppress(OSError):
+        file.truncate(end)
+
+
+def sync_folder(folder: Path) -> None:
     """Make new names in a folder outlast a loss of power."""
     if os.name == "posix":  # elsewhere folders cannot be opened
         handle = os.open(folder, os.O_RDONLY)
@@ -323,19 +459,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def store_at(where: Store | str | os.PathLike[str]) -> Store:
-    """Take a store, or the file of a name.
-
-    Returns:
-        ``where``, or a ``FileStore`` of that path.
-
-    Raises:
-        ArgumentError: ``where`` is neither a store nor the path of a file.
-    """
-    if isinstance(where, Store):
-        return where
-    if not isinstance(where, str | os.PathLike) or isinstance(os.fspath(where), bytes):
-        raise ArgumentError(f"path must name a file, got {shown(where)}", "path")
-    return FileStore(Path(where))

@@ -1,133 +1,179 @@
-"""Stores keep snapshots of a policy, and its announcements between two of them.
+"""Stores keep policies: a place for each, in which one commit puts a batch of changes.
 
-*One holder.* Two running copies of a policy would release the same raw data twice with fresh noise.
-Each record would then lose more than the ledgers say.  Every life of a policy, from its
-construction or loading on, has a name of its own.  A process that loads a snapshot claims the life
-in it, and continues in a new life.  Only the last snapshot of a life can be claimed, and only once.
-A process that continues in a claimed life is refused at the next release or save.
+*One holder.*  Two running copies of a policy would release the same raw data twice with fresh
+noise.  Each record would then lose more than the ledgers say.  Every life of a policy, from its
+construction or loading on, has a name of its own, and each place has one holder: a life.  Loading
+makes the loaded policy's life the holder.  The commits of all other lives are refused from then on.
 
-*Written ahead.*  From the first ``save`` on, every release under a budget is announced in the store
-with its ledger line before it is made.  Its noisy values are confirmed before they are used. After
-a crash all announced lines count as spent, made or not.  Without a store a policy lives in memory
-only.  The line also has the number of recorded rounds of each user where it has changed.  So a
-record is released only after it counts against its user permanently.
+*Output commit.*  A policy works in memory, and nothing that it computed leaves before the commit
+returns: no decision, no acknowledgement, no released value.  So noise whose batch never became
+durable was seen by nobody, and costs nothing.  That holds only if failures do not depend on the
+noise: batches have the same length whatever was drawn, and a commit that failed is repeated with
+the same bytes.  It leaves one assumption, which guarantees list: no process dies because of the
+values of its noise.
+
+*Opaque rows.*  A store knows nothing of policies.  It keeps bytes: a head, which every batch
+replaces, and rows, each with a kind and a key.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-
-import numpy as np
-
-from ..privacy.ledger import Line
 
 WHY = "two copies would release the same raw data twice with fresh noise"
 
-
-class Life(NamedTuple):
-    """A life of a policy, and how often it has been saved."""
-
-    name: str
-    saves: int
-
-
 User = str | int
-Counted = list[tuple[User, int]]  # users, and how many of their rounds were recorded
 
 
-class Announcement(NamedTuple):
-    """A coming release."""
+class Row(NamedTuple):
+    """One row of a place: a pull that waits, an answer, a user, a line of the ledger.
 
-    line: Line
-    users: Counted
+    Attributes:
+        kind: a short word; rows of several kinds may have the same key.
+        key: at most 80 bytes, by which rows of a kind are sorted.
+        content: the bytes; None takes the row away.
+    """
+
+    kind: str
+    key: bytes
+    content: bytes | None
+
+
+class Batch(NamedTuple):
+    """The changes of one commit.
+
+    Attributes:
+        number: 1 for the first batch of a policy, and one more for each later one.
+        head: takes the place of the head before.
+        rows: rows that are new, changed or taken away; at most one of a kind and key.
+        whole: whether ``rows`` are all rows of the policy: whatever else is there is removed.
+    """
+
+    number: int
+    head: bytes
+    rows: Sequence[Row]
+    whole: bool = False
+
+
+class Mark(NamedTuple):
+    """Who holds a place, and the number of the last batch in it."""
+
+    life: str
+    number: int
+
+
+class Held(NamedTuple):
+    """All that a place holds; ``rows`` come in the order of kind and key, and can be read once."""
+
+    mark: Mark
+    head: bytes
+    rows: Iterator[Row]
+
+
+class Place(ABC):
+    """The base of all places.  One place keeps one policy.
+
+    What a method writes is durable when it returns.  Calls of several processes exclude each other.
+    ``str`` of a place is shown in messages; it holds no password.
+
+    Attributes:
+        store: the store that commits several of its places at once; None for a place by itself.
+        sealed: whether private bytes are sealed before they come here (``stores.sealing``).
+    """
+
+    store: Store | None = None
+    sealed = False
+
+    @abstractmethod
+    def mark(self) -> Mark | None:
+        """Tell who holds the place, and the number of the last batch.
+
+        Returns:
+            A ``Mark``; None where nothing was committed.
+
+        Raises:
+            StoreError: the store cannot be read.
+            StateFileError: the place is damaged, or holds something else.
+        """
+
+    @abstractmethod
+    def read(self) -> Held | None:
+        """Read everything, as of one moment.
+
+        Returns:
+            A ``Held``; None where nothing was committed.
+
+        Raises:
+            StoreError, StateFileError: as ``mark``.
+        """
+
+    @abstractmethod
+    def claim(self, held: Mark, heir: str) -> None:
+        """Make another life the holder; the content stays.
+
+        Raises:
+            ClaimError: the place is not, or no longer, as ``held`` says.
+            StoreError: nothing was written, or it is not known whether it was: ``mark`` tells.
+            StateFileError: as ``mark``.
+        """
+
+    @abstractmethod
+    def commit(self, batch: Batch, life: str) -> None:
+        """Write all of a batch, or nothing.
+
+        A whole batch may replace what another policy has left, or what an earlier batch of its own
+        life has.  Any other has to follow the last batch of its own life.  A life that lost the
+        place, to an heir or to another policy, does not get it back by a whole batch.
+
+        Raises:
+            ClaimError: another life holds the place, or the number does not follow.
+            StoreError: nothing was written, or it is not known whether it was: ``mark`` tells.
+            StateFileError: as ``mark``.
+        """
+
+    def release(self, life: str) -> None:  # noqa: B027 - most places have nothing to end
+        """Say that a life has ended cleanly: another may claim the place at once.
+
+        Places whose holder has it for a time only, until a lease ends, override this.  Of a life
+        that does not hold the place, nothing happens.
+
+        Raises:
+            StoreError: the store cannot be written; the lease ends by itself.
+        """
+
+    @property
+    def wants_whole(self) -> bool:
+        """Whether the next batch should be a whole one, because changes have piled up."""
+        return False
 
 
 class Store(ABC):
-    """The base of all stores.  One holds the snapshot and the announcements of one policy.
-
-    Writes of a method are durable when it returns; calls of several processes exclude each other.
-
-    Attributes:
-        life: the policy's life and the number of the last snapshot written; None before the first.
-    """
-
-    life: Life | None = None
+    """The base of all stores: a folder or a database with a place for each of many policies."""
 
     @abstractmethod
-    def read(self) -> bytes:
-        """The last snapshot.
+    def place(self, key: str) -> Place:
+        """The place of that name, which need not hold anything yet.
 
         Raises:
-            FileNotFoundError: there is none.
-        """
-
-    def save(self, snapshot: bytes, life: Life) -> None:
-        """``write``, and remember whose snapshot it is.
-
-        ``life`` tells even where an error is raised whether the snapshot is in its place.
-        """
-        self.write(snapshot, life)
-        self.life = life
-
-    @abstractmethod
-    def write(self, snapshot: bytes, life: Life) -> None:
-        """Put a snapshot of a life in the place of the last one; nothing is announced since.
-
-        Raises:
-            ClaimError: an earlier snapshot of that life has been claimed.
+            ArgumentError: ``key`` is no text of 1 to 60 printable characters.
         """
 
     @abstractmethod
-    def announce(self, coming: Announcement) -> None:
-        """Note a coming release; once, and as it came last, if the first attempt failed and its
-        line comes again.
-
-        Raises:
-            ClaimError: the life has been claimed, or the snapshot in the store is another's.
-        """
+    def keys(self) -> list[str]:
+        """The names of all places that hold something, sorted."""
 
     @abstractmethod
-    def confirm(self, values: np.ndarray) -> None:
-        """Note the noisy values of the release that was announced last."""
+    def commit_all(self, batches: Sequence[tuple[Place, Batch, str]]) -> list[BaseException | None]:
+        """Commit batches of several places with one durable write.
 
-    @abstractmethod
-    def announced(self, life: Life) -> list[Announcement]:
-        """List the announcements since the last snapshot of a life.
+        A batch that is refused leaves the others alone.
 
         Returns:
-            An ``Announcement`` for each release.
-
-        Raises:
-            StateFileError: the list is damaged or missing, in stores that can tell.
+            For each batch None, or the error that its ``commit`` would raise.
         """
 
     @abstractmethod
-    def claim(self, life: Life) -> AbstractContextManager[None]:
-        """Take over the life of the last snapshot, unless the block fails before it saves another.
-
-        Returns:
-            A context manager, whose block saves another snapshot.
-
-        Raises:
-            ClaimError: it has been claimed before, a later snapshot was saved, or the policy that
-                was loaded from it is alive.
-        """
-
-    def superseded(self, life: Life) -> bool:
-        """Tell whether a snapshot of a life has been claimed, or another was saved after it.
-
-        Returns:
-            False, too, where the store cannot tell without writing anything.
-        """
-        return False
-
-    def hold(self) -> Callable[[], None]:
-        """Prevent claims of the life of this object's snapshot, where the store can do that.
-
-        Returns:
-            A function that ends the hold; the hold also ends with the process.
-        """
-        return lambda: None
+    def close(self) -> None:
+        """Let go of files and connections."""

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field
 from ..errors import DPBanditsError
 from ..privacy.budgets import NOTIONS, Budget, read_budget
 from ..protocol import Card
+from ..session.options import of_today
 from ..validation import close_name, integer
 
 
@@ -88,6 +89,10 @@ class PolicyEntry(Entry):
     """A policy: its class, the arguments of its constructor, and budgets of its own."""
 
     budgets: Budgets | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        return of_today(super().arguments)
 
 
 Horizon = Annotated[int, Field(ge=1, le=2**62)]

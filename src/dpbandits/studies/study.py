@@ -323,10 +323,6 @@ def _asked(entry: PolicyEntry, worlds: Worlds) -> tuple[Any, dict[str, Any]]:
     seen = {} if "person" in words else worlds.words
     problem = DecisionProblem(worlds.n_arms, **{**seen, **words})
     found = problem.the_default()
-    if "patience" in given:
-        raise ArgumentError("patience is called answers_within in a study", "patience")
-    if "answers_within" in given:
-        given["patience"] = given.pop("answers_within")
     unsaid = _NOT_IN_FILES | {"arms"}
     told = {name: one for name, one in problem.given.items() if name not in unsaid}
     return found.with_parts(told, given)

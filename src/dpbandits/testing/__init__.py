@@ -1,5 +1,5 @@
 """Checks for policies of one's own: the suite of this package runs them on every policy, and
-further compares it with a textbook version.
+further compares it with a textbook version.  And tests for stores of one's own (``places``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from ..policies import Policy, find
 from ..policies.parts import Part
 from ..policies.watch import LOGGER
 from . import living, playing, wall
+from .places import PlaceConformance, StoreConformance
 from .walk import Make, require
+
+__all__ = ["PlaceConformance", "StoreConformance", "check_policy"]
 
 Check = Callable[[Make], Any]
 
@@ -149,13 +152,12 @@ def _applicable(policy: Policy, folder: Path) -> Iterator[Check]:
         yield living.pulls_are_learned_from_in_order
     else:
         yield living.schedule_owes_nothing_to_answers
-        yield partial(living.schedule_owes_nothing_to_answers, patience=3)
+        yield partial(living.schedule_owes_nothing_to_answers, answers_within=3)
     yield playing.propensities_are_frequencies
     if policy.takes_masks:
         yield _closed_arms_are_never_chosen
     yield partial(living.saved_policies_go_on, folder=folder)
-    if private:
-        yield partial(living.what_a_crash_loses_is_charged, folder=folder)
+    yield partial(living.a_crash_loses_nothing, folder=folder)
 
 
 def _features_stay_within_the_bound(make: Make) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -13,6 +12,7 @@ import numpy as np
 from ..kernel import interpreted
 from ..policies import Decision, Kernels, Policy
 from ..privacy.ledger import HEAD, WHOLE
+from ..session.writing import NUMBERS, whole_rows
 from ..stores import User
 
 Make = Callable[..., Policy]  # a policy without its last arguments
@@ -238,18 +238,24 @@ def snapshot(policy: Policy) -> dict[str, Any]:
         "raw": frozen(state.raw),
         "public": frozen(state.public),
         "wall": frozen(wall),
-        "rounds": _comparable(session.rounds),
+        "rounds": _comparable(session),
         "streams": {name: str(rng.bit_generator.state) for name, rng in state.streams.items()},
         "last": None if session.last is None else session.last.number,
     }
 
 
-def _comparable(rounds: Any) -> dict[str, Any]:
-    """The state of a policy, with bytes in place of arrays."""
-    numbers, arrays = rounds.saved()
-    held = {name: array.tobytes() for name, array in arrays.items()}
-    choice = repr(numbers["current_choice"])
-    return {**copy.deepcopy(numbers), **held, "current_choice": choice}
+def _comparable(session: Any) -> dict[str, Any]:
+    """What waits between calls, and all counts; not the lives, which a load changes."""
+    rounds = session.rounds
+    return {
+        **{name: getattr(rounds, name) for name in NUMBERS},
+        "current_choice": repr(rounds.current_choice),
+        "retired": (rounds.retired, rounds.chosen_among),
+        "told": session.told,
+        "rows": sorted(row for row in whole_rows(session) if row.kind != "release"),
+        "shared": [numbers for _, *numbers in session.exchange.shared],
+        "order": list(rounds.pending),
+    }
 
 
 def releases(policy: Policy) -> int:

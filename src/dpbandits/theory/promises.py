@@ -59,7 +59,7 @@ class World(NamedTuple):
         """
         lo, hi = policy.reward_range
         too_far = self.gaps is not None and self.gaps.max() > hi - lo
-        if policy.retired or policy.patience or too_far:
+        if policy.retired or policy.answers_within or too_far:
             return False
         if self.environment is None:
             return True
@@ -132,7 +132,7 @@ def promises(
 
     There is no upper bound where an environment's rewards are outside of the policy's range or come
     late, or where its regret is against the best arm of every round.  Nor is there one where the
-    policy waits for answers for some pulls (``patience``) or has retired arms.
+    policy waits for answers for some pulls (``answers_within``) or has retired arms.
 
     Returns:
         One ``Promise`` for each bound of the policy.

@@ -59,7 +59,7 @@ class Adversarial(LearningPolicy):
     Example:
         >>> from dpbandits import PureDP, parts
         >>> policy = Adversarial(3, budget=PureDP(0.1), learner=parts.EXP3(mixing=0.3), seed=1)
-        >>> policy.batch, round(policy.pull().propensity, 3)
+        >>> policy.batch_size, round(policy.pull().propensity, 3)
         (10, 0.333)
     """
 

@@ -47,7 +47,7 @@ class LearningPolicy(Policy):
         return horizon
 
     @property
-    def batch(self) -> int:
+    def batch_size(self) -> int:
         """Number of rounds that a release covers."""
         return int(self.params.batch)
 
@@ -182,7 +182,7 @@ class Learner(Part, base=True):
         """
         rounding = policy.grid / policy.params.width  # to which secure noise rounds rewards
         regret = partial(self._lost, policy)
-        return {"batch": policy.batch, "learner_regret": regret, "rounding": rounding}
+        return {"batch": policy.batch_size, "learner_regret": regret, "rounding": rounding}
 
     def _lost(self, policy: LearningPolicy, batches: float) -> float:
         """At most, over so many batches; infinite beyond those for which it is tuned."""

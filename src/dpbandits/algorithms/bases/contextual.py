@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -139,6 +139,8 @@ if TYPE_CHECKING:
             *,
             user: User | None = None,
             available: Iterable[int | str] | None = None,
+            at: float | None = None,
+            on_store_failure: Literal["raise", "serve"] = "raise",
         ) -> Decision: ...
 
 else:

@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -109,6 +109,8 @@ class ShuffledPolicy(Policy):
         *,
         user: User | None = None,
         available: Iterable[int | str] | None = None,
+        at: float | None = None,
+        on_store_failure: Literal["raise", "serve"] = "raise",
     ) -> Decision:
         if self.takes_reports:
             raise ArgumentError(
@@ -116,7 +118,8 @@ class ShuffledPolicy(Policy):
                 " device().arm, and receive() takes the output of its shuffler",
                 "messages",
             )
-        return super().pull(contexts, user=user, available=available)
+        given: Any = {"user": user, "available": available, "at": at}
+        return super().pull(contexts, **given, on_store_failure=on_store_failure)
 
     @property
     def protocol(self) -> LaplaceShares:

@@ -118,8 +118,8 @@ class Scaling:
         ratios = self.probe.worst_ratios
         each = [
             Claim(
-                f"{name}: batches of {batch.policy().batch} rounds have less regret than noise on"  # type: ignore[attr-defined]
-                f" every reward at ε = {epsilon:g}. "
+                f"{name}: batches of {_rounds(batch)} rounds have less regret than noise on every"
+                f" reward at ε = {epsilon:g}. "
                 f"Measured: the ratio of their worst regrets ({held}).",
                 f"{PAPER}, Table 1",
                 UNBATCHED,
@@ -174,3 +174,8 @@ class Scaling:
             "Ratio of worst regrets, batches over noise on every reward, against epsilon.",
             [Panel(title, "ε", "ratio of worst regrets", lines, line=1.0)],
         )
+
+
+def _rounds(setting: Setting) -> int:
+    """The number of rounds that a release of the setting's policy covers."""
+    return int(setting.policy().batch_size)  # type: ignore[attr-defined]

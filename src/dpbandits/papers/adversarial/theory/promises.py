@@ -56,7 +56,7 @@ def _as_published(policy: Adversarial, world: World) -> Iterator[Applied]:
 
 @promises_of(EXP4, BatchedEXP4, FrozenEXP4)
 def _mixture(policy: Experts, world: World) -> Iterator[Applied]:
-    if policy.preset != "FrozenEXP4" or _is_kept_to(world, policy.batch):
+    if policy.preset != "FrozenEXP4" or _is_kept_to(world, policy.batch_size):
         yield exp4_regret, policy.bound_arguments
 
 

@@ -1,0 +1,166 @@
+"""Policies that a place keeps: saving, batches, and choices from the last durable values."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError, ClaimError, StateFileError
+from ..session.keeping import Keeper
+from ..session.rounds import Choice
+from ..stores import WHY, FilePlace, Mark, Place
+from ..stores.addresses import place_at
+from ..stores.sealing import Sealer
+from ..stores.tokens import Seal
+from ..stores.witness import Witness
+from .batches import batch_of
+from .configured import Configured
+from .turns import Turns
+
+if TYPE_CHECKING:
+    from ..session.session import Session
+
+# What was drawn and not committed has been seen by nobody.
+ASSUMED_OF_PLACES = "no process dies because of the values of noise that it has drawn"
+
+
+class Kept(Configured):
+    """The base of policies, as far as places keep them."""
+
+    if TYPE_CHECKING:
+        session: Session
+
+    _inspected: Place | None = None  # where an inspection has read it
+    _sealer: Sealer | None = None  # of places that have private bytes sealed
+
+    def _begin_life(self) -> None:
+        self._lock = Turns()
+        self._life, self._seal = uuid.uuid4().hex, Seal()  # also of forks
+        self._first_life = self._life  # by which stores know it
+        self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
+
+    def save(self, where: str | os.PathLike[str] | Place) -> Any:
+        """Write the whole state, pending decisions included, to a file or another place, and keep
+        it there from now on.
+
+        Every later call of this policy commits what it has changed to the place before it returns.
+        ``batch`` makes one commit of several calls.  ``dpbandits.load`` goes on from the place.
+
+        Returns:
+            The path of the file, or the place.
+
+        Raises:
+            ArgumentError: ``where`` is neither a place nor the path of a file.
+            StateFileError: the state folder cannot be used.
+            ClaimError: an earlier save has been loaded, this process is a fork of the one that made
+                the policy, or the policy is a simulation of another.
+            StoreError: the place cannot be written.  The policy is kept where it was kept before.
+        """
+        place = place_at(where)
+        with self._lock.aside:
+            self._save(place)
+        return place.path if isinstance(place, FilePlace) else place
+
+    @contextmanager
+    def batch(self, where: str | os.PathLike[str] | Place | None = None) -> Iterator[Keeper]:
+        """Make one commit of all calls in a ``with`` block.
+
+        Nothing that a call in the block returns may leave the process, or be shown to anyone,
+        before the block has ended without an error.  Other threads wait until then.
+
+        Args:
+            where: the place that keeps the policy from now on; by default where it was saved.
+
+        Returns:
+            What keeps the policy; its ``reply`` adds an answer for clients that ask again.
+
+        Raises:
+            ArgumentError: the policy was not saved, and ``where`` is not given.
+            StoreError, ClaimError: the commit failed.  The next call repeats it.
+
+        >>> import tempfile, dpbandits as dpb
+        >>> policy = dpb.bandit(2, budget=dpb.ZCDP(1.0), seed=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with policy.batch(folder + "/trial.dpb"):
+        ...         for _ in range(100):
+        ...             _ = policy.update(1.0, policy.pull())
+        ...     dpb.inspect(folder + "/trial.dpb").rounds
+        100
+        """
+        if where is not None:
+            self.save(where)
+        if self._keeper is None:
+            raise ArgumentError(
+                "where must name a place, because the policy was not saved", "where"
+            )
+        with batch_of([self]):
+            yield self._keeper
+
+    @property
+    def kept_in(self) -> Place | None:
+        """The place that keeps the policy; None for one in memory only."""
+        return self._inspected if self._keeper is None else self._keeper.place
+
+    @property
+    def _keeper(self) -> Keeper | None:
+        keeper = self._lock.keeper
+        return keeper if isinstance(keeper, Keeper) else None
+
+    def _save(self, place: Place) -> None:
+        if self.session.gate.simulated:
+            raise ClaimError(f"{place} was not written: this is a simulation of a policy")
+        if self.session.gate.is_fork:
+            raise ClaimError(
+                f"{place} was not written: this process is a fork; save in the process that"
+                f" made the policy; {WHY}"
+            )
+        witness, before = Witness(self._first_life), self._keeper
+        with witness.alone():
+            if not witness.goes_on(self.session.life):
+                raise ClaimError(
+                    f"{place} was not written: an earlier save of this policy has been loaded and"
+                    f" carries on; {WHY}"
+                )
+            self._begin(place, witness, 0 if before is None else before.next_number)
+
+    def _begin_at(self, place: Place, number: int) -> None:
+        """Keep a restored policy, whose copy had batches up to that number."""
+        witness = Witness(self._first_life)
+        with witness.alone():
+            self._begin(place, witness, number)
+
+    def _begin(self, place: Place, witness: Witness, number: int) -> None:
+        with suppress(StateFileError):  # something else, which the save replaces or refuses
+            found = place.mark()
+            if found is not None and found.life == self.session.life:
+                number = max(number, found.number)  # of a save that could not be noted
+        witness.begin(Mark(self.session.life, number))  # first: no place is loaded without one
+        keeper = self._keeper_at(place, witness, number)
+        keeper.begin()
+        self._lock.keeper = keeper
+        self._let_go()
+
+    def _keeper_at(self, place: Place, witness: Witness, number: int) -> Keeper:
+        name, config = self._named
+        about = {"class": name, "config": dict(config), "policy": self._first_life}
+        if place.sealed and self._sealer is None:
+            self._sealer = Sealer(self._first_life)
+        sealer = self._sealer if place.sealed else None
+        return Keeper(self.session, place, about, witness, number, sealer)
+
+    @contextmanager
+    def _as_durable(self) -> Iterator[Choice]:
+        """Go back to the public side that was durable last for a block, and give its choice."""
+        keeper, state = self._keeper, self.session.state
+        if keeper is None:
+            yield self.session.rounds.current_choice
+            return
+        now = state.blocks[1].copy()
+        state.blocks[1][:] = keeper.durable.public
+        try:
+            yield keeper.durable.choice
+        finally:
+            state.blocks[1][:] = now

@@ -1,0 +1,309 @@
+"""Keep a session in a place: what each step has changed is one batch, and one commit.
+
+Until its commit returns, nothing that a step computed may leave.  A commit that fails is repeated
+with the same bytes before anything else is done.  So the values of noise do not
+decide whether it becomes durable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ClaimError, StateFileError, StoreError
+from ..privacy.ledger import HEAD
+from ..stores import WHY, Batch, Mark, Place, Row
+from ..stores.arguments import as_json
+from ..stores.sealing import Sealer
+from ..stores.stamps import Stamps
+from ..stores.witness import Witness
+from . import writing
+from .rounds import Choice, Pending
+from .rows import ABSENT, Rows
+from .session import Session
+
+FORMAT = 6
+ABOUT, HEAD_ROW = "about", "head"  # kinds of rows: the first one, and one that is no row
+_LONGEST = 64  # batches under one key, where nothing ends
+
+
+class Durable(NamedTuple):
+    """What the last commit has made public: from it choices may be served if a later one fails."""
+
+    public: np.ndarray
+    choice: Choice
+
+
+class Keeper:
+    """A session, and the place that keeps it.
+
+    Attributes:
+        place: where batches are committed.
+        number: of the last batch.
+        durable: what it has made public.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        place: Place,
+        about: dict[str, Any],
+        witness: Witness,
+        number: int,
+        sealer: Sealer | None = None,
+    ) -> None:
+        self.place, self.number = place, number
+        self._session, self._about, self._witness = session, about, witness
+        self._unsent: Batch | None = None
+        self._coming: Durable | None = None
+        self._unnoted: bool | None = None  # whether the note of the last batch has to be durable
+        self._process = os.getpid()
+        self._replies: list[Row] = []
+        self._seals = None if sealer is None else _Seals(sealer, session)
+        self._stamps = Stamps(witness.secret)
+
+    # Commits ----------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Write everything for the first time; the witness is locked."""
+        self._released = True
+        batch = self._whole()
+        try:
+            self.place.commit(batch, self._session.life)
+        except StoreError:
+            self._refuse_unmade(batch)
+        self.forget()
+        self._made(batch, locked=True)
+
+    def commit(self) -> None:
+        """Write the changes since the last commit, if any."""
+        self.settle()
+        if self.prepare() is not None:
+            self.settle()
+
+    def prepare(self) -> tuple[Place, Batch, str] | None:
+        """The batch of all that has changed, or that could not be written before; None without."""
+        if self._unsent is None:
+            whole = self.place.wants_whole
+            head, rows = self._new_head(), list(self._changed())
+            if not rows and head == self._head:
+                return None
+            releases = int(self._session.state.wall.ledger.head[HEAD.releases])
+            self._released = releases > self._releases
+            self._unsent = self._whole() if whole else self._part(head, rows)
+            self.forget(head)
+        self._refuse_fork()
+        return self.place, self._unsent, self._session.life
+
+    def settle(self, outcome: BaseException | None = None, *, tried: bool = False) -> None:
+        """Write the batch that could not be written before, with the same bytes; or take in the
+        ``outcome`` of a commit that others have ``tried``.
+        """
+        batch = self._unsent
+        if batch is None:
+            if self._unnoted is not None:
+                self._note()
+            return
+        self._refuse_fork()
+        try:
+            if outcome is not None:
+                raise outcome
+            if not tried:
+                self.place.commit(batch, self._session.life)
+        except StoreError:
+            self._refuse_unmade(batch)
+        self._made(batch)
+
+    def _refuse_unmade(self, batch: Batch) -> None:
+        """Raise the error at hand, unless the answer to the commit is all that was lost."""
+        with suppress(StateFileError):  # a file of an earlier version, which is still there
+            if self.place.mark() == Mark(self._session.life, batch.number):
+                return
+        raise
+
+    def _made(self, batch: Batch, *, locked: bool = False) -> None:
+        assert self._coming is not None
+        self.number, self._unsent, self.durable = batch.number, None, self._coming
+        self._unnoted = batch.whole or self._released
+        self._note(locked=locked)
+
+    def _note(self, *, locked: bool = False) -> None:
+        assert self._unnoted is not None
+        mark = Mark(self._session.life, self.number)
+        self._witness.note(mark, durable=self._unnoted, locked=locked)
+        self._unnoted = None
+        if self._seals is not None:
+            self._seals.destroy()
+
+    @property
+    def next_number(self) -> int:
+        """A number that no batch of the session has, in whatever place."""
+        return self.number + 1 + (self._unsent is not None)
+
+    def reply(self, key: bytes, body: bytes) -> None:
+        """Keep an answer with the next commit, for a client that asks again."""
+        self._replies.append(Row("reply", key, body))
+
+    def forget(self, head: tuple[bytes, bytes] | None = None) -> None:
+        """Everything in the place, or in a batch for it, is as it is here; ``head`` is its head."""
+        rounds = self._session.rounds
+        for rows in self._rows:
+            rows.changes = []
+        self._flights = [(writing.flight_key(one), one) for one in rounds.flights]
+        for _, flight in self._flights:
+            flight.changed = False
+        self._lines = int(self._session.state.wall.ledger.head[HEAD.lines])
+        self._releases = int(self._session.state.wall.ledger.head[HEAD.releases])
+        self._shared, self._session.exchange.noted = len(self._session.exchange.shared), []
+        self._pulls, self._head = rounds.pulls, head or self._new_head()
+        self._replies = []
+        now = Durable(self._session.state.blocks[1].copy(), rounds.current_choice)
+        if self._unsent is None:
+            self.durable = now
+        self._coming = now
+
+    def _refuse_fork(self) -> None:
+        if os.getpid() != self._process:
+            raise ClaimError(
+                f"{self.place} was not written: this process is a fork; save in the process that"
+                f" made the policy; {WHY}"
+            )
+
+    # Batches ----------------------------------------------------------------------------------
+
+    @property
+    def _rows(self) -> Iterator[Rows[Any, Any]]:
+        rounds = self._session.rounds
+        yield from rounds.rows
+        yield rounds.users.seen
+        yield from (flight.pending for flight in rounds.flights)
+
+    def _new_head(self) -> tuple[bytes, bytes]:
+        return writing.public_part(self._session), writing.private_part(self._session)
+
+    def _whole(self) -> Batch:
+        layout = writing.Layout.of(self._session)
+        about = {"version": FORMAT, **self._about, "layout": layout._asdict()}
+        about["sealed"] = self._seals is not None
+        first = Row(ABOUT, b"", json.dumps(about, default=as_json).encode())
+        rows = [*writing.whole_rows(self._session), *self._replies]
+        if self._seals is not None:
+            self._seals.begin()
+        head, rows = self._sealed(self._new_head(), [first, *rows])
+        return Batch(self.number + 1, head, rows, whole=True)
+
+    def _part(self, head: tuple[bytes, bytes], rows: list[Row]) -> Batch:
+        if self._seals is not None:
+            ended = self._released or len(self._session.rounds.flights) > len(self._flights)
+            self._seals.rotate(ended=ended)
+        return Batch(self.number + 1, *self._sealed(head, rows))
+
+    def _sealed(self, both: tuple[bytes, bytes], rows: list[Row]) -> tuple[bytes, list[Row]]:
+        """Head and rows as they are written."""
+        public, private = both
+        if self._seals is not None:
+            private = self._seals.content(Row(HEAD_ROW, b"", private))
+            rows = [self._seals.row(row) for row in rows]
+        head = self._stamps.stamped(Row(HEAD_ROW, b"", writing.joined(public, private)))
+        return head.content or b"", [self._stamps.stamped(row) for row in rows]
+
+    def _changed(self) -> Iterator[Row]:
+        session, rounds = self._session, self._session.rounds
+        yield from self._replies
+        if int(session.state.wall.ledger.head[HEAD.releases]) > self._releases:
+            yield from writing.lines(session, self._lines - 1)  # the last may cover more
+        yield from writing.shared(session, self._shared)
+        yield from (writing.learned(*one) for one in session.exchange.noted)
+        yield from self._changed_flights()
+        yield from self._changed_pulls()
+        for number in rounds.answers.changed():
+            value = rounds.answers.get(number)
+            yield _gone("answer", number) if value is None else writing.answered(number, value)
+        for arm in rounds.unreleased.changed():
+            one = rounds.unreleased.get(arm)
+            yield _gone("booked", arm) if one is None else writing.booked(arm, one)
+        for alias in rounds.users.seen.changed():
+            yield writing.user(alias, rounds.users.seen[alias])
+
+    def _changed_flights(self) -> Iterator[Row]:
+        now = self._session.rounds.flights
+        keys = {writing.flight_key(one) for one in now}
+        known = {id(one) for _, one in self._flights}
+        for key in (key for key, _ in self._flights if key not in keys):
+            yield from (Row(kind, key, None) for kind in ("flight", "sum"))
+        for flight in now:
+            if flight.changed or id(flight) not in known:
+                yield from writing.flown(flight)
+
+    def _changed_pulls(self) -> Iterator[Row]:
+        """Pulls that wait, in the running episode or in flight; and those that do no longer."""
+        rounds, before = self._session.rounds, dict[int, Any]()
+        flown = {id(flight) for flight in rounds.flights}
+        for flight in (one for _, one in self._flights if id(one) not in flown):
+            before |= {number: ABSENT for number in flight.pending}
+        for rows in (rounds.pending, *(flight.pending for _, flight in self._flights)):
+            before |= rows.changed()
+        for number in before:
+            pending = self._waiting(number)
+            if pending is None:
+                yield _gone("pull", number)
+            elif number >= self._pulls or pending is not before[number]:
+                yield writing.pulled(number, pending)
+
+    def _waiting(self, number: int) -> Pending | None:
+        rounds = self._session.rounds
+        homes: Iterable[Rows[int, Pending]] = (
+            rounds.pending,
+            *(flight.pending for flight in rounds.flights),
+        )
+        return next((rows[number] for rows in homes if number in rows), None)
+
+
+class _Seals:
+    """What a place gets sealed: answers, exact sums and, where contexts are private, more."""
+
+    def __init__(self, sealer: Sealer, session: Session) -> None:
+        self._sealer, self._count = sealer, 0
+        self._kinds = sealed_kinds(session)
+
+    def begin(self) -> None:
+        """Seal all under a new key."""
+        self._sealer.begin()
+
+    def rotate(self, *, ended: bool) -> None:
+        """Take a new key after an episode, and now and then where none ends."""
+        self._count += 1
+        if ended or self._count >= _LONGEST:
+            self._count = 0
+            self._sealer.rotate()
+
+    def row(self, row: Row) -> Row:
+        if row.kind not in self._kinds:
+            return row
+        if row.content is None:
+            self._sealer.forget(row.kind, row.key)
+            return row
+        return row._replace(content=self.content(row))
+
+    def content(self, row: Row) -> bytes:
+        assert row.content is not None
+        return self._sealer.seal(row.kind, row.key, row.content)
+
+    def destroy(self) -> None:
+        """Destroy keys that nothing needs."""
+        self._sealer.destroy()
+
+
+def sealed_kinds(session: Session) -> frozenset[str]:
+    """The kinds of rows that are sealed in a place that wants it."""
+    hidden = ("pull", "reply", "booked") if session.card.hides_contexts else ()
+    return frozenset(("answer", "sum", *hidden))
+
+
+def _gone(kind: str, number: int) -> Row:
+    return Row(kind, writing.key_of(number), None)

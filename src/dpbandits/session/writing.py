@@ -1,0 +1,470 @@
+"""Write a session as bytes: a head that every commit replaces, and rows for what may be long.
+
+The head has a public and a private part.  No length depends on noise that was not committed:
+numbers have a fixed width, and so has the content of each kind of row.  So a full disk says nothing
+about them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..privacy.ledger import HEAD
+from ..privacy.secure import NOISE_LAW
+from ..protocol import NO_ARM, Statistic
+from ..stores import Row
+from .deadlines import Deadlines, Due
+from .decisions import Decision
+from .rounds import Booked, Choice, Flight, Pending, Rounds, Seen
+from .rows import Rows
+from .session import Session
+from .state import Ended, Span
+
+# In this order; each whole batch lists them, so a later version may have others.
+NUMBERS = ("recorded", "pulls", "closed", "left", "held", "over", "release_due", "exhausted")
+COUNTS = ("dropped", "late", "clipped", "missing", "blanked", "scaled")  # depend on answers
+_LINE = struct.Struct("<5q2d")  # span and noise of a line of the ledger
+_COUNT, _NUMBER, _REWARD = struct.Struct(">Q"), struct.Struct("<q"), struct.Struct("<d")
+_CHOICE = struct.Struct("<qd")  # arm and propensity
+_LAST = struct.Struct("<qdq?")  # arm, propensity, number, and whether it is recorded
+_PULL = struct.Struct("<qB")  # arm, and whether it has weights and contexts
+_FLIGHT = struct.Struct("<3qdq")  # span, sensitivity, and the pull at which it ended
+_TIMES = struct.Struct("<24s24sqq?d")  # of deadlines: all but ``due``
+_DUE = struct.Struct("<qqd")
+_FLAGS = ("release_due", "exhausted")
+_STREAM = struct.Struct("<16s16s?I")  # of a PCG64 generator
+_LENGTH = struct.Struct("<Q")
+
+
+# Pieces --------------------------------------------------------------------------------------
+
+
+def joined(*parts: bytes) -> bytes:
+    """Parts of any length as one."""
+    return b"".join(chain.from_iterable((_LENGTH.pack(len(part)), part) for part in parts))
+
+
+def parted(whole: bytes) -> list[bytes]:
+    """The parts that ``joined`` has joined; a ``ValueError`` for other bytes."""
+    parts, at = [], 0
+    while at < len(whole):
+        if len(whole) - at < _LENGTH.size:
+            raise ValueError("the bytes end within a length")
+        (length,) = _LENGTH.unpack_from(whole, at)
+        at += _LENGTH.size
+        if length > len(whole) - at:
+            raise ValueError("the bytes end within a part")
+        parts.append(whole[at : at + length])
+        at += length
+    return parts
+
+
+def key_of(number: int) -> bytes:
+    """A number from 0 as a key, in the order of numbers."""
+    return _COUNT.pack(number)
+
+
+def number_of(key: bytes) -> int:
+    """The number of a key."""
+    return int(_COUNT.unpack(key)[0])
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data).encode()
+
+
+def _floats(values: Any) -> bytes:
+    return np.asarray(values, "<f8").tobytes()
+
+
+def _array(content: bytes, shape: Sequence[int] = (-1,)) -> np.ndarray:
+    return np.frombuffer(content, "<f8").astype(float).reshape(shape)
+
+
+# The head ------------------------------------------------------------------------------------
+
+
+class Layout(NamedTuple):
+    """Where the arrays of a session lie in its two blocks, which whole batches tell."""
+
+    private: list[list[Any]]  # name, type, shape and order of each array
+    public: list[list[Any]]
+    numbers: list[str]
+    counts: list[str]
+
+    @classmethod
+    def of(cls, session: Session) -> Layout:
+        """The layout of this version."""
+        private, public = ([_place(*one) for one in side] for side in session.state.sides)
+        return cls(private, public, list(NUMBERS), list(COUNTS))
+
+
+def _place(name: str, array: np.ndarray) -> list[Any]:
+    order = "C" if array.flags.c_contiguous else "F"
+    return [name, array.dtype.str, list(array.shape), order]
+
+
+def public_part(session: Session) -> bytes:
+    """What an officer may read: releases, ledger and facts about the policy."""
+    rounds = session.rounds
+    told = {
+        "told": session.told,
+        "retired": rounds.retired,
+        "chosen_among": rounds.chosen_among,
+        "noise_law": NOISE_LAW,
+        "older_noise": session.older_noise,
+        "restored": session.restored,
+    }
+    most, wall = -1 if rounds.users.most is None else rounds.users.most, session.state.wall
+    head = wall.ledger.head.astype("<i8").tobytes()
+    # On which a running sum goes on where its private part is lost.
+    last = _floats(wall.release if wall.earlier.size else ())
+    numbers = _numbers(rounds, NUMBERS)
+    return joined(
+        _json(told),
+        numbers,
+        _deadlines(rounds.deadlines),
+        _NUMBER.pack(most) + head,
+        last,
+        session.state.blocks[1].tobytes(),
+    )
+
+
+def _deadlines(now: Deadlines) -> bytes:
+    within, coming = (json.dumps(one).encode() for one in (now.within, now.coming))
+    time = math.nan if now.now is None else now.now
+    times = _TIMES.pack(within, coming, now.passed, now.late, now.finishing, time)
+    return times + b"".join(
+        _DUE.pack(one.first, -1 if one.pulls is None else one.pulls, one.point) for one in now.due
+    )
+
+
+def _deadlines_from(content: bytes) -> Deadlines:
+    within, coming, passed, late, finishing, now = _TIMES.unpack_from(content)
+    due = tuple(
+        Due(first, None if pulls < 0 else pulls, point)
+        for first, pulls, point in _DUE.iter_unpack(content[_TIMES.size :])
+    )
+    asked, then = (json.loads(one.rstrip(b"\0")) for one in (within, coming))
+    time = None if math.isnan(now) else now
+    return Deadlines(asked, then, passed, late, time, finishing, due)
+
+
+def _numbers(rounds: Rounds, names: Sequence[str]) -> bytes:
+    values = (getattr(rounds, name) for name in names)
+    return b"".join(_NUMBER.pack(-1 if one is None else int(one)) for one in values)
+
+
+def _take_numbers(rounds: Rounds, names: Sequence[str], content: bytes) -> None:
+    values = (one[0] for one in _NUMBER.iter_unpack(content))
+    for name, value in zip(names, values, strict=True):
+        known: Any = bool(value) if name in _FLAGS else value
+        setattr(rounds, name, None if name == "over" and value < 0 else known)
+
+
+def private_part(session: Session) -> bytes:
+    """Counts of answers, the standing choice, generators of simulations, and the private block."""
+    rounds, last = session.rounds, session.last
+    streams = {} if session.gate.noise.secure else session.state.streams
+    told = {
+        "former": session.former,
+        "key": session.seal.key.hex(),
+        "streams": list(streams),
+        "last": None if last is None else last.life,
+    }
+    made = _LAST.pack(-1, math.nan, -1, False)
+    if last is not None:
+        chance = math.nan if last.propensity is None else last.propensity
+        made = _LAST.pack(last.arm, chance, last.number, last.recorded)
+    return joined(
+        _json(told),
+        _numbers(rounds, COUNTS),
+        _CHOICE.pack(*rounds.current_choice) + made,
+        b"".join(map(_stream, streams.values())),
+        session.state.blocks[0].tobytes(),
+    )
+
+
+def _stream(rng: np.random.Generator) -> bytes:
+    whole: Any = rng.bit_generator.state
+    if whole["bit_generator"] != "PCG64":
+        raise TypeError(f"{whole['bit_generator']} cannot be saved")
+    state, inc = (whole["state"][name].to_bytes(16, "little") for name in ("state", "inc"))
+    return _STREAM.pack(state, inc, bool(whole["has_uint32"]), whole["uinteger"])
+
+
+# Rows ----------------------------------------------------------------------------------------
+
+
+def whole_rows(session: Session) -> Iterator[Row]:
+    """The rows of everything."""
+    rounds, exchange = session.rounds, session.exchange
+    yield from lines(session, 0)
+    yield from shared(session, 0)
+    for worker, numbers in exchange.learned.items():
+        yield from (learned(worker, number) for number in sorted(numbers))
+    for flight in rounds.flights:
+        yield from flown(flight)
+        yield from (pulled(number, one) for number, one in flight.pending.items())
+    yield from (pulled(number, one) for number, one in rounds.pending.items())
+    yield from (answered(number, value) for number, value in rounds.answers.items())
+    yield from (booked(arm, one) for arm, one in rounds.unreleased.items())
+    yield from (user(alias, seen) for alias, seen in rounds.users.seen.items())
+
+
+def lines(session: Session, first: int) -> Iterator[Row]:
+    """The lines of the ledger from that one on."""
+    ledger = session.state.wall.ledger
+    for i in range(max(first, 0), int(ledger.head[HEAD.lines])):
+        yield Row(
+            "line", key_of(i), _LINE.pack(*ledger.span[i].tolist(), *ledger.noise[i].tolist())
+        )
+
+
+def shared(session: Session, first: int) -> Iterator[Row]:
+    """The releases for other workers, from that one on."""
+    for i, (life, memo, values) in enumerate(session.exchange.shared[first:], first):
+        yield Row("release", key_of(i), joined(life.encode(), _floats(memo), _floats(values)))
+
+
+def learned(worker: str, number: int) -> Row:
+    """A release of another worker that was learned."""
+    digest = hashlib.sha256(worker.encode()).digest()[:16]
+    return Row("learned", key_of(number) + digest, worker.encode())
+
+
+def pulled(number: int, pending: Pending) -> Row:
+    """A pull that waits for its answer."""
+    weights, contexts = pending.weights, pending.contexts
+    has = isinstance(weights, np.ndarray) + 2 * isinstance(contexts, np.ndarray)
+    parts = [_floats(one) for one in (weights, contexts) if isinstance(one, np.ndarray)]
+    return Row("pull", key_of(number), _PULL.pack(pending.arm, has) + b"".join(parts))
+
+
+def answered(number: int, value: float) -> Row:
+    """An answer whose turn has not come."""
+    return Row("answer", key_of(number), _REWARD.pack(value))
+
+
+def booked(arm: int, one: Booked) -> Row:
+    """Rounds of an arm that no release covers."""
+    return Row("booked", key_of(arm), _booking(one))
+
+
+def _booking(one: Booked) -> bytes:
+    return _NUMBER.pack(one.rounds) + (_floats(one.weights) if np.ndim(one.weights) else b"")
+
+
+def user(alias: bytes, seen: Seen) -> Row:
+    """How often a user came."""
+    latest = b"".join(_NUMBER.pack(number) for pair in seen.latest for number in pair)
+    return Row("user", alias, _NUMBER.pack(seen.rounds) + latest)
+
+
+def flown(flight: Flight) -> Iterator[Row]:
+    """An episode that is over, and open for answers; and the exact sum of those that came."""
+    ended, key = flight.ended, flight_key(flight)
+    numbers = _FLIGHT.pack(*ended.span, ended.sensitivity, flight.before)
+    bookings = (key_of(arm) + _booking(one) for arm, one in flight.booked.items())
+    yield Row("flight", key, joined(numbers, _floats(ended.memo), *bookings))
+    yield Row("sum", key, _floats(ended.statistic))
+
+
+def flight_key(flight: Flight) -> bytes:
+    """The key of its row; parts begin at -1."""
+    first, part = flight.key
+    return key_of(first) + key_of(part + 1)
+
+
+# Reading -------------------------------------------------------------------------------------
+
+
+def filled(
+    session: Session, layout: Layout, public: bytes, private: bytes, rows: Iterable[Row]
+) -> dict[str, np.ndarray]:
+    """Fill a new session of the same policy from head and rows, apart from its arrays.  Returns
+    these by name, as they were saved.  A ``ValueError``, ``KeyError`` or ``TypeError`` for anything
+    else.
+    """
+    block = filled_public(session, layout, public)
+    told, counts, choice, streams, hidden = parted(private)
+    known = json.loads(told)
+    _take_numbers(session.rounds, layout.counts, counts)
+    arm, propensity = _CHOICE.unpack_from(choice)
+    session.rounds.current_choice = Choice(_arm(session, arm), propensity)
+    made = _LAST.unpack_from(choice, _CHOICE.size)
+    session.former = dict(known["former"])
+    session.seal = type(session.seal)(bytes.fromhex(known["key"]))
+    session.last = None if known["last"] is None else _decision(session, made, known["last"])
+    for i, name in enumerate(known["streams"]):
+        session.state.streams[name].bit_generator.state = _state(streams, i)
+    filled_rows(session, rows)
+    return _arrays(layout.private, hidden) | public_arrays(layout, block)
+
+
+def public_arrays(layout: Layout, block: bytes) -> dict[str, np.ndarray]:
+    """The arrays of a public block, by name."""
+    return _arrays(layout.public, block)
+
+
+def filled_public(session: Session, layout: Layout, public: bytes) -> bytes:
+    """Take in the facts of a public part, and return its block."""
+    told, numbers, deadlines, more, last, block = parted(public)
+    known = json.loads(told)
+    session.told, session.older_noise = tuple(known["told"]), bool(known["older_noise"])
+    session.restored = int(known["restored"])
+    session.rounds.retired = tuple(_arm(session, arm) for arm in known["retired"])
+    session.rounds.chosen_among = bool(known["chosen_among"])
+    _take_numbers(session.rounds, layout.numbers, numbers)
+    session.rounds.deadlines = _deadlines_from(deadlines)
+    most, *head = (one[0] for one in _NUMBER.iter_unpack(more))
+    session.rounds.users.most = None if most < 0 else most
+    if last:
+        session.state.wall.release[:] = _array(last)
+    while len(session.state.wall.ledger.span) < head[HEAD.lines]:
+        session.state.make_room(grow=True)
+    ledger = session.state.wall.ledger
+    ledger.head[:] = head
+    return block
+
+
+def shown(
+    session: Session, layout: Layout, public: bytes, rows: Iterable[Row]
+) -> dict[str, np.ndarray]:
+    """Take in the public part and the ledger for inspection.  Returns the public arrays by name."""
+    block = filled_public(session, layout, public)
+    for row in rows:
+        if row.kind == "line":
+            filled_line(session, row)
+    return public_arrays(layout, block)
+
+
+def filled_line(session: Session, row: Row) -> None:
+    """Take in a line of the ledger."""
+    assert row.content is not None
+    ledger, i = session.state.wall.ledger, number_of(row.key)
+    *span, sensitivity, multiplier = _LINE.unpack(row.content)
+    ledger.span[i], ledger.noise[i] = span, (sensitivity, multiplier)
+
+
+def filled_rows(session: Session, rows: Iterable[Row]) -> None:
+    """Take in all rows."""
+    rounds, exchange, width = session.rounds, session.exchange, session.gate.statistic
+    waiting: dict[int, Pending] = {}
+    sums: dict[bytes, np.ndarray] = {}
+    for row in rows:
+        kind, key, content = row.kind, row.key, row.content or b""
+        if kind == "line":
+            filled_line(session, row)
+        elif kind == "release":
+            life, memo, values = parted(content)
+            exchange.shared.append(
+                (life.decode(), tuple(_array(memo).tolist()), tuple(_array(values).tolist()))
+            )
+        elif kind == "learned":
+            exchange.learned.setdefault(content.decode(), set()).add(number_of(key[:8]))
+        elif kind == "pull":
+            waiting[number_of(key)] = _pending(session, content)
+        elif kind == "answer":
+            rounds.answers[number_of(key)] = _REWARD.unpack(content)[0]
+        elif kind == "booked":
+            rounds.unreleased[_arm(session, number_of(key))] = _booked(content)
+        elif kind == "user":
+            rounds.users.restore(key, _seen(content))
+        elif kind == "flight":
+            rounds.flights.append(_flight(content, width))
+        elif kind == "sum":
+            sums[key] = _array(content, (width.size,))
+        elif kind not in ("about", "reply"):
+            raise ValueError(f"unknown rows {kind!r}")
+    rounds.flights.sort(key=lambda one: one.before)
+    for flight in rounds.flights:
+        if (key := flight_key(flight)) in sums:
+            flight.ended.statistic[:] = sums[key]
+    for number, one in waiting.items():
+        _home(rounds, number, one)[number] = one
+
+
+def _home(rounds: Rounds, number: int, one: Pending) -> dict[int, Pending]:
+    """Where a pull waits: in the first flight that ended after it and covers it, if any."""
+    for flight in rounds.flights:
+        if number < flight.before and flight.ended.span.part in (-1, one.arm):
+            return flight.pending
+    return rounds.pending
+
+
+def _pending(session: Session, content: bytes) -> Pending:
+    arm, has = _PULL.unpack_from(content)
+    _arm(session, arm, least=NO_ARM)
+    rest = content[_PULL.size :]
+    contexts: Any = 0
+    weights: Any = 0
+    if has & 2:
+        width = len(rest) // 8 // (session.arms.count + (has & 1))
+        cut = 8 * width if has & 1 else 0
+        contexts = _array(rest[cut:], (session.arms.count, width))
+        rest = rest[:cut]
+    if has & 1:
+        weights = _array(rest)
+    return Pending(arm, weights, contexts)
+
+
+def _arm(session: Session, arm: int, least: int = 0) -> int:
+    """An arm that there is."""
+    if not (isinstance(arm, int) and least <= arm < session.arms.count):
+        raise ValueError("an arm is out of range")
+    return arm
+
+
+def _booked(content: bytes) -> Booked:
+    rounds, weights = _NUMBER.unpack_from(content)[0], content[_NUMBER.size :]
+    return Booked(rounds, _array(weights) if weights else 0)
+
+
+def _seen(content: bytes) -> Seen:
+    rounds, *latest = (one[0] for one in _NUMBER.iter_unpack(content))
+    return Seen(rounds, tuple(zip(latest[::2], latest[1::2], strict=True)))
+
+
+def _flight(content: bytes, width: Statistic) -> Flight:
+    numbers, told, *bookings = parted(content)
+    first, last, part, sensitivity, before = _FLIGHT.unpack(numbers)
+    memo, statistic = _array(told, (width.memo,)), np.zeros(width.size)
+    ended = Ended(Span(first, last, part), sensitivity, memo, statistic)
+    of = {number_of(one[:8]): _booked(one[8:]) for one in bookings}
+    return Flight(ended, before, Rows(), of, changed=False)
+
+
+def _decision(session: Session, made: tuple[Any, ...], life: str) -> Decision:
+    arm, chance, number, recorded = made
+    fields = (arm, None if math.isnan(chance) else chance, number, recorded, life)
+    return Decision.sealed(session.seal, *fields, session.arms.name(arm))
+
+
+def _state(streams: bytes, i: int) -> dict[str, Any]:
+    state, inc, has, uinteger = _STREAM.unpack_from(streams, i * _STREAM.size)
+    both = {"state": int.from_bytes(state, "little"), "inc": int.from_bytes(inc, "little")}
+    return {"bit_generator": "PCG64", "state": both, "has_uint32": int(has), "uinteger": uinteger}
+
+
+def _arrays(layout: list[list[Any]], block: bytes) -> dict[str, np.ndarray]:
+    """The arrays of a block, by name."""
+    found, at = {}, 0
+    for name, kind, shape, order in layout:
+        dtype, size = np.dtype(kind), math.prod(shape)
+        if dtype.hasobject:
+            raise ValueError(f"{name} is no array of numbers")
+        flat = np.frombuffer(block, dtype, size, at)
+        found[name] = flat.reshape(shape, order=order).copy(order=order)
+        at += -(-flat.nbytes // 8) * 8
+    if at != len(block):
+        raise ValueError(f"a block has {len(block)} bytes and should have {at}")
+    return found

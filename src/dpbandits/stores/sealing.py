@@ -1,0 +1,154 @@
+"""Sealed rows: bytes under keys that lie outside the store, and are destroyed after a release.
+
+A store keeps more than its present content: a write-ahead log, free pages, backups of last month.
+Successive private states differ by single rewards.  So private bytes are sealed (AES-GCM, under a
+random nonce) before they reach the store.  Their keys lie in the state folder.  Whenever an episode
+ends, later bytes are sealed under a new key.  A key that nothing present needs is destroyed.  From
+then on all copies of the old bytes tell nothing.
+
+Sealed bytes cannot be moved: the name of the policy, the kind and the key of a row are
+authenticated with it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+from contextlib import suppress
+from typing import Any
+
+from ..errors import MissingExtra, StateFileError, StoreError
+from .files import sync_folder
+from .witness import checked_life, state_folder
+
+_LEAD = struct.Struct(">Q12s")  # number of the key, and the nonce
+_SLOT = struct.Struct(">Q32s")  # of the file of keys: number and key, or zeros
+_EMPTY = bytes(_SLOT.size)
+
+
+class Sealer:
+    """The keys of one policy, in a file of the state folder with a slot for each.
+
+    Args:
+        policy: its first life.
+
+    Raises:
+        MissingExtra: ``cryptography`` is not installed.
+    """
+
+    def __init__(self, policy: str) -> None:
+        self._policy = checked_life(policy)
+        self.path = state_folder() / "keys" / policy
+        self._slots: dict[int, int] = {}  # of keys, by their numbers
+        self._keys: dict[int, bytes] = {}
+        self._free: list[int] = []
+        self._used: dict[tuple[str, bytes], int] = {}  # rows, and the keys that they need
+        self._read_keys()
+        self._current = max(self._keys, default=0)
+
+    def seal(self, kind: str, key: bytes, content: bytes) -> bytes:
+        """Seal the content of a row, under the newest key."""
+        nonce = secrets.token_bytes(12)
+        self._used[kind, key] = self._current
+        cipher = _cipher(self._key(self._current))
+        sealed: bytes = cipher.encrypt(nonce, content, self._about(kind, key))
+        return _LEAD.pack(self._current, nonce) + sealed
+
+    def open(self, kind: str, key: bytes, sealed: bytes) -> bytes:
+        """Unseal the content of a row.
+
+        Raises:
+            StateFileError: the key was destroyed or is elsewhere, or the bytes were changed.
+        """
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            number, nonce = _LEAD.unpack_from(sealed)
+            secret = self._key(number)
+            content: bytes = _cipher(secret).decrypt(
+                nonce, sealed[_LEAD.size :], self._about(kind, key)
+            )
+        except (struct.error, InvalidTag):
+            raise StateFileError(
+                f"a {kind} was changed, or belongs to another policy: its seal does not fit"
+            ) from None
+        self._used[kind, key] = number
+        return content
+
+    def forget(self, kind: str, key: bytes) -> None:
+        """A row is gone, and needs its key no longer."""
+        self._used.pop((kind, key), None)
+
+    def begin(self) -> None:
+        """Everything will be sealed anew."""
+        self._used.clear()
+        self.rotate()
+
+    def rotate(self) -> None:
+        """Seal under a new key from now on.  It is durable before anything needs it."""
+        number, secret = self._current + 1, secrets.token_bytes(32)
+        slot = self._free.pop() if self._free else len(self._slots)
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._write(slot, _SLOT.pack(number, secret), durable=True)
+        except OSError as error:
+            self._free.append(slot)
+            raise StoreError(f"{self.path} could not be written: {error.strerror}") from error
+        self._slots[number], self._keys[number], self._current = slot, secret, number
+
+    def destroy(self) -> None:
+        """Destroy all keys that nothing present needs.
+
+        The next ``rotate`` synchronises that.  After a loss of power, the first commit repeats it.
+        """
+        needed = {self._current, *self._used.values()}
+        for number in [number for number in self._slots if number not in needed]:
+            slot = self._slots.pop(number)
+            self._write(slot, _EMPTY, durable=False)
+            self._free.append(slot)
+            del self._keys[number]
+
+    def _write(self, slot: int, content: bytes, *, durable: bool) -> None:
+        new = not self.path.exists()
+        handle = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            os.lseek(handle, slot * _SLOT.size, os.SEEK_SET)
+            os.write(handle, content)
+            if durable:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+        if new:
+            sync_folder(self.path.parent)
+
+    def _read_keys(self) -> None:
+        with suppress(FileNotFoundError):
+            content = self.path.read_bytes()
+            whole = content[: len(content) // _SLOT.size * _SLOT.size]
+            for slot, (number, secret) in enumerate(_SLOT.iter_unpack(whole)):
+                if number:
+                    self._slots[number], self._keys[number] = slot, secret
+                else:
+                    self._free.append(slot)
+
+    def _key(self, number: int) -> bytes:
+        if number not in self._keys:
+            raise StateFileError(
+                f"{self.path} has no key {number}, with which this was sealed: bring the state"
+                " folder along, or use dpbandits restore"
+            )
+        return self._keys[number]
+
+    def _about(self, kind: str, key: bytes) -> bytes:
+        return b"\0".join([self._policy.encode(), kind.encode(), key])
+
+
+def _cipher(key: bytes) -> Any:
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ImportError as error:
+        raise MissingExtra(
+            "sealed rows need cryptography: pip install 'dpbandits[serve]'"
+        ) from error
+    return AESGCM(key)

@@ -1,0 +1,232 @@
+"""Witnesses: what the state folder knows of a policy, wherever its place is.
+
+A place cannot tell that it is a copy, or a backup of last night: all that it holds is as it was.
+The witness of a policy lies outside, in the platform's folder for states or in
+``$DPBANDITS_STATE_DIR``.  It names the life that goes on, and the number of its last batch.  A
+place that is behind its witness, or that another life has left, is not loaded.
+
+A load notes first which life will go on, then makes it the holder of the place, and then notes that
+this is done.  A process that is killed in between has committed nothing, so both the old life and
+the new may be loaded; whichever is loaded first goes on, alone.
+
+The number is noted after each commit.  After a release it is synchronised: what a loss of power
+takes back later are commits that released nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import platformdirs
+
+from ..errors import ClaimError, StateFileError, StoreError
+from ..validation import shown
+from .store import WHY, Mark
+
+try:
+    import fcntl
+except ImportError:  # not on POSIX
+    fcntl = None  # type: ignore[assignment]
+
+# Of one note: its own number, the life that goes on, the one that is to, and the last batch.
+_NOTE = struct.Struct("<Q32s32sQ")
+_SLOT = _NOTE.size + 16  # with a digest
+_SECRET = 2 * _SLOT  # where the key of stamps begins
+_LIFE = re.compile(r"[0-9a-f]{32}")
+
+
+def state_folder() -> Path:
+    """The folder of witnesses, ``$DPBANDITS_STATE_DIR`` or that of the platform."""
+    chosen = os.environ.get("DPBANDITS_STATE_DIR")
+    return Path(chosen or platformdirs.user_state_dir("dpbandits", appauthor=False))
+
+
+def checked_life(name: object) -> str:
+    """The name of a life, which names files; a ``StateFileError`` for anything else."""
+    if isinstance(name, str) and _LIFE.fullmatch(name):
+        return name
+    raise StateFileError(f"the file is no saved policy: its life is named {shown(name)}")
+
+
+class _Note(NamedTuple):
+    turn: int
+    life: str
+    heir: str  # empty while no load is under way
+    number: int
+
+
+class Witness:
+    """The notes about one policy, which is named by its first life.
+
+    Raises:
+        StateFileError: ``policy`` is no name of a life.
+    """
+
+    def __init__(self, policy: str) -> None:
+        folder = state_folder() / "witnesses"
+        checked_life(policy)
+        self.path, self._living = folder / policy, folder / f"{policy}.living"
+        self._last: _Note | None = None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Lock the policy against all other processes that would load or save it."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:
+            raise StateFileError(
+                f"the state folder {self.path.parent} cannot be used: {error.strerror}; set"
+                " DPBANDITS_STATE_DIR to a folder that can be written"
+            ) from error
+        try:
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            self._last = self._read()
+            yield
+        finally:
+            os.close(handle)  # which unlocks
+
+    @property
+    def secret(self) -> bytes | None:
+        """The key of stamps; None where nothing is known of the policy."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(_SECRET)
+                return file.read(32) or None
+        except OSError:
+            return None
+
+    def begin(self, mark: Mark) -> None:
+        """Make a secret and the first note, if there is none; asked while ``alone``."""
+        if self._last is not None:
+            return
+        with open(self.path, "r+b") as file:
+            file.seek(_SECRET)
+            file.write(secrets.token_bytes(32))
+        self.note(mark, durable=True)
+
+    def refuse(self, mark: Mark, place: object) -> None:
+        """Refuse to load a place that is behind, or whose policy goes on elsewhere."""
+        if fcntl is not None and self._living.exists():
+            handle = os.open(self._living, os.O_RDWR)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ClaimError(
+                    f"{place} has been loaded, and the loaded policy still runs in a process; {WHY}"
+                ) from None
+            finally:
+                os.close(handle)
+        known = self._last
+        if known is None:
+            raise ClaimError(
+                f"{place} cannot be loaded, because the state folder {self.path.parent} knows"
+                " nothing of it, so a copy may go on elsewhere: bring the state folder along, or"
+                f" use dpbandits restore; {WHY}"
+            )
+        if mark.life not in (known.life, known.heir):
+            raise ClaimError(
+                f"{place} has been loaded before, or another copy of it has: use that one, or"
+                f" dpbandits restore; {WHY}"
+            )
+        if mark.number < known.number:
+            raise ClaimError(
+                f"{place} ends with batch {mark.number:,}, and the policy has made"
+                f" {known.number:,}: it is an older copy, or was cut; find the newest one, or use"
+                f" dpbandits restore; {WHY}"
+            )
+
+    def is_behind(self, mark: Mark) -> bool:
+        """Whether the policy is known to go on elsewhere, or to have made later batches."""
+        known = self._read()
+        return known is not None and (
+            mark.life not in (known.life, known.heir) or mark.number < known.number
+        )
+
+    def goes_on(self, life: str) -> bool:
+        """Whether no other life has been loaded."""
+        known = self._read()
+        return known is None or known.life == life
+
+    def note(self, mark: Mark, *, heir: str = "", durable: bool, locked: bool = True) -> None:
+        """Note the last batch of the life that goes on; ``locked`` within ``alone``.
+
+        Raises:
+            ClaimError: another life goes on, from a copy in another place.
+            StoreError: the state folder cannot be written.
+        """
+        try:
+            handle = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
+            try:
+                if not locked and fcntl is not None:  # else a load could come in between
+                    fcntl.flock(handle, fcntl.LOCK_EX)
+                last = self._read() or _Note(0, mark.life, "", 0)
+                if not locked and last.life != mark.life:
+                    raise ClaimError(
+                        "a copy of this policy has been loaded, from another place or just now,"
+                        f" and carries on; {WHY}"
+                    )
+                note = _Note(last.turn + 1, mark.life, heir, mark.number)
+                body = _NOTE.pack(note.turn, note.life.encode(), note.heir.encode(), note.number)
+                # Two slots in turn: a torn note leaves the one before.
+                os.lseek(handle, note.turn % 2 * _SLOT, os.SEEK_SET)
+                os.write(handle, body + _digest(body))
+                if durable:
+                    os.fsync(handle)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise StoreError(f"{self.path} could not be written: {error.strerror}") from error
+
+    def end(self, heir: str) -> int:
+        """Note that copies of the policy are not loaded any more, because it was restored as
+        another.
+
+        Returns:
+            The number of the last batch that is known; 0 for an unknown policy.
+        """
+        if self._last is None:
+            return 0
+        number = self._last.number
+        self.note(Mark(heir, number + 1), durable=True)
+        return number
+
+    def _read(self) -> _Note | None:
+        try:
+            content = self.path.read_bytes()
+        except OSError:
+            return None
+        notes = []
+        for start in (0, _SLOT):
+            body, digest = content[start : start + _NOTE.size], content[start + _NOTE.size :][:16]
+            if len(body) == _NOTE.size and digest == _digest(body):
+                turn, life, heir, number = _NOTE.unpack(body)
+                now, then = (one.rstrip(b"\0").decode() for one in (life, heir))
+                notes.append(_Note(turn, now, then, number))
+        return max(notes, default=None)
+
+    def hold(self) -> Callable[[], None]:
+        """Prevent loads while this process lives, where the platform can do that.
+
+        Returns:
+            A function that ends the hold.
+        """
+        if fcntl is None:
+            return lambda: None
+        handle = os.open(self._living, os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return partial(os.close, handle)
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()[:16]

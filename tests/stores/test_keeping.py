@@ -1,0 +1,375 @@
+"""Places keep policies: recovery is exact, a call is one commit, nothing leaves before it returns,
+and what was sealed or dropped tells nothing.
+"""
+
+import shutil
+import sqlite3
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from clinic import ADVICE, Clinic, Recording, ada, contents, state_of, whole
+
+import dpbandits as dpb
+from dpbandits.errors import StateFileError, StoreError
+from dpbandits.papers.concentrated import AdaCUCB
+from dpbandits.policies.batches import batch_of
+from dpbandits.session.running import AllOrNothing
+from dpbandits.session.writing import private_part, public_part, whole_rows
+from dpbandits.stores import FilePlace
+from dpbandits.stores.addresses import place_at
+
+pytestmark = pytest.mark.compiled
+CONTEXTS = np.random.default_rng(4).uniform(-0.5, 0.5, (400, 3, 2))
+BUDGET = dpb.ZCDP(0.5)
+MAKERS = {
+    "users": lambda **o: dpb.algorithms.MergedIMED(3, budget=BUDGET, max_rounds=3, **o),
+    "every round": lambda **o: dpb.algorithms.HTINF(3, budget=BUDGET, **o),
+    "late": lambda **o: dpb.algorithms.MergedIMED(3, budget=BUDGET, answers_within=9, **o),
+    "clock": lambda **o: AdaCUCB(3, budget=BUDGET, answers_within="1min", **o),
+    "features": lambda **o: dpb.algorithms.RSLinearIMED(3, 2, horizon=900, budget=BUDGET, **o),
+    "sums": lambda **o: dpb.algorithms.PrivateLinUCB(3, 2, horizon=900, budget=BUDGET, **o),
+    "hidden": lambda **o: dpb.algorithms.LinearIMEDJDP(3, 2, horizon=900, budget=BUDGET, **o),
+    "advice": lambda **o: dpb.algorithms.EXP4(3, 4, horizon=900, budget=BUDGET, **o),
+}
+EVERY = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+SEEDED = {"seed": 5}
+
+
+class Visits:
+    """Calls of several policies, the same for each, drawn from a seed."""
+
+    def __init__(self, *policies, seed=1):
+        self.policies, self.rng, self.waiting, self.time = (
+            policies,
+            np.random.default_rng(seed),
+            [],
+            0,
+        )
+
+    def play(self, calls):
+        """Play so many calls, and return the arms of the first policy's decisions."""
+        arms = []
+        for _ in range(calls):
+            kind = self.rng.random()
+            if kind < 0.45 and self.waiting:
+                decisions = self.waiting.pop(self.rng.integers(len(self.waiting)))
+                reward = None if kind < 0.03 else self.rng.random()
+                for policy, decision in zip(self.policies, decisions, strict=True):
+                    policy.update(reward, decision, **self.at(policy))
+            else:
+                arms.append(self.pull())
+        return arms
+
+    def at(self, policy):
+        return {"at": float(self.time)} if policy.settings.uses_clock else {}
+
+    def pull(self):
+        self.time += 5
+        user = int(self.rng.integers(40))
+        decisions = []
+        for policy in self.policies:
+            shown = {"": None, "contexts": CONTEXTS, "advice": ADVICE}[policy.sees]
+            given = {"user": user} if policy.max_rounds else {}
+            seen = () if shown is None else (shown[self.time // 5 % len(shown)],)
+            decisions.append(policy.pull(*seen, **given, **self.at(policy)))
+        if decisions[0].recorded:
+            self.waiting.append(decisions)
+        return decisions[0].arm
+
+
+# Recovery ------------------------------------------------------------------------------------
+
+
+@EVERY
+@pytest.mark.parametrize("where", ["file", "sqlite"])
+def test_a_policy_is_what_it_was_after_every_stretch_of_calls(make, where, tmp_path):
+    place = tmp_path / "a" if where == "file" else f"sqlite:///{tmp_path}/a.db#one"
+    kept, twin = make(**SEEDED), make(**SEEDED)
+    visits = Visits(kept, twin)
+    visits.play(30)
+    kept.save(place)
+    for stretch in (1, 7, 60, 150):
+        visits.play(stretch)
+        before = state_of(kept)
+        del kept
+        visits.policies = ()
+        kept = dpb.load(place)
+        assert state_of(kept) == before
+        # Tokens of before are those of another life, and taken.
+        visits.policies = (kept, twin)
+    assert state_of(kept).arrays == state_of(twin).arrays
+    assert kept.ledger.releases == twin.ledger.releases > 0
+
+
+@EVERY
+def test_secure_noise_comes_back_as_far_as_it_was_drawn(make, tmp_path):
+    kept = make(noise="secure")
+    visits = Visits(kept)
+    kept.save(tmp_path / "a")
+    visits.play(120)
+    before = state_of(kept)
+    visits.policies = ()
+    del kept
+    assert state_of(dpb.load(tmp_path / "a")) == before
+
+
+def test_a_batch_of_several_policies_is_one_transaction(tmp_path):
+    one, two = (MAKERS["late"](**SEEDED) for _ in range(2))
+    for policy, key in ((one, "one"), (two, "two")):
+        policy.save(f"sqlite:///{tmp_path}/a.db#{key}")
+    with batch_of([one, two]):
+        for policy in (one, two):
+            Visits(policy).play(40)
+    states = [state_of(one), state_of(two)]
+    del one, two, policy
+    keys = ("one", "two")
+    assert [state_of(dpb.load(f"sqlite:///{tmp_path}/a.db#{key}")) for key in keys] == states
+
+
+# One commit, before anything leaves ----------------------------------------------------------
+
+
+@EVERY
+def test_each_call_is_one_commit_and_a_block_is_one(make, tmp_path):
+    place = Recording(FilePlace(tmp_path / "a"))
+    policy = make(**SEEDED)
+    policy.save(place)
+    visits = Visits(policy)
+    for _ in range(60):
+        before = len(place.batches)
+        visits.play(1)
+        assert len(place.batches) <= before + 1
+    before, releases = len(place.batches), policy.ledger.releases
+    with policy.batch():
+        visits.play(120)
+        assert len(place.batches) == before
+    assert len(place.batches) == before + 1
+    assert policy.ledger.releases > releases + 1
+
+
+@EVERY
+def test_what_failed_is_repeated_with_the_same_bytes_and_nothing_leaves_before(make, tmp_path):
+    place = Recording(FilePlace(tmp_path / "a"))
+    policy = make(**SEEDED)
+    policy.save(place)
+    visits = Visits(policy)
+    visits.play(25)
+    place.failing, before = 3, len(place.batches)
+    with pytest.raises(StoreError):
+        visits.pull()
+    for read in (policy.releases, policy.chooser):
+        with pytest.raises(StoreError):
+            read()
+    visits.pull()
+    tried = place.batches[before:-1]
+    assert len(tried) == 4
+    assert len(set(map(repr, tried))) == 1
+    after = state_of(policy)
+    visits.policies = ()
+    del policy
+    assert state_of(dpb.load(tmp_path / "a")) == after
+
+
+@EVERY
+def test_bytes_have_one_length_whatever_answers_and_noise_are(make, tmp_path):
+    """With releases that no reward enters, only values differ between the two worlds."""
+    from dpbandits.testing.living import with_fixed_releases
+
+    def lengths(answer, seed):
+        policy = with_fixed_releases(make(**SEEDED))
+        visits, rng, found = Visits(policy), np.random.default_rng(seed), []
+        for _ in range(80):
+            visits.pull()
+            while visits.waiting:
+                (decision,) = visits.waiting.pop()
+                policy.update(answer(rng), decision, **visits.at(policy))
+            session = policy.session
+            head = len(public_part(session)), len(private_part(session))
+            found.append(
+                (head, sorted((row.kind, len(row.content)) for row in whole_rows(session)))
+            )
+        return found
+
+    assert lengths(lambda rng: 0.0, 1) == lengths(lambda rng: rng.random(), 2)
+
+
+def test_while_a_place_fails_the_last_durable_choice_is_served(tmp_path):
+    place = Recording(FilePlace(tmp_path / "a"))
+    policy = MAKERS["late"](**SEEDED)
+    policy.save(place)
+    Visits(policy).play(100)
+    pulls = policy.session.rounds.pulls
+    place.failing = 10**6
+    served = [policy.pull(on_store_failure="serve") for _ in range(5)]
+    assert not any(decision.recorded for decision in served)
+    with pytest.raises(StoreError):
+        policy.pull()
+    place.failing = 0
+    assert policy.pull().number == pulls + 1  # the pull that failed first is there, and no other
+
+
+def test_an_undone_release_leaves_what_waits_where_it_is():
+    """Undo notes changes, and copies nothing that waits."""
+    policy = dpb.algorithms.MergedIMED(3, budget=BUDGET, noise="secure", answers_within=10**6)
+    for _ in range(2000):
+        policy.pull()
+    rounds = policy.session.rounds
+    waiting, order = rounds.rows, [list(rows.items()) for rows in rounds.rows]
+
+    def failing(*_):
+        raise MemoryError
+
+    def step():
+        with AllOrNothing(policy.session):
+            rounds.pending.popitem()
+            rounds.pending[10**7] = None
+            rounds.unreleased[99] = None
+            failing()
+
+    with pytest.raises(MemoryError):
+        step()
+    assert all(one is other for one, other in zip(rounds.rows, waiting, strict=True))
+    assert [list(rows.items()) for rows in rounds.rows] == order
+    assert all(rows.changes is None for rows in rounds.rows)
+
+
+# Copies, and places that were changed -----------------------------------------------------------
+
+
+def test_an_edited_place_is_refused(tmp_path):
+    path = Clinic(ada()).play(40).policy.save(tmp_path / "a")
+    held = contents(path)
+    rows = list(held.rows)
+    forged = [
+        row._replace(content=row.content[:-1] + bytes([row.content[-1] ^ 1]))
+        if row.kind == "pull"
+        else row
+        for row in rows
+    ]
+    assert forged != rows
+    stamps = held.stamps
+    held = held._replace(stamps=type(stamps)(b"another"))
+    whole(path, held, forged)
+    for action in (dpb.load, dpb.inspect, dpb.restore):
+        with pytest.raises(StateFileError, match="was edited"):
+            action(path)
+
+
+@EVERY
+@pytest.mark.parametrize("lost", [False, True], ids=["state folder kept", "state folder lost"])
+@pytest.mark.parametrize("where", ["file", "sqlite"])
+def test_a_backup_is_refused_and_restored_without_its_records(
+    make, where, lost, tmp_path, monkeypatch
+):
+    def at(folder):
+        return folder / "a" if where == "file" else f"sqlite:///{folder}/a.db#one"
+
+    lived = tmp_path / "lived"
+    lived.mkdir()
+    policy = make(noise="secure")
+    policy.save(at(lived))
+    visits = Visits(policy)
+    visits.play(90)
+    policy.kept_in.store.close() if where == "sqlite" else None
+    shutil.copytree(lived, tmp_path / "backup")
+    tokens = [decision.token for (decision,) in visits.waiting]
+    visits.play(40)
+    if lost:
+        monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "new"))
+    with pytest.raises((dpb.ClaimError, StateFileError)):
+        dpb.load(at(tmp_path / "backup"))
+    restored = dpb.restore(at(tmp_path / "backup"))
+    rounds = restored.session.rounds
+    assert not rounds.pending
+    assert not rounds.answers
+    for token in tokens:
+        with suppress(dpb.errors.UpdateError):  # where its key was lost, too
+            assert restored.update(1.0, token) is False
+    assert restored.meter.allows(restored.ledger.total())
+    assert restored.ledger.spent() is not None
+    told = " ".join([*restored.guarantee.assumptions, *restored.guarantee.caveats])
+    assert "restored once" in told
+    assert (restored.guarantee.holds == BUDGET) is (restored.max_rounds is None)
+    Visits(restored, seed=2).play(60)
+    before = state_of(restored)
+    del restored
+    assert state_of(dpb.load(at(tmp_path / "backup"))) == before
+
+
+def released(policy):
+    return np.array([values for _, _, values in policy.session.exchange.shared]).ravel()
+
+
+@pytest.mark.parametrize("reward", [0.0, 1.0])
+def test_no_record_of_a_backup_enters_a_release_of_the_restored_policy(reward, tmp_path):
+    """Where noise is next to nothing, releases show what is in them."""
+    policy = dpb.algorithms.MergedIMED(2, budget=dpb.ZCDP(1e26), seed=1)
+    policy.save(tmp_path / "a")
+    for _ in range(40):
+        policy.update(reward, policy.pull())
+    shutil.copy(tmp_path / "a", tmp_path / "b")
+    shutil.copy(tmp_path / "a.journal", tmp_path / "b.journal")
+    policy.update(reward, policy.pull())
+    restored = dpb.restore(tmp_path / "b")
+    known = len(released(restored))
+    for _ in range(40):
+        restored.update(0.5, restored.pull())
+    later = restored.session.exchange.shared[known:]
+    # Halves, and zeros in the place of what was dropped; nothing else.
+    totals = [values[0] for _, _, values in later]
+    assert all(abs(2 * total - round(2 * total)) < 1e-6 for total in totals)
+    assert sum(totals) <= 0.5 * 40 + 1e-6
+
+
+# Sealed rows ---------------------------------------------------------------------------------
+
+
+def test_a_database_has_no_answer_in_the_clear_and_a_file_has(tmp_path):
+    rewards = np.random.default_rng(3).random(60) * 0.5 + 0.25
+    policy = MAKERS["late"](**SEEDED)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    for reward in rewards:
+        policy.update(float(reward), policy.pull())
+    database = b"".join(path.read_bytes() for path in tmp_path.glob("a.db*"))
+    assert not any(float(reward).hex().encode() in database for reward in rewards)
+    assert not any(np.float64(reward).tobytes() in database for reward in rewards)
+    plain = MAKERS["late"](**SEEDED)
+    plain.save(tmp_path / "plain")
+    for reward in rewards:
+        plain.update(float(reward), plain.pull())
+    files = b"".join(path.read_bytes() for path in tmp_path.glob("plain*"))
+    assert any(np.float64(reward).tobytes() in files for reward in rewards)  # which has power
+
+
+def test_keys_of_ended_episodes_are_destroyed(tmp_path):
+    policy = MAKERS["late"](**SEEDED)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    sealer, first = policy._sealer, None
+    for number in range(200):
+        policy.update(0.5, policy.pull())
+        if number == 5:
+            first = set(sealer._keys)
+    assert not first & set(sealer._keys)
+    left = sealer.path.read_bytes()
+    assert sum(left[i : i + 8] != bytes(8) for i in range(0, len(left), 40)) == len(sealer._keys)
+    assert len(sealer._keys) < 12
+
+
+def test_names_of_users_are_nowhere(tmp_path):
+    policy = MAKERS["users"](**SEEDED)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    policy.save(tmp_path / "file")
+    for number in range(40):
+        policy.pull(user=f"Ms. Example {number % 7}")
+    found = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"Example" not in found
+
+
+def test_places_of_one_database_are_separate(tmp_path):
+    for key in ("one", "two"):
+        Clinic(ada()).play(20).policy.save(f"sqlite:///{tmp_path}/a.db#{key}")
+    assert place_at(f"sqlite:///{tmp_path}/a.db#one").store.keys() == ["one", "two"]
+    assert dpb.load(f"sqlite:///{tmp_path}/a.db#one").ledger.releases
+    with sqlite3.connect(tmp_path / "a.db") as database:
+        assert database.execute("SELECT count(*) FROM places").fetchone() == (2,)
