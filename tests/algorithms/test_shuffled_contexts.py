@@ -255,17 +255,17 @@ def test_levels_of_trust_stand_in_the_guarantee():
     words = str(server(protocol="reports").guarantee)
     assert "(shuffle privacy)" in words
     assert "joint DP" in words
-    assert "a person's messages are (1, 0.001)-DP by themselves (local DP)" in words
+    assert "a person's messages alone are (1, 0.001)-DP (local DP)" in words
     often = server(protocol="reports", max_rounds=10)
     alone = often.protocol.epsilon_at(1e-3, 10, "local")  # all her messages together
     said = re.search(
-        r"a person's messages are \(([^,]*), 0.001\)-DP by themselves",
+        r"a person's messages alone are \(([^,]*), 0.001\)-DP",
         str(often.guarantee),
     )
     assert alone <= float(said[1]) < 1.011 * alone
     assert often.protocol.epsilon_at(1e-3, level="local") < 0.5 * alone
-    assert "a person is in a batch once" in str(often.guarantee)
-    assert "without a proved level by themselves" in str(
+    assert "a person is in each batch at most once" in str(often.guarantee)
+    assert "messages alone are without a proved level" in str(
         server(protocol="bits", batch=200).guarantee
     )
     central = simulated().guarantee
@@ -283,14 +283,14 @@ def test_a_budget_for_messages_by_themselves():
         assert made.delta_at(1.0, level="local") <= 1e-3 < less.delta_at(1.0, level="local")
         assert policy.guarantee.holds == BUDGET
         words = str(policy.guarantee)
-        assert "a person's messages are (1, 0.001)-DP by themselves (local DP)" in words
-        after = float(re.search(r"the shuffler, which are \(([^,]*), 0.001\)-DP", words)[1])
+        assert "a person's messages alone are (1, 0.001)-DP (local DP)" in words
+        after = float(re.search(r"the shuffler; these are \(([^,]*), 0.001\)-DP", words)[1])
         proved = 1.0 if protocol == "reports" else made.epsilon_at(1e-3)
         assert proved <= after < 1.011 * proved  # rounded up, if at all
         policy.receive(batch_of(policy))
         assert policy.ledger.spent() == BUDGET
     hard = str(server(budget=ApproxDP(0.05, 1e-6), level="local").guarantee)
-    assert "leave the shuffler, which are (0.05, 1e-06)-DP" not in hard  # but what is proved of it
+    assert "leave the shuffler; these are (0.05, 1e-06)-DP" not in hard  # but what is proved of it
     assert "a person's messages are (0.05, 1e-06)-DP" in hard
     secure = {"noise": "secure", "seed": None, "reward_range": (0.0, 4e3), "grid": 2.0**-10}
     assert server(**secure).protocol.sensitivity <= 2.0 * server(**secure).protocol.bound

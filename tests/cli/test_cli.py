@@ -339,15 +339,15 @@ def test_regret_is_told_with_privacy_where_there_is_a_radius_or_none() -> None:
         ),
         (
             ["explain", "AdaCUCB", "--budget", "zcdp"],
-            "--budget must be one of pure, zcdp, approx, rdp",
+            "--budget must look like zcdp=0.1, with one of pure, zcdp, approx, rdp",
         ),
         (
             ["explain", "AdaCUCB", "--budget", "zcdp=x"],
-            "--budget must be one of pure, zcdp, approx, rdp",
+            "--budget must look like zcdp=0.1, with one of pure, zcdp, approx, rdp",
         ),
         (
             ["explain", "AdaCUCB", "--budget", "dp=1"],
-            "--budget must be one of pure, zcdp, approx, rdp",
+            "--budget must look like zcdp=0.1, with one of pure, zcdp, approx, rdp",
         ),
         (
             ["explain", "AdaCUCB", "--budget", "approx=1"],

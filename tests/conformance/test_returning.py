@@ -119,7 +119,9 @@ def test_a_user_without_a_name_is_refused(case: Case):
     before = snapshot(policy)
     nobodies: list[Any] = [None, 1.5, True, b"ann", ["ann"], math.nan, ("ann", 1)]
     for user in nobodies:
-        with pytest.raises(ArgumentError, match=r"^user must be a string or an integer") as error:
+        with pytest.raises(
+            ArgumentError, match=r"^user must name the person, as a string or an integer"
+        ) as error:
             pull(policy, user)
         assert error.value.argument == "user"
         assert "got" in str(error.value)

@@ -166,7 +166,7 @@ def test_numbers_that_may_be_names_are_refused():
         (pd.Series(pd.date_range("2020", periods=4)), "got dates in row 0, and in 3 more"),
         (np.array([1, 2, 3, 4], "m8[s]"), "got durations in row 0"),
         ([1.0, 0.25, np.inf, 0.5], "got an infinite number in row 2"),
-        ([[1.0, 0.25], [0.5]], "got rows of several lengths"),
+        ([[1.0, 0.25], [0.5]], "got rows of different lengths"),
     ],
     ids=["nan", "masked", "text", "complex", "dates", "durations", "infinite", "ragged"],
 )

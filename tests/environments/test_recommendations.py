@@ -107,7 +107,7 @@ def test_it_describes_itself():
             "items must be rows of the features, at most 6, got another number in row 0",
         ),
         ((FEATURES, [0, 1], [1]), "users and items must be equally long"),
-        ((FEATURES, [], []), "users must be an array of numbers of shape \\(n\\), no axis empty"),
+        ((FEATURES, [], []), "users must be an array of numbers of shape \\(n\\), and not empty"),
         (
             (FEATURES, [-1], [1]),
             "users must hold whole numbers of at least 0|users must hold whole",

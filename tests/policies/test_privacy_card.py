@@ -208,7 +208,7 @@ def test_the_noise_scale_is_explained_and_says_how_it_was_rounded():
     assert facts["noise multiplier"] == "1"
     play(policy, 30)
     said = section(policy.card_page(), "Ledger").points
-    assert f"The column scale leaves out the factor {factor:.6g} of the running sum." in said
+    assert f"The column 'scale' omits the factor {factor:.6g} of the running sum." in said
 
 
 def test_a_release_with_less_noise_is_explained():

@@ -68,7 +68,7 @@ def test_the_sentence_in_full():
     assert (
         str(guarantee())
         == "The rewards of one round are protected with 0.5-zCDP (interactive privacy) from anyone"
-        " who sees every decision and may even override recommendations. Suppose an adversary"
+        " who sees every decision, and may even override it. Suppose an adversary"
         " knows everything except the rewards of one round, and considers two values equally"
         " likely. After seeing all that is released, they guess correctly at most 74 % of the time"
         " (50 % would be chance), and their belief in the true value rises to at most 99.7 %,"

@@ -49,9 +49,9 @@ def test_only_the_one_that_takes_reports_needs_no_trust():
         )
         assert (trusting.trust_model, local.trust_model) == ("central", "local")
         assert "is trusted with them" in str(trusting)
-        assert "use reports=True" in str(trusting)
+        assert "With reports=True" in str(trusting)
         assert "trusts their own device alone" in str(local)
-        assert "use reports=True" not in str(local)
+        assert "With reports=True" not in str(local)
 
 
 def test_a_report_that_no_randomiser_makes_is_refused():

@@ -88,7 +88,7 @@ def test_an_arm_has_to_be_left():
     with pytest.raises(ArgumentError, match="not retired"):
         policy.pull(available=[0])
     policy.retire(2)
-    with pytest.raises(ArgumentError, match="last one that is open"):
+    with pytest.raises(ArgumentError, match="the last open one"):
         policy.retire(1)
     assert policy.pull().arm == 1
     for arm in (0, 0, 2):
@@ -357,7 +357,7 @@ def test_models_of_their_own_need_all_rows():
         ((one for one in (1.0, 2.0)), "got a generator"),
         (0.5, "got a float"),
         (None, "got nothing"),
-        ([[1.0], [1.0, 2.0]], "got rows of several lengths"),
+        ([[1.0], [1.0, 2.0]], "got rows of different lengths"),
         (np.eye(3)[:2], r"got \(2, 3\)"),
     ],
 )

@@ -41,11 +41,11 @@ def test_every_changed_or_shortened_token_is_refused():
     token = decision.token
     for place in range(len(token)):
         changed = token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]
-        with pytest.raises(dpb.UpdateError, match="be its token"):
+        with pytest.raises(dpb.UpdateError, match="be the token of such a decision"):
             policy.update(1.0, changed)
     marked = "!!" + token[:5] + " \n" + token[5:]  # decoders skip what is no letter
     for wrong in (marked, "", "x", token[:-2], token + "AA", "ä" * 64, make().pull().token):
-        with pytest.raises(dpb.UpdateError, match="be its token"):
+        with pytest.raises(dpb.UpdateError, match="be the token of such a decision"):
             policy.update(1.0, wrong)
     assert policy.diagnostics.pending == 1
     assert policy.update(1.0, token)

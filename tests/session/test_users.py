@@ -190,8 +190,8 @@ def test_who_enforces_the_number_of_rounds_is_said():
     assert "at most 3 rounds recorded over the whole run, and at most one in a release" in central
     assert "which the policy enforces" in central
     assert "a person always comes under the same name" in central
-    assert "participation is public: a person's return and its time may depend" in central
-    assert central.endswith("for all rounds of a user docs/privacy/returning.md.")
+    assert "participation is public: whether and when a person returns" in central
+    assert central.endswith("for all rounds of a user: docs/privacy/returning.md.")
     assert "at most 1 round recorded" in str(ada(max_rounds=1).guarantee)
     local = dpb.papers.others.LDPUCB(
         2, budget=dpb.PureDP(1.0), reports=True, max_rounds=3

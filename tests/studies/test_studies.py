@@ -256,7 +256,7 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             "means = [0.9, 0.1]",
             "means = 'high'",
-            "environments[0].means: must be an array of numbers of shape (n), no axis empty, got none",
+            "environments[0].means: must be an array of numbers of shape (n), and not empty, got none",
         ),
         ("means = [0.9, 0.1]", "", "environments[0].means: is missing"),
         (
@@ -277,7 +277,7 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             '"table.csv"',
             '"study.toml"',
-            "environments[1].path: must have as many cells in each row as in the first, 1; line ",
+            "environments[1].path: must have 1 cell in each row, as in the first; line ",
         ),
         ('"table.csv"', "3", "environments[1].path: must be a file beside the study, got 3"),
         (

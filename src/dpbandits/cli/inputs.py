@@ -76,7 +76,7 @@ def budget_of(text: str) -> Budget:
         numbers = []
     if notion not in NOTIONS or not numbers:
         raise ArgumentError(
-            f"--budget must be one of {', '.join(NOTIONS)}, = and numbers, as in zcdp=0.1, got"
+            f"--budget must look like zcdp=0.1, with one of {', '.join(NOTIONS)} before the =, got"
             f" {text!r}"
         )
     try:

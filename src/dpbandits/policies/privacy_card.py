@@ -282,7 +282,7 @@ def _schedule(policy: Policy) -> str:
     times = ", ".join(settings.finish_at or ())
     daily = f", and daily at {times} UTC" if times else ""
     return (
-        f"{wait} after an episode (decisions whose answers are released together){daily}. An answer"
+        f"{wait} after an episode{daily}. Answers of one episode are released together. An answer"
         f" that is missing, late or not a number counts as {default}"
     )
 
@@ -292,7 +292,7 @@ def _noise(policy: Policy) -> str:
     if policy.takes_reports:
         drawn = "drawn on people's devices, before anything is sent"
         return drawn if policy.noise_source.secure else f"{simulated}; {drawn}"
-    once = "no release is made twice with different noise"
+    once = "each release gets its noise once"
     if not policy.noise_source.secure:
         return f"{simulated}; {once}"
     return (
@@ -329,7 +329,7 @@ def _unprotected(policy: Policy) -> Iterator[str]:
 def _returning(policy: Policy) -> str:
     """The cost of k rounds of one person, where they are protected as k people."""
     if policy.channel.family == CERTIFIED:
-        return "the proof covers one round of each person. max_rounds=M covers M"
+        return "the proof covers one round of each person, or M rounds with max_rounds=M"
     rounds, bounds = "rounds", ". The argument max_rounds limits the rounds of a person"
     if policy.takes_reports:
         rounds = "reports"
@@ -347,8 +347,8 @@ def _returning(policy: Policy) -> str:
     if policy.takes_reports:
         return f"k {rounds} cost k times {budget}{bounds}"
     return (
-        f"k {rounds} in k separate releases cost k times {budget}. k {rounds} in one release cost"
-        f" up to k^2 times the budget{bounds}"
+        f"k {rounds} in k separate releases cost k times {budget}. Together in one release they"
+        f" cost up to k^2 times the budget{bounds}"
     )
 
 
@@ -363,10 +363,13 @@ def _constants(policy: Policy) -> Iterator[list[str]]:
     most = _rounded(upward, statistic.max_sensitivity, f"in the L{channel.norm} norm")
     yield ["sensitivity", f"{most}: {meaning}"]
     yield ["numbers in a release", f"{statistic.size:,}"]
-    law = {OPEN: "none: releases are exact", CERTIFIED: "certified: its own, with its own proof"}
+    law = {
+        OPEN: "none: releases are exact",
+        CERTIFIED: "certified: that of the protocol, with a proof of its own",
+    }
     yield ["law of the noise", law.get(channel.family, channel.name)]
     if channel.family != OPEN:
-        alike = "of Gaussian noise at equal cost" if channel.family == CERTIFIED else ""
+        alike = "that of Gaussian noise with the same cost" if channel.family == CERTIFIED else ""
         yield ["noise multiplier", _rounded(downward, channel.multiplier, alike)]
     if channel.family not in (OPEN, CERTIFIED, HEMISPHERE):
         kind = "standard deviation" if channel.family == GAUSSIAN else "scale"
@@ -405,7 +408,7 @@ def _scaled(policy: Policy) -> str:
     if policy.effective_budget is None:
         return "of each noise variable of the running sum"
     return (
-        "of each noise variable that the running sum adds up: sensitivity times multiplier times"
+        "of each noise variable of the running sum. It is sensitivity times multiplier times"
         f" {factor:.6g}, because a record enters several partial sums"
     )
 
@@ -423,7 +426,8 @@ def _ledger(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequence
     notes = [
         f"{_releases(ledger)}. {last}Costs are in {_CURRENCIES[meter.currency]}; the budget allows"
         f" {meter.limit:.6g} for each {policy.guarantee.unit}.",
-        "Two lines add up for a record only if both cover its round (and its part, if any).",
+        "A record pays the sum of the lines that cover its round and, where lines are of one arm,"
+        " its arm. A user pays at most what the worst record would pay.",
     ]
     moved = ledger.frame["sensitivity"].min()
     if moved < policy.statistic.max_sensitivity * (1.0 - 1e-9):
@@ -431,7 +435,7 @@ def _ledger(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequence
             "Releases that a record moves less than the sensitivity above have less noise."
         )
     if factor != 1.0:
-        notes.append(f"The column scale leaves out the factor {factor:.6g} of the running sum.")
+        notes.append(f"The column 'scale' omits the factor {factor:.6g} of the running sum.")
     return notes, heads, rows
 
 

@@ -154,11 +154,17 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
     return f"{name}({given})" if given else name
 
 
-_MEASURED = "Its regret was measured beside that of others at equal budgets (docs/defaults)."
-_PRIVATE = f"Features are private, hence it chooses without writing them anywhere. {_MEASURED}"
-_LINKED = "It knows the link. Its regret was not compared with that of others."
-_DISJOINT = "Each arm has a model of its own. Its regret was not compared with that of others."
-_EXPERTS = "It weighs experts by their advice. Its regret was not compared with that of others."
+_MEASURED = (
+    "The policy's regret was measured beside that of others at equal budgets (docs/defaults)."
+)
+_PRIVATE = f"The policy chooses by private features, and stores them nowhere. {_MEASURED}"
+_LINKED = "The policy knows the link. Its regret was not compared with that of others."
+_DISJOINT = (
+    "Each arm has a model of its own. The policy's regret was not compared with that of others."
+)
+_EXPERTS = (
+    "The policy weighs experts by their advice. Its regret was not compared with that of others."
+)
 _OWN = {"models": "disjoint"}
 _CLASHES = {  # words, and others that no policy here serves with them
     "experts": ("features", "person"),

@@ -20,7 +20,7 @@ from ..session.deadlines import ASSUMED as ASSUMED_OF_CLOCKS
 from ..session.options import NARROWEST, WIDEST, Settings
 from ..validation import shown
 
-_PROOF_FOR_USERS = "for all rounds of a user docs/privacy/returning.md"
+_PROOF_FOR_USERS = "for all rounds of a user: docs/privacy/returning.md"
 
 
 def misfit_of_budget(policy: str, card: Card, budget: object) -> ArgumentError:
@@ -217,8 +217,8 @@ class Terms:
             " release, which the policy enforces"
         )
         yield (
-            "participation is public: a person's return and its time may depend on their earlier"
-            " rewards, and are not protected"
+            "participation is public: whether and when a person returns is not protected, even if"
+            " it depends on their earlier rewards"
         )
 
     def _caveats(self, simulated: bool) -> Iterator[str]:
@@ -235,13 +235,13 @@ class Terms:
                 "The party that runs the policy sees whether a report came. A device without a"
                 " reward can send a randomised default instead"
                 if self.reports
-                else "If no party may see true rewards, use reports=True: the person's device then"
-                " randomises"
+                else "With reports=True no party sees true rewards: the person's device randomises"
+                " them"
             )
         if self.card.trust_model == "shuffle" and not (simulated or self.reports):
             yield (
-                "If the party that runs the policy may not see true rewards, use messages=True:"
-                " devices then add the noise, and a shuffler adds up"
+                "With messages=True the party that runs the policy sees no true rewards: devices"
+                " add noise, and a shuffler adds up their messages"
             )
         if self.settings.clip and self.effective_budget is None:
             yield "The published calibration gives no (epsilon, delta) guarantee with delta below 1"

@@ -40,7 +40,7 @@ View = Literal[
 Unit = Literal["round", "user", "person"]
 
 _OBSERVERS = {
-    "interactive": "anyone who sees every decision and may even override recommendations",
+    "interactive": "anyone who sees every decision, and may even override it",
     "table": "anyone who sees every decision",
     "view": "anyone who sees every decision, with respect to the observed rewards",
     "joint": "anyone who sees everything except {decisions}",

@@ -87,7 +87,8 @@ class Arms:
         mask[list(retired)] = mask[shown:] = False
         if not mask.any():
             raise ArgumentError(
-                "available must have an arm that is shown, and not retired, got none", "available"
+                "available must hold an arm that is not retired, and that contexts show, got none",
+                "available",
             )
         return None if mask.all() else mask
 

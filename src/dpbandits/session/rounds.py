@@ -34,8 +34,8 @@ def checked_user(user: object, max_rounds: int | None) -> User | None:
     if max_rounds is None:
         if user is not None:
             raise ArgumentError(
-                "user must not be given without max_rounds, the most recorded rounds of a user,"
-                " as in a policy made with max_rounds=10",
+                "user must not be given without max_rounds; make the policy with one, such as"
+                " max_rounds=10",
                 "user",
             )
         return None
@@ -44,8 +44,8 @@ def checked_user(user: object, max_rounds: int | None) -> User | None:
     if isinstance(user, int | np.integer) and not isinstance(user, bool):
         return int(user)
     raise ArgumentError(
-        "user must be a string or an integer that names the person, because max_rounds is given,"
-        f" got a value of type {type(user).__name__}",
+        "user must name the person, as a string or an integer, in a policy with max_rounds, got"
+        f" {'none' if user is None else f'a value of type {type(user).__name__}'}",
         "user",
     )
 

@@ -97,7 +97,9 @@ class Session(Running):
         """Serve an arm no more; an ``ArgumentError`` if no other is left."""
         retired = tuple(sorted({*self.rounds.retired, arm}))
         if len(retired) == self.arms.count:
-            raise ArgumentError(f"arm must not be the last one that is open, got {arm}", "arm")
+            raise ArgumentError(
+                f"arm must not be the last open one, got {self.arms.name(arm) or arm!r}", "arm"
+            )
         self.rounds.retired, self.rounds.chosen_among = retired, True
         episodes.fill(self)
 
@@ -123,7 +125,7 @@ class Session(Running):
             return decision
         # Not its arm, which may be private.
         kind = type(decision).__name__
-        got = f"number {decision.number}" if isinstance(decision, Decision) else kind
+        got = f"decision {decision.number} of another" if isinstance(decision, Decision) else kind
         hint = "; an arm is given as arm=" if isinstance(decision, int) else ""
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 

@@ -71,4 +71,6 @@ def _written(whole: bytes) -> str:
 
 
 def _foreign() -> UpdateError:
-    return UpdateError("decision must come from this policy's pull(), or be its token, got another")
+    return UpdateError(
+        "decision must come from this policy's pull(), or be the token of such a decision"
+    )

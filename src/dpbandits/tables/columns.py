@@ -89,7 +89,7 @@ def flat(
     if found is not None and found.values.ndim == 2 and found.values.shape[1] == 1:
         found = found.column(0)
     if found is None or found.values.ndim != 1:
-        shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
+        shape = "rows of different lengths" if found is None else f"shape {found.values.shape}"
         raise ArgumentError(f"{_place(argument, at)} must be a column, got {shape}", argument)
     if rows is not None and found.values.size != rows:
         raise ArgumentError(
@@ -125,7 +125,7 @@ def table(
     given = _framed(given)
     found = entries(given) or (nested(given, 2) if manner.takes_all else None)
     if found is None or found.values.ndim != 2 or found.values.size == 0:
-        shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
+        shape = "rows of different lengths" if found is None else f"shape {found.values.shape}"
         raise ArgumentError(
             f"{argument} must be a table of shape (n, d), n and d at least 1, got {shape}", argument
         )
@@ -193,11 +193,11 @@ def array(argument: str, given: TableLike, manner: Manner, *axes: str) -> np.nda
     found = entries(given := _framed(given))
     allowed = [one.count(",") + 1 for one in axes]
     if found is None or found.values.ndim not in allowed or found.values.size == 0:
-        shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
+        shape = "rows of different lengths" if found is None else f"shape {found.values.shape}"
         shape = "none" if shape == "shape ()" else shape
         wanted = " or ".join(f"({one})" for one in axes)
         raise ArgumentError(
-            f"{argument} must be an array of numbers of shape {wanted}, no axis empty, got {shape}",
+            f"{argument} must be an array of numbers of shape {wanted}, and not empty, got {shape}",
             argument,
         )
     return _accepted(argument, found, manner, "", _names(given))

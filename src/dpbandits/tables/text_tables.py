@@ -119,8 +119,8 @@ def read_text_table(
     for row, line in zip(rows, lines, strict=True):
         if len(row) != width:
             raise ArgumentError(
-                f"{argument} must have as many cells in each row as in the first, {width}; line"
-                f" {line} of {path} has {len(row)}{_hint(rows[0], separator)}",
+                f"{argument} must have {width} cell{'s' * (width != 1)} in each row, as in the"
+                f" first; line {line} of {path} has {len(row)}{_hint(rows[0], separator)}",
                 argument,
             )
     names = rows.pop(0) if header else [str(j) for j in range(width)]

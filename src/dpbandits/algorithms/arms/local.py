@@ -189,7 +189,7 @@ class ArmsLocal(LocalPolicy):
     learns_off_policy = True
     card = Card(
         title="arms on locally randomised rewards",
-        source="reports and the exponent of their noise: this package",
+        source="reports and their noise exponent are this package's",
         proof="dpbandits.algorithms.arms.local",
         noise=("Laplace", "Gaussian"),
         trust_model="local",

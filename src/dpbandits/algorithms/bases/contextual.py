@@ -97,7 +97,7 @@ def shown_matrix(
         if array.ndim == 0:
             ragged = array.dtype == object
             alone = "nothing" if given is None else f"a {type(given).__name__}"
-            got = "rows of several lengths" if ragged else alone
+            got = "rows of different lengths" if ragged else alone
             raise ArgumentError(
                 f"{name} must be an array of numbers of shape {wanted}, got {got}", name
             )
@@ -200,8 +200,8 @@ class ContextualPolicy(Shown):
             ]
         return [
             bounded_features(self.context_bound, "scaling"),
-            "only the person concerned learns their arm and its probability, and counts of arms are"
-            " not shown: all of these depend on private features",
+            "only the person concerned learns their arm and its probability, and nobody sees counts"
+            " of arms: these depend on private features",
             influence_through("releases"),
         ]
 

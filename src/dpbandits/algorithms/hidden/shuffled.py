@@ -450,12 +450,11 @@ class HiddenLinearShuffled(HiddenPolicy):
             "the arm is carried out on the person's device, and nobody else sees it",
             influence_through("the messages that leave the shuffler"),
             f"a batch has {self._batch} people, and {adding} add their noise and keep it secret",
-            "the shuffler fills up shorter batches",
-            "a person is in a batch once, which the shuffler enforces",
-            "everyone but the person concerned sees only the messages that leave the shuffler,"
-            f" which are {levels['shuffle']} (joint DP)",
-            f"before the shuffler, a person's messages are {levels['local']} by themselves"
-            " (local DP)",
+            "the shuffler completes a batch that is too short with messages of nobody",
+            "a person is in each batch at most once, which the shuffler enforces",
+            "others see only the messages that leave the shuffler; these are"
+            f" {levels['shuffle']} (joint DP)",
+            f"before the shuffler, a person's messages alone are {levels['local']} (local DP)",
         ]
 
     def _shown_at(self, level: str) -> str:
