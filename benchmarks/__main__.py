@@ -18,6 +18,7 @@ from . import (
     adversarial,
     auditing,
     glm,
+    keeping,
     linear,
     logs,
     noise,
@@ -31,6 +32,7 @@ from .timing import Row
 GROUPS = {
     "startup": startup,
     "serving": serving,
+    "keeping": keeping,
     "simulation": simulation,
     "linear": linear,
     "logs": logs,
