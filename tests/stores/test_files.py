@@ -53,7 +53,7 @@ def test_a_file_is_loaded_once_and_then_belongs_to_the_loaded_policy(tmp_path):
     first.until_release()
     assert first.policy.save(path) == path  # who saves, offers the file to the next
     second = Clinic(dpb.load(path))
-    with pytest.raises(dpb.ClaimError, match="another policy holds it"):
+    with pytest.raises(dpb.ClaimError, match="another policy holds it|and carries on"):
         first.play(1)
     second.until_release()
     died(second)
@@ -126,7 +126,7 @@ def test_of_two_policies_saved_to_one_file_only_the_later_goes_on(tmp_path):
     newer.until_release()
     content = journal(path).read_bytes()
     for _ in range(2):
-        with pytest.raises(dpb.ClaimError, match="another policy holds it"):
+        with pytest.raises(dpb.ClaimError, match="another policy holds it|and carries on"):
             older.until_release()
     assert journal(path).read_bytes() == content
     older.policy.save(tmp_path / "b")
@@ -189,15 +189,15 @@ def test_last_nights_backup_is_refused(tmp_path):
 
 
 def test_a_copy_of_a_save_that_seemed_to_fail_ends_the_original(tmp_path, monkeypatch):
-    """The policy stays in its first place, and does not know that the second holds it, too."""
+    """The second place holds the policy, although its witness could not be told."""
     clinic = Clinic(ada(answers_within=0)).play(30)
     clinic.policy.save(tmp_path / "a")
     with monkeypatch.context() as patch:
         fail(patch, Witness, "note", StoreError(5, "the state folder is gone"))
         with pytest.raises(StoreError, match="is gone"):
             clinic.policy.save(tmp_path / "b")
-    assert str(clinic.policy.kept_in) == str(tmp_path / "a")
-    clinic.policy.pull()
+    assert str(clinic.policy.kept_in) == str(tmp_path / "b")
+    clinic.policy.pull()  # which tells the witness first
     loaded = dpb.load(tmp_path / "b")
     for _ in range(2):
         with pytest.raises(dpb.ClaimError, match="copy of this policy has been loaded"):
@@ -225,7 +225,7 @@ def test_the_original_is_refused_at_its_next_call_once_its_save_was_loaded(tmp_p
     first, second = policy.pull(), policy.pull()
     loaded = dpb.load(path)
     for call in (policy.pull, lambda: policy.update(1.0, first), lambda: policy.retire(0)):
-        with pytest.raises(dpb.ClaimError, match="another policy holds it"):
+        with pytest.raises(dpb.ClaimError, match="another policy holds it|and carries on"):
             call()
     with pytest.raises(dpb.ClaimError, match="has been loaded and carries on"):
         policy.save(tmp_path / "b")

@@ -2,6 +2,7 @@
 
 from ..protocol import Card, Erratum, Kernels, Statistic
 from ..session import ArmEstimates, Decision, Diagnostics, Estimates, Options, Release
+from .batches import batch_of
 from .chooser import Chooser
 from .loading import load
 from .parts import Part, part
@@ -32,6 +33,7 @@ __all__ = [
     "PrivacyCard",
     "Release",
     "Statistic",
+    "batch_of",
     "composed",
     "default_for",
     "find",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Protocol
 
 from ..session.keeping import Keeper
@@ -41,33 +42,53 @@ def batch_of(policies: Sequence[Kept]) -> Iterator[None]:
         finally:
             for turns in own:
                 turns.batching = False
-            _commit([turns.keeper for turns in own if isinstance(turns.keeper, Keeper)])
+            _commit([turns for turns in own if isinstance(turns.keeper, Keeper)])
 
 
-def _commit(keepers: list[Keeper]) -> None:
-    shared: dict[Store, list[Keeper]] = {}
+def _commit(all_turns: list[Turns]) -> None:
+    alone: list[Turns] = []
+    shared: dict[Store, list[Turns]] = {}
     failures: list[BaseException] = []
-    for keeper in keepers:
-        store = keeper.place.store
-        if store is None:
-            failures += _outcome(keeper, None, tried=False)
-        else:
-            shared.setdefault(store, []).append(keeper)
-    for store, ones in shared.items():
-        ready = [(one, batch) for one in ones if (batch := one.prepare()) is not None]
-        outcomes = store.commit_all([batch for _, batch in ready]) if ready else []
-        for (one, _), outcome in zip(ready, outcomes, strict=True):
-            failures += _outcome(one, outcome, tried=True)
+    for turns in all_turns:
+        store = _keeper(turns).place.store
+        (alone if store is None else shared.setdefault(store, [])).append(turns)
+    for turns in alone:
+        failures += _outcome(turns, _keeper(turns).commit)
+    for store, together in shared.items():
+        failures += _commit_together(store, together)
     if failures:
         raise failures[0]
 
 
-def _outcome(keeper: Keeper, outcome: BaseException | None, *, tried: bool) -> list[BaseException]:
-    try:
-        if tried:
-            keeper.settle(outcome, tried=True)
+def _commit_together(store: Store, all_turns: list[Turns]) -> list[BaseException]:
+    """Commit those of one store in a transaction, and return what failed."""
+    failures: list[BaseException] = []
+    ready = []
+    for turns in all_turns:
+        try:
+            batch = _keeper(turns).prepare()
+        except Exception as error:  # it stays dirty, and the next call repeats it
+            failures.append(error)
+            continue
+        if batch is None:
+            turns.dirty = False
         else:
-            keeper.commit()
+            ready.append((turns, batch))
+    outcomes = store.commit_all([batch for _, batch in ready]) if ready else []
+    for (turns, _), outcome in zip(ready, outcomes, strict=True):
+        failures += _outcome(turns, partial(_keeper(turns).settle, outcome, tried=True))
+    return failures
+
+
+def _outcome(turns: Turns, commit: Callable[[], None]) -> list[BaseException]:
+    try:
+        commit()
     except Exception as error:
         return [error]
+    turns.dirty = False
     return []
+
+
+def _keeper(turns: Turns) -> Keeper:
+    assert isinstance(turns.keeper, Keeper)
+    return turns.keeper

@@ -141,6 +141,7 @@ class Kept(Configured):
         keeper = self._keeper_at(place, witness, number)
         keeper.begin()
         self._lock.keeper = keeper
+        keeper.note(locked=True)  # which the next call repeats if it fails
         self._let_go()
 
     def _keeper_at(self, place: Place, witness: Witness, number: int) -> Keeper:

@@ -157,6 +157,7 @@ def _copy(policy: Policy, place: Place) -> Policy:
             f" {WHY}"
         )
     policy._first_life = policy._life  # saved elsewhere, it is another policy
+    policy._sealer = None  # with the keys of the original
     return policy
 
 

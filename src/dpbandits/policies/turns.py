@@ -35,6 +35,7 @@ class Turns:
         self.lock, self.stepping = threading.RLock(), False
         self.keeper: Keeping | None = None
         self.batching = False
+        self.dirty = False  # whether a step may have changed something that was not committed
         self.step, self.aside = _Step(self, commits=True), _Step(self, commits=False)
 
     def __enter__(self) -> None:
@@ -50,7 +51,11 @@ class Turns:
         """Make earlier results durable before anything else is done or shown."""
         if self.keeper is not None and not self.batching:
             try:
-                self.keeper.settle()
+                if self.dirty:
+                    self.keeper.commit()
+                    self.dirty = False
+                else:
+                    self.keeper.settle()
             except BaseException:
                 self.lock.release()
                 raise
@@ -78,6 +83,7 @@ class _Step:
             turns.refuse()
         if self.commits:
             turns.settle()
+            turns.dirty = turns.keeper is not None
         turns.stepping = True
 
     def __exit__(self, *_: object) -> None:
@@ -85,6 +91,7 @@ class _Step:
         try:
             if turns.keeper is not None and self.commits and not turns.batching:
                 turns.keeper.commit()
+                turns.dirty = False
         finally:
             turns.stepping = False
             turns.lock.release()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,15 +70,16 @@ class Keeper:
     # Commits ----------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Write everything for the first time; the witness is locked."""
+        """Write everything for the first time; ``note`` has to follow."""
         self._released = True
-        batch = self._whole()
-        try:
-            self.place.commit(batch, self._session.life)
-        except StoreError:
-            self._refuse_unmade(batch)
+        with self._seals_kept():
+            batch = self._whole()
+            try:
+                self.place.commit(batch, self._session.life)
+            except (StoreError, ClaimError):
+                self._refuse_unmade(batch)
         self.forget()
-        self._made(batch, locked=True)
+        self.number, self._unnoted = batch.number, True
 
     def commit(self) -> None:
         """Write the changes since the last commit, if any."""
@@ -95,7 +96,8 @@ class Keeper:
                 return None
             releases = int(self._session.state.wall.ledger.head[HEAD.releases])
             self._released = releases > self._releases
-            self._unsent = self._whole() if whole else self._part(head, rows)
+            with self._seals_kept():
+                self._unsent = self._whole() if whole else self._part(head, rows)
             self.forget(head)
         self._refuse_fork()
         return self.place, self._unsent, self._session.life
@@ -107,15 +109,16 @@ class Keeper:
         batch = self._unsent
         if batch is None:
             if self._unnoted is not None:
-                self._note()
+                self.note()
             return
         self._refuse_fork()
         try:
             if outcome is not None:
                 raise outcome
             if not tried:
+                self._refuse_followed()
                 self.place.commit(batch, self._session.life)
-        except StoreError:
+        except (StoreError, ClaimError):
             self._refuse_unmade(batch)
         self._made(batch)
 
@@ -126,13 +129,22 @@ class Keeper:
                 return
         raise
 
-    def _made(self, batch: Batch, *, locked: bool = False) -> None:
+    def _refuse_followed(self) -> None:
+        """Refuse a commit where a copy from another place is known to go on."""
+        if not self._witness.goes_on(self._session.life):
+            raise ClaimError(
+                f"{self.place} was not written: a copy of this policy has been loaded, and carries"
+                f" on; {WHY}"
+            )
+
+    def _made(self, batch: Batch) -> None:
         assert self._coming is not None
         self.number, self._unsent, self.durable = batch.number, None, self._coming
         self._unnoted = batch.whole or self._released
-        self._note(locked=locked)
+        self.note()
 
-    def _note(self, *, locked: bool = False) -> None:
+    def note(self, *, locked: bool = False) -> None:
+        """Tell the witness of the last batch; ``locked`` where it is locked already."""
         assert self._unnoted is not None
         mark = Mark(self._session.life, self.number)
         self._witness.note(mark, durable=self._unnoted, locked=locked)
@@ -182,6 +194,17 @@ class Keeper:
         yield from rounds.rows
         yield rounds.users.seen
         yield from (flight.pending for flight in rounds.flights)
+
+    @contextmanager
+    def _seals_kept(self) -> Iterator[None]:
+        """Remember the keys of present rows, in case that new ones are not written."""
+        used = None if self._seals is None else self._seals.used()
+        try:
+            yield
+        except BaseException:
+            if self._seals is not None and used is not None:
+                self._seals.use(used)
+            raise
 
     def _new_head(self) -> tuple[bytes, bytes]:
         return writing.public_part(self._session), writing.private_part(self._session)
@@ -274,6 +297,14 @@ class _Seals:
     def begin(self) -> None:
         """Seal all under a new key."""
         self._sealer.begin()
+
+    def used(self) -> dict[tuple[str, bytes], int]:
+        """The keys that rows need."""
+        return self._sealer.used()
+
+    def use(self, used: dict[tuple[str, bytes], int]) -> None:
+        """Go back to these."""
+        self._sealer.use(used)
 
     def rotate(self, *, ended: bool) -> None:
         """Take a new key after an episode, and now and then where none ends."""

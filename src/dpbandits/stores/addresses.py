@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -76,8 +77,12 @@ def _is_address(path: str) -> bool:
     return "://" in path
 
 
+@cache
 def _database(address: str) -> Store:
-    """The store of an address.  Messages do not show it: it may have a password."""
+    """The store of an address, one for all its places.
+
+    Messages do not show the address: it may have a password.
+    """
     if address.startswith(SQLITE):
         from .sqlite import SQLiteStore
 

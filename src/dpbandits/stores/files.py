@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
 from ..errors import ArgumentError, ClaimError, StateFileError, StoreError
@@ -42,8 +42,14 @@ _NONE = 2**32 - 1  # stands for the length of a row that is taken away
 _ROW = struct.Struct("<BBI")  # lengths of kind, key and content
 _FULL = 2**20  # bytes of a journal that may be folded
 _SUFFIX = ".dpb"
+_ATTEMPTS = 20  # to read files that are written all the time
+T = TypeVar("T")
 _FORMER = ""  # the kind of rows that only this module sees, and the first of a frame
 _JOURNAL5 = re.compile(rb"[0-9a-f]{16} \{")
+
+
+class _GapError(StateFileError):
+    """The journal goes on from another snapshot."""
 
 
 class _Seen(NamedTuple):
@@ -75,13 +81,25 @@ class FilePlace(Place):
         return str(self.path)
 
     def mark(self) -> Mark | None:
-        with self._stored("read"), self._reading() as file:
-            if file is None:
-                return None
-            seen = self._look(file)
-            return seen.mark
+        return self._as_of_one_moment(self._mark)
 
     def read(self) -> Held | None:
+        return self._as_of_one_moment(self._read)
+
+    def _as_of_one_moment(self, look: Callable[[], T]) -> T:
+        """Look again where the holder has folded the journal meanwhile."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return look()
+            except _GapError:
+                continue
+        return look()
+
+    def _mark(self) -> Mark | None:
+        with self._stored("read"), self._reading() as file:
+            return None if file is None else self._look(file).mark
+
+    def _read(self) -> Held | None:
         with self._stored("read"), self._reading() as file:
             if file is None:
                 return None
@@ -176,12 +194,23 @@ class FilePlace(Place):
                 if MAGIC.startswith(start) or _JOURNAL5.match(start):
                     return  # torn at its beginning, or of an earlier version's snapshot
                 raise StateFileError(f"{self.journal} is not the journal of a saved policy")
+            last = after
             while (frame := _frame_at(file)) is not None:
-                frame.skip()
-                number = frame.mark.number
-                if number < after.number or (number == after.number and frame.kind != _CLAIM):
+                begin, number = frame.begin, frame.mark.number
+                claims = frame.kind == _CLAIM
+                if number < after.number or (number == after.number and not claims):
+                    frame.skip()
                     continue  # the snapshot includes it
-                yield frame
+                former = (
+                    last.life.encode() in _former(frame) if claims else frame.mark.life == last.life
+                )
+                if not former:
+                    return  # of another policy, which the snapshot has replaced
+                if number != last.number + (not claims):
+                    raise _GapError(f"{self.journal} does not follow {self.path}: one is older")
+                last = frame.mark
+                yield frame._replace(begin=begin)
+                frame.skip()
 
     # Writing ----------------------------------------------------------------------------------
 

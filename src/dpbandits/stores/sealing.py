@@ -15,12 +15,19 @@ from __future__ import annotations
 import os
 import secrets
 import struct
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
 from typing import Any
 
 from ..errors import MissingExtra, StateFileError, StoreError
 from .files import sync_folder
 from .witness import checked_life, state_folder
+
+try:
+    import fcntl
+except ImportError:  # not on POSIX
+    fcntl = None  # type: ignore[assignment]
 
 _LEAD = struct.Struct(">Q12s")  # number of the key, and the nonce
 _SLOT = struct.Struct(">Q32s")  # of the file of keys: number and key, or zeros
@@ -42,13 +49,15 @@ class Sealer:
         self.path = state_folder() / "keys" / policy
         self._slots: dict[int, int] = {}  # of keys, by their numbers
         self._keys: dict[int, bytes] = {}
-        self._free: list[int] = []
         self._used: dict[tuple[str, bytes], int] = {}  # rows, and the keys that they need
-        self._read_keys()
-        self._current = max(self._keys, default=0)
+        self._current = 0  # no key of this object yet
+        for slot, number, secret in self._stored():
+            self._slots[number], self._keys[number] = slot, secret
 
     def seal(self, kind: str, key: bytes, content: bytes) -> bytes:
         """Seal the content of a row, under the newest key."""
+        if not self._current:
+            self.rotate()
         nonce = secrets.token_bytes(12)
         self._used[kind, key] = self._current
         cipher = _cipher(self._key(self._current))
@@ -82,55 +91,75 @@ class Sealer:
 
     def begin(self) -> None:
         """Everything will be sealed anew."""
-        self._used.clear()
+        self._used = {}
         self.rotate()
 
+    def used(self) -> dict[tuple[str, bytes], int]:
+        """The keys that rows need, to go back to."""
+        return dict(self._used)
+
+    def use(self, used: dict[tuple[str, bytes], int]) -> None:
+        """Go back to what ``used`` has returned."""
+        self._used = used
+
     def rotate(self) -> None:
-        """Seal under a new key from now on.  It is durable before anything needs it."""
-        number, secret = self._current + 1, secrets.token_bytes(32)
-        slot = self._free.pop() if self._free else len(self._slots)
+        """Seal under a new key from now on.  It is durable before anything needs it.
+
+        Its number is drawn, and its slot is one that is free on the disk: a former holder of the
+        policy, which does not know yet that it is refused, leaves the keys of its heir alone.
+        """
+        number, secret = secrets.randbits(63) + 1, secrets.token_bytes(32)
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._write(slot, _SLOT.pack(number, secret), durable=True)
+            with self._locked() as handle:
+                slot = self._free_slot()
+                _write(handle, slot, _SLOT.pack(number, secret))
+                os.fsync(handle)
         except OSError as error:
-            self._free.append(slot)
             raise StoreError(f"{self.path} could not be written: {error.strerror}") from error
         self._slots[number], self._keys[number], self._current = slot, secret, number
 
     def destroy(self) -> None:
         """Destroy all keys that nothing present needs.
 
-        The next ``rotate`` synchronises that.  After a loss of power, the first commit repeats it.
+        The next ``rotate`` synchronises that.  If it fails, the next call repeats it.
         """
         needed = {self._current, *self._used.values()}
-        for number in [number for number in self._slots if number not in needed]:
-            slot = self._slots.pop(number)
-            self._write(slot, _EMPTY, durable=False)
-            self._free.append(slot)
-            del self._keys[number]
+        gone = [number for number in self._slots if number not in needed]
+        if not gone:
+            return
+        with suppress(OSError), self._locked() as handle:
+            for number in gone:
+                if _slot(handle, self._slots[number])[:8] == number.to_bytes(8, "big"):
+                    _write(handle, self._slots[number], _EMPTY)
+                del self._slots[number], self._keys[number]
 
-    def _write(self, slot: int, content: bytes, *, durable: bool) -> None:
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
         new = not self.path.exists()
         handle = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            os.lseek(handle, slot * _SLOT.size, os.SEEK_SET)
-            os.write(handle, content)
-            if durable:
-                os.fsync(handle)
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield handle
         finally:
             os.close(handle)
         if new:
             sync_folder(self.path.parent)
 
-    def _read_keys(self) -> None:
-        with suppress(FileNotFoundError):
+    def _free_slot(self) -> int:
+        taken = {slot for slot, _, _ in self._stored()}
+        return next(slot for slot in count() if slot not in taken)
+
+    def _stored(self) -> list[tuple[int, int, bytes]]:
+        """Slots, numbers and keys of the file."""
+        try:
             content = self.path.read_bytes()
-            whole = content[: len(content) // _SLOT.size * _SLOT.size]
-            for slot, (number, secret) in enumerate(_SLOT.iter_unpack(whole)):
-                if number:
-                    self._slots[number], self._keys[number] = slot, secret
-                else:
-                    self._free.append(slot)
+        except FileNotFoundError:
+            return []
+        whole = content[: len(content) // _SLOT.size * _SLOT.size]
+        slots = enumerate(_SLOT.iter_unpack(whole))
+        return [(slot, number, secret) for slot, (number, secret) in slots if number]
 
     def _key(self, number: int) -> bytes:
         if number not in self._keys:
@@ -142,6 +171,16 @@ class Sealer:
 
     def _about(self, kind: str, key: bytes) -> bytes:
         return b"\0".join([self._policy.encode(), kind.encode(), key])
+
+
+def _slot(handle: int, slot: int) -> bytes:
+    os.lseek(handle, slot * _SLOT.size, os.SEEK_SET)
+    return os.read(handle, _SLOT.size)
+
+
+def _write(handle: int, slot: int, content: bytes) -> None:
+    os.lseek(handle, slot * _SLOT.size, os.SEEK_SET)
+    os.write(handle, content)
 
 
 def _cipher(key: bytes) -> Any:
