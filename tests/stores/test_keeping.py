@@ -194,6 +194,45 @@ def test_bytes_have_one_length_whatever_answers_and_noise_are(make, tmp_path):
     assert lengths(lambda rng: 0.0, 1) == lengths(lambda rng: rng.random(), 2)
 
 
+def sizes(batch):
+    """The lengths in a batch, without the values."""
+    rows = [
+        (row.kind, len(row.key), len(row.content or b""), row.content is None) for row in batch.rows
+    ]
+    return len(batch.head), sorted(rows)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_bytes_of_a_call_have_one_length_whatever_its_own_noise_is(kind, tmp_path):
+    """From one state on, the next call draws other noise, and so may choose other arms."""
+    policy, chosen, releases = MAKERS[kind](**SEEDED), [], 0
+    at_once = policy.card.learns_at_once
+    visits = Visits(policy)
+    policy.save(tmp_path / "a")
+    for _ in range(90):
+        visits.play(1)
+        worlds = []
+        for world in range(5):
+            copy = dpb.load(tmp_path / "a", simulation=True)
+            copy.session.state.noise_rng = np.random.default_rng(world)
+            place = Recording(FilePlace(tmp_path / "b"))
+            copy.save(place)
+            made, before, alone = copy.ledger.releases, len(place.batches), Visits(copy)
+            alone.time = visits.time
+            arm = alone.pull()
+            if at_once and alone.waiting:  # an answer makes the release
+                copy.update(world / 4, alone.waiting[0][0])
+            if copy.ledger.releases == made:
+                break  # there was no noise
+            worlds.append((arm, [sizes(batch) for batch in place.batches[before:]]))
+        assert len({str(size) for _, size in worlds}) <= 1
+        chosen.append({arm for arm, _ in worlds})
+        releases += len(worlds) > 1
+    assert releases > 0 or kind == "advice"  # which releases rarely
+    if kind in ("users", "every round", "clock", "features"):
+        assert max(map(len, chosen)) > 1  # or there would be nothing to tell
+
+
 def test_while_a_place_fails_the_last_durable_choice_is_served(tmp_path):
     place = Recording(FilePlace(tmp_path / "a"))
     policy = MAKERS["late"](**SEEDED)

@@ -29,6 +29,7 @@ from .session import Session
 
 FORMAT = 6
 ABOUT, HEAD_ROW = "about", "head"  # kinds of rows: the first one, and one that is no row
+_NO_ARM = 2**62  # and later numbers are none, too
 _LONGEST = 64  # batches under one key, where nothing ends
 
 
@@ -124,7 +125,7 @@ class Keeper:
 
     def _refuse_unmade(self, batch: Batch) -> None:
         """Raise the error at hand, unless the answer to the commit is all that was lost."""
-        with suppress(StateFileError):  # a file of an earlier version, which is still there
+        with suppress(StateFileError, StoreError):  # the error at hand tells more
             if self.place.mark() == Mark(self._session.life, batch.number):
                 return
         raise
@@ -250,6 +251,9 @@ class Keeper:
         for arm in rounds.unreleased.changed():
             one = rounds.unreleased.get(arm)
             yield _gone("booked", arm) if one is None else writing.booked(arm, one)
+        # A release takes away the row of each arm that it covers.  The next arm may depend on its
+        # noise: if it is one of them, some other row is taken away, and lengths do not tell.
+        yield from (_gone("booked", _NO_ARM + i) for i in range(rounds.unreleased.renewed()))
         for alias in rounds.users.seen.changed():
             yield writing.user(alias, rounds.users.seen[alias])
 

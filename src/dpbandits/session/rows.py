@@ -52,6 +52,16 @@ class Rows(dict[K, V]):
         """The keys that may have changed, with their values before."""
         return dict(reversed(self.changes or ()))
 
+    def renewed(self) -> int:
+        """How many keys were deleted and set again."""
+        known, count = set[K](), 0
+        for key, before in self.changes or ():
+            if before is not ABSENT:
+                known.add(key)
+            elif key in known:
+                count += 1
+        return count
+
     def take_back(self, since: int) -> None:
         """Undo all changes after the first ``since``, in the order of the dictionary, too."""
         assert self.changes is not None
