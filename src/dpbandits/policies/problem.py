@@ -157,7 +157,7 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
 _MEASURED = (
     "The policy's regret was measured beside that of others at equal budgets (docs/defaults)."
 )
-_PRIVATE = f"The policy chooses by private features, and stores them nowhere. {_MEASURED}"
+_PRIVATE = f"The policy chooses by private features, and publishes only noisy sums. {_MEASURED}"
 _LINKED = "The policy knows the link. Its regret was not compared with that of others."
 _DISJOINT = (
     "Each arm has a model of its own. The policy's regret was not compared with that of others."
