@@ -22,7 +22,7 @@ class Fault(NamedTuple):
     """What breaks the rule."""
 
     place: Path
-    reason: str  # what is said of the place
+    reason: str  # the fault of the place
     closable: bool  # whether ``chmod go-w`` by this user mends it
 
 
@@ -32,7 +32,7 @@ def fault_of_folder(folder: Path) -> Fault | None:
     Symbolic links are followed one by one, as others may replace any of them.
 
     Raises:
-        OSError: there is no such folder, or it cannot be looked at; what is above it is in order.
+        OSError: there is no such folder, or nobody may look at it; those above it are in order.
     """
     if not hasattr(os, "geteuid"):
         return None

@@ -19,6 +19,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits.papers.dgs import LinUCBDGS
 from dpbandits.privacy import Budget
+from dpbandits.privacy.ledger import Ledger
 from dpbandits.privacy.secure_sum import SecureSum
 from dpbandits.session.writing import parted, private_part, public_part, whole_rows
 from dpbandits.stores import Batch, FilePlace, Mark, Place, Row
@@ -95,8 +96,22 @@ def state_of(policy):
     order = list(session.rounds.pending), [list(one.pending) for one in session.rounds.flights]
     drawn = tuple(json.loads(told)["streams"]), streams
     return Known(
-        exact, (numbers, counts, choice, times, waiting, order), drawn, policy.ledger.spent()
+        exact, (numbers, counts, choice, times, waiting, order), drawn, spent_inside(policy)
     )
+
+
+def inside(policy):
+    """Releases and recorded rounds, also within a commit, when the policy shows neither."""
+    session = policy.session
+    return int(session.state.wall.ledger.head[1]), session.rounds.recorded
+
+
+def spent_inside(policy):
+    """What the ledger has charged, also within a commit."""
+    session = policy.session
+    most = policy.max_rounds if policy.takes_reports else session.rounds.users.most
+    meter = policy._terms.meter(policy._terms.growth(policy._counter, most))
+    return Ledger(session.state.wall.ledger, meter).spent()
 
 
 def state_in(where):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from clinic import CONTEXTS, Recording, lose_a_draw
+from clinic import CONTEXTS, Recording, inside, lose_a_draw
 
 import dpbandits as dpb
 from dpbandits.stores import FilePlace, FolderStore
@@ -101,17 +101,17 @@ def test_no_record_is_kept_whose_round_a_crash_forgets(make, store, made, releas
 
     def crashing(moment):
         if moment == ("after" if made else "before"):
-            released, rounds = policy.ledger.releases, policy.rounds  # noqa: F821
+            released, rounds = inside(policy)  # noqa: F821
             if released > before[0] if releasing else rounds > before[1]:
                 raise Crash
         if moment == "after":
-            before[:] = policy.ledger.releases, policy.rounds, counts(policy)  # noqa: F821
+            before[:] = *inside(policy), counts(policy)  # noqa: F821
 
     place.looked = crashing
     with pytest.raises(Crash):
         play(policy, some(200, seed=2), recorded)
     expected = counts(policy) if made else before[2]
-    rounds, released = (policy.rounds, policy.ledger.releases) if made else (before[1], before[0])
+    released, rounds = inside(policy) if made else before[:2]
     del policy
     survivor = dpb.load(OPENED[store](tmp_path))
     assert counts(survivor) == expected

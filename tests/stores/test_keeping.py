@@ -14,6 +14,7 @@ import dpbandits as dpb
 from dpbandits.errors import StateFileError, StoreError
 from dpbandits.papers.concentrated import AdaCUCB
 from dpbandits.policies.batches import batch_of
+from dpbandits.session.keeping import Keeper
 from dpbandits.session.running import AllOrNothing
 from dpbandits.session.writing import private_part, public_part, whole_rows
 from dpbandits.stores import FilePlace
@@ -246,6 +247,49 @@ def test_while_a_place_fails_the_last_durable_choice_is_served(tmp_path):
         policy.pull()
     place.failing = 0
     assert policy.pull().number == pulls + 1  # the pull that failed first is there, and no other
+
+
+@pytest.mark.parametrize("fails", ["the commit", "what prepares it"])
+def test_ledger_and_rounds_wait_for_the_commit(fails, tmp_path, monkeypatch):
+    place = Recording(FilePlace(tmp_path / "a"))
+    policy = MAKERS["every round"](**SEEDED)
+    policy.save(place)
+    policy.update(0.5, policy.pull())
+    ledger, before = policy.ledger, (policy.ledger.releases, policy.rounds)
+    with monkeypatch.context() as patch:
+        if fails == "the commit":
+            place.failing = 10**6
+        else:
+            patch.setattr(Keeper, "_changed", lambda self: (_ for _ in ()).throw(StoreError("x")))
+        for call in (
+            policy.pull,
+            lambda: policy.rounds,
+            lambda: policy.ledger,
+            ledger.spent,
+            policy.releases,
+        ):
+            with pytest.raises(StoreError):
+                call()
+    place.failing = 0
+    assert (policy.ledger.releases, policy.rounds) > before
+    after = policy.ledger.releases, policy.rounds
+    loaded = dpb.load(tmp_path / "a")
+    assert (loaded.ledger.releases, loaded.rounds) == after
+
+
+def test_a_decision_that_nobody_got_is_not_waited_for(tmp_path):
+    place = Recording(FilePlace(tmp_path / "a"))
+    policy = AdaCUCB(2, budget=BUDGET, answers_within=None, seed=1)
+    policy.save(place)
+    for _ in range(20):
+        policy.update(0.5, policy.pull())
+        place.failing = 1
+        served = policy.pull(on_store_failure="serve")
+        assert not served.recorded
+    rounds = policy.rounds
+    for _ in range(20):
+        policy.update(0.5, policy.pull())
+    assert policy.rounds >= rounds + 15
 
 
 def test_an_undone_release_leaves_what_waits_where_it_is():

@@ -16,6 +16,7 @@ from clinic import (
     died,
     exit_code,
     forked,
+    inside,
     lose_a_draw,
     lost_rounds_count_as_default,
     refused,
@@ -245,17 +246,17 @@ def test_a_process_that_is_killed_in_a_release(when, noise, tmp_path):
         clinic = Clinic(ada(noise=noise, seed=None)).play(40)
         policy, commit = clinic.policy, FilePlace.commit
         policy.save(path)
-        before = [policy.ledger.releases, digest(policy)]
+        before = [inside(policy)[0], digest(policy)]
 
         def killing(place, batch, life):
-            if policy.ledger.releases == before[0]:
+            if inside(policy)[0] == before[0]:
                 commit(place, batch, life)
                 before[1] = digest(policy)
                 return
             if when == "after":
                 commit(place, batch, life)
                 before[1] = digest(policy)
-            told.write_text(f"{policy.ledger.releases} {before[1]}")
+            told.write_text(f"{inside(policy)[0]} {before[1]}")
             os._exit(9)
 
         FilePlace.commit = killing

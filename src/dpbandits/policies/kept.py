@@ -57,7 +57,8 @@ class Kept(Configured):
             StateFileError: the state folder cannot be used.
             ClaimError: an earlier save has been loaded, this process is a fork of the one that made
                 the policy, or the policy is a simulation of another.
-            StoreError: the place cannot be written.  The policy is kept where it was kept before.
+            StoreError: the place cannot be written, and the policy is kept where it was kept
+                before; or only its witness cannot be told, which the next call does.
         """
         place = place_at(where)
         with self._lock.aside:

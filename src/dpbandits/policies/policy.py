@@ -26,7 +26,7 @@ from ..privacy.budgets import Budget
 from ..privacy.channels import Certified
 from ..privacy.continual import Counter
 from ..privacy.guarantees import Guarantee
-from ..privacy.ledger import Ledger
+from ..privacy.ledger import Ledger, LedgerArrays
 from ..protocol import NO_ARM, Kernels, Statistic, blind, never, no_estimate, own_alone
 from ..session import arrivals
 from ..session.deadlines import ASSUMED as ASSUMED_OF_CLOCKS
@@ -86,6 +86,7 @@ class Policy(Kept, metaclass=PolicyClass):
     learns_off_policy: ClassVar[bool] = False  # from arms that others have chosen: see ``logs``
     __signature__ = Signature()
 
+    _lost: tuple[Decision, ...] = ()  # decisions that nobody got
     takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
     _options: ClassVar[dict[str, Any]] = {}  # what ``**options`` takes beyond ``Options``: defaults
 
@@ -270,9 +271,11 @@ class Policy(Kept, metaclass=PolicyClass):
             )
         name = checked_user(user, self.max_rounds)
         _ON_FAILURE("on_store_failure", on_store_failure)
+        made: Decision | None = None
         try:
             with self._lock.step:
                 now = self._time(at)
+                self._expire_lost(now)
                 counted = self.session.rounds.blanked, self.session.rounds.scaled
                 try:
                     shown, open_arms = self._offered(self.seen(contexts), available)
@@ -281,11 +284,21 @@ class Policy(Kept, metaclass=PolicyClass):
                     raise
                 if open_arms is not None:
                     self.session.rounds.chosen_among = True
-                return self.session.pull(shown, name, open_arms, now)
+                made = self.session.pull(shown, name, open_arms, now)
+                return made
         except StoreError:
+            if made is not None and made.recorded:
+                self._lost = (*self._lost, made)
             if on_store_failure == "raise":
                 raise
         return self._durable_choice(contexts, available)
+
+    def _expire_lost(self, at: float | None) -> None:
+        """No answer will come to a decision that nobody got, because its commit failed."""
+        while self._lost:
+            first, *rest = self._lost
+            self._lost = tuple(rest)
+            self._took(None, first, None, at)
 
     def _durable_choice(self, contexts: Any, available: Iterable[int | str] | None) -> Decision:
         """The choice without a record from what was durable last."""
@@ -541,7 +554,8 @@ class Policy(Kept, metaclass=PolicyClass):
     @property
     def rounds(self) -> int:
         """The number of recorded rounds."""
-        return self.session.rounds.recorded
+        with self._lock:
+            return self.session.rounds.recorded
 
     @property
     def recommendation(self) -> int | None:
@@ -591,9 +605,14 @@ class Policy(Kept, metaclass=PolicyClass):
         With certified noise it always covers all rounds of a user, because the proof does.
         """
         at_most = self.takes_reports or isinstance(self.channel, Certified)
-        most = self.max_rounds if at_most else self.session.rounds.users.most
+        with self._lock:
+            most = self.max_rounds if at_most else self.session.rounds.users.most
         growth = self._terms.growth(self._counter, most)
-        return Ledger(lambda: self.session.state.wall.ledger, self._terms.meter(growth))
+        return Ledger(self._durable_lines, self._terms.meter(growth))
+
+    def _durable_lines(self) -> LedgerArrays:
+        with self._lock:  # which first makes durable what is not yet
+            return self.session.state.wall.ledger
 
     @property
     def guarantee(self) -> Guarantee:

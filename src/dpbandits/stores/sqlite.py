@@ -173,7 +173,7 @@ class SQLiteStore(DatabaseStore):
         return connection
 
     def _create(self) -> None:
-        """Make the database beside its place, so that it appears complete or not at all."""
+        """Make the database beside its place, where it appears complete or not at all."""
         handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
         os.close(handle)
         try:
