@@ -428,3 +428,17 @@ def test_batches_of_another_store_are_refused(tmp_path):
     one, two = (SQLiteStore(tmp_path / name) for name in ("one.db", "two.db"))
     with pytest.raises(dpb.ArgumentError, match=r"^batches must be of places of this store"):
         one.commit_all([(two.place("one"), Batch(1, b"head", [], whole=True), "old")])
+
+
+def test_a_policy_that_was_closed_is_loaded_before_its_lease_ends(database):
+    place = PostgreSQLStore(database, lease=1000.0).place("one")
+    policy = dpb.bandit(2, budget=dpb.ZCDP(1.0), seed=1)
+    policy.save(place)
+    policy.update(1.0, policy.pull())
+    with pytest.raises(ClaimError, match="try again in"):
+        dpb.load(place)
+    policy.close()
+    loaded = dpb.load(place)
+    assert loaded.rounds == 1
+    with pytest.raises(ClaimError):
+        policy.pull()
