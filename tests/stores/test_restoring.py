@@ -292,7 +292,12 @@ def drawn_in_vain(policy, monkeypatch, play):
 def test_what_was_drawn_and_lost_counts_as_spent_and_is_not_released_again(
     make, monkeypatch, tmp_path
 ):
-    clinic = Clinic(make()).play(40)
+    try:
+        clinic = Clinic(make()).play(40)
+    except dpb.ArgumentError as error:
+        if not str(error).startswith("noise must be 'simulation'"):
+            raise
+        pytest.skip("it has no secure noise on this side, so none is drawn in vain")
     policy, waiting = clinic.policy, list(clinic.waiting)
     path, before = policy.save(tmp_path / "a"), policy.ledger
     releases, draws = before.releases, before.draws
