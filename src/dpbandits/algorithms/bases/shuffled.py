@@ -150,7 +150,9 @@ class ShuffledPolicy(Policy):
         """
         with self._lock:  # shares of noise suit the batch of this version alone
             arm = self.session.coming()[0].arm
-            randomizer = Randomizer(self.protocol, version=self.rounds, **self._source())
+            randomizer = Randomizer(
+                self.protocol, version=self.session.rounds.recorded, **self._source()
+            )
         return RewardDevice(arm, randomizer, self.reward_range, self.default_reward)
 
     def shuffler(self, *, short: str = "pad") -> Shuffler:
@@ -164,7 +166,7 @@ class ShuffledPolicy(Policy):
             ArgumentError: the policy has no budget, or ``short`` is another word.
         """
         with self._lock:
-            protocol, version = self.protocol, self.rounds
+            protocol, version = self.protocol, self.session.rounds.recorded
             return Shuffler(protocol, version=version, short=short, **self._source())
 
     def receive(self, messages: Messages | None) -> bool:
@@ -184,10 +186,11 @@ class ShuffledPolicy(Policy):
             return False
         with self._lock.step:
             # Messages of another batch may have noise for more people, or be of another arm.
-            if messages.version != self.rounds:
+            version = self.session.rounds.recorded
+            if messages.version != version:
                 raise ArgumentError(
-                    f"messages must be of version {self.rounds}, which is the coming batch's,"
-                    f" got {messages.version!r}",
+                    f"messages must be of version {version}, which is the coming batch's, got"
+                    f" {messages.version!r}",
                     "messages",
                 )
             protocol = self._coming()
@@ -200,7 +203,7 @@ class ShuffledPolicy(Policy):
         """Randomness that no other party of this policy has."""
         self._parties += 1
         seed = self.config["seed"]
-        seed = seed if seed is None else seed_of(seed, self.rounds, self._parties)
+        seed = seed if seed is None else seed_of(seed, self.session.rounds.recorded, self._parties)
         return {"noise": self.config["noise"], "seed": seed}
 
     def _assumed(self) -> list[str]:
