@@ -17,6 +17,7 @@ from clinic import (
     died,
     exit_code,
     fail,
+    inside,
     journal,
     known,
     rewritten,
@@ -27,6 +28,7 @@ from clinic import (
 
 import dpbandits as dpb
 from dpbandits.errors import StateFileError, StoreError
+from dpbandits.policies import loading
 from dpbandits.stores import FilePlace, files, witness
 from dpbandits.stores.witness import Witness
 
@@ -99,6 +101,27 @@ def test_a_load_in_the_middle_of_a_commit_waits_and_counts_it(tmp_path, monkeypa
     lines, own = (one.session.state.wall.ledger for one in (loaded[0], clinic.policy))
     assert loaded[0].ledger.releases == before + 1
     assert lines.span[: lines.head[0]].tolist() == own.span[: own.head[0]].tolist()
+
+
+@pytest.mark.parametrize("where", ["file", "sqlite"])
+def test_a_load_of_a_place_that_was_written_since_it_was_read_reads_it_again(
+    where, tmp_path, monkeypatch
+):
+    """It is neither an older copy, nor are its keys missing."""
+    place = tmp_path / "a" if where == "file" else f"sqlite:///{tmp_path}/a.db#one"
+    clinic, read, times = Clinic(ada()).play(30), loading.read, []
+    clinic.policy.save(place)
+
+    def overtaken(given):
+        saved = read(given)
+        if len(times) < 3:
+            times.append(clinic.until_release())
+        return saved
+
+    monkeypatch.setattr(loading, "read", overtaken)
+    loaded = dpb.load(place)
+    assert len(times) == 3
+    assert loaded.ledger.releases == inside(clinic.policy)[0]
 
 
 def test_a_load_between_a_commit_and_its_note_leaves_one_holder(tmp_path):

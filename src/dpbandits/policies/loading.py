@@ -62,13 +62,9 @@ def load(where: str | os.PathLike[str] | Place, *, simulation: bool = False) -> 
         return _load5(place, simulation)
     for attempt in range(_ATTEMPTS):
         saved = read(place)
-        if not simulation:
-            _refuse_copy(saved, place)  # before its keys are missed
-        policy = _restored(saved, place)
-        if simulation:
-            return _copy(policy, place)
         try:
-            return _claimed(policy, saved, place)
+            with _unless_moved(place, saved.held.mark):
+                return _gone_on(saved, place, simulation)
         except _Moved as moved:  # its holder has committed since it was read
             if attempt == _ATTEMPTS - 1:
                 raise ClaimError(str(moved)) from None
@@ -105,6 +101,13 @@ def read(place: Place) -> Saved:
         stamps.checked(first, place)
         head = stamps.checked(Row(HEAD_ROW, b"", held.head), place).content or b""
     return Saved(about, Held(held.mark, head, stamps.all_checked(held.rows, place)))
+
+
+def _gone_on(saved: Saved, place: Place, simulation: bool) -> Policy:
+    if simulation:
+        return _copy(_restored(saved, place), place)
+    _refuse_copy(saved, place)  # before its keys are missed
+    return _claimed(_restored(saved, place), saved, place)
 
 
 def _refuse_copy(saved: Saved, place: Place) -> None:
@@ -167,8 +170,7 @@ def _claimed(policy: Policy, saved: Saved, place: Place) -> Policy:
     with witness.alone():
         witness.refuse(mark, place)
         witness.note(mark, heir=heir, durable=True)
-        with _unless_moved(place, mark):
-            place.claim(mark, heir)
+        place.claim(mark, heir)
         witness.note(Mark(heir, mark.number), durable=True)
         policy._let_go = weakref.finalize(policy, witness.hold())
     keeper = policy._keeper_at(place, witness, mark.number)
@@ -179,9 +181,12 @@ def _claimed(policy: Policy, saved: Saved, place: Place) -> Policy:
 
 @contextmanager
 def _unless_moved(place: Place, mark: Mark) -> Iterator[None]:
+    """Tell a refusal from a place that its holder has written since it was read: then it may seem
+    to be behind its witness, and to need keys that are destroyed.
+    """
     try:
         yield
-    except ClaimError as error:
+    except (ClaimError, StateFileError) as error:
         now = place.mark()
         if now is not None and now.life == mark.life and now.number > mark.number:
             raise _Moved(str(error)) from None
