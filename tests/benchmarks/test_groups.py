@@ -38,6 +38,16 @@ def measured(group: str) -> dict[str, Row]:
     return {row.name: row for row in rows}
 
 
+def test_keeping():
+    rows = measured("keeping")
+    batches = [row for name, row in rows.items() if name.endswith("batches in SQLite")]
+    assert len(batches) == 2
+    assert all(row.unit == "x in memory" for row in batches)
+    assert rows["fsyncs of a call, without a release"].value == 1.0
+    assert rows["fsyncs of a call that releases"].value == 2.0
+    assert "1,000 recorded rounds" in rows["load, after many decisions"].remark
+
+
 def assert_compared(rows: Iterable[Row], peers: Iterable[str]) -> None:
     """Every peer has a ratio, or a reason."""
     for peer in peers:
@@ -130,6 +140,7 @@ def test_every_group_is_among_these():
     assert set(command.GROUPS) == {
         "startup",
         "serving",
+        "keeping",
         "simulation",
         "linear",
         "logs",
