@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +76,7 @@ class Kept(Configured):
             where: the place that keeps the policy from now on; by default where it was saved.
 
         Returns:
-            What keeps the policy; its ``reply`` adds an answer for clients that ask again.
+            What keeps the policy.
 
         Raises:
             ArgumentError: the policy was not saved, and ``where`` is not given.
@@ -121,6 +121,16 @@ class Kept(Configured):
             self._let_go()
             if self._keeper is not None:
                 self._keeper.place.release(self.session.life)
+
+    @property
+    def notes(self) -> MutableMapping[tuple[str, bytes], bytes]:
+        """What a service keeps with the policy; a commit writes it with everything else.
+
+        A key is a kind and at most 80 bytes.  Kinds are "service", for public facts, and "reply",
+        for answers to clients that ask again.  Where contexts are private, databases have replies
+        sealed.  ``restore`` drops them.  Write within ``batch``.
+        """
+        return self.session.notes
 
     @property
     def kept_in(self) -> Place | None:

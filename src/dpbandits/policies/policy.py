@@ -52,6 +52,7 @@ from .registry import preset_of
 from .terms import Terms
 from .watch import Watch
 
+ASSUMED_OF_CANCELS = "which decisions are cancelled depends on rewards only through releases"
 _DEADLINE = Integer(1) | Duration("1s", "365d")  # that a policy may be given later
 _ON_FAILURE = Choice("raise", "serve")
 _LAST_SECOND = 1e11  # since the epoch
@@ -347,6 +348,65 @@ class Policy(Kept, metaclass=PolicyClass):
         """
         with self._lock.step:
             return self._took(None, self.session.own(decision), None, self._time(at))
+
+    def cancel(self, decision: Decision | str, *, at: float | None = None) -> bool:
+        """Take back a decision whose arm was not carried out, before there is a reward.
+
+        The episode lasts one round longer, and the arm stays due for another person.  A user's
+        count stays.
+        Which decisions are cancelled, and when, is public, and must depend on rewards only through
+        releases: the guarantee lists this.
+
+        Args:
+            decision: the value that ``pull`` returned, or its ``token``.
+            at: when this is, as in ``pull``.
+
+        Returns:
+            Whether it was taken back.  False for a round that was not recorded, and for one
+            that is past its deadline.  False, too, if its episode is over or contexts are private:
+            then it counts as ``default_reward``.
+
+        Raises:
+            UpdateError: as in ``update``.
+
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=ZCDP(1.0), seed=1)
+        >>> policy.cancel(policy.pull())
+        True
+        """
+        with self._lock.step:
+            cancelled = self.session.cancel(self.session.own(decision), self._time(at))
+            if cancelled and ASSUMED_OF_CANCELS not in self.session.told:
+                self.session.told = (*self.session.told, ASSUMED_OF_CANCELS)
+            return cancelled
+
+    def is_open(self, decision: Decision | str, *, at: float | None = None) -> bool:
+        """Tell whether answers to a decision come in time.  Whether one has come makes no
+        difference.
+
+        Args:
+            decision: the value that ``pull`` returned, or its ``token``.
+            at: when this is, as in ``pull``.
+
+        Returns:
+            False once its deadline has passed, by the clock or by the number of pulls; and False
+            if the round was not recorded.
+
+        Raises:
+            UpdateError: the decision is another policy's, or its token has expired.
+
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=ZCDP(1.0), answers_within="6h")
+        >>> decision = policy.pull(at=0.0)
+        >>> policy.is_open(decision, at=60.0), policy.is_open(decision, at=22_000.0)
+        (True, False)
+        """
+        with self._lock:
+            own, session = self.session.own(decision), self.session
+            passed = own.number < session.rounds.deadlines.passed
+            return own.recorded and not passed and not session.is_late(own.number, self._time(at))
 
     def tick(self, at: float | None = None) -> int:
         """Release all that is past its deadline by the clock, in hours without a ``pull``, which

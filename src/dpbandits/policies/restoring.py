@@ -6,7 +6,8 @@ could show exact rewards.  So the restored policy begins a new life, and drops:
 
 * all raw and exact sums, and all pulls that wait: their records may have been released;
 * the running noise of sums, and the state of random generators: both may have been used;
-* what tokens of earlier lives stand for: their answers are refused.
+* what tokens of earlier lives stand for: their answers are refused;
+* replies that a service has kept for clients that ask again.
 
 Guarantee: no record of the copy enters a release of the restored policy, so no record is released
 by both lives.
@@ -41,7 +42,7 @@ from .loading import opened, read
 from .policy import Policy
 from .registry import arguments_of_today, find, of_this_version
 
-_KEPT = ("line", "release", "learned", "flight", "booked", "user")
+_KEPT = ("line", "release", "learned", "flight", "booked", "user", "service")
 
 
 def restore(where: str | os.PathLike[str] | Place) -> Policy:

@@ -74,7 +74,7 @@ def take(
     rounds, intake = running.rounds, running.intake
     del rounds.pending[number]
     if done is not None:
-        _take_back(running, pending)
+        take_back(running, pending)
         return False
     intake.take(pending, intake.entering(value, rounds))
     return True
@@ -122,10 +122,9 @@ def _count(running: Running, arm: int, x: Any, n: int) -> None:
     running.rounds.recorded += n
 
 
-def _take_back(running: Running, pending: Pending) -> None:
-    """The person publicly did something else: the episode lasts one round longer."""
-    arm, rounds = pending.arm, running.rounds
-    x = row(pending.contexts, arm)
+def take_back(running: Running, pending: Pending) -> None:
+    """It is public that the arm of a pull was not taken: the episode lasts one round longer."""
+    arm, rounds, x = pending.arm, running.rounds, pending.weights
     rounds.release_due = _advance(running, arm, x, -1)
     # The next pull of a policy with contexts sees other ones, and chooses anew.
     rounds.take_back(arm, pending.weights, anew=isinstance(x, np.ndarray))

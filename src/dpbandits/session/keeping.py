@@ -64,7 +64,6 @@ class Keeper:
         self._coming: Durable | None = None
         self._unnoted: bool | None = None  # whether the note of the last batch has to be durable
         self._process = os.getpid()
-        self._replies: list[Row] = []
         self._seals = None if sealer is None else _Seals(sealer, session)
         self._stamps = Stamps(witness.secret)
 
@@ -158,10 +157,6 @@ class Keeper:
         """A number that no batch of the session has, in whatever place."""
         return self.number + 1 + (self._unsent is not None)
 
-    def reply(self, key: bytes, body: bytes) -> None:
-        """Keep an answer with the next commit, for a client that asks again."""
-        self._replies.append(Row("reply", key, body))
-
     def forget(self, head: tuple[bytes, bytes] | None = None) -> None:
         """Everything in the place, or in a batch for it, is as it is here; ``head`` is its head."""
         rounds = self._session.rounds
@@ -174,7 +169,6 @@ class Keeper:
         self._releases = int(self._session.state.wall.ledger.head[HEAD.releases])
         self._shared, self._session.exchange.noted = len(self._session.exchange.shared), []
         self._pulls, self._head = rounds.pulls, head or self._new_head()
-        self._replies = []
         now = Durable(self._session.state.blocks[1].copy(), rounds.current_choice)
         if self._unsent is None:
             self.durable = now
@@ -194,6 +188,7 @@ class Keeper:
         rounds = self._session.rounds
         yield from rounds.rows
         yield rounds.users.seen
+        yield self._session.notes
         yield from (flight.pending for flight in rounds.flights)
 
     @contextmanager
@@ -215,7 +210,7 @@ class Keeper:
         about = {"version": FORMAT, **self._about, "layout": layout._asdict()}
         about["sealed"] = self._seals is not None
         first = Row(ABOUT, b"", json.dumps(about, default=as_json).encode())
-        rows = [*writing.whole_rows(self._session), *self._replies]
+        rows = list(writing.whole_rows(self._session))
         if self._seals is not None:
             self._seals.begin()
         head, rows = self._sealed(self._new_head(), [first, *rows])
@@ -238,7 +233,6 @@ class Keeper:
 
     def _changed(self) -> Iterator[Row]:
         session, rounds = self._session, self._session.rounds
-        yield from self._replies
         if int(session.state.wall.ledger.head[HEAD.releases]) > self._releases:
             yield from writing.lines(session, self._lines - 1)  # the last may cover more
         yield from writing.shared(session, self._shared)
@@ -256,6 +250,8 @@ class Keeper:
         yield from (_gone("booked", _NO_ARM + i) for i in range(rounds.unreleased.renewed()))
         for alias in rounds.users.seen.changed():
             yield writing.user(alias, rounds.users.seen[alias])
+        for kind, key in session.notes.changed():
+            yield Row(kind, key, session.notes.get((kind, key)))
 
     def _changed_flights(self) -> Iterator[Row]:
         now = self._session.rounds.flights

@@ -46,6 +46,7 @@ class Running:
     exchange: Exchange = field(default_factory=Exchange)  # with other workers
     restored: int = 0  # how often it went on from a copy that lacked what came later
     older_noise: bool = False  # whether an earlier version has drawn secure noise of it
+    notes: Rows[tuple[str, bytes], bytes] = field(default_factory=Rows)  # of a service around it
 
     def __post_init__(self) -> None:
         self.rounds.deadlines = Deadlines.of(self.settings.answers_within)

@@ -146,7 +146,7 @@ class Session(Running):
         rounds = self.rounds
         flight = rounds.flight_of(decision)
         found = rounds.find(decision) if flight is None else flight.pending[decision.number]
-        if found is None or (at is not None and self._is_late(decision.number, at)):
+        if found is None or self.is_late(decision.number, at):
             rounds.dropped += 1
             rounds.late += decision.recorded
             return False
@@ -163,10 +163,25 @@ class Session(Running):
             raise ArgumentError(f"arm must be one of those shown to the person, got {done}", "arm")
         return self._play.take(self, decision.number, found, value, int(done))
 
-    def _is_late(self, number: int, at: float) -> bool:
+    def cancel(self, decision: Decision, at: float | None = None) -> bool:
+        """Take back a pull whose arm was not carried out, and return whether that was possible.  In
+        an episode that is over, and where contexts are private, it counts as unanswered instead.
+        """
+        rounds = self.rounds
+        found = None if rounds.flight_of(decision) else rounds.find(decision)
+        if found is None or self.card.hides_contexts or self.is_late(decision.number, at):
+            self.take(None, decision, None, at)
+            return False
+        del rounds.pending[decision.number]
+        self._play.take_back(self, found)
+        return True
+
+    def is_late(self, number: int, at: float | None) -> bool:
         """Whether an answer comes after the deadline of a pull.  When the last tick was makes no
         difference, and the answer passes no deadline.
         """
+        if at is None:
+            return False
         deadlines = self.rounds.deadlines
         if deadlines.is_late(number, at, self.rounds.pulls):
             return True

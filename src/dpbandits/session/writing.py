@@ -30,6 +30,7 @@ from .state import Ended, Span
 
 # In this order; each whole batch lists them, so a later version may have others.
 NUMBERS = ("recorded", "pulls", "closed", "left", "held", "over", "release_due", "exhausted")
+NOTES = ("reply", "service")  # kinds of rows that a service around the policy keeps
 COUNTS = ("dropped", "late", "clipped", "missing", "blanked", "scaled")  # depend on answers
 _LINE = struct.Struct("<5q2d")  # span and noise of a line of the ledger
 _COUNT, _NUMBER, _REWARD = struct.Struct(">Q"), struct.Struct("<q"), struct.Struct("<d")
@@ -218,6 +219,7 @@ def whole_rows(session: Session) -> Iterator[Row]:
     yield from (answered(number, value) for number, value in rounds.answers.items())
     yield from (booked(arm, one) for arm, one in rounds.unreleased.items())
     yield from (user(alias, seen) for alias, seen in rounds.users.seen.items())
+    yield from (Row(kind, key, content) for (kind, key), content in session.notes.items())
 
 
 def lines(session: Session, first: int) -> Iterator[Row]:
@@ -383,7 +385,9 @@ def filled_rows(session: Session, rows: Iterable[Row]) -> None:
             rounds.flights.append(_flight(content, width))
         elif kind == "sum":
             sums[key] = _array(content, (width.size,))
-        elif kind not in ("about", "reply"):
+        elif kind in NOTES:
+            session.notes[kind, key] = content
+        elif kind != "about":
             raise ValueError(f"unknown rows {kind!r}")
     rounds.flights.sort(key=lambda one: one.before)
     for flight in rounds.flights:
