@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from . import algorithms
     from .algorithms.bases.local import LocalPolicy
 
-_ASK: Any = object()
+ASK: Any = object()  # a word that was not given
 _Arms = int | Sequence[str]
 _Budget = Budget | Mapping[str, object] | None  # or its form in a file
 _Shuffle = Literal["shuffle"]
@@ -52,8 +52,8 @@ def bandit(arms: _Arms = ..., budget: _Budget = ..., **words: Any) -> Policy: ..
 
 
 def bandit(
-    arms: int | Sequence[str] = _ASK,
-    budget: Budget | Mapping[str, object] | None = _ASK,
+    arms: int | Sequence[str] = ASK,
+    budget: Budget | Mapping[str, object] | None = ASK,
     *,
     features: int | ArrayLike | None = None,
     person: int | None = None,
@@ -117,9 +117,9 @@ def bandit(
         >>> decision.name, policy.update(1.0, decision)
         ('blue', True)
     """
-    if arms is _ASK:
+    if arms is ASK:
         raise ArgumentError("arms must be given, as a number or a list of names", "arms")
-    budget = _budget(budget, options)
+    budget = budget_of(budget, options)
     if "failure_probability" in options and horizon is not None and goal == "best arm":
         raise ArgumentError(
             "horizon must not be given with failure_probability: a search ends after horizon"
@@ -143,10 +143,10 @@ def bandit(
     return policy
 
 
-def _budget(given: object, options: Mapping[str, Any]) -> Budget | None:
-    """A budget, or its form in a file."""
+def budget_of(given: object, options: Mapping[str, Any]) -> Budget | None:
+    """A budget, or its form in a file; ``options`` may have its numbers by mistake."""
     written = ", ".join(map(repr, examples()))
-    if given is _ASK:
+    if given is ASK:
         for word in ("epsilon", "delta", "rho", "alpha", "mu"):
             if word in options:
                 raise ArgumentError(

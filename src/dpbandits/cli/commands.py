@@ -29,6 +29,7 @@ from .inputs import clear_errors
 from .kept import inspect, restore
 from .plan import plan
 from .promises import card, explain
+from .serve import keys, serve
 from .tables import new_console, new_table, print_claims, print_results, print_tables
 from .theory import theory
 from .warm import warm
@@ -118,10 +119,11 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
 
 _COMMANDS = (
     *(explain, card, check_policy, inspect, restore, estimate),
-    *(plan, theory, exact, audit, warm),
+    *(plan, theory, exact, audit, warm, serve),
 )
 for command in _COMMANDS:
     app.command()(command)
+app.add_typer(keys, name="keys")
 
 
 @app.command()

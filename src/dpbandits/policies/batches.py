@@ -88,9 +88,7 @@ def _commit_together(
         _attempt(turns, partial(_keeper(turns).settle, outcome, tried=True), failures)
 
 
-def _attempt(
-    turns: Turns, commit: Callable[[], None], failures: dict[int, BaseException]
-) -> None:
+def _attempt(turns: Turns, commit: Callable[[], None], failures: dict[int, BaseException]) -> None:
     try:
         commit()
     except Exception as error:

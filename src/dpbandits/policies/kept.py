@@ -122,6 +122,15 @@ class Kept(Configured):
             if self._keeper is not None:
                 self._keeper.place.release(self.session.life)
 
+    def settle(self) -> None:
+        """Write what an earlier call could not write.
+
+        Raises:
+            StoreError, ClaimError: it cannot be written now, either.
+        """
+        with self._lock:
+            pass
+
     @property
     def notes(self) -> MutableMapping[tuple[str, bytes], bytes]:
         """What a service keeps with the policy; a commit writes it with everything else.

@@ -381,6 +381,32 @@ class Policy(Kept, metaclass=PolicyClass):
                 self.session.told = (*self.session.told, ASSUMED_OF_CANCELS)
             return cancelled
 
+    def erase(self, decision: Decision | str, *, at: float | None = None) -> bool:
+        """Forget the reward of a decision that waits for its turn, as its person may demand.
+
+        The round counts as unanswered, with ``default_reward``, and an answer that comes later is
+        refused.  A reward that has entered a sum stays there until a release.
+
+        Args:
+            decision: the value that ``pull`` returned, or its ``token``.
+            at: when this is, as in ``pull``.
+
+        Returns:
+            Whether the decision still waited for its turn.
+
+        Raises:
+            UpdateError: the decision is another policy's, or its token has expired.
+
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=ZCDP(1.0), seed=1)
+        >>> decision = policy.pull()
+        >>> policy.erase(decision), policy.erase(decision)
+        (True, False)
+        """
+        with self._lock.step:
+            return self.session.erase(self.session.own(decision), self._time(at))
+
     def is_open(self, decision: Decision | str, *, at: float | None = None) -> bool:
         """Tell whether answers to a decision come in time.  Whether one has come makes no
         difference.

@@ -176,6 +176,16 @@ class Session(Running):
         self._play.take_back(self, found)
         return True
 
+    def erase(self, decision: Decision, at: float | None = None) -> bool:
+        """Count a pull as unanswered, also where its answer has come and waits for its turn."""
+        if decision.number in self.rounds.answers and decision.recorded:
+            self.rounds.answers[decision.number] = self.intake.substitute()
+            return True
+        try:
+            return self.take(None, decision, None, at)
+        except UpdateError:  # its answer has entered a sum
+            return False
+
     def is_late(self, number: int, at: float | None) -> bool:
         """Whether an answer comes after the deadline of a pull.  When the last tick was makes no
         difference, and the answer passes no deadline.
