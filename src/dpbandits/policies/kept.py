@@ -122,6 +122,16 @@ class Kept(Configured):
             if self._keeper is not None:
                 self._keeper.place.release(self.session.life)
 
+    def renew(self) -> None:
+        """Keep the lease on the place while nothing is committed.
+
+        Raises:
+            StoreError: the place cannot be written.
+        """
+        with self._lock:
+            if self._keeper is not None:
+                self._keeper.place.renew(self.session.life)
+
     def settle(self) -> None:
         """Write what an earlier call could not write.
 

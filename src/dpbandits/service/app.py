@@ -76,7 +76,6 @@ class Service:
     warm: Callable[[Declaration], Awaitable[None]]
     ready: bool = False
     creating: dict[tuple[str, str], str] = field(default_factory=dict)  # and what went wrong
-    failed: dict[str, str] = field(default_factory=dict)  # places that could not be loaded, and why
 
     def admit(self, request: Request, role: str) -> Key:
         """The key of a request, which must have a role."""
@@ -107,7 +106,7 @@ class Service:
             )
         except Exception as error:
             self.creating[at] = Problem.of(error).detail
-            log("experiment failed", experiment=declaration.name, error=type(error).__name__)
+            log("experiment failed", experiment=declaration.name, detail=self.creating[at])
             raise
         del self.creating[at]
         log("experiment created", experiment=declaration.name)
@@ -328,8 +327,10 @@ class _Calls:
         return _json({"alive": alive}, 200 if alive else 503)
 
     async def ready(self, request: Request, key: Key) -> Response:
-        ready = self._service.ready and self._service.owner.is_alive()
-        return _json({"ready": ready}, 200 if ready else 503)
+        owner = self._service.owner
+        missing = sorted(owner.missing)
+        ready = self._service.ready and owner.is_alive() and not missing
+        return _json({"ready": ready, "missing": len(missing)}, 200 if ready else 503)
 
     async def metrics(self, request: Request, key: Key) -> Response:
         owner = self._service.owner

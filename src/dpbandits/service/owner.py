@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ..errors import ClaimError, DPBanditsError
-from ..policies import load
+from ..policies import Policy, load
 from ..policies.batches import batch_of
 from ..stores import Store
 from .declaration import Declaration
@@ -27,7 +27,7 @@ from .problems import Problem
 from .warming import play
 
 MOST_AT_ONCE, MOST_WAITING = 1024, 16_384
-TICK = 1.0  # seconds
+TICK, LOOK = 1.0, 5.0  # seconds between ticks, and between looks at leases
 Key = tuple[str, str]  # tenant and name
 _Failed = dict[Key, BaseException]
 _Some = dict[Key, Experiment]
@@ -47,6 +47,7 @@ class Owner(threading.Thread):
 
     Attributes:
         experiments: by tenant and name.  Other threads may only look one up.
+        missing: places of the store that could not be taken, and why.
 
     Args:
         store: where policies are kept.
@@ -59,7 +60,9 @@ class Owner(threading.Thread):
         self.experiments: dict[Key, Experiment] = {}
         self._waiting: deque[_Request] = deque()
         self._awake, self._stopping = threading.Event(), False
-        self._ticked = 0.0
+        self._ticked, self._looked = 0.0, 0.0
+        self.missing: dict[str, str] = {}
+        self._foreign: set[str] = set()  # places of policies that were not served
 
     # From other threads -----------------------------------------------------------------------
 
@@ -70,6 +73,8 @@ class Owner(threading.Thread):
             Problem: there is no such experiment, or too many requests wait.
         """
         if key not in self.experiments:
+            if ".".join(key) in self.missing:
+                raise Problem(503, "elsewhere", "Another process serves this experiment.")
             raise Problem(404, "unknown-experiment", "There is no such experiment.")
         return self._put(key, call)
 
@@ -152,7 +157,14 @@ class Owner(threading.Thread):
                 one.policy.settle()
             except DPBanditsError as error:
                 failed[key] = error
+        self._let_go_of(failed)
         return failed
+
+    def _let_go_of(self, failed: _Failed) -> None:
+        """Experiments that others have taken over are no longer here."""
+        for key, error in failed.items():
+            if isinstance(error, ClaimError) and key in self.experiments:
+                self._let_go(key, error)
 
     def _in_batch(self, experiments: _Some, work: Callable[[], None]) -> _Failed:
         """Do some work in one commit, and return the errors of experiments that were not kept."""
@@ -164,13 +176,18 @@ class Owner(threading.Thread):
         except DPBanditsError as error:
             log("commit failed", error=type(error).__name__)
         found = zip(experiments, outcomes, strict=True)
-        return {key: outcome for key, outcome in found if outcome is not None}
+        failed = {key: outcome for key, outcome in found if outcome is not None}
+        self._let_go_of(failed)
+        return failed
 
     def _tick(self) -> None:
         now = self._time()
         if now < self._ticked + TICK:
             return
         self._ticked = now
+        if now >= self._looked + LOOK:
+            self._looked = now
+            self._keep_leases()
         every: _Some = {**self.experiments}
         for key in self._settled(every):
             del every[key]
@@ -181,24 +198,56 @@ class Owner(threading.Thread):
 
         self._in_batch(every, work)
 
+    def _keep_leases(self) -> None:
+        """Say that this process lives, and take over what others have left."""
+        try:
+            for one in self.experiments.values():
+                one.policy.renew()
+            self.take_over()
+        except DPBanditsError as error:  # the next try may succeed
+            log("store failed", error=type(error).__name__)
+
     # Experiments, in the thread -----------------------------------------------------------------
 
-    def load_all(self) -> list[tuple[str, DPBanditsError]]:
-        """Take all experiments of the store, before the thread starts; what could not be taken."""
-        failures = []
+    def take_over(self) -> None:
+        """Take all experiments of the store that no other process has.
+
+        What cannot be taken is in ``missing``, and is tried again now and then: this process may be
+        a standby.
+        """
+        mine = {str(one.policy.kept_in) for one in self.experiments.values()}
         for key in self.store.keys():  # noqa: SIM118 - of a store
-            try:
-                policy = load(self.store.place(key))
-                made = Experiment.of(policy)
-                play(made.declaration.build(), rounds=1)  # which loads kernels
-            except KeyError:
-                policy.close()
-                continue  # a policy that was not served
-            except DPBanditsError as error:
-                failures.append((key, error))
+            place = self.store.place(key)
+            if str(place) in mine or key in self._foreign:
                 continue
-            self.experiments[made.tenant, made.name] = made
-        return failures
+            try:
+                if place.lease_left > 0.0:
+                    raise ClaimError(f"{place} is held by a process that was alive lately")
+                self._take(key, load(place))
+            except DPBanditsError as error:
+                self._miss(key, error)
+
+    def _take(self, key: str, policy: Policy) -> None:
+        try:
+            made = Experiment.of(policy)
+        except KeyError:  # a policy that was not served
+            self._foreign.add(key)
+            policy.close()
+            return
+        play(made.declaration.build(), rounds=1)  # which loads kernels
+        self.experiments[made.tenant, made.name] = made
+        self.missing.pop(key, None)
+        log("experiment taken", place=key)
+
+    def _miss(self, key: str, error: BaseException) -> None:
+        if key not in self.missing:
+            log("experiment missing", place=key, error=type(error).__name__)
+        self.missing[key] = str(error)
+
+    def _let_go(self, at: Key, error: BaseException) -> None:
+        """Another process has taken an experiment over."""
+        del self.experiments[at]
+        self._miss(".".join(at), error)
 
     def create(self, tenant: str, declaration: Declaration, who: str, now: float) -> Experiment:
         """Make an experiment, and keep it.
@@ -217,11 +266,12 @@ class Owner(threading.Thread):
             raise ClaimError(f"{place} holds a policy that this process does not serve")
         play(declaration.build(), rounds=1)  # which loads kernels
         policy = declaration.build()
-        made = Experiment(tenant, declaration, policy)
-        made.begin(who, now)
+        Experiment(tenant, declaration, policy).begin(who, now)
         policy.save(place)
-        self.experiments[tenant, declaration.name] = made
-        return made
+        policy.close()
+        # From here on no other process can load it while this one lives.
+        self._take(f"{tenant}.{declaration.name}", load(place))
+        return self.experiments[tenant, declaration.name]
 
 
 def _result(call: Callable[..., Any], *args: Any) -> Any:

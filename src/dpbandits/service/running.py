@@ -82,19 +82,19 @@ def service_of(settings: Settings) -> Service:
     owner = Owner(store_at(settings.store))
     keys = None if settings.keys is None else Keys(settings.keys)
     service = Service(owner, keys, warm)
-    for place, error in owner.load_all():
-        service.failed[place] = str(error)
-        log("experiment not loaded", place=place, error=type(error).__name__)
+    owner.take_over()
     return service
 
 
 async def begin(service: Service, declarations: Sequence[Declaration]) -> None:
     """Compile, and begin the declared experiments; then the service is ready."""
-    failed = bool(service.failed)
+    failed = False
     for one in declarations:
         known = service.owner.experiments.get((OWN_TENANT, one.name))
         if known is not None and known.declaration.given == one.given:
             continue
+        if f"{OWN_TENANT}.{one.name}" in service.owner.missing:
+            continue  # another process has it
         try:
             await service.create(OWN_TENANT, one, "file")
         except Exception:  # which was logged

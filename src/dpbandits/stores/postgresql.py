@@ -72,6 +72,8 @@ CLAIM = """UPDATE dpbandits_places
     WHERE key = %(key)s AND life = %(life)s AND number = %(number)s AND until <= now()
     RETURNING 1"""
 LOST = "INSERT INTO dpbandits_former VALUES (%s, %s) ON CONFLICT DO NOTHING"
+RENEW = """UPDATE dpbandits_places SET until = now() + %s * interval '1 second'
+    WHERE key = %s AND life = %s"""
 RELEASE = "UPDATE dpbandits_places SET until = '-infinity' WHERE key = %s AND life = %s"
 EMPTY = "DELETE FROM dpbandits_rows WHERE place = %s"
 PUT = """INSERT INTO dpbandits_rows
@@ -213,6 +215,15 @@ class PostgreSQLStore(DatabaseStore):
         with self._asking() as connection:
             if _exists(connection, self):
                 connection.execute(RELEASE, [key, life])
+
+    def _renew(self, key: str, life: str) -> None:
+        with self._asking() as connection:
+            if _exists(connection, self):
+                connection.execute(RENEW, [self.lease, key, life])
+
+    def _lease_left(self, key: str) -> float:
+        with self._asking() as connection:
+            return max(0.0, _left(connection, key)[1]) if _exists(connection, self) else 0.0
 
     # Connections ------------------------------------------------------------------------------
 
