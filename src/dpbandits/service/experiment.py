@@ -182,6 +182,8 @@ class Experiment:
     def _chosen(self, asked: Asked, now: float) -> Decision:
         given: dict[str, Any] = {"available": asked.available, "at": self._at(now)}
         if self.policy.max_rounds is not None:
+            if asked.unit is None:
+                raise ArgumentError("unit must name the person, because of max_rounds", "unit")
             given["user"] = asked.unit
         try:
             return self.policy.pull(self._shown(asked), **given)
@@ -325,6 +327,8 @@ class Experiment:
     ) -> Taken:
         """Take in a reward; None if none will come."""
         self._refuse_archived()
+        if arm is not None:
+            self.policy._arms_by_name.number("arm", arm)
         known, token = self._decision(decision_id, token)
         if known is not None and not known.flags & _ACTIVE:
             raise _cancelled(known) or Problem(
@@ -335,15 +339,23 @@ class Experiment:
         if not self.policy.is_open(token, at=self._at(now)):
             raise _late()
         try:
-            if value is None:
-                self.policy.expire(token, at=self._at(now))
-            else:
-                self.policy.update(value, token, arm=arm, at=self._at(now))
+            self._take(value, token, arm, self._at(now))
         except UpdateError:
             self.repeats += 1
         except BudgetExhausted:  # of policies that learn from every answer
             pass
         return Taken(True)
+
+    def _take(self, value: float | None, token: str, arm: Any, at: float | None) -> None:
+        if value is not None:
+            try:
+                self.policy.update(value, token, arm=arm, at=at)
+                return
+            except ArgumentError:
+                # An arm that was not shown.  To refuse it would tell that no reward has come yet:
+                # a second reward is never refused.
+                pass
+        self.policy.expire(token, at=at)
 
     def activate(self, decision_id: str | None, token: str | None, now: float) -> Taken:
         """A deferred decision was carried out: its reward may come."""
@@ -456,8 +468,12 @@ class Experiment:
     def tick(self, now: float) -> None:
         """Pass deadlines by the clock; called at times that do not depend on answers."""
         self.forget(now)
-        if self.status == ARCHIVED or not self.policy._uses_clock:
+        policy = self.policy
+        rounds, finish_at = policy.session.rounds, policy.settings.finish_at
+        if self.status == ARCHIVED or not policy._uses_clock:
             return
+        if not rounds.deadlines.has_news(now, rounds.pulls, finish_at):
+            return  # a commit for nothing
         with suppress(BudgetExhausted):
             self.policy.tick(now)
         self._check_breaker(now)

@@ -95,6 +95,11 @@ class Deadlines:
             self.now = self.latest_time(at)
         self.passed, self.late, self.due = self._passed_by(self.now, pulls)
 
+    def has_news(self, at: float, pulls: int, finish_at: Sequence[str] | None) -> bool:
+        """Whether ``advance`` to a time would pass a deadline, or a time of day."""
+        passed, late, _ = self._passed_by(self.latest_time(at), pulls)
+        return (passed, late) != (self.passed, self.late) or self.finishes(at, finish_at)
+
     def is_late(self, number: int, at: float, pulls: int) -> bool:
         """Whether the answer to a pull comes too late by the clock."""
         return number < self._passed_by(self.latest_time(at), pulls)[1]
