@@ -225,6 +225,21 @@ def test_a_lease_ends_by_itself_and_its_holder_may_go_on_until_somebody_claims(d
     place.store.close()
 
 
+def test_a_holder_that_says_so_keeps_its_lease_without_a_commit(database):
+    store = PostgreSQLStore(database, lease=0.05)
+    place, lost = begun(store.place("one")), begun(store.place("two"))
+    store.lease = 100.0
+    place.renew("old")
+    lost.renew("somebody else")
+    threading.Event().wait(0.1)
+    assert 90.0 < place.lease_left <= 100.0
+    assert lost.lease_left == 0.0
+    with pytest.raises(ClaimError, match="alive lately"):
+        place.claim(Mark("old", 1), "new")
+    lost.claim(Mark("old", 1), "new")
+    store.close()
+
+
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_commit_whose_answer_is_lost_was_made_and_mark_tells(number, database, wire):
     store = PostgreSQLStore(through(wire, database))
