@@ -93,9 +93,7 @@ def _options(
 
 @app.command("list")
 def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
-    """Show every policy: its arguments, its protected data, its source, and where it is the
-    default.
-    """
+    """Show every policy: budgets, trust, protected data, source, and where it is the default."""
     rows = [_card(name, cls) for name, cls in registered().items()]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))

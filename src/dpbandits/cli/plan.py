@@ -52,7 +52,7 @@ def plan(
         Option(
             parser=_numbers,
             metavar="M,M,...",
-            help="Means of arms with rewards 0 or 1, to measure regret.",
+            help="To measure regret: the means of arms whose rewards are 0 or 1.",
         ),
     ] = None,
     gaps: Annotated[
@@ -65,7 +65,10 @@ def plan(
     ] = None,
     trust: Annotated[
         Trust | None,
-        Option(help="Who may see raw rewards: central, the operator; shuffle and local, no one."),
+        Option(
+            help="central: the operator sees raw rewards. shuffle, local: people's devices add the"
+            " noise, if the policy is made with messages=True or reports=True."
+        ),
     ] = None,
     protects: Annotated[Protects | None, Option(help="The private data of a person.")] = None,
     features: Annotated[
@@ -85,8 +88,8 @@ def plan(
     drift: Annotated[
         str | None,
         Option(
-            help='The number of rounds between changes of the best arm; or the word "any",'
-            " if rewards may change in any way."
+            help='Rounds between changes of the best arm; or "any", if rewards may change in any'
+            " way."
         ),
     ] = None,
     separator: Separator = ",",

@@ -30,7 +30,7 @@ def warm(
 ) -> None:
     """Compile the code of studies or policies, and keep it in the cache.
 
-    For a study, it compiles the study's loops.  For a policy, it compiles `pull` and `update` with
+    For a study, this compiles its loops.  For a policy, it compiles `pull` and `update` with
     default arguments.
     """
     from ..kernel import cache_folder, cache_refusal

@@ -34,6 +34,7 @@ _CURRENCIES = {  # of ledgers, in words
     "rdp": "Renyi divergence",
     "gdp": "mu^2 of Gaussian DP",
 }
+_NEEDED = {"local": "reports=True", "shuffle": "messages=True"}  # else the operator is trusted
 
 
 class Section(NamedTuple):
@@ -177,11 +178,19 @@ def _claimed(promise: Guarantee) -> str:
     return f"{promise.asked}{really}{nobody}"
 
 
+def _unit(promise: Guarantee) -> str:
+    """The unit whose cost is counted: a record stands for a person who contributes one round."""
+    return "user" if promise.unit == "user" else "record"
+
+
 def _spent_in(promise: Guarantee, ledger: Ledger) -> str:
-    who = "user" if promise.unit == "user" else "record"
+    who = _unit(promise)
+    limit = "" if promise.holds is None else f"; limit: {promise.holds.shown()} for each {who}"
     if not ledger.releases:
-        return f"{spent(promise, ledger)} for each {who}: no release has been made"
-    return f"{spent(promise, ledger)} for each {who}, in {_releases(ledger)}"
+        return f"nothing yet, because no release was made{limit}"
+    if promise.holds is None:
+        return f"{spent(promise, ledger)}, in {_releases(ledger)}"
+    return f"{ledger.spent() or 'nothing'} for each {who}, in {_releases(ledger)}{limit}"
 
 
 def _promised(policy: Policy) -> Iterator[list[str]]:
@@ -195,7 +204,8 @@ def _promised(policy: Policy) -> Iterator[list[str]]:
     yield ["from whom", promise.observers]
     yield [
         "privacy notion",
-        f"{promise.holds.shown()}, {promise.view} view, {promise.trust_model} trust",
+        f"{promise.holds.shown()}, {promise.view} view, {promise.trust_model} trust"
+        + _unmet(policy),
     ]
     found = as_approx(policy)
     if found is not None:
@@ -221,7 +231,7 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     if policy.guarantee.holds is not None:
         yield [
             "the budget",
-            f"a release is refused if it would cost any {_protected_unit(policy)} more than the"
+            f"a release is refused if it would cost any {_unit(policy.guarantee)} more than the"
             " budget; the policy then goes on with earlier releases",
         ]
     yield ["noise", _noise(policy)]
@@ -242,11 +252,6 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
         most = f"{settings.max_rounds:,} recorded rounds"
         yield ["returning users", f"a user has at most {most}, no two in one release"]
     yield ["arms that are not offered", _closed(policy)]
-
-
-def _protected_unit(policy: Policy) -> str:
-    """The unit whose cost is counted: a record stands for a person who contributes one round."""
-    return "user" if policy.settings.max_rounds is not None else "record of one round"
 
 
 def _closed(policy: Policy) -> str:
@@ -288,7 +293,7 @@ def _schedule(policy: Policy) -> str:
 
 
 def _noise(policy: Policy) -> str:
-    simulated = "SIMULATED: it comes from a seeded generator, and protects nobody"
+    simulated = "SIMULATED, from a seeded generator"
     if policy.takes_reports:
         drawn = "drawn on people's devices, before anything is sent"
         return drawn if policy.noise_source.secure else f"{simulated}; {drawn}"
@@ -360,12 +365,12 @@ def _constants(policy: Policy) -> Iterator[list[str]]:
     meaning = (
         "the most that one record ever moves a release" if true else "as the algorithm states it"
     )
-    most = _rounded(upward, statistic.max_sensitivity, f"in the L{channel.norm} norm")
-    yield ["sensitivity", f"{most}: {meaning}"]
+    meaning += f", in the L{channel.norm} norm"
+    yield ["sensitivity", _rounded(upward, statistic.max_sensitivity, meaning)]
     yield ["numbers in a release", f"{statistic.size:,}"]
     law = {
         OPEN: "none: releases are exact",
-        CERTIFIED: "certified: that of the protocol, with a proof of its own",
+        CERTIFIED: "certified: the protocol's own law, with its own proof",
     }
     yield ["law of the noise", law.get(channel.family, channel.name)]
     if channel.family != OPEN:
@@ -375,7 +380,7 @@ def _constants(policy: Policy) -> Iterator[list[str]]:
         kind = "standard deviation" if channel.family == GAUSSIAN else "scale"
         yield [
             "noise scale",
-            _rounded(downward, policy.noise_scale, f"the {kind} {_scaled(policy)}"),
+            _rounded(downward, policy.noise_scale, _scaled(policy, kind)),
         ]
     ledger = policy.ledger
     yield ["releases so far", f"{ledger.releases:,}, made with {ledger.draws:,} draws"]
@@ -388,10 +393,10 @@ def _constants(policy: Policy) -> Iterator[list[str]]:
 
 def _rounded(rounding: Callable[[float], float], number: float, meaning: str) -> str:
     """A number in six digits, and which way it was rounded: quotients of such are no others."""
-    outward, meant = rounding(number), f", {meaning}" if meaning else ""
+    outward, meant = rounding(number), f": {meaning}" if meaning else ""
     if math.isclose(outward, number, rel_tol=1e-12):
         return f"{outward:.6g}{meant}"
-    return f"{outward:.6g}{meant} (rounded {'up' if rounding is upward else 'down'})"
+    return f"{outward:.6g} (rounded {'up' if rounding is upward else 'down'}){meant}"
 
 
 def _factor(policy: Policy) -> float:
@@ -400,16 +405,17 @@ def _factor(policy: Policy) -> float:
     return 1.0 if counter is None else float(counter.column_norm(policy.channel.norm))
 
 
-def _scaled(policy: Policy) -> str:
+def _scaled(policy: Policy, kind: str) -> str:
     """What has noise of the scale of a policy, and how that scale comes about."""
     factor = _factor(policy)
     if factor == 1.0:
-        return "of the noise on a number in a release"
+        return f"the {kind} of the noise on a number in a release"
+    variable = f"the {kind} of each noise variable that the running sum adds up"
     if policy.effective_budget is None:
-        return "of each noise variable of the running sum"
+        return variable
     return (
-        "of each noise variable of the running sum. It is sensitivity times multiplier times"
-        f" {factor:.6g}, because a record enters several partial sums"
+        f"{variable}. It is sensitivity times multiplier times {factor:.6g}, because a record"
+        " enters several partial sums"
     )
 
 
@@ -425,9 +431,8 @@ def _ledger(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequence
     meter, factor = ledger.meter, _factor(policy)
     notes = [
         f"{_releases(ledger)}. {last}Costs are in {_CURRENCIES[meter.currency]}; the budget allows"
-        f" {meter.limit:.6g} for each {policy.guarantee.unit}.",
-        "A record pays the sum of the lines that cover its round and, where lines are of one arm,"
-        " its arm. A user pays at most what the worst record would pay.",
+        f" {meter.limit:.6g} for each {_unit(policy.guarantee)}.",
+        _who_pays(policy),
     ]
     moved = ledger.frame["sensitivity"].min()
     if moved < policy.statistic.max_sensitivity * (1.0 - 1e-9):
@@ -439,13 +444,42 @@ def _ledger(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequence
     return notes, heads, rows
 
 
+def _who_pays(policy: Policy) -> str:
+    """How lines of the ledger add up for the protected unit."""
+    most = policy.settings.max_rounds
+    pays = (
+        "A record pays for each line that covers its round and whose part is 'all' or the record's"
+        " arm."
+    )
+    if most is None:
+        return pays
+    releases = f"{most:,} releases" if most > 1 else "1 release"
+    return (
+        f"The cost of a line is that of {releases} with rounds of one user. {pays} A user pays at"
+        " most the largest total of a record."
+    )
+
+
+def _with(trust: str) -> str:
+    """The argument without which the operator sees raw data all the same."""
+    needed = _NEEDED.get(trust)
+    return f" (with {needed})" if needed else ""
+
+
+def _unmet(policy: Policy) -> str:
+    """The argument for the trust that a policy is made for, where it was not given."""
+    trust, now = policy.card.trust_model, policy.guarantee.trust_model
+    needed = _NEEDED.get(trust)
+    return f" ({trust} trust needs {needed})" if needed and trust != now else ""
+
+
 def _sources(policy: Policy) -> list[list[str]]:
     card = policy.card
     proof = [["proof", card.proof or "in the source"]] if policy.effective_budget else []
     parts = [f"{name}={one!r}" for name, one in policy.config.items() if isinstance(one, Part)]
     made = [["made of", f"{type(policy).__name__}({', '.join(parts)})"]] if parts else []
     usual = [
-        ["the default for", f"{one.setting}, {one.trust} trust. {one.why}"]
+        ["the default for", f"{one.setting}, {one.trust} trust{_with(one.trust)}. {one.why}"]
         for one in DEFAULTS
         if one.policy == policy.preset
     ]

@@ -222,8 +222,8 @@ class Gate:
         """
         if self._is_spent(state, waiting):
             raise BudgetExhausted(
-                f"horizon: the running sum was planned for {state.wall.running.limit} releases,"
-                " and all were made; the policy keeps serving from public values"
+                f"horizon is used up: all {state.wall.running.limit} planned releases of the"
+                " running sum were made. The policy goes on, but learns no more"
             )
         if self.always_within_budget and self.most_records == math.inf:
             return

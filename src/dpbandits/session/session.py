@@ -124,8 +124,9 @@ class Session(Running):
         ):
             return decision
         # Not its arm, which may be private.
-        kind = type(decision).__name__
-        got = f"decision {decision.number} of another" if isinstance(decision, Decision) else kind
+        got = type(decision).__name__
+        if isinstance(decision, Decision):
+            got = f"decision {decision.number} of another policy, or from before a crash"
         hint = "; an arm is given as arm=" if isinstance(decision, int) else ""
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 

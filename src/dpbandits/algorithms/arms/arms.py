@@ -40,7 +40,7 @@ PROOF = (
     " pure DP, Appendix D"
 )
 PARALLEL = (
-    "parallel composition as in Azize & Basu (2024), Concentrated Differential Privacy for Bandits,"
+    "parallel composition: Azize & Basu (2024), Concentrated Differential Privacy for Bandits,"
     " Theorem 12"
 )
 

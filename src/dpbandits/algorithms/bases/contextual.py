@@ -123,8 +123,8 @@ def bounded_features(bound: float, by: str) -> str:
 def influence_through(channel: str) -> str:
     """The assumption on people's influence on each other, where contexts are private."""
     return (
-        "a person's record and decision influence other people's contexts and rewards, and which"
-        f" arms are open to them, only through {channel}"
+        f"only through {channel} can a person's record and decision influence other people's"
+        " contexts, rewards and open arms"
     )
 
 
@@ -200,8 +200,8 @@ class ContextualPolicy(Shown):
             ]
         return [
             bounded_features(self.context_bound, "scaling"),
-            "only the person concerned learns their arm and its probability, and nobody sees counts"
-            " of arms: these depend on private features",
+            "only the person learns their arm and its probability, and nobody sees counts of arms:"
+            " these depend on private features",
             influence_through("releases"),
         ]
 

@@ -51,19 +51,18 @@ SHUFFLED_MESSAGES = Erratum(
     "Shuffle-private linear bandits: Gaussian messages",
     (
         "The lemma on amplification does not cover the experiments.",
-        "There only the level of one message without a shuffler is proved, and enumerating clones"
-        " adds nothing.",
+        "In the experiments, only the privacy of one unshuffled message is proved.",
     ),
 )
 SHUFFLED_BITS = Erratum(
     "Shuffle-private linear bandits: sums of bits",
     (
-        "Remark 3.7 and Corollaries C.2 and C.3 claim privacy before the shuffler, by the protocol"
-        " for a batch of one.",
-        "But without a shuffler the message shows a person's number: the randomiser puts the"
-        " number's bits first, ones before zeros, and the bits of the noise behind them.",
+        "Remark 3.7 and Corollaries C.2 and C.3 claim privacy before the shuffler, citing the"
+        " protocol for a batch of one person.",
+        "But without a shuffler the message shows a person's number: the randomiser writes the"
+        " number's ones, then its zeros, then the noise bits.",
         "Here the device puts its bits in random order",
-        "At (10, 0.1) the claim for P_Amp is not proved.",
+        "The claim for P_Amp is not proved at epsilon 10, delta 0.1.",
     ),
 )
 SHUFFLED_THEOREMS = Erratum(

@@ -114,8 +114,8 @@ class ShuffledPolicy(Policy):
     ) -> Decision:
         if self.takes_reports:
             raise ArgumentError(
-                "messages must be False for pull(): with messages=True a whole batch plays"
-                " device().arm, and receive() takes the output of its shuffler",
+                "messages must be False for pull(). With messages=True a batch plays device().arm;"
+                " pass the shuffler's output to receive()",
                 "messages",
             )
         given: Any = {"user": user, "available": available, "at": at}
@@ -235,7 +235,7 @@ def shuffled_card(of: Card) -> Card:
         noise=("Laplace",),
         title=of.title.replace("sums", "sums from a shuffler"),
         source=f"{of.source}; shares of noise as in Chowdhury & Zhou (2023)",
-        proof="dpbandits.shuffle.laplace; parallel composition as in Azize & Basu (2024)",
+        proof="dpbandits.shuffle.laplace; parallel composition: Azize & Basu (2024)",
         trust_model="shuffle",
         view="shuffle",
     )

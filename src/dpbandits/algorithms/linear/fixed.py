@@ -240,8 +240,8 @@ _COMPOSITION = Composition(
         title="linear IMED on merged noisy sums",
         source=f"{Divergence.source}; merged batches: this package",
         proof=(
-            "dpbandits.algorithms.linear.fixed; parallel composition as in Azize & Basu (2024),"
-            " Theorem 12, and in pure DP their Appendix D"
+            "dpbandits.algorithms.linear.fixed; parallel composition: Azize & Basu (2024),"
+            " Theorem 12; for pure DP, Appendix D"
         ),
         noise=("Laplace", "Gaussian"),
     ),
