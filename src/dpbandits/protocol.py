@@ -338,11 +338,9 @@ class Card:
     errata: tuple[Erratum, ...] = ()
 
     def __str__(self) -> str:
-        proof = self.proof or "in the source"
-        return (
-            f"{self.title}. Source: {self.source}. Proof: {proof}. Use policy.card_page() for the"
-            " full card."
-        )
+        proof = f" Proof: {self.proof}." if self.proof else ""
+        said = f"{self.title}. Source: {self.source}.{proof}"
+        return f"{said} Use policy.card_page() for the full card."
 
     def __post_init__(self) -> None:
         if any(isinstance(one, str) and one not in FAMILIES for one in self.noise):

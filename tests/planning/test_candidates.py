@@ -105,7 +105,7 @@ def test_the_default_of_a_setting_fits_it(one):
     [
         ({}, ZCDP(1.0), "AdaPUCB", "takes PureDP"),
         ({}, ZCDP(1.0), "UCB1", "has no privacy"),
-        ({}, ZCDP(1.0), "LinearIMED", "takes contexts, and the setting shows no contexts"),
+        ({}, ZCDP(1.0), "LinearIMED", "takes contexts, and the setting has no contexts"),
         ({}, ZCDP(1.0), "MergedTopTwo", "searches for the best arm"),
         ({}, ZCDP(1.0), "HTINF", "is for rewards without a law, and pays for it"),
         ({}, ZCDP(1.0), "AdaCGOPE", "needs the features of its arms"),

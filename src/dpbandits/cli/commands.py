@@ -137,8 +137,8 @@ def run(
     study_file: StudyFile,
     output: Output = None,
     jobs: Jobs = -1,
-    seed: Annotated[int | None, Option(help="Replaces the study's own value.")] = None,
-    runs: Annotated[int | None, Option(help="Replaces the study's own value.")] = None,
+    seed: Annotated[int | None, Option(help="The seed. Default: the study's.")] = None,
+    runs: Annotated[int | None, Option(help="Number of runs. Default: the study's.")] = None,
     quick: Annotated[
         bool, Option("--quick", help="Try the study out with 5 runs of at most 10,000 rounds.")
     ] = False,
@@ -197,8 +197,12 @@ def reproduce(
             help="Also run at the paper's length the experiments that are shortened otherwise.",
         ),
     ] = False,
-    runs: Annotated[int | None, Option(min=1, help="Replaces the paper's own value.")] = None,
-    horizon: Annotated[int | None, Option(min=1, help="Replaces the paper's own value.")] = None,
+    runs: Annotated[
+        int | None, Option(min=1, help="Number of runs. Default: each experiment's own.")
+    ] = None,
+    horizon: Annotated[
+        int | None, Option(min=1, help="Number of rounds. Default: each experiment's own.")
+    ] = None,
     jobs: Jobs = -1,
     seed: Annotated[
         int, Option(min=0, help="The seed of everything, including random instances.")

@@ -26,7 +26,7 @@ Where = Annotated[
 
 
 def inspect(place: Where) -> None:
-    """Show the guarantee, spending and releases of a saved policy, even while it runs elsewhere.
+    """Show the guarantee, spending and releases of a saved policy, which may be running elsewhere.
 
     The command only reads the place; the policy can still be loaded.
     """

@@ -44,7 +44,7 @@ def plan(
     arms: Annotated[int | None, Option(min=1, help="Number of arms.")] = None,
     budget: Annotated[
         str | None,
-        Option(help="A budget, such as pure=1.0 or approx=1.0,1e-6. Without one, no privacy."),
+        Option(help="A budget, such as pure=1.0 or approx=1.0,1e-6. Default: no privacy."),
     ] = None,
     horizon: Annotated[int | None, Option(min=1, help="Number of rounds.")] = None,
     means: Annotated[
@@ -104,7 +104,7 @@ def plan(
         ),
     ] = False,
     goal: Annotated[
-        Goal | None, Option(help="regret: lose little. best arm: find the best arm.")
+        Goal | None, Option(help="regret: keep regret small. best arm: find the best arm.")
     ] = None,
     failure_probability: Annotated[
         float | None, Option(help="The probability that a search fails. Default: 0.05.")
@@ -143,7 +143,7 @@ def plan(
             if arms or means or gaps or features:
                 raise ArgumentError(
                     "options that describe arms must not be given with a study,"
-                    " which describes them itself"
+                    " which describes its arms itself"
                 )
             setting, horizon, asked = _of_study(study_file, given, horizon, asked)
         else:

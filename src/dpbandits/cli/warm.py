@@ -41,7 +41,7 @@ def warm(
             raise ArgumentError(refusal)
         if not can_write(folder):
             raise ArgumentError(
-                f"the cache folder {folder} cannot be written; DPBANDITS_CACHE_DIR may name another"
+                f"the cache folder {folder} cannot be written. Set DPBANDITS_CACHE_DIR to another"
             )
         typer.echo(f"Cache: {folder}")
         for one in what:

@@ -79,7 +79,7 @@ def misfit(cls: type[Policy] | Preset, setting: Setting, budget: Budget | None) 
     """Why policies of a class do not fit, for any law of rewards; None where they do."""
     card = cls.card
     if (taken := what_is_taken(cls)) != setting.shows:
-        return f"takes {taken}, and the setting shows {setting.shows}"
+        return f"takes {taken}, and the setting has {setting.shows}"
     if (cls.kernels.recommend is not no_arm) != setting.best_arm:
         return "plays for reward" if setting.best_arm else "searches for the best arm"
     if card.refuted_because:

@@ -58,8 +58,8 @@ class Setting(DecisionProblem):
             gaps = flat("gaps", self.gaps, parameters(low=0.0), rows=self.n_arms)
             if gaps.min() != 0.0:
                 raise ArgumentError(
-                    f"gaps must hold {self.n_arms} numbers, the least of them 0, got"
-                    f" {gaps.min():g} for the least",
+                    f"gaps must hold {self.n_arms} numbers, and the smallest must be 0, got"
+                    f" {gaps.min():g}",
                     "gaps",
                 )
             self._set("gaps", frozen(gaps))
@@ -70,7 +70,7 @@ class Setting(DecisionProblem):
     def _check_beside(self) -> None:
         if self.experts is None and self.standing_advice:
             raise ArgumentError(
-                "standing_advice is for experts: experts must be given", "standing_advice"
+                "standing_advice must be False without experts, got True", "standing_advice"
             )
         if self.changing and (self.contexts != "none" or self.goal != "regret"):
             raise ArgumentError(
@@ -80,14 +80,14 @@ class Setting(DecisionProblem):
             )
         if self.gaps is not None and self.shows != "no contexts":
             raise ArgumentError(
-                f"gaps must not be given where the setting shows {self.shows}, because gaps do"
+                f"gaps must not be given where the setting has {self.shows}, because gaps do"
                 " not tell the features of a round",
                 "gaps",
             )
         world = self.simulated
         if world is not None and (world.n_arms, what_is_shown(world)) != (self.n_arms, self.shows):
             raise ArgumentError(
-                f"environment must have {self.n_arms} arms and show {self.shows}, got {world!r}",
+                f"environment must have {self.n_arms} arms and have {self.shows}, got {world!r}",
                 "environment",
             )
         if self.goal == "best arm" and self.trust != "central":

@@ -500,7 +500,7 @@ class Policy(Kept, metaclass=PolicyClass):
         """
         if self.kernels.absorb is own_alone:
             raise ArgumentError(
-                f"release must not be given to {self.preset}, which learns from its own alone",
+                f"release must not be given to {self.preset}, which learns from its own only",
                 "release",
             )
         memo, size = self.statistic.memo, self.statistic.size
@@ -822,7 +822,7 @@ class Policy(Kept, metaclass=PolicyClass):
         low, high = (lo - most, hi + most) if self.takes_reports else (-most, most)
         if not low <= value <= high:
             raise ArgumentError(
-                f"reward must be a number in [{low:g}, {high:g}], got another", "reward"
+                f"reward must be a number in [{low:g}, {high:g}], got another number", "reward"
             )
         return value
 

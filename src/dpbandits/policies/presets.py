@@ -152,7 +152,7 @@ class Preset:
             if lost := sorted(said.keys() & self.places_of(name)):
                 raise ArgumentError(
                     f"{name} must not be given with {lost[0]}, which belongs to the {name} of"
-                    f" the preset: give it to {name} itself, got {one!r}",
+                    f" the preset. Give {lost[0]} as an argument of {one!r}",
                     name,
                 )
         whole = self.arguments_of_class({**default, **said})

@@ -189,7 +189,7 @@ def _spent_in(promise: Guarantee, ledger: Ledger) -> str:
     if not ledger.releases:
         return f"nothing yet, because no release was made{limit}"
     if promise.holds is None:
-        return f"{spent(promise, ledger)}, in {_releases(ledger)}"
+        return f"{_releases(ledger)}, {spent(promise, ledger)}"
     return f"{ledger.spent() or 'nothing'} for each {who}, in {_releases(ledger)}{limit}"
 
 
@@ -274,20 +274,22 @@ def _schedule(policy: Policy) -> str:
         default += ", with noise like that of any report"
     within = policy.answers_within
     if within is None:
-        return "when all answers of an episode have come, which shows when they came"
+        return "when all answers of an episode have come. So its time shows when the last one came"
     if policy.card.learns_at_once and not within:
         return (
             "at every answer, in order of arrival. An answer that the operator declares missing"
             f" counts as {default}"
         )
     if isinstance(within, str):
-        wait = f"{within} by the clock, rounded up by a sixtieth or a second,"
+        plus = f" (plus at most 1/60 of {within} or 1 s, whichever is longer)"
+        wait = f"{within} after the last decision of an episode{plus}"
     else:
         wait = f"{within:,} decisions" if within else "at the first decision"
+        wait += " after an episode"
     times = ", ".join(settings.finish_at or ())
     daily = f", and daily at {times} UTC" if times else ""
     return (
-        f"{wait} after an episode{daily}. Answers of one episode are released together. An answer"
+        f"{wait}{daily}. Answers of one episode are released together. An answer"
         f" that is missing, late or not a number counts as {default}"
     )
 
@@ -320,7 +322,7 @@ def _unprotected(policy: Policy) -> Iterator[str]:
     if policy.card.hides_contexts:
         yield "A person's own decision: anyone who sees it may learn something of their contexts"
     elif policy.sees:
-        yield "Contexts and advice, which are public, and choices as far as these follow from them"
+        yield "Contexts and advice, which are public, and what choices show of them"
     if promise.trust_model == "central":
         yield f"Anything from the party that runs the policy, which sees the {promise.protects}"
     if settings.answers_within is None or (
@@ -475,7 +477,7 @@ def _unmet(policy: Policy) -> str:
 
 def _sources(policy: Policy) -> list[list[str]]:
     card = policy.card
-    proof = [["proof", card.proof or "in the source"]] if policy.effective_budget else []
+    proof = [["proof", card.proof or "see the row 'algorithm'"]] if policy.effective_budget else []
     parts = [f"{name}={one!r}" for name, one in policy.config.items() if isinstance(one, Part)]
     made = [["made of", f"{type(policy).__name__}({', '.join(parts)})"]] if parts else []
     usual = [

@@ -157,7 +157,7 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
 _MEASURED = "The policy's regret was compared with that of others at equal budgets (docs/defaults)."
 _UNMEASURED = "The policy's regret was not compared with that of others."
 _PRIVATE = f"The policy chooses by private features, and publishes only noisy sums. {_MEASURED}"
-_LINKED = f"Its model has the link. {_UNMEASURED}"
+_LINKED = f"It fits a model with the given link. {_UNMEASURED}"
 _DISJOINT = f"Each arm has a model of its own. {_UNMEASURED}"
 _EXPERTS = f"It weighs experts by the rewards that follow their advice. {_UNMEASURED}"
 _OWN = {"models": "disjoint"}
@@ -172,13 +172,13 @@ DEFAULTS = (
         "finite arms",
         "central",
         "MergedIMED",
-        f"Each arm's rewards have one fixed law. {_MEASURED}",
+        f"Each arm's rewards follow one fixed law. {_MEASURED}",
     ),
     Default(
         "finite arms",
         "shuffle",
         "MergedIMEDSDP",
-        "People add the noise together, at no more cost than central noise.",
+        "People's devices share the noise. Its sum is no larger than central noise.",
     ),
     Default(
         "finite arms",
@@ -197,14 +197,14 @@ DEFAULTS = (
         "finite arms, rewards that change",
         "central",
         "DiscountedIMED",
-        "Old sums fade, hence every arm is tried again. " + _MEASURED,
+        "Old sums lose weight, hence every arm is tried again. " + _MEASURED,
         rewards="changing",
     ),
     Default(
         "search for the best arm",
         "central",
         "MergedTopTwo",
-        "It stops once releases refute every other arm, up to its error probability. No other"
+        "It stops once releases show the best arm with the allowed error probability. No other"
         " search here needed fewer rounds.",
         {"failure_probability": 0.05},
         goal="best arm",
@@ -229,7 +229,7 @@ DEFAULTS = (
         "public contexts",
         "central",
         "RSLinearIMED",
-        f"It releases when the features have taught something new. {_MEASURED}",
+        f"It releases a sum when features have added enough information. {_MEASURED}",
         contexts="public",
     ),
     Default(

@@ -19,8 +19,8 @@ _CLIPPED = "%d answers lay outside of reward_range %r and were clipped to it: th
 _MISSING = "%d answers to %d pulls, %.0f %%, were missing and count as default_reward"
 _LATE = "%d answers to %d pulls came too late and were dropped: a larger answers_within may help"
 _SCALED = (
-    "%d feature vectors so far were longer than context_bound=%g, and were scaled to it, which loses"
-    " their length. Give a larger context_bound, or scale the features"
+    "feature vectors longer than context_bound=%g are scaled to it, and lose their length: %d so"
+    " far. Give a larger context_bound, or scale the features"
 )
 
 
@@ -50,12 +50,12 @@ class Watch:
         """Warn of scaled features: in Python where they are public, in the log where hidden."""
         if hidden:
             if scaled >= _MANY:
-                self._say(_SCALED, scaled, bound)
+                self._say(_SCALED, bound, scaled)
         elif not self._silent and _SCALED not in self._said:
             self._said.add(_SCALED)
             # Of ``pull``, by way of ``seen`` and ``_entries``.
             warnings.warn(
-                f"{self._policy}: {_SCALED % (scaled, bound)}", ClippingWarning, stacklevel=5
+                f"{self._policy}: {_SCALED % (bound, scaled)}", ClippingWarning, stacklevel=5
             )
 
     def _say(self, message: str, *facts: object) -> None:

@@ -149,8 +149,8 @@ class ContinualSum:
         # Before the lock, which another thread of the parent may have held when it forked.
         if os.getpid() != self._process:
             raise ClaimError(
-                "no release is made in a forked process: it and its parent would release the same"
-                " data twice"
+                "no release is made in a forked process: the fork and its parent would release the"
+                " same data twice"
             )
         with self._lock:
             if self._count == self.counter.horizon:

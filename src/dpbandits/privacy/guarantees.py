@@ -43,10 +43,10 @@ _OBSERVERS = {
     "interactive": "anyone who sees every decision, and may even override it",
     "table": "anyone who sees every decision",
     "view": "anyone who sees every decision, with respect to the observed rewards",
-    "joint": "anyone who sees all releases and decisions except {decisions}",
+    "joint": "anyone who sees all releases, and all decisions except {decisions}",
     "anticipating joint": (
-        "anyone who sees all releases and decisions except {decisions}, and may override the"
-        " decisions up to then"
+        "anyone who sees all releases, and all decisions except {decisions}, and may override"
+        " decisions up to {decisions}"
     ),
     "shuffle": "anyone who sees all messages that leave the shuffler",
     "non-interactive": "anyone who sees what is published",
@@ -113,9 +113,7 @@ class Guarantee:
     @property
     def observers(self) -> str:
         """The observers that the data are protected from."""
-        of_round = self.unit == "round"
-        decisions = "that of this round" if of_round else f"this {self.unit}'s"
-        return _OBSERVERS[self.view].format(decisions=decisions)
+        return _OBSERVERS[self.view].format(decisions=f"this {self.unit}'s")
 
     @property
     def trust(self) -> str:

@@ -205,9 +205,9 @@ class Gate:
         """Refuse a release in a forked process, which holds the raw data of its parent."""
         if self.is_fork and self.private:
             raise ClaimError(
-                "no release is made in a forked process: it and its parent would release the same"
-                " raw data twice with fresh noise; save the policy in the process that made it, and"
-                " load the saved state here instead"
+                "no release is made in a forked process: the fork and its parent would release the"
+                " same raw data twice with fresh noise. Save the policy in the process that made"
+                " it, and load the saved state here instead"
             )
 
     @property

@@ -224,7 +224,7 @@ class Rounds:
             return self.pending[number]
         if not decision.recorded or number < self.closed:
             return None
-        raise UpdateError(f"decision number {number} has been answered")
+        raise UpdateError(f"decision {number} has been answered already")
 
     def close(self, before: int) -> None:
         """Answers to pulls before this one come too late, unless they are awaited."""

@@ -161,7 +161,9 @@ class Session(Running):
         if not self.settings.choices_public:
             return self._play.take(self, decision.number, found, None, None)
         if np.isnan(row(found.contexts, done)).any():
-            raise ArgumentError(f"arm must be one of those shown to the person, got {done}", "arm")
+            raise ArgumentError(
+                f"arm must have a row in the contexts of its pull, got {done}", "arm"
+            )
         return self._play.take(self, decision.number, found, value, int(done))
 
     def _is_late(self, number: int, at: float) -> bool:

@@ -146,7 +146,7 @@ def _check_fit(policy: Policy, environment: World, horizon: int) -> None:
     if taken != shown:
         raise ArgumentError(
             f"policies must fit the environment: {policy!r} takes {taken}, and {environment!r}"
-            f" shows {shown}",
+            f" has {shown}",
             "policies",
         )
     if policy.n_arms != environment.n_arms:

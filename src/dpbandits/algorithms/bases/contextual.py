@@ -123,8 +123,8 @@ def bounded_features(bound: float, by: str) -> str:
 def influence_through(channel: str) -> str:
     """The assumption on people's influence on each other, where contexts are private."""
     return (
-        f"only through {channel} can a person's record and decision influence other people's"
-        " contexts, rewards and open arms"
+        "a person's record and decision can influence other people's contexts, rewards and open"
+        f" arms only through {channel}"
     )
 
 
@@ -276,8 +276,7 @@ class AdvicePolicy(Shown):
         seen = np.empty((self.n_arms, self.n_experts))
         if not _as_probabilities(given, seen):
             raise ArgumentError(
-                "advice must hold a probability for every arm in each row: none negative, and 1"
-                " in all",
+                "advice must hold a probability for every arm in each row, with a sum of 1",
                 "advice",
             )
         return seen

@@ -24,7 +24,7 @@ LINPRIV = Erratum(
 ADVERSARIAL = Erratum(
     "EXP3, HTINF and FTPL on noisy batch losses",
     (
-        "Algorithm 4 plays an arg min and resamples until an arg max returns to the same arm.",
+        "Algorithm 4 plays an arg min, but resamples until an arg max gives the same arm.",
         "Here both are arg min.",
         "Corollary 1 divides by log^2(epsilon K T), which is 0 at epsilon K T = 1.",
     ),
@@ -32,7 +32,7 @@ ADVERSARIAL = Erratum(
 EXPERTS = Erratum(
     "Expert advice",
     (
-        "Advice is not protected, although Theorem 4 is said to hold for it.",
+        "Theorem 4 does not protect advice, although the paper says so.",
         "Here advice is public, and guarantees say so.",
         "Batches of floor(1 / epsilon) rounds (Theorem 4) make the noise up to twice as large as"
         " the bound assumes, and are empty above epsilon = 1.",
@@ -100,8 +100,8 @@ ANTICIPATING = Erratum(
     "Definitions for generalised linear models",
     (
         "Anticipating joint privacy, as defined, conditions on the history of actions.",
-        "No policy that stores noise can keep that, because an arm that the policy drew itself"
-        " tells something of the noise.",
-        "If the adversary sets all arms up to then instead, the definition can be kept.",
+        "No policy that stores noise meets this definition, because an arm that the policy drew"
+        " itself tells something of the noise.",
+        "A policy can meet it if the adversary sets all arms up to that round.",
     ),
 )

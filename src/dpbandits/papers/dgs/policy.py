@@ -397,7 +397,7 @@ class LinUCBDGS(LinearPolicy):
         if not isinstance(self.budget, ApproxDP):
             raise ArgumentError(
                 "sensitivity must be 'published', 'tight' or 'as_coded' for the budget"
-                f" {self.budget!r}, got 'lemma', which holds but for probability delta: give"
+                f" {self.budget!r}, got 'lemma', which may fail with probability delta. Give"
                 " ApproxDP(epsilon, delta)",
                 "sensitivity",
             )
