@@ -174,7 +174,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"arms": 3, "budget": ZCDP, "alpha": 3.0, "index": "KLUCB"},
         ArgumentError,
-        r"^index must not be given with alpha, .*Give alpha as an argument of 'KLUCB'$",
+        r"^index must not be given with alpha, .*: set it within index instead, got 'KLUCB'$",
     ),
     (
         {"arms": 3, "budget": ZCDP, "drift": 500, "memory": "Forget"},

@@ -106,8 +106,8 @@ def bandit(
         choices, and ``Setting(...).default`` gives the reasons.
 
     Raises:
-        ArgumentError: a word is missing, out of range, or does not go with another.
-        TypeError: there is no such word or option.
+        ArgumentError: an argument is missing, out of range, or does not go with another.
+        TypeError: there is no such argument or option.
 
     See also: ``plan``, ``default_for``.
 

@@ -110,7 +110,7 @@ def test_what_was_not_asked_for_is_told():
     waits = dpb.papers.concentrated.AdaCUCB(
         2, budget=asked, answers_within=None, max_rounds=3, seed=1
     ).card_page()
-    assert "which shows when" in rows(waits)["when releases are made"]
+    assert "its time shows when" in rows(waits)["when releases are made"]
     assert "3 recorded rounds" in rows(waits)["returning users"]
     assert not any(
         "A person who returns" in point for point in section(waits, "Not protected").points

@@ -27,9 +27,10 @@ class Setting(DecisionProblem):
         arms, features, person, experts, link, protects, trust, goal, drift, horizon: as of
             ``bandit``.
         changing: whether the best arm may change, also where the number of changes is unknown.
-        standing_advice: whether experts keep to their advice for as many rounds as a batch has.
+        standing_advice: whether the advice of an expert stays the same within a batch.
         failure_probability: of a search for the best arm.
-        gaps: of stationary arms without contexts of every round, shape (K,); known to bounds.
+        gaps: the best mean minus each arm's mean, shape (K,), for stationary arms without contexts
+            of every round.  Bounds use them.
         environment: used in simulations and bounds.  By default, gaps give one with rewards 0 or 1
             and means around 1/2, which have the most variance.
 
@@ -104,8 +105,8 @@ class Setting(DecisionProblem):
     def of(cls, environment: Environment, **known: Any) -> Self:
         """The setting of an environment.
 
-        Other words, which it does not show, are arguments: ``trust``, ``protects``, ``goal`` and so
-        on; see ``Setting``.
+        Pass what the environment does not tell as arguments: ``trust``, ``protects``, ``goal`` and
+        so on; see ``Setting``.
 
         Returns:
             A ``Setting``.  Arms without a fixed law count as "any" rewards, or as "changing" where

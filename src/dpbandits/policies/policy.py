@@ -332,7 +332,8 @@ class Policy(Kept, metaclass=PolicyClass):
             UpdateError: nothing was pulled, the decision is another policy's, it has been
                 answered, or its token has expired.
             ArgumentError: the reward is text, a date, complex, an array with axes, or something
-                else that is no number; or there is no such arm.  The message does not tell it.
+                else that is no number; or there is no such arm.  The message does not show the
+                value.
             BudgetExhausted, ClaimError: as in ``pull``, for policies that learn from every answer.
         """
         value = self.checked_reward(reward)
@@ -341,15 +342,15 @@ class Policy(Kept, metaclass=PolicyClass):
             return self._took(value, self.session.own(decision), done, self._time(at))
 
     def expire(self, decision: Decision | str | None = None, *, at: float | None = None) -> bool:
-        """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update``
-        does.
+        """Say that no reward will come: it counts as ``default_reward``.  Returns and raises as
+        ``update`` does.
         """
         with self._lock.step:
             return self._took(None, self.session.own(decision), None, self._time(at))
 
     def tick(self, at: float | None = None) -> int:
-        """Release all that is past its deadline by the clock, in hours without a ``pull``, which
-        does so by itself.  When this is called must not depend on answers.
+        """Release all that is past its deadline by the clock, as ``pull`` does.  Call it in hours
+        without a ``pull``, at times that do not depend on answers.
 
         Args:
             at: as in ``pull``.

@@ -492,7 +492,7 @@ def _errata(policy: Policy) -> Iterator[str]:
     for erratum in policy.card.errata:
         yield " ".join(f"{point.rstrip('.')}." for point in erratum.points) + f" ({erratum.where})"
     if not policy.card.errata:
-        yield "None that is known."
+        yield "None is known."
 
 
 def _releases(ledger: Ledger) -> str:

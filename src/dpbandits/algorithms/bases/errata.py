@@ -91,9 +91,9 @@ GLM_REPORTS = Erratum(
     "Generalised linear bandits on randomised reports",
     (
         "The published code does not enforce the bound on gradients.",
-        "LDP-GLOC adds Gaussian noise to these gradients without a cut, so no budget holds for"
+        "LDP-GLOC adds Gaussian noise to these gradients without clipping, so no budget holds for"
         " linear and Poisson rewards.",
-        "Here the device cuts gradients in both.",
+        "Here the device clips gradients in both.",
     ),
 )
 ANTICIPATING = Erratum(
