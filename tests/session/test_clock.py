@@ -212,7 +212,7 @@ def test_a_change_of_the_deadline_is_for_the_next_episode():
 def test_pulls_become_a_clock_and_a_clock_pulls():
     policy = flights(answers_within=3)
     assert pull(policy).number == 0
-    assert "ticks" not in str(policy.guarantee.assumptions)
+    assert "tick()" not in str(policy.guarantee.assumptions)
     policy.configure(answers_within="1min")
     assert "tick()" in str(policy.guarantee.assumptions)
     for t in range(100):

@@ -48,8 +48,8 @@ def inspect(place: Where) -> None:
 def restore(place: Where) -> None:
     """Go on from a backup of a policy whose newest state is lost.
 
-    The policy keeps its releases, ledger and estimates. It drops all records that the backup held
-    unreleased, and charges them. Tokens of earlier decisions are refused from then on.
+    The policy keeps its releases, ledger and estimates. It drops all records of the backup that
+    were not released, and counts their cost. It refuses tokens of earlier decisions.
     """
     from ..policies import restore as revive
 

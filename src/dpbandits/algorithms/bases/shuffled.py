@@ -211,7 +211,7 @@ class ShuffledPolicy(Policy):
             return []
         share = f"all but {100.0 * self._dropout:.3g} % of" if self._dropout else "all"
         return [
-            "a batch has the number of people that its devices were told, which the shuffler enforces",
+            "a batch has the number of people that devices were told, which the shuffler enforces",
             f"{share} the people of a batch add their noise, and keep it secret",
             "a person is in one batch only, and the shuffler takes one record of theirs",
             "the time at which a batch closes does not depend on its rewards",
