@@ -169,7 +169,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"arms": 3, "budget": ZCDP, "person": 2},
         ArgumentError,
-        r"^horizon must be given, the largest number",
+        r"^horizon must be given for .*: it is the largest number",
     ),
     (
         {"arms": 3, "budget": ZCDP, "alpha": 3.0, "index": "KLUCB"},

@@ -201,7 +201,7 @@ def _check_fit(
     needed = horizon is not None and (counts or horizon.default is horizon.empty)
     if needed and problem.horizon is None:
         raise ArgumentError(
-            f"horizon must be given, the largest number of rounds, {where}", "horizon"
+            f"horizon must be given {where}: it is the largest number of rounds", "horizon"
         )
 
 

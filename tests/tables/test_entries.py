@@ -101,7 +101,7 @@ def test_a_frame_of_mixed_types_is_read_cell_by_cell():
     ("given", "words"),
     [
         ([0, 1, 2.5], "got another number in row 2"),
-        ([0, -1, 7], "got another number in row 1, and in 1 more"),
+        ([0, -1, 7], "got another number in row 1, and in 1 more cell"),
         ([0, None], "got NaN or nothing in row 1"),
         ([0, np.inf], "got an infinite number in row 1"),
         ([0, "1"], "got text in row 1"),

@@ -153,9 +153,8 @@ class Plan:
         world = self.setting.simulated
         if world is None or self.setting.best_arm or self.rounds < self.horizon:
             raise ArgumentError(
-                f"rounds must be {self.horizon} for budget_for, which needs regret that was"
-                " simulated over the whole horizon. Make the plan with an environment and"
-                " goal='regret'",
+                f"rounds must be {self.horizon} to find a budget, because regret must be simulated"
+                " over the whole horizon. Make the plan with an environment and goal='regret'",
                 "rounds",
             )
         if self.budget is None:

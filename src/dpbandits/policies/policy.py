@@ -196,7 +196,7 @@ class Policy(Kept, metaclass=PolicyClass):
         """The contexts for ``choose``: a matrix of its own, or 0 for nothing."""
         if contexts is not None:
             raise ArgumentError(
-                f"contexts must not be given: {self.preset} takes none, call pull() alone",
+                f"contexts must not be given, because {self.preset} takes none",
                 "contexts",
             )
         return 0

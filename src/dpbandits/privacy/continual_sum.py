@@ -188,7 +188,7 @@ class ContinualSum:
             vector = np.trunc(vector / self._grid) * self._grid if self._secure else vector
         elif self._secure and np.any(vector / self._grid % 1.0):
             raise ArgumentError(
-                f"x must be multiples of the grid {self._grid:g}, or bound= be given", "x"
+                f"x must hold multiples of the grid {self._grid:g}, unless bound= is given", "x"
             )
         return vector
 

@@ -127,7 +127,7 @@ class Session(Running):
         got = type(decision).__name__
         if isinstance(decision, Decision):
             got = f"decision {decision.number} of another policy, or from before a crash"
-        hint = "; an arm is given as arm=" if isinstance(decision, int) else ""
+        hint = ". Give an arm as arm=" if isinstance(decision, int) else ""
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 
     def _signed(self, life: str, number: int, recorded: bool) -> Decision:
