@@ -160,7 +160,7 @@ def test_numbers_that_may_be_names_are_refused():
     ("rewards", "message"),
     [
         ([1.0, np.nan, 0.5, np.nan], "got NaN or nothing in row 1, and in 1 more cell"),
-        (np.ma.array([1.0, 0.25, 0.5, 0.5], mask=[0, 0, 1, 0]), "got nothing in row 2"),
+        (np.ma.array([1.0, 0.25, 0.5, 0.5], mask=[0, 0, 1, 0]), "got NaN or nothing in row 2"),
         ([1.0, 0.25, "0.5", 0.5], "got text in row 2"),
         (np.array([1.0, 0.25, 0.5j, 0.5]), "got complex numbers in row 0, and in 3 more"),
         (pd.Series(pd.date_range("2020", periods=4)), "got dates in row 0, and in 3 more"),

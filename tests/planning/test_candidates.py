@@ -120,7 +120,7 @@ def test_the_default_of_a_setting_fits_it(one):
         (PUBLIC, ZCDP(1.0), "LinUCBJDP", "hides contexts, too, at the price of more noise"),
         (PRIVATE, ZCDP(1.0), "LinearIMED", "hides rewards, not contexts"),
         (PUBLIC, ApproxDP(1.0, 1e-5), "LinUCBDGS", "gives no guarantee: "),
-        ({"experts": 2}, PureDP(1.0), "FrozenEXP4", "its bound holds for advice that stands"),
+        ({"experts": 2}, PureDP(1.0), "FrozenEXP4", "its bound needs advice that stays the same"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )  # fmt: skip

@@ -256,7 +256,7 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             "means = [0.9, 0.1]",
             "means = 'high'",
-            "environments[0].means: must be a non-empty array of numbers of shape (n), got none",
+            "environments[0].means: must be an array of numbers of shape (n), and not empty, got none",
         ),
         ("means = [0.9, 0.1]", "", "environments[0].means: is missing"),
         (

@@ -88,7 +88,7 @@ class Setting(DecisionProblem):
         world = self.simulated
         if world is not None and (world.n_arms, what_is_shown(world)) != (self.n_arms, self.shows):
             raise ArgumentError(
-                f"environment must have {self.n_arms} arms and have {self.shows}, got {world!r}",
+                f"environment must have {self.n_arms} arms and {self.shows}, got {world!r}",
                 "environment",
             )
         if self.goal == "best arm" and self.trust != "central":

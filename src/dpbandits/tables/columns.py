@@ -197,7 +197,7 @@ def array(argument: str, given: TableLike, manner: Manner, *axes: str) -> np.nda
         shape = "none" if shape == "shape ()" else shape
         wanted = " or ".join(f"({one})" for one in axes)
         raise ArgumentError(
-            f"{argument} must be a non-empty array of numbers of shape {wanted}, got {shape}",
+            f"{argument} must be an array of numbers of shape {wanted}, and not empty, got {shape}",
             argument,
         )
     return _accepted(argument, found, manner, "", _names(given))
