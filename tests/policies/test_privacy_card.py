@@ -321,3 +321,17 @@ def test_all_cards_are_written(tmp_path):
         }
         assert widths <= {3, 4, 7}
         assert (tmp_path / "cards" / f"{name}.html").read_text().endswith("</html>")
+
+
+def test_trust_that_was_not_asked_for_and_costs_of_a_user_are_told():
+    shuffled = dpb.bandit(2, budget=dpb.PureDP(1.0), trust="shuffle", seed=1)
+    assert "(shuffle trust needs messages=True)" in rows(shuffled.card_page())["privacy notion"]
+    assert str(shuffled.card).endswith("Use policy.card_page() for the full card.")
+    served = dpb.bandit(2, budget=dpb.PureDP(1.0), trust="shuffle", messages=True, seed=1)
+    assert "needs" not in rows(served.card_page())["privacy notion"]
+    policy = dpb.bandit(2, budget=dpb.ZCDP(0.5), max_rounds=3, seed=1)
+    for person in range(20):
+        policy.update(1.0, policy.pull(user=person))
+    said = section(policy.card_page(), "Ledger").points[1]
+    assert said.startswith("The cost of a line is that of 3 releases with rounds of one user.")
+    assert said.endswith("A user pays at most the largest total of a record.")

@@ -190,7 +190,9 @@ def _spent_in(promise: Guarantee, ledger: Ledger) -> str:
         return f"nothing yet, because no release was made{limit}"
     if promise.holds is None:
         return f"{_releases(ledger)}, {spent(promise, ledger)}"
-    return f"{ledger.spent() or 'nothing'} for each {who}, in {_releases(ledger)}{limit}"
+    total = ledger.spent()
+    cost = "nothing" if total is None else total.shown()
+    return f"{cost} for each {who}, in {_releases(ledger)}{limit}"
 
 
 def _promised(policy: Policy) -> Iterator[list[str]]:
