@@ -97,7 +97,7 @@ def test_a_database_of_something_else_is_refused_and_stays(kind, tmp_path):
     before, place = path.read_bytes(), SQLiteStore(path).place("one")
     expected = {"newer": "has version 2; .* reads 1", "text": "is damaged, or no database"}
     for action in (place.mark, place.read, lambda: begun(place)):
-        with pytest.raises(StateFileError, match=expected.get(kind, "of something else")):
+        with pytest.raises(StateFileError, match=expected.get(kind, "not a database of dpbandits")):
             action()
     assert (path.read_bytes(), files(tmp_path)) == (before, ["policies.db"])
 
@@ -198,7 +198,7 @@ def test_readers_make_no_tables(database):
 
 def test_a_holder_that_was_alive_lately_is_not_replaced(database):
     place = begun(PostgreSQLStore(database, lease=100).place("one"))
-    with pytest.raises(ClaimError, match=r"alive lately; .* again in (99|100) s"):
+    with pytest.raises(ClaimError, match=r"alive lately\. .* again in (99|100) s"):
         place.claim(Mark("old", 1), "new")
     with pytest.raises(ClaimError, match="alive lately"):
         place.commit(Batch(1, b"other", [], whole=True), "other")

@@ -197,8 +197,7 @@ class Policy(Kept, metaclass=PolicyClass):
         """The contexts for ``choose``: a matrix of its own, or 0 for nothing."""
         if contexts is not None:
             raise ArgumentError(
-                f"contexts must not be given to {self.preset}, which takes none: pull()"
-                " chooses the arm",
+                f"contexts must not be given, because {self.preset} takes none",
                 "contexts",
             )
         return 0
@@ -334,7 +333,8 @@ class Policy(Kept, metaclass=PolicyClass):
             UpdateError: nothing was pulled, the decision is another policy's, it has been
                 answered, or its token has expired.
             ArgumentError: the reward is text, a date, complex, an array with axes, or something
-                else that is no number; or there is no such arm.  The message does not tell it.
+                else that is no number; or there is no such arm.  The message does not show the
+                value.
             BudgetExhausted, ClaimError: as in ``pull``, for policies that learn from every answer.
         """
         value = self.checked_reward(reward)
@@ -343,8 +343,8 @@ class Policy(Kept, metaclass=PolicyClass):
             return self._took(value, self.session.own(decision), done, self._time(at))
 
     def expire(self, decision: Decision | str | None = None, *, at: float | None = None) -> bool:
-        """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update``
-        does.
+        """Say that no reward will come: it counts as ``default_reward``.  Returns and raises as
+        ``update`` does.
         """
         with self._lock.step:
             return self._took(None, self.session.own(decision), None, self._time(at))
@@ -435,8 +435,8 @@ class Policy(Kept, metaclass=PolicyClass):
             return own.recorded and not passed and not session.is_late(own.number, self._time(at))
 
     def tick(self, at: float | None = None) -> int:
-        """Release all that is past its deadline by the clock, in hours without a ``pull``, which
-        does so by itself.  When this is called must not depend on answers.
+        """Release all that is past its deadline by the clock, as ``pull`` does.  Call it in hours
+        without a ``pull``, at times that do not depend on answers.
 
         Args:
             at: as in ``pull``.
@@ -587,7 +587,7 @@ class Policy(Kept, metaclass=PolicyClass):
         """
         if self.kernels.absorb is own_alone:
             raise ArgumentError(
-                f"release must not be given to {self.preset}, which learns from its own alone",
+                f"release must not be given to {self.preset}, which learns from its own only",
                 "release",
             )
         memo, size = self.statistic.memo, self.statistic.size
@@ -909,7 +909,7 @@ class Policy(Kept, metaclass=PolicyClass):
         low, high = (lo - most, hi + most) if self.takes_reports else (-most, most)
         if not low <= value <= high:
             raise ArgumentError(
-                f"reward must be a number in [{low:g}, {high:g}], got another", "reward"
+                f"reward must be a number in [{low:g}, {high:g}], got another number", "reward"
             )
         return value
 

@@ -49,8 +49,8 @@ def restore(where: str | os.PathLike[str] | Place) -> Policy:
     """Go on from a backup or another copy of a saved policy whose newest state is lost.
 
     Use it where ``load`` refuses a place as an older copy, or as unknown to the state folder.  The
-    policy keeps its releases, its ledger and its estimates.  It drops every record that was
-    not released, and charges it as if it had been.  Tokens of earlier decisions are refused.
+    policy keeps its releases, its ledger and its estimates.  It drops every record that was not
+    released, and counts its cost as if it had been.  Tokens of earlier decisions are refused.
 
     Args:
         where: the place or file of the copy; the restored policy is kept there from now on.
@@ -62,7 +62,7 @@ def restore(where: str | os.PathLike[str] | Place) -> Policy:
         ArgumentError: ``where`` is neither a place nor the path of a file.
         StateFileError: it is damaged, not ours, or from another version.
         FileNotFoundError: there is no policy in that place.
-        StoreError: the place cannot be read, or not be written.
+        StoreError: the place cannot be read or written.
 
     Example:
         >>> import shutil, tempfile, dpbandits as dpb

@@ -64,8 +64,8 @@ class Turns:
         """Give the lock back, and say what to do."""
         self.lock.release()
         raise ReentryError(
-            "nothing was done: the call came within another one of the same thread, as from a"
-            " signal handler; set a flag there, and act on it between calls"
+            "nothing was done: this call interrupted another one of the same thread, as a signal"
+            " handler does. Set a flag in the handler, and act on it between calls"
             " (docs/serving/operations.md)"
         )
 

@@ -256,9 +256,9 @@ class Meter:
 
 
 class Ledger:
-    """A view of a ledger under a budget; ``None`` is the open channel, where nothing is counted.
+    """A view of a ledger under a budget.  Without a budget, no costs are counted.
 
-    Lines are added by policies and loops only.
+    Only policies and loops add lines.
     """
 
     def __init__(self, arrays: LedgerArrays | Callable[[], LedgerArrays], meter: Meter | None):

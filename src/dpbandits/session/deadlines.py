@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ..validation import seconds_of
 
-ASSUMED = "the times of decisions and ticks are public, and depend on rewards only through releases"
+ASSUMED = "times of pull() and tick() are public, and depend on rewards only through releases"
 ASSUMED_OF_CHANGES = "when deadlines of answers change depends on rewards only through releases"
 _POINTS = 60  # of the grid, within a wait
 _DAY = 86_400

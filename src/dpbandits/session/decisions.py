@@ -77,9 +77,9 @@ class Decision(_LikeAnArm):
     """One pull: the arm, and the data needed to answer it.
 
     It works as an index of sequences and arrays, ``outcomes[decision]``, and equals its arm,
-    ``decision == 0``.  Everything else that an arm could do, as a key of a dictionary or of a
-    table, a number or a condition, raises a ``TypeError``: for that take ``decision.arm``.
-    Decisions that wait for an answer are kept by ``number`` or ``token``.
+    ``decision == 0``.  Other uses as an arm raise a ``TypeError``: as a key of a dictionary or of a
+    table, as a number, or as a condition.  Use ``decision.arm`` there.  Decisions that wait for an
+    answer are kept by ``number`` or ``token``.
 
     Attributes:
         arm: the arm to play, from 0.
@@ -119,7 +119,7 @@ class Decision(_LikeAnArm):
         return self.token_for(LIFETIME)
 
     def token_for(self, lifetime: float) -> str:
-        """A token that is good for so many seconds.
+        """A token that expires after so many seconds.
 
         Raises:
             UpdateError: this decision is a copy that has left its process.

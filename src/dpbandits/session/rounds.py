@@ -34,8 +34,8 @@ def checked_user(user: object, max_rounds: int | None) -> User | None:
     if max_rounds is None:
         if user is not None:
             raise ArgumentError(
-                "user must not be given without max_rounds; make the policy with one, such as"
-                " max_rounds=10",
+                "user must not be given without max_rounds. Make the policy with max_rounds, such"
+                " as max_rounds=10",
                 "user",
             )
         return None
@@ -43,9 +43,10 @@ def checked_user(user: object, max_rounds: int | None) -> User | None:
         return str.__str__(user)
     if isinstance(user, int | np.integer) and not isinstance(user, bool):
         return int(user)
+    got = "nothing" if user is None else f"a value of type {type(user).__name__}"
     raise ArgumentError(
-        "user must name the person, as a string or an integer, in a policy with max_rounds, got"
-        f" {'none' if user is None else f'a value of type {type(user).__name__}'}",
+        "user must name the person, as a string or an integer, because max_rounds is given,"
+        f" got {got}",
         "user",
     )
 
@@ -223,7 +224,7 @@ class Rounds:
             return self.pending[number]
         if not decision.recorded or number < self.closed:
             return None
-        raise UpdateError(f"decision number {number} has been answered")
+        raise UpdateError(f"decision {number} has been answered already")
 
     def close(self, before: int) -> None:
         """Answers to pulls before this one come too late, unless they are awaited."""

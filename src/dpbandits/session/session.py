@@ -124,9 +124,10 @@ class Session(Running):
         ):
             return decision
         # Not its arm, which may be private.
-        kind = type(decision).__name__
-        got = f"decision {decision.number} of another" if isinstance(decision, Decision) else kind
-        hint = "; an arm is given as arm=" if isinstance(decision, int) else ""
+        got = type(decision).__name__
+        if isinstance(decision, Decision):
+            got = f"decision {decision.number} of another policy, or from before a crash"
+        hint = ". Give an arm as arm=" if isinstance(decision, int) else ""
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 
     def _signed(self, life: str, number: int, recorded: bool) -> Decision:
@@ -160,7 +161,9 @@ class Session(Running):
         if not self.settings.choices_public:
             return self._play.take(self, decision.number, found, None, None)
         if np.isnan(row(found.contexts, done)).any():
-            raise ArgumentError(f"arm must be one of those shown to the person, got {done}", "arm")
+            raise ArgumentError(
+                f"arm must have a row in the contexts of its pull, got {done}", "arm"
+            )
         return self._play.take(self, decision.number, found, value, int(done))
 
     def cancel(self, decision: Decision, at: float | None = None) -> bool:

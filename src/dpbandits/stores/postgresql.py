@@ -290,7 +290,7 @@ def _left(connection: Any, key: str) -> tuple[Mark | None, float]:
 
 def _still_leased(place: DatabasePlace, seconds: float) -> ClaimError:
     return ClaimError(
-        f"{place} is held by a process that was alive lately; if it is no more, try again in"
+        f"{place} is held by a process that was alive lately. If it has ended, try again in"
         f" {max(1, math.ceil(seconds))} s; {WHY}"
     )
 

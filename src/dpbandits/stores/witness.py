@@ -130,9 +130,9 @@ class Witness:
         known = self._last
         if known is None:
             raise ClaimError(
-                f"{place} cannot be loaded, because the state folder {self.path.parent} knows"
-                " nothing of it, so a copy may go on elsewhere: bring the state folder along, or"
-                f" use dpbandits restore; {WHY}"
+                f"{place} cannot be loaded: the state folder {self.path.parent} knows nothing of"
+                " it, and a copy may run elsewhere. Bring the state folder along, or use dpbandits"
+                f" restore; {WHY}"
             )
         if mark.life not in (known.life, known.heir):
             raise ClaimError(

@@ -123,8 +123,8 @@ def bounded_features(bound: float, by: str) -> str:
 def influence_through(channel: str) -> str:
     """The assumption on people's influence on each other, where contexts are private."""
     return (
-        "a person's record and decision influence other people's contexts and rewards, and which"
-        f" arms are open to them, only through {channel}"
+        "a person's record and decision can influence other people's contexts, rewards and open"
+        f" arms only through {channel}"
     )
 
 
@@ -200,8 +200,8 @@ class ContextualPolicy(Shown):
             ]
         return [
             bounded_features(self.context_bound, "scaling"),
-            "only the person concerned learns their arm and its probability, and nobody sees counts"
-            " of arms: these depend on private features",
+            "only the person learns their arm and its probability, and nobody sees counts of arms:"
+            " these depend on private features",
             influence_through("releases"),
         ]
 
@@ -276,8 +276,7 @@ class AdvicePolicy(Shown):
         seen = np.empty((self.n_arms, self.n_experts))
         if not _as_probabilities(given, seen):
             raise ArgumentError(
-                "advice must hold a probability for every arm in each row: none negative, and 1"
-                " in all",
+                "advice must hold a probability for every arm in each row, with a sum of 1",
                 "advice",
             )
         return seen
