@@ -64,7 +64,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -366,7 +366,7 @@ class Card:
         """The notions that the algorithm has noise for."""
         return [kind for kind in NOTIONS.values() if self.takes(kind)]
 
-    @property
+    @cached_property
     def hides_contexts(self) -> bool:
         """Whether contexts, and with them arms, are behind the wall."""
         return self.protects != "rewards"

@@ -54,7 +54,8 @@ from .watch import Watch
 
 ASSUMED_OF_CANCELS = "which decisions are cancelled depends on rewards only through releases"
 _DEADLINE = Integer(1) | Duration("1s", "365d")  # that a policy may be given later
-_ON_FAILURE = Choice("raise", "serve")
+_RAISE = "raise"
+_ON_FAILURE = Choice(_RAISE, "serve")
 _LAST_SECOND = 1e11  # since the epoch
 
 
@@ -123,7 +124,7 @@ class Policy(Kept, metaclass=PolicyClass):
         self.noise_source = settings.source(self.takes_reports)
         default = settings.default_reward
         self.default_reward = self.noise_source.to_grid(lo if default is None else default)
-        self.settings = settings
+        self.settings, self._has_clock = settings, settings.uses_clock
         if self.card.hides_contexts and self.choices_public:
             raise ArgumentError(
                 "choices_public must be False where contexts are private, and with them arms, got"
@@ -270,21 +271,24 @@ class Policy(Kept, metaclass=PolicyClass):
                 self._serving,
             )
         name = checked_user(user, self.max_rounds)
-        _ON_FAILURE("on_store_failure", on_store_failure)
+        if on_store_failure is not _RAISE:
+            _ON_FAILURE("on_store_failure", on_store_failure)
         made: Decision | None = None
         try:
             with self._lock.step:
-                now = self._time(at)
-                self._expire_lost(now)
-                counted = self.session.rounds.blanked, self.session.rounds.scaled
+                now, session = self._time(at), self.session
+                if self._lost:
+                    self._expire_lost(now)
+                rounds = session.rounds
+                counted = rounds.blanked, rounds.scaled
                 try:
                     shown, open_arms = self._offered(self.seen(contexts), available)
                 except ArgumentError:  # after which nothing has happened
-                    self.session.rounds.blanked, self.session.rounds.scaled = counted
+                    rounds.blanked, rounds.scaled = counted
                     raise
                 if open_arms is not None:
-                    self.session.rounds.chosen_among = True
-                made = self.session.pull(shown, name, open_arms, now)
+                    rounds.chosen_among = True
+                made = session.pull(shown, name, open_arms, now)
                 return made
         except StoreError:
             if made is not None and made.recorded:
@@ -492,12 +496,13 @@ class Policy(Kept, metaclass=PolicyClass):
                     f" {answers_within!r}",
                     "answers_within",
                 )
-            self.session.configure(within)
             added = [ASSUMED_OF_DEADLINES]
             if isinstance(within, str) and not self.settings.uses_clock:
                 added.append(ASSUMED_OF_CLOCKS)
             told = self.session.told
+            # First: ``_uses_clock`` asks for it.
             self.session.told = (*told, *(one for one in added if one not in told))
+            self.session.configure(within)
 
     @property
     def answers_within(self) -> int | str | None:
@@ -788,11 +793,12 @@ class Policy(Kept, metaclass=PolicyClass):
         self, shown: Any, available: Iterable[int | str] | None = None
     ) -> tuple[Any, np.ndarray | None]:
         """The contexts, with rows for all arms, and the mask of open arms; None if all are open."""
-        arms, retired, n = self._arms_by_name, self.retired, self.n_arms
+        arms, retired, n = self._arms_by_name, self.session.rounds.retired, self.n_arms
         if available is not None:
             self._refuse_masks("available", "given")
         if not isinstance(shown, np.ndarray) or len(shown) == n:
-            return shown, arms.open(available, retired, n)
+            every = available is None and not retired
+            return shown, None if every else arms.open(available, retired, n)
         few, among = len(shown), arms.open(available, retired, n)
         if self.card.hides_contexts and among is not None and not among[:few].any():
             # None of her candidates is open, which is private, as they are: a round of no features.
@@ -847,7 +853,10 @@ class Policy(Kept, metaclass=PolicyClass):
 
     @property
     def _uses_clock(self) -> bool:
-        return self.settings.uses_clock or self.session.rounds.deadlines.uses_clock
+        if self._has_clock:
+            return True
+        # From ``configure`` alone, which has told of it.
+        return bool(self.session.told) and self.session.rounds.deadlines.uses_clock
 
     def _refuse_time(self, name: str, what: str) -> None:
         if not self._uses_clock:
@@ -889,7 +898,7 @@ class Policy(Kept, metaclass=PolicyClass):
 
     def preprocessed(self, contexts: np.ndarray) -> np.ndarray:
         """Contexts as the algorithm takes them."""
-        seen, session = np.empty_like(contexts), self.session
+        seen, session = np.empty(contexts.shape), self.session
         rng = session.state.choice_rng
         session.gate.steps.preprocess_contexts(self.params, contexts, seen, rng)
         return seen
@@ -902,9 +911,10 @@ class Policy(Kept, metaclass=PolicyClass):
                 " update(1.0, decision)",
                 "reward",
             )
-        value, (lo, hi) = number("reward", reward), self.reward_range
+        value = number("reward", reward)
         if self.clip and not self.takes_reports:
             return value
+        lo, hi = self.reward_range
         most = WILDEST * self.noise_scale if self.takes_reports else WIDEST
         low, high = (lo - most, hi + most) if self.takes_reports else (-most, most)
         if not low <= value <= high:

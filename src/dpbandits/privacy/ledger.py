@@ -111,9 +111,18 @@ def grown(arrays: LedgerArrays) -> LedgerArrays:
     return larger
 
 
-def copy_of(arrays: LedgerArrays) -> LedgerArrays:
-    """A copy of the lines, in arrays of their own."""
-    return LedgerArrays(*map(np.ndarray.copy, arrays))
+def ending_of(arrays: LedgerArrays) -> tuple[list[int], list[int]]:
+    """The head and the last span, for ``cut_to``: of earlier lines ``write`` changes nothing."""
+    head: list[int] = arrays.head.tolist()
+    lines = head[HEAD.lines]
+    return head, arrays.span[lines - 1].tolist() if lines else []
+
+
+def cut_to(arrays: LedgerArrays, ending: tuple[list[int], list[int]]) -> None:
+    """Take back everything that was written since ``ending_of``."""
+    arrays.head[:], span = ending
+    if span:
+        arrays.span[arrays.head[HEAD.lines] - 1] = span
 
 
 @kernel

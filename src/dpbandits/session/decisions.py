@@ -35,7 +35,8 @@ class _LikeAnArm:
     number: int
     life: str
 
-    def _keep(self, seal: Seal) -> Self:
+    def sealed(self, seal: Seal) -> Self:
+        """The decision itself, which from now on can be given a token."""
         self._seal = seal
         return self
 
@@ -98,11 +99,6 @@ class Decision(_LikeAnArm):
     recorded: bool
     life: str = field(repr=False)
     name: str | None = field(default=None, repr=False)
-
-    @classmethod
-    def sealed(cls, seal: Seal, *fields: Any) -> Decision:
-        """A decision that can be given a token."""
-        return cls(*fields)._keep(seal)
 
     @property
     def token(self) -> str:

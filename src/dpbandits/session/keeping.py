@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -242,12 +242,14 @@ class Keeper:
         for number in rounds.answers.changed():
             value = rounds.answers.get(number)
             yield _gone("answer", number) if value is None else writing.answered(number, value)
-        for arm in rounds.unreleased.changed():
+        booked = rounds.unreleased.changed()
+        for arm in booked:
             one = rounds.unreleased.get(arm)
             yield _gone("booked", arm) if one is None else writing.booked(arm, one)
         # A release takes away the row of each arm that it covers.  The next arm may depend on its
         # noise: if it is one of them, some other row is taken away, and lengths do not tell.
-        yield from (_gone("booked", _NO_ARM + i) for i in range(rounds.unreleased.renewed()))
+        others = min(rounds.unreleased.renewed(), session.arms.count - len(booked))
+        yield from (_gone("booked", _NO_ARM + i) for i in range(others))
         for alias in rounds.users.seen.changed():
             yield writing.user(alias, rounds.users.seen[alias])
         for kind, key in session.notes.changed():
@@ -272,19 +274,19 @@ class Keeper:
         for rows in (rounds.pending, *(flight.pending for _, flight in self._flights)):
             before |= rows.changed()
         for number in before:
-            pending = self._waiting(number)
+            pending, new = self._waiting(number), number >= self._pulls
             if pending is None:
-                yield _gone("pull", number)
-            elif number >= self._pulls or pending is not before[number]:
+                if not new:  # of others there is no row
+                    yield _gone("pull", number)
+            elif new or pending is not before[number]:
                 yield writing.pulled(number, pending)
 
     def _waiting(self, number: int) -> Pending | None:
         rounds = self._session.rounds
-        homes: Iterable[Rows[int, Pending]] = (
-            rounds.pending,
-            *(flight.pending for flight in rounds.flights),
-        )
-        return next((rows[number] for rows in homes if number in rows), None)
+        pending = rounds.pending.get(number)
+        for flight in rounds.flights:
+            pending = pending or flight.pending.get(number)
+        return pending
 
 
 class _Seals:

@@ -73,6 +73,9 @@ class Booked(NamedTuple):
     weights: Any
 
 
+_NOTHING = Booked(0, 0)
+
+
 class Seen(NamedTuple):
     """How many rounds of a user were recorded, and which of them may not be released yet."""
 
@@ -139,7 +142,7 @@ class Flight:
         return self.ended.span.first, self.ended.span.part
 
 
-@dataclass(repr=False)  # in which features wait for their answers
+@dataclass(repr=False, slots=True)  # in which features wait for their answers
 class Rounds:
     """The rounds, flights and pending answers of a policy.  The times of answers (``pending``,
     ``dropped``) are not public: good answers may come sooner than bad ones.
@@ -176,9 +179,9 @@ class Rounds:
 
     def book(self, arm: int, weights: np.ndarray | int, n: int) -> None:
         """Count n rounds of an arm, or take one back, until a release covers them."""
-        known = self.unreleased.get(arm)
-        rounds, total = (0, 0) if known is None else known
-        self.unreleased[arm] = Booked(rounds + n, total + n * weights)
+        known = self.unreleased.get(arm, _NOTHING)
+        added = weights if n == 1 else n * weights
+        self.unreleased[arm] = Booked(known.rounds + n, known.weights + added)
 
     def cover(self, part: int) -> dict[int, Booked]:
         """The rounds of a part are in an episode that is over: they are given back, by arm."""
@@ -220,8 +223,9 @@ class Rounds:
     def find(self, decision: Decision) -> Pending | None:
         """The pull of an answer; None to drop the answer, an ``UpdateError`` if one came before."""
         number = decision.number
-        if decision.recorded and number in self.pending and number not in self.answers:
-            return self.pending[number]
+        pending = self.pending.get(number) if decision.recorded else None
+        if pending is not None and number not in self.answers:
+            return pending
         if not decision.recorded or number < self.closed:
             return None
         raise UpdateError(f"decision {number} has been answered already")

@@ -12,7 +12,6 @@ import json
 import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +49,7 @@ _LENGTH = struct.Struct("<Q")
 
 def joined(*parts: bytes) -> bytes:
     """Parts of any length as one."""
-    return b"".join(chain.from_iterable((_LENGTH.pack(len(part)), part) for part in parts))
+    return b"".join([piece for part in parts for piece in (_LENGTH.pack(len(part)), part)])
 
 
 def parted(whole: bytes) -> list[bytes]:
@@ -160,8 +159,8 @@ def _deadlines_from(content: bytes) -> Deadlines:
 
 
 def _numbers(rounds: Rounds, names: Sequence[str]) -> bytes:
-    values = (getattr(rounds, name) for name in names)
-    return b"".join(_NUMBER.pack(-1 if one is None else int(one)) for one in values)
+    values = [getattr(rounds, name) for name in names]
+    return struct.pack(f"<{len(values)}q", *[-1 if one is None else one for one in values])
 
 
 def _take_numbers(rounds: Rounds, names: Sequence[str], content: bytes) -> None:
@@ -450,7 +449,7 @@ def _flight(content: bytes, width: Statistic) -> Flight:
 def _decision(session: Session, made: tuple[Any, ...], life: str) -> Decision:
     arm, chance, number, recorded = made
     fields = (arm, None if math.isnan(chance) else chance, number, recorded, life)
-    return Decision.sealed(session.seal, *fields, session.arms.name(arm))
+    return Decision(*fields, session.arms.name(arm)).sealed(session.seal)
 
 
 def _state(streams: bytes, i: int) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..errors import MissingExtra, StateFileError, StoreError
 from .files import sync_folder
-from .witness import checked_life, state_folder
+from .witness import checked_life, content_of, state_folder
 
 try:
     import fcntl
@@ -51,8 +51,13 @@ class Sealer:
         self._keys: dict[int, bytes] = {}
         self._used: dict[tuple[str, bytes], int] = {}  # rows, and the keys that they need
         self._current = 0  # no key of this object yet
-        for slot, number, secret in self._stored():
-            self._slots[number], self._keys[number] = slot, secret
+        with suppress(FileNotFoundError):
+            handle = os.open(self.path, os.O_RDONLY)
+            try:
+                for slot, number, secret in _stored(handle):
+                    self._slots[number], self._keys[number] = slot, secret
+            finally:
+                os.close(handle)
 
     def seal(self, kind: str, key: bytes, content: bytes) -> bytes:
         """Seal the content of a row, under the newest key."""
@@ -110,9 +115,9 @@ class Sealer:
         """
         number, secret = secrets.randbits(63) + 1, secrets.token_bytes(32)
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._locked() as handle:
-                slot = self._free_slot()
+                taken = {slot for slot, _, _ in _stored(handle)}
+                slot = next(slot for slot in count() if slot not in taken)
                 _write(handle, slot, _SLOT.pack(number, secret))
                 os.fsync(handle)
         except OSError as error:
@@ -136,8 +141,13 @@ class Sealer:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        new = not self.path.exists()
-        handle = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            handle = os.open(self.path, os.O_RDWR)
+            new = False
+        except FileNotFoundError:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
+            new = True
         try:
             if fcntl is not None:
                 fcntl.flock(handle, fcntl.LOCK_EX)
@@ -146,20 +156,6 @@ class Sealer:
             os.close(handle)
         if new:
             sync_folder(self.path.parent)
-
-    def _free_slot(self) -> int:
-        taken = {slot for slot, _, _ in self._stored()}
-        return next(slot for slot in count() if slot not in taken)
-
-    def _stored(self) -> list[tuple[int, int, bytes]]:
-        """Slots, numbers and keys of the file."""
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            return []
-        whole = content[: len(content) // _SLOT.size * _SLOT.size]
-        slots = enumerate(_SLOT.iter_unpack(whole))
-        return [(slot, number, secret) for slot, (number, secret) in slots if number]
 
     def _key(self, number: int) -> bytes:
         if number not in self._keys:
@@ -171,6 +167,14 @@ class Sealer:
 
     def _about(self, kind: str, key: bytes) -> bytes:
         return b"\0".join([self._policy.encode(), kind.encode(), key])
+
+
+def _stored(handle: int) -> list[tuple[int, int, bytes]]:
+    """Slots, numbers and keys of the file."""
+    content = content_of(handle)
+    whole = content[: len(content) // _SLOT.size * _SLOT.size]
+    slots = enumerate(_SLOT.iter_unpack(whole))
+    return [(slot, number, secret) for slot, (number, secret) in slots if number]
 
 
 def _slot(handle: int, slot: int) -> bytes:

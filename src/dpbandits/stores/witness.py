@@ -170,7 +170,7 @@ class Witness:
             try:
                 if not locked and fcntl is not None:  # else a load could come in between
                     fcntl.flock(handle, fcntl.LOCK_EX)
-                last = self._read() or _Note(0, mark.life, "", 0)
+                last = _newest(content_of(handle)) or _Note(0, mark.life, "", 0)
                 if not locked and last.life != mark.life:
                     raise ClaimError(
                         "a copy of this policy has been loaded, from another place or just now,"
@@ -203,17 +203,9 @@ class Witness:
 
     def _read(self) -> _Note | None:
         try:
-            content = self.path.read_bytes()
+            return _newest(self.path.read_bytes())
         except OSError:
             return None
-        notes = []
-        for start in (0, _SLOT):
-            body, digest = content[start : start + _NOTE.size], content[start + _NOTE.size :][:16]
-            if len(body) == _NOTE.size and digest == _digest(body):
-                turn, life, heir, number = _NOTE.unpack(body)
-                now, then = (one.rstrip(b"\0").decode() for one in (life, heir))
-                notes.append(_Note(turn, now, then, number))
-        return max(notes, default=None)
 
     def hold(self) -> Callable[[], None]:
         """Prevent loads while this process lives, where the platform can do that.
@@ -226,6 +218,24 @@ class Witness:
         handle = os.open(self._living, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(handle, fcntl.LOCK_EX)
         return partial(os.close, handle)
+
+
+def content_of(handle: int) -> bytes:
+    """All bytes of an open file."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    return os.read(handle, os.fstat(handle).st_size)
+
+
+def _newest(content: bytes) -> _Note | None:
+    """The last note that was written whole."""
+    notes = []
+    for start in (0, _SLOT):
+        body, digest = content[start : start + _NOTE.size], content[start + _NOTE.size :][:16]
+        if len(body) == _NOTE.size and digest == _digest(body):
+            turn, life, heir, number = _NOTE.unpack(body)
+            now, then = (one.rstrip(b"\0").decode() for one in (life, heir))
+            notes.append(_Note(turn, now, then, number))
+    return max(notes, default=None)
 
 
 def _digest(body: bytes) -> bytes:

@@ -85,8 +85,7 @@ def shown_matrix(
     array = as_numbers(given)
     if one_row and array.shape in (shape[1:], (1, shape[1])):
         array = np.broadcast_to(array, shape)
-    hidden, rounds = policy.card.hides_contexts, policy.session.rounds
-    wanted = f"{shape[1:]} or {shape}" if one_row else f"{shape}"
+    hidden, rounds, asked = policy.card.hides_contexts, policy.session.rounds, shape
     if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
         shape = (len(array), shape[1])
     elif fewer and hidden and array.shape[1:] == shape[1:] and len(array) != shape[0]:
@@ -94,6 +93,7 @@ def shown_matrix(
         rounds.blanked += 1
         return np.zeros(shape)
     if array.shape != shape:
+        wanted = f"{asked[1:]} or {asked}" if one_row else f"{asked}"
         if array.ndim == 0:
             ragged = array.dtype == object
             alone = "nothing" if given is None else f"a {type(given).__name__}"
