@@ -212,7 +212,7 @@ class Experiment:
                 raise Problem(409, "baseline-closed", "The baseline is not among available arms.")
         name = self.policy._arms_by_name.name(arm)
         session = self.policy.session
-        return Decision.sealed(session.seal, arm, 1.0, 0, False, session.life, name)
+        return Decision(arm, 1.0, 0, False, session.life, name).sealed(session.seal)
 
     def _fixed_arm(self, now: float) -> int | None:
         """The arm that is served whatever the policy says; None where the policy decides."""

@@ -23,6 +23,7 @@ from .intake import Intake
 from .open_arms import Arms
 from .options import Settings
 from .rounds import Choice, Pending, Rounds
+from .rows import Rows
 from .state import State
 
 
