@@ -115,11 +115,12 @@ class PrivacyCard:
 
     def html(self) -> str:
         """A page of its own, which needs nothing else, and prints."""
-        return page(f"Privacy card of {self.policy}", self.body())
+        heading = tag("h1", "Privacy card")
+        return page(f"Privacy card of {self.policy}", heading, self.body())
 
     def body(self) -> Html:
-        """What the page has, for pages with a style of their own."""
-        body = [tag("h1", "Privacy card"), tag("p", f"{self.title}: ", tag("code", self.policy))]
+        """What the page has below its heading, for pages with a style of their own."""
+        body = [tag("p", f"{self.title}: ", tag("code", self.policy))]
         for one in self.sections:
             found = [tag("h2", one.title), *([items(one.points)] if one.points else [])]
             if one.rows:

@@ -43,8 +43,8 @@ def spending(ledger: Ledger) -> Html:
     parts = [
         *_axes([(0.0, "0"), (limit / 2 / top, f"{limit / 2:.3g}"), (limit / top, f"{limit:.3g}")]),
         *_ticks([(0.0, "0"), (0.5, f"{most / 2:,.0f}" if most > 1 else ""), (1.0, f"{most:,}")]),
-        _level("limit", at),
         tag("path", class_="steps", d="".join(path)),
+        _level("limit", at),
         _text(f"spent ({unit})", 4.0, 12.0),
         _text("releases", _RIGHT, _HEIGHT - 6.0, "end"),
         _text("budget", _RIGHT, at - 5.0, "end"),
@@ -69,6 +69,8 @@ def traffic(minutes: Sequence[Traffic]) -> Html:
         *bars,
         *_ticks([(0.0, _clock(first)), (1.0, _clock(last))]),
         _text("decisions per minute", 4.0, 12.0),
+        *_legend("fill", "recorded", 190.0),
+        *_legend("all", "not recorded", 264.0),
         _text("UTC", (_LEFT + _RIGHT) / 2, _BOTTOM + 16.0, "middle"),
     ]
     made = minutes[-1].decisions - minutes[0].decisions
@@ -113,6 +115,11 @@ def _ticks(marks: Sequence[tuple[float, str]]) -> list[Html]:
         _text(words, _across(share), _BOTTOM + 16.0, anchors.get(share, "middle"))
         for share, words in marks
     ]
+
+
+def _legend(kind: str, words: str, x: float) -> list[Html]:
+    mark = tag("rect", class_=kind, x=f"{x}", y="3", width="10", height="10")
+    return [mark, _text(words, x + 14.0, 12.0)]
 
 
 def _text(words: str, x: float, y: float, anchor: str = "start") -> Html:

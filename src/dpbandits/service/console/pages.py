@@ -85,7 +85,7 @@ def trail(facts: Facts) -> Html:
 
 def card(facts: Facts, shown: PrivacyCard) -> Html:
     """The privacy card."""
-    return _page(f"Card of {facts.title}", tag("article", shown.body()), within=facts)
+    return _page("Privacy card", tag("article", shown.body()), within=facts)
 
 
 def absent(one: Absent) -> Html:
@@ -173,9 +173,7 @@ def _at_a_glance(facts: Facts) -> Html:
         "ends": _moment(one["ends"]) or "never",
         "baseline": "none" if one["baseline"] is None else str(one["baseline"]),
         "breaker": "none",
-        "rewards within": f"{within} decisions"
-        if isinstance(within, int)
-        else within or "any time",
+        "rewards within": _wait(one["answers_within"]),
     }
     if breaker is not None:
         after = f"{breaker.releases:,} release{'s' * (breaker.releases != 1)}"
@@ -206,10 +204,7 @@ def _traffic(facts: Facts) -> Html:
     if len(facts.traffic) < 2:
         said = [tag("p", "Two minutes after the service began, its traffic is shown here.")]
     else:
-        note = (
-            "Dark: decisions that the policy learns from. Decisions that got the baseline are not"
-            " counted."
-        )
+        note = "Decisions of the policy. Those that got the baseline are not counted."
         said = [charts.traffic(facts.traffic), tag("p", note, class_="note")]
     return _section("Traffic", *said)
 
@@ -256,9 +251,9 @@ def _operators_section(facts: Facts) -> Html:
         tag(
             "p",
             "These counts depend on rewards that were not released. The guarantee does not cover"
-            " them. Do not show them to others, and base no action on them.",
+            " them. Do not show them to others, and do not change the experiment because of them.",
         ),
-        _table(["Count", ""], [[words, f"{count:,}"] for words, count in told], "Counts"),
+        _table(["What", "Count"], [[words, f"{count:,}"] for words, count in told], "Counts"),
         class_="private",
     )
 
@@ -275,7 +270,7 @@ def _actions(facts: Facts, token_of: Callable[[str], str]) -> Iterator[Html]:
 
 def _last_of_trail(facts: Facts) -> Iterator[Html]:
     yield _trail_table(facts.trail[-_TRAIL:])
-    yield tag("p", tag("a", f"All {len(facts.trail):,} lines", href=f"/console/{facts.name}/trail"))
+    yield tag("p", tag("a", "Whole trail", href=f"/console/{facts.name}/trail"))
 
 
 # Pieces ---------------------------------------------------------------------------------------
