@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ...policies import Estimates
+from ...errors import ArgumentError
+from ...policies import Estimates, Policy
 from ...privacy import Guarantee, Ledger
 from ...session import Diagnostics
 from .. import views
@@ -53,7 +54,7 @@ class Facts:
             estimates=policy.estimates,
             traffic=tuple(one.traffic),
             trail=one.trail,
-            changes_arms=policy.takes_masks,
+            changes_arms=_changes_arms(policy),
             diagnostics=policy.diagnostics,
             repeats=one.repeats,
         )
@@ -67,6 +68,14 @@ class Facts:
     def title(self) -> str:
         """What pages call it."""
         return self.declaration.title or self.name
+
+
+def _changes_arms(policy: Policy) -> bool:
+    try:
+        policy._refuse_masks("arm", "retired")
+    except ArgumentError:
+        return False
+    return True
 
 
 def _serves(one: Experiment, now: float) -> str:

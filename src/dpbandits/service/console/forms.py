@@ -84,10 +84,9 @@ async def fields_of(request: Request, key: Key, tokens: Tokens) -> Fields:
         raise Problem(403, "foreign-form", "The form was not sent from a page of this service.")
     try:
         body = (await body_of(request)).decode()
-        listed = parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        fields = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
     except ValueError:
         raise Problem(422, "invalid", "The form cannot be read.") from None
-    fields = {name: value.strip() for name, value in listed}
     name, action = request.path_params["name"], request.path_params["action"]
     if not tokens.fits(fields.get("token", ""), key, name, action):
         raise Problem(
@@ -164,8 +163,6 @@ def _erasing(fields: Fields, who: str) -> Call:
             raise Problem(422, "invalid", "unit must be a whole number.", word="unit")
         fields = {**fields, "unit": int(fields["unit"])}
     asked = _message(Erasure, fields)
-    if asked.unit == "":
-        raise Problem(422, "invalid", "unit must be given.", word="unit")
     return lambda one, now: one.erase(asked.unit, who, asked.reason, now)
 
 
