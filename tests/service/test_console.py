@@ -76,12 +76,16 @@ def test_the_list_has_status_budget_releases_and_decisions(console):
 
 
 def test_failed_experiments_are_listed_with_the_reason(console):
-    console.service.failed["default.old"] = "the page is damaged"
-    console.service.failed["others.theirs"] = "secret"
+    console.service.owner.missing["default.old"] = "the page is damaged"
+    console.service.owner.missing["others.theirs"] = "secret"
     console.service.creating["default", "young"] = ""
     console.service.creating["default", "wrong"] = "arms must be given"
     page = console.get()
-    for said in ("old failed the page is damaged", "young starting", "wrong failed arms must be"):
+    for said in (
+        "old unavailable the page is damaged",
+        "young starting",
+        "wrong failed arms must be",
+    ):
         assert said in page.text
     assert "theirs" not in page.text
     assert "arms must be given" in console.get("/wrong").text

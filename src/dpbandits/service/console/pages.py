@@ -26,7 +26,7 @@ _COUNTS = {
 
 @dataclass(frozen=True)
 class Absent:
-    """An experiment of the list that has no page: it is starting, or has failed."""
+    """An experiment that this process does not serve: it starts, has failed, or is elsewhere."""
 
     name: str
     status: str
@@ -89,7 +89,7 @@ def card(facts: Facts, shown: PrivacyCard) -> Html:
 
 
 def absent(one: Absent) -> Html:
-    """An experiment that is starting, or has failed."""
+    """An experiment that this process does not serve, and why."""
     said = one.detail or "Its code is compiled. Load this page again in a minute."
     return _page(one.name, tag("p", tag("span", one.status, class_="badge"), " ", said))
 

@@ -74,11 +74,11 @@ class _Console:
         return endpoint
 
     async def overview(self, request: Request, key: Key) -> Response:
-        mine = sorted(
+        mine = [
             name
-            for tenant, name in self._service.owner.experiments
+            for tenant, name in sorted(self._service.owner.experiments)
             if tenant == key.tenant and covers(key, name)
-        )
+        ]
         asked = [self._service.owner.ask((key.tenant, name), Facts.of) for name in mine]
         found = await asyncio.gather(*asked, return_exceptions=True)
         listed = [
@@ -91,16 +91,16 @@ class _Console:
         )
 
     def _absent(self, key: Key) -> list[Absent]:
-        """Experiments that are starting, have failed, or could not be loaded."""
+        """Experiments that are starting, have failed, or could not be taken from the store."""
         found = [
             Absent(name, "failed" if why else "starting", why)
             for (tenant, name), why in sorted(self._service.creating.items())
             if tenant == key.tenant
         ]
-        for place, why in sorted(self._service.failed.items()):
+        for place, why in sorted(self._service.owner.missing.items()):
             tenant, _, name = place.partition(".")
             if tenant == key.tenant:
-                found.append(Absent(name, "failed", why))
+                found.append(Absent(name, "unavailable", why))
         return [one for one in found if covers(key, one.name)]
 
     async def experiment(self, request: Request, key: Key) -> Response:
