@@ -192,7 +192,7 @@ ACTIONS = {
     "erase": Action(
         "Erase a person's pending data",
         "Decisions of the person whose reward was not released are forgotten, and count as"
-        " unanswered. What was released stays.",
+        " unanswered. Released values stay.",
         "Decisions that were erased: {count}.",
         _erasing,
     ),

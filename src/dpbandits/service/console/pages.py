@@ -261,7 +261,7 @@ def _operators_section(facts: Facts) -> Html:
 def _actions(facts: Facts, token_of: Callable[[str], str]) -> Iterator[Html]:
     yield tag(
         "p",
-        "Base an action on what is public. An action that depends on rewards that were not released"
+        "Base an action on public facts. An action that depends on rewards that were not released"
         " breaks the guarantee.",
     )
     drawn = [forms.form(facts, one, token_of(one)) for one in forms.possible(facts)]
