@@ -316,6 +316,7 @@ def test_what_cannot_be_done_is_said_as_by_the_api(console, action, fields, said
     console.declare(SHOP)
     page = console.send(action, **fields, status=422)
     assert said in page.text
+    assert {"href": "/console/shop"} in page.all("a")
     url = f"/v1/experiments/shop/{action}"
     bearer = {"authorization": f"Bearer {console.admin}"}
     detail = console.client.post(url, json=fields, headers=bearer).json()["detail"]

@@ -94,12 +94,13 @@ def absent(one: Absent) -> Html:
     return _page(one.name, tag("p", tag("span", one.status, class_="badge"), " ", said))
 
 
-def error(problem: Problem) -> Html:
-    """What could not be done, and why."""
+def error(problem: Problem, back: str = "") -> Html:
+    """What could not be done, and why; ``back`` is the page that asked for it."""
     told = problem.to_dict()
     words = [one["detail"] for one in told.get("errors", ())]
     detail = items(words) if words else tag("p", told["detail"])
-    return _page(f"{told['status']}: {told['title']}", detail)
+    link = [tag("p", tag("a", "Back to the experiment", href=back))] if back else []
+    return _page(f"{told['status']}: {told['title']}", detail, *link)
 
 
 # Sections -------------------------------------------------------------------------------------

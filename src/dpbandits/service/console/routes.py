@@ -66,7 +66,8 @@ class _Console:
                 response = await handler(request, key)
             except Exception as error:
                 problem, headers = refused(error, _ASK)
-                response = _html(pages.error(problem), problem.status)
+                page = request.url.path.rpartition("/")[0] if request.method == "POST" else ""
+                response = _html(pages.error(problem, page), problem.status)
                 response.headers.update(headers)
             response.headers.update(HEADERS)
             return response
