@@ -115,7 +115,12 @@ class PrivacyCard:
 
     def html(self) -> str:
         """A page of its own, which needs nothing else, and prints."""
-        body = [tag("h1", "Privacy card"), tag("p", f"{self.title}: ", tag("code", self.policy))]
+        heading = tag("h1", "Privacy card")
+        return page(f"Privacy card of {self.policy}", heading, self.body())
+
+    def body(self) -> Html:
+        """What the page has below its heading, for pages with a style of their own."""
+        body = [tag("p", f"{self.title}: ", tag("code", self.policy))]
         for one in self.sections:
             found = [tag("h2", one.title), *([items(one.points)] if one.points else [])]
             if one.rows:
@@ -123,7 +128,7 @@ class PrivacyCard:
                 cells = [_row("td", row) for row in one.rows]
                 found.append(tag("table", *head, *cells, class_="" if one.heads else "facts"))
             body.append(tag("section", *found))
-        return page(f"Privacy card of {self.policy}", *body)
+        return Html("".join(body))
 
     def markdown(self, errata: str = "../errata.md") -> str:
         """The page as Markdown for a site; ``errata`` is where its page of errata is."""

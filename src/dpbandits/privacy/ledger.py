@@ -275,6 +275,10 @@ class Ledger:
         self._source: Any = arrays
         self.meter = meter
 
+    def copy(self) -> Ledger:
+        """A ledger with the lines of now, which other threads may read."""
+        return Ledger(copy_of(self._arrays), self.meter)
+
     @property
     def _arrays(self) -> LedgerArrays:
         return self._source() if callable(self._source) else self._source
@@ -295,8 +299,11 @@ class Ledger:
             f"Ledger: {self.releases:,} releases, spent {self._spent}", *self.table(), note
         )
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
+    def table(self, last: int = _SHOWN) -> tuple[list[str], list[list[str]]]:
         """The last lines, in words.
+
+        Args:
+            last: how many.
 
         Returns:
             Heads (rounds, part, releases, noise, scale and cost), and a row for each line.
@@ -312,7 +319,7 @@ class Ledger:
                 "–" if math.isnan(line.noise_scale) else f"{downward(line.noise_scale):.6g}",
                 f"{cost(line.cost):.6g}",
             ]
-            for line in self.frame.tail(_SHOWN).itertuples()
+            for line in self.frame.tail(last).itertuples()
         ]
         return ["rounds", "part", "releases", "noise", "scale", "cost"], rows
 
@@ -351,6 +358,21 @@ class Ledger:
             A number in the budget's currency; infinite once anything crossed an open channel.
         """
         return worst_record(self._arrays.span[: len(self)], self._costs()).cost
+
+    def history(self, most: int = 60) -> list[tuple[int, float]]:
+        """How the total grew.
+
+        Args:
+            most: the number of pairs, for a ledger with more lines.
+
+        Returns:
+            The number of releases, and the total after them, from the first line to the last.  The
+            releases of one line cover different records, so the first of them costs as much as all.
+        """
+        span, costs = self._arrays.span[: len(self)], self._costs()
+        releases = np.cumsum(span[:, SPAN.repeats])
+        ends = np.unique(np.linspace(1, len(span), min(most, len(span))).astype(int))
+        return [(int(releases[n - 1]), worst_record(span[:n], costs[:n]).cost) for n in ends]
 
     def shown_total(self) -> float:
         """The total for tables, rounded up: see ``Meter.shown``."""

@@ -77,19 +77,13 @@ class Service:
     ready: bool = False
     creating: dict[tuple[str, str], str] = field(default_factory=dict)  # and what went wrong
 
-    def admit(self, request: Request, role: str) -> Key:
-        """The key of a request, which must have a role."""
-        key = self._key(request)
+    def admit(
+        self, request: Request, role: str, secret_of: Callable[[Request], str] | None = None
+    ) -> Key:
+        """The key of a request, which must have a role; by default a Bearer token."""
+        key = EVERYONE if self.keys is None else self.keys.of((secret_of or _bearer)(request))
         key.refuse_unless(role, request.path_params.get("name"))
         return key
-
-    def _key(self, request: Request) -> Key:
-        if self.keys is None:
-            return EVERYONE
-        match = _BEARER.fullmatch(request.headers.get("authorization", ""))
-        if match is None:
-            raise Problem(401, "unauthorized", "Send a key: Authorization: Bearer KEY.")
-        return self.keys.of(match[1])
 
     async def ask(self, request: Request, key: Key, call: Call) -> Any:
         """What the owner's call on the experiment of a request gives."""
@@ -135,7 +129,7 @@ def make_app(
             service.owner.stop()
             await asyncio.to_thread(service.owner.join)
 
-    from .console import routes_of
+    from .console.routes import routes_of
 
     return Starlette(
         routes=[*_routes(service, calls), *routes_of(service)],
@@ -187,21 +181,21 @@ class _Calls:
     # Decisions and rewards --------------------------------------------------------------------
 
     async def decide(self, request: Request, key: Key) -> Response:
-        asked = _asked(_read(_decision, await _body(request)))
+        asked = _asked(read(_decision, await body_of(request)))
         made = await self._service.ask(request, key, lambda one, now: one.decide(asked, now))
         return _json(made._asdict())
 
     async def reward(self, request: Request, key: Key) -> Response:
-        taking = _taking(_read(_reward, await _body(request)))
+        taking = _taking(read(_reward, await body_of(request)))
         taken = await self._service.ask(request, key, taking)
         return _json(taken._asdict(), 202)
 
     async def decide_many(self, request: Request, key: Key) -> Response:
-        asked = [_asked(one) for one in _read(_decisions, await _body(request)).decisions]
+        asked = [_asked(one) for one in read(_decisions, await body_of(request)).decisions]
         return await self._many(request, key, [_deciding(one) for one in asked], 200)
 
     async def reward_many(self, request: Request, key: Key) -> Response:
-        rewards = _read(_rewards, await _body(request)).rewards
+        rewards = read(_rewards, await body_of(request)).rewards
         return await self._many(request, key, [_taking(one) for one in rewards], 202)
 
     async def _many(self, request: Request, key: Key, calls: list[Call], status: int) -> Response:
@@ -212,13 +206,13 @@ class _Calls:
         return _json({"results": [_item(one, status) for one in results]})
 
     async def activate(self, request: Request, key: Key) -> Response:
-        named = _read(_named, await _body(request))
+        named = read(_named, await body_of(request))
         ids = named.decision_id, named.token
         taken = await self._service.ask(request, key, lambda one, now: one.activate(*ids, now))
         return _json(taken._asdict())
 
     async def cancel(self, request: Request, key: Key) -> Response:
-        named = _read(_named, await _body(request))
+        named = read(_named, await body_of(request))
         ids = named.decision_id, named.token
         taken = await self._service.ask(request, key, lambda one, now: one.cancel(*ids, now))
         return _json(taken._asdict())
@@ -230,18 +224,18 @@ class _Calls:
         mine = [
             name
             for tenant, name in sorted(owner.experiments)
-            if tenant == key.tenant and _covers(key, name)
+            if tenant == key.tenant and covers(key, name)
         ]
         found = [owner.ask((key.tenant, name), lambda one, _: views.summary(one)) for name in mine]
         coming = [
             {"name": name, "status": "failed" if why else "starting", "detail": why or None}
             for (tenant, name), why in sorted(self._service.creating.items())
-            if tenant == key.tenant and _covers(key, name)
+            if tenant == key.tenant and covers(key, name)
         ]
         return _json({"experiments": [*await asyncio.gather(*found), *coming]})
 
     async def declare(self, request: Request, key: Key) -> Response:
-        declaration = Declaration.read(_read(_declared, await _body(request)))
+        declaration = Declaration.read(read(_declared, await body_of(request)))
         key.refuse_unless("admin", declaration.name)
         at = key.tenant, declaration.name
         known = self._service.owner.experiments.get(at)
@@ -287,7 +281,7 @@ class _Calls:
         """A handler that pauses, resumes or archives."""
 
         async def change(request: Request, key: Key) -> Response:
-            reason = _read(_because, await _body(request)).reason
+            reason = read(_because, await body_of(request)).reason
             return await self._changed(
                 request, key, lambda one, now: one.change_status(status, key.id, reason, now)
             )
@@ -295,19 +289,19 @@ class _Calls:
         return change
 
     async def retire(self, request: Request, key: Key) -> Response:
-        asked = _read(_arm, await _body(request))
+        asked = read(_arm, await body_of(request))
         return await self._changed(
             request, key, lambda one, now: one.retire(asked.arm, key.id, asked.reason, now)
         )
 
     async def add(self, request: Request, key: Key) -> Response:
-        asked = _read(_arm, await _body(request))
+        asked = read(_arm, await body_of(request))
         return await self._changed(
             request, key, lambda one, now: one.add(asked.arm, key.id, asked.reason, now)
         )
 
     async def erase(self, request: Request, key: Key) -> Response:
-        asked = _read(_erasure, await _body(request))
+        asked = read(_erasure, await body_of(request))
         erased = await self._service.ask(
             request, key, lambda one, now: one.erase(asked.unit, key.id, asked.reason, now)
         )
@@ -339,7 +333,7 @@ class _Calls:
             return [
                 {**views.summary(one), "tenant": tenant}
                 for (tenant, name), one in owner.experiments.items()
-                if tenant == key.tenant and _covers(key, name)
+                if tenant == key.tenant and covers(key, name)
             ]
 
         text, kind = metrics_of(await owner.ask_alone(gather))
@@ -350,6 +344,14 @@ class _Calls:
 
 
 # Pieces ---------------------------------------------------------------------------------------
+
+
+def _bearer(request: Request) -> str:
+    match = _BEARER.fullmatch(request.headers.get("authorization", ""))
+    if match is None:
+        raise Problem(401, "unauthorized", "Send a key: Authorization: Bearer KEY.")
+    return match[1]
+
 
 _TASKS: set[asyncio.Task[Any]] = set()
 
@@ -379,16 +381,22 @@ def _answering(service: Service, role: str | None, handler: Handler) -> Any:
     return endpoint
 
 
-def _refusal(error: Exception) -> Response:
-    problem = Problem.of(error)
+def refused(error: Exception, scheme: str) -> tuple[Problem, dict[str, str]]:
+    """The problem that an error is, and headers of its reply; ``scheme`` asks for a key."""
+    problem, headers = Problem.of(error), {}
     if problem.status == 500:
         log("error", error=type(error).__name__)
-    headers = {"content-type": PROBLEM}
     if problem.status in (429, 503):
         wait = problem.more.get("retry_after", 1.0)
         headers["retry-after"] = str(math.ceil(wait))
     if problem.status == 401:
-        headers["www-authenticate"] = "Bearer"
+        headers["www-authenticate"] = scheme
+    return problem, headers
+
+
+def _refusal(error: Exception) -> Response:
+    problem, headers = refused(error, "Bearer")
+    headers["content-type"] = PROBLEM
     return Response(encode(problem.to_dict()), problem.status, headers)
 
 
@@ -402,7 +410,7 @@ async def _no_such_method(request: Request, error: Any) -> Response:
     return response
 
 
-async def _body(request: Request) -> bytes:
+async def body_of(request: Request) -> bytes:
     """The body, which must be short and come soon."""
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > LARGEST_BODY:
@@ -424,7 +432,7 @@ def _too_large() -> Problem:
     return Problem(413, "too-large", f"A body must have at most {LARGEST_BODY:,} bytes.")
 
 
-def _read(decode: Callable[[bytes], T], body: bytes) -> T:
+def read(decode: Callable[[bytes], T], body: bytes) -> T:
     """A message; the problem does not repeat values, which may be rewards."""
     try:
         return decode(body)
@@ -464,7 +472,8 @@ def _item(result: Any, status: int) -> dict[str, Any]:
     return {"status": status, **result._asdict()}
 
 
-def _covers(key: Key, name: str) -> bool:
+def covers(key: Key, name: str) -> bool:
+    """Whether a key is for an experiment."""
     try:
         key.refuse_unless("read", name)
     except Problem:

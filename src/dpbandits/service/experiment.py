@@ -34,6 +34,7 @@ from .problems import Problem
 REPLY, SERVICE = "reply", "service"
 RUNNING, PAUSED, ARCHIVED = "running", "paused", "archived"
 _DECLARED, _STATE, _TRAIL = b"declaration", b"state", b"trail"
+_MOST_MINUTES = 121
 _MOST_REMEMBERED = 1_000_000  # decisions of one experiment
 _COUNT = struct.Struct(">Q")
 # Token; digest of the request; keyed hashes of its id and unit; arm, propensity, deadline, time.
@@ -81,6 +82,14 @@ class Remembered(NamedTuple):
         return urlsafe_b64encode(self.token).decode()
 
 
+class Traffic(NamedTuple):
+    """How many decisions the policy had made by the first tick of a minute."""
+
+    minute: int  # since the epoch
+    decisions: int
+    recorded: int
+
+
 class Asked(NamedTuple):
     """A request for a decision."""
 
@@ -103,12 +112,14 @@ class Experiment:
         status: "running", "paused" or "archived".
         tripped: when its breaker has tripped, in seconds since the epoch; None if it has not.
         repeats: how many rewards came for decisions that had one, since this process began.
+        traffic: of the last minutes, since this process began; public.
     """
 
     def __init__(self, tenant: str, declaration: Declaration, policy: Policy) -> None:
         self.tenant, self.declaration, self.policy = tenant, declaration, policy
         self.name = declaration.name
         self.status, self.repeats = RUNNING, 0
+        self.traffic: deque[Traffic] = deque(maxlen=_MOST_MINUTES)
         self.tripped: float | None = None
         self._by_alias: dict[bytes, bytes] = {}  # keys of rows
         self._to_forget: deque[tuple[float, bytes]] = deque()
@@ -175,7 +186,7 @@ class Experiment:
                 return self._again(known, digest, asked.decision_id)
         self._refuse_archived()
         self._check_breaker(now)
-        arm = self._fixed_arm(now)
+        arm = self.fixed_arm(now)
         made = self._chosen(asked, now) if arm is None else self._by_default(asked, arm)
         return self._remember(asked, made, digest, now)
 
@@ -214,7 +225,7 @@ class Experiment:
         session = self.policy.session
         return Decision(arm, 1.0, 0, False, session.life, name).sealed(session.seal)
 
-    def _fixed_arm(self, now: float) -> int | None:
+    def fixed_arm(self, now: float) -> int | None:
         """The arm that is served whatever the policy says; None where the policy decides."""
         own = self.declaration
         early = own.starts is not None and now < own.starts
@@ -467,6 +478,7 @@ class Experiment:
 
     def tick(self, now: float) -> None:
         """Pass deadlines by the clock; called at times that do not depend on answers."""
+        self._count_traffic(now)
         self.forget(now)
         policy = self.policy
         rounds, finish_at = policy.session.rounds, policy.settings.finish_at
@@ -477,6 +489,12 @@ class Experiment:
         with suppress(BudgetExhausted):
             self.policy.tick(now)
         self._check_breaker(now)
+
+    def _count_traffic(self, now: float) -> None:
+        minute = int(now // 60.0)
+        if not self.traffic or self.traffic[-1].minute < minute:
+            decisions = self.policy.session.rounds.pulls
+            self.traffic.append(Traffic(minute, decisions, self.policy.rounds))
 
     def note(self, now: float, who: str, what: str, reason: str, **more: Any) -> None:
         """Add a line to the audit trail."""

@@ -81,6 +81,7 @@ def play(policy: Policy, rounds: int = _MOST_ROUNDS) -> None:
         if now is not None:
             policy.tick(now + _A_YEAR)
         policy.finish()
+    _ = policy.estimates, policy.recommendation  # which have kernels of their own
 
 
 def _contexts(policy: Policy) -> np.ndarray | None:
