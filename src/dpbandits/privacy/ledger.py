@@ -277,7 +277,7 @@ class Ledger:
 
     def copy(self) -> Ledger:
         """A ledger with the lines of now, which other threads may read."""
-        return Ledger(copy_of(self._arrays), self.meter)
+        return Ledger(LedgerArrays(*map(np.copy, self._arrays)), self.meter)
 
     @property
     def _arrays(self) -> LedgerArrays:
