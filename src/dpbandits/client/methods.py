@@ -226,6 +226,12 @@ class ExperimentMethods:
         reply = yield from self._endpoint.ask("GET", _path(self.name) + "/card")
         return reply.text
 
+    @Method
+    def chooser(self) -> Steps[str]:
+        """The public half of the policy, for ``dpbandits.policies.Chooser.from_json``."""
+        reply = yield from self._endpoint.ask("GET", _path(self.name) + "/chooser")
+        return reply.text
+
     # What operators do ------------------------------------------------------------------------
 
     @Method
