@@ -1,15 +1,22 @@
-"""Clients of both kinds, which tests call alike."""
+"""Clients of both kinds, which tests call alike, a stub of a service, and a service."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
+import uvicorn
 
 from dpbandits.client import AsyncClient, Client
+from dpbandits.service.access import Keys
+from dpbandits.service.app import Service, make_app
+from dpbandits.service.owner import Owner
+from dpbandits.stores.addresses import store_at
 
 
 class Awaiting:
@@ -106,3 +113,43 @@ class Stub(httpx.MockTransport):
 @pytest.fixture
 def stub() -> type[Stub]:
     return Stub
+
+
+# A service of this process ------------------------------------------------------------------
+
+
+class Served(NamedTuple):
+    url: str
+    keys: dict[str, str]
+
+
+async def compiled(declaration: Any) -> None:
+    """Nothing has to be compiled; but it may take a while, or fail."""
+    await asyncio.sleep(0.1)
+    if declaration.title == "fails":
+        raise OSError("no space left")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("service")
+    with pytest.MonkeyPatch.context() as patch, socket.socket() as listening:
+        patch.setenv("DPBANDITS_STATE_DIR", str(folder / "state"))
+        patch.setattr("dpbandits.client.methods._LOOK_EVERY", 0.05)
+        listening.bind(("127.0.0.1", 0))
+        keys = Keys(folder / "keys.json")
+        roles = [("admin",), ("decide", "reward"), ("read",)]
+        secrets = {"+".join(one): keys.add(roles=one)[1] for one in roles}
+        secrets["slow"] = keys.add(per_second=2.0)[1]
+        service = Service(Owner(store_at(f"sqlite:///{folder}/service.db")), keys, compiled)
+        server = uvicorn.Server(uvicorn.Config(make_app(service), log_level="error"))
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        yield Served(f"http://127.0.0.1:{listening.getsockname()[1]}", secrets)
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def admin(served: Served, connect: Any) -> Any:
+    return connect(served.url, served.keys["admin"])

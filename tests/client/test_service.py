@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
-import uvicorn
 
 from dpbandits import client
 from dpbandits.client import (
@@ -24,11 +20,7 @@ from dpbandits.client import (
     ServiceError,
 )
 from dpbandits.service import messages
-from dpbandits.service.access import Keys
-from dpbandits.service.app import Service, make_app
 from dpbandits.service.openapi import document
-from dpbandits.service.owner import Owner
-from dpbandits.stores.addresses import store_at
 
 WORDS = {
     "arms": ["blue", "green"],
@@ -39,43 +31,6 @@ WORDS = {
     "baseline": "blue",
 }
 NAMES = (f"shop-{number}" for number in count())
-
-
-class Served(NamedTuple):
-    url: str
-    keys: dict[str, str]
-
-
-async def compiled(declaration: Any) -> None:
-    """Nothing has to be compiled; but it may take a while, or fail."""
-    await asyncio.sleep(0.1)
-    if declaration.title == "fails":
-        raise OSError("no space left")
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("service")
-    with pytest.MonkeyPatch.context() as patch, socket.socket() as listening:
-        patch.setenv("DPBANDITS_STATE_DIR", str(folder / "state"))
-        patch.setattr("dpbandits.client.methods._LOOK_EVERY", 0.05)
-        listening.bind(("127.0.0.1", 0))
-        keys = Keys(folder / "keys.json")
-        roles = [("admin",), ("decide", "reward"), ("read",)]
-        secrets = {"+".join(one): keys.add(roles=one)[1] for one in roles}
-        secrets["slow"] = keys.add(per_second=2.0)[1]
-        service = Service(Owner(store_at(f"sqlite:///{folder}/service.db")), keys, compiled)
-        server = uvicorn.Server(uvicorn.Config(make_app(service), log_level="error"))
-        thread = threading.Thread(target=server.run, args=([listening],))
-        thread.start()
-        yield Served(f"http://127.0.0.1:{listening.getsockname()[1]}", secrets)
-        server.should_exit = True
-        thread.join()
-
-
-@pytest.fixture
-def admin(served: Served, connect: Any) -> Any:
-    return connect(served.url, served.keys["admin"])
 
 
 @pytest.fixture
@@ -212,7 +167,7 @@ def test_all_mistakes_of_a_declaration_are_told(admin: Any) -> None:
     assert refused(admin.declare, failing, wait=True) == (None, "failed")
 
 
-def test_keys_open_what_they_are_for(served: Served, connect: Any, shop: Any) -> None:
+def test_keys_open_what_they_are_for(served: Any, connect: Any, shop: Any) -> None:
     for role, call, status in [
         ("decide+reward", lambda one: one.decide(), None),
         ("decide+reward", lambda one: one.summary(), 403),
@@ -229,7 +184,7 @@ def test_keys_open_what_they_are_for(served: Served, connect: Any, shop: Any) ->
     assert refused(connect(served.url).experiments) == (401, "unauthorized")
 
 
-def test_a_key_with_a_rate_is_waited_for(served: Served, connect: Any, shop: Any) -> None:
+def test_a_key_with_a_rate_is_waited_for(served: Any, connect: Any, shop: Any) -> None:
     own = connect(served.url, served.keys["slow"]).experiment(shop.name)
     ids = [own.decide().decision_id for _ in range(4)]
     assert len(set(ids)) == 4
