@@ -22,6 +22,7 @@ INTERPRETED = {
     for folder in (
         "algorithms",
         "cli",
+        "client",
         "conformance",
         "finite",
         "logs",

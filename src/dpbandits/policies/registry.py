@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ..errors import ArgumentError, MissingExtra, StateFileError
-from ..rooms import papers
+from ..rooms import algorithms, papers
 from ..session.options import of_today
 from ..stores.arguments import arguments
 from ..validation import close_name
@@ -111,6 +111,7 @@ def find(name: str) -> Any:
     >>> find("MergedIMED").policy_class.__name__
     'Arms'
     """
+    algorithms()
     core = _COMPOSED | _REGISTRY
     known = core if name in core else _COMPOSED | registered()
     if name not in known:
