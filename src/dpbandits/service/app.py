@@ -10,16 +10,17 @@ import asyncio
 import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ..errors import DPBanditsError
 from . import views
 from .access import EVERYONE, Key, Keys
 from .declaration import Declaration
@@ -38,7 +39,7 @@ from .messages import (
 )
 from .metrics import metrics_of
 from .openapi import document
-from .owner import Owner
+from .owner import Owner, exists
 from .problems import Problem
 
 LARGEST_BODY = 4 * 2**20  # bytes
@@ -76,6 +77,7 @@ class Service:
     warm: Callable[[Declaration], Awaitable[None]]
     ready: bool = False
     creating: dict[tuple[str, str], str] = field(default_factory=dict)  # and what went wrong
+    _making: dict[tuple[str, str], Declaration] = field(default_factory=dict)  # right now
 
     def admit(self, request: Request, role: str) -> Key:
         """The key of a request, which must have a role."""
@@ -95,10 +97,23 @@ class Service:
         """What the owner's call on the experiment of a request gives."""
         return await self.owner.ask((key.tenant, request.path_params["name"]), call)
 
+    def begin(self, tenant: str, declaration: Declaration, who: str) -> None:
+        """Let an experiment be made, unless that is under way.
+
+        Raises:
+            Problem: another one of that name is.
+        """
+        at = tenant, declaration.name
+        if at not in self._making:
+            self._making[at] = declaration
+            _keep(asyncio.create_task(self.create(tenant, declaration, who)))
+        elif self._making[at].given != declaration.given:
+            raise exists()
+
     async def create(self, tenant: str, declaration: Declaration, who: str) -> Experiment:
         """Compile what an experiment needs, and make it."""
         at = tenant, declaration.name
-        self.creating[at] = ""
+        self._making[at], self.creating[at] = declaration, ""
         try:
             await self.warm(declaration)
             made: Experiment = await self.owner.ask_alone(
@@ -108,6 +123,8 @@ class Service:
             self.creating[at] = Problem.of(error).detail
             log("experiment failed", experiment=declaration.name, detail=self.creating[at])
             raise
+        finally:
+            del self._making[at]
         del self.creating[at]
         log("experiment created", experiment=declaration.name)
         return made
@@ -238,21 +255,21 @@ class _Calls:
             for (tenant, name), why in sorted(self._service.creating.items())
             if tenant == key.tenant and _covers(key, name)
         ]
-        return _json({"experiments": [*await asyncio.gather(*found), *coming]})
+        there = await asyncio.gather(*found, return_exceptions=True)
+        told = [_listed(name, one) for name, one in zip(mine, there, strict=True)]
+        return _json({"experiments": [*told, *coming]})
 
     async def declare(self, request: Request, key: Key) -> Response:
         declaration = Declaration.read(_read(_declared, await _body(request)))
         key.refuse_unless("admin", declaration.name)
         at = key.tenant, declaration.name
+        await asyncio.to_thread(declaration.check)
         known = self._service.owner.experiments.get(at)
         if known is not None:
             if known.declaration.given != declaration.given:
-                raise Problem(409, "exists", "There is another experiment of that name.")
-            return _json({"name": declaration.name, "status": "running"}, 200)
-        await asyncio.to_thread(declaration.check)
-        if self._service.creating.get(at) != "":
-            making = self._service.create(key.tenant, declaration, key.id)
-            _keep(asyncio.create_task(making))
+                raise exists()
+            return _json({"name": declaration.name, "status": known.status}, 200)
+        self._service.begin(key.tenant, declaration, key.id)
         return _json({"name": declaration.name, "status": "starting"}, 202)
 
     def shown(self, view: Callable[[Experiment], dict[str, Any]]) -> Handler:
@@ -336,11 +353,12 @@ class _Calls:
         owner = self._service.owner
 
         def gather(_: float) -> list[dict[str, Any]]:
-            return [
-                {**views.summary(one), "tenant": tenant}
-                for (tenant, name), one in owner.experiments.items()
-                if tenant == key.tenant and _covers(key, name)
-            ]
+            summaries = []
+            for (tenant, name), one in owner.experiments.items():
+                if tenant == key.tenant and _covers(key, name):
+                    with suppress(DPBanditsError):  # it cannot be written, so it is not shown
+                        summaries.append({**views.summary(one), "tenant": tenant})
+            return summaries
 
         text, kind = metrics_of(await owner.ask_alone(gather))
         return Response(text, headers={"content-type": kind})
@@ -373,16 +391,24 @@ def _answering(service: Service, role: str | None, handler: Handler) -> Any:
         try:
             key = EVERYONE if role is None else service.admit(request, role)
             return await handler(request, key)
+        except ClientDisconnect:  # nobody reads this
+            return Response(status_code=400)
         except Exception as error:
             return _refusal(error)
 
     return endpoint
 
 
-def _refusal(error: Exception) -> Response:
+def _problem(error: BaseException) -> Problem:
+    """The problem of an error; a defect is logged."""
     problem = Problem.of(error)
     if problem.status == 500:
         log("error", error=type(error).__name__)
+    return problem
+
+
+def _refusal(error: Exception) -> Response:
+    problem = _problem(error)
     headers = {"content-type": PROBLEM}
     if problem.status in (429, 503):
         wait = problem.more.get("retry_after", 1.0)
@@ -435,15 +461,12 @@ def _read(decode: Callable[[bytes], T], body: bytes) -> T:
 
 
 def _asked(read: DecisionRequest) -> Asked:
-    available = None if read.available is None else tuple(read.available)
-    if available is not None and not available:
-        raise Problem(422, "invalid", "available must list an arm at least.", word="available")
     return Asked(
         read.decision_id,
         read.unit,
         read.contexts,
         read.advice,
-        available,
+        read.available,
         read.deferred,
         encode(read),
     )
@@ -459,9 +482,17 @@ def _taking(read: RewardRequest) -> Call:
 
 def _item(result: Any, status: int) -> dict[str, Any]:
     if isinstance(result, BaseException):
-        problem = Problem.of(result)
+        problem = _problem(result)
         return {"status": problem.status, "problem": problem.to_dict()}
     return {"status": status, **result._asdict()}
+
+
+def _listed(name: str, found: Any) -> dict[str, Any]:
+    """An experiment in the list of all; one of them may be out of reach."""
+    if isinstance(found, BaseException):
+        return {"name": name, "status": "failed", "detail": _problem(found).detail}
+    told: dict[str, Any] = found
+    return told
 
 
 def _covers(key: Key, name: str) -> bool:

@@ -67,13 +67,10 @@ def serve(settings: Settings) -> None:
         timeout_keep_alive=75,
         limit_concurrency=4096,
     )
-    log(
-        "started",
-        host=settings.host,
-        port=settings.port,
-        experiments=len(service.owner.experiments),
-    )
-    uvicorn.Server(config).run()
+    socket = config.bind_socket()
+    port = socket.getsockname()[1]  # which the system has chosen for 0
+    log("started", host=settings.host, port=port, experiments=len(service.owner.experiments))
+    uvicorn.Server(config).run(sockets=[socket])
     log("stopped")
 
 
