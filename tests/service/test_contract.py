@@ -5,11 +5,7 @@ import json
 import threading
 
 import pytest
-
-from conftest import ARMS, START, Served
-
-NONE = {"budget": None, "allow_simulation": True}
-NOISY = {"budget": {"zcdp": 1.0}, "noise": "simulation", "allow_simulation": True, "seed": 1}
+from services import ARMS, KINDS, NOISY, NONE, START, Served, asked_of
 
 
 @pytest.fixture
@@ -433,34 +429,6 @@ def test_erasing_a_person_takes_pending_answers_and_keeps_the_schedule(served):
 
 
 # Declarations ------------------------------------------------------------------------------
-
-KINDS = {
-    "arms": {"arms": ["a", "b"], "budget": {"pure": 1.0}},
-    "fixed features": {"arms": 3, "features": [[1, 0], [0, 1], [0.6, 0.6]], "budget": {"zcdp": 1}},
-    "features": {"arms": 3, "features": 2, "horizon": 1000, "budget": {"zcdp": 1.0}},
-    "person": {"arms": 2, "person": 3, "horizon": 1000, "budget": {"zcdp": 1.0}},
-    "private contexts": {"arms": 2, "features": 2, "horizon": 1000, "budget": {"approx": [1.0, 1e-6]}, "protects": "contexts and rewards"},
-    "link": {"arms": 3, "features": 2, "horizon": 1000, "link": "logistic", "budget": {"zcdp": 1.0}},
-    "experts": {"arms": 2, "experts": 3, "horizon": 1000, "budget": {"zcdp": 1.0}},
-    "best arm": {"arms": 3, "goal": "best arm", "horizon": 300, "budget": {"zcdp": 1.0}},
-    "drift": {"arms": 3, "drift": 500, "horizon": 1000, "budget": {"zcdp": 1.0}},
-    "any drift": {"arms": 3, "drift": "any", "horizon": 1000, "budget": {"pure": 1.0}},
-    "people": {"arms": 3, "max_rounds": 2, "budget": {"zcdp": 1.0}},
-    "a kind": {"kind": "HTINF", "n_arms": 3, "budget": {"pure": 1.0}},
-    "a paper's": {"kind": "AdaCUCB", "n_arms": 3, "budget": {"zcdp": 1.0}, "answers_within": "2h"},
-    "by count": {"arms": 3, "answers_within": 5, "budget": {"zcdp": 1.0}},
-    "waiting": {"arms": 3, "answers_within": None, "budget": {"zcdp": 1.0}},
-}  # fmt: skip
-
-
-def asked_of(told):
-    """A request that the experiment takes."""
-    arms, width = len(told["arms"]), told["dimension"]
-    if told["takes"] == "advice":
-        return {"advice": [[1 / arms] * arms] * width}
-    if told["takes"]:
-        return {"contexts": [[0.25] * width] * arms}
-    return {}
 
 
 @pytest.mark.parametrize("kind", KINDS)

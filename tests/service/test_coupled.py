@@ -10,8 +10,7 @@ import uuid
 from types import SimpleNamespace
 
 import pytest
-from conftest import Clock, Served
-from test_contract import KINDS, NOISY, asked_of
+from services import KINDS, NOISY, Clock, Served, asked_of
 
 from dpbandits.service import app, experiment, views
 from dpbandits.service import log as log_module
