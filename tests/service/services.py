@@ -1,5 +1,6 @@
 """Services in this process, with a clock of the tests' own, and clients of them."""
 
+import asyncio
 import contextlib
 import json
 import time
@@ -94,10 +95,17 @@ class Http:
     def post(self, url, **given):
         return self.request("POST", url, **given)
 
+    async def posted(self, url, body):
+        return await self.client.post(url, json=body)
+
+    async def idle(self):
+        """Let other tasks come to where they wait."""
+        await asyncio.sleep(0.05)
+
     def at_once(self, calls):
         """The replies to posts that are all under way together."""
-        posts = [partial(self.client.request, "POST", url, json=body) for url, body in calls]
-        return [one.result() for one in [self.portal.start_task_soon(post) for post in posts]]
+        waiting = [self.portal.start_task_soon(self.posted, *call) for call in calls]
+        return [one.result() for one in waiting]
 
 
 class Served:
