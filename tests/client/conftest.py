@@ -14,8 +14,9 @@ import uvicorn
 
 from dpbandits.client import AsyncClient, Client
 from dpbandits.service.access import Keys
-from dpbandits.service.app import Service, make_app
+from dpbandits.service.app import make_app
 from dpbandits.service.owner import Owner
+from dpbandits.service.service import Service
 from dpbandits.stores.addresses import store_at
 
 

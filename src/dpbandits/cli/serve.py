@@ -49,7 +49,7 @@ def serve(
     with clear_errors():
         _needs_extra()
         from ..service.declaration import read_file
-        from ..service.running import Settings, serve
+        from ..service.server import Settings, serve
 
         path = None if insecure else key_file or _default_file()
         if path is not None and not path.exists():

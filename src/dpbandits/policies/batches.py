@@ -83,7 +83,11 @@ def _commit_together(
             turns.dirty = False
         else:
             ready.append((turns, batch))
-    outcomes = store.commit_all([batch for _, batch in ready]) if ready else []
+    outcomes: list[BaseException | None] = []
+    try:
+        outcomes = store.commit_all([batch for _, batch in ready]) if ready else []
+    except Exception as error:  # a defect of the store: nothing counts as committed
+        outcomes = [error] * len(ready)
     for (turns, _), outcome in zip(ready, outcomes, strict=True):
         _attempt(turns, partial(_keeper(turns).settle, outcome, tried=True), failures)
 

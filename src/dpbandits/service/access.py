@@ -21,7 +21,7 @@ from typing import IO, Any
 from ..errors import ArgumentError, StateFileError
 from ..stores.files import write_anew
 from ..validation import choice, real
-from .declaration import name_of
+from .declaration import LONGEST_TENANT, name_of
 from .problems import Problem
 
 ROLES = ("decide", "reward", "read", "admin")
@@ -117,7 +117,7 @@ class Keys:
             per_second = real("per_second", per_second, 0.01, 1e6)
         secret = f"dpb_{secrets.token_urlsafe(32)}"
         id_ = secrets.token_hex(4)
-        own = name_of("tenant", tenant)
+        own = name_of("tenant", tenant, LONGEST_TENANT)
         key = Key(id_, _digest(secret), own, roles, experiments, per_second)
         self._write([*self.all(), key])
         return key, secret

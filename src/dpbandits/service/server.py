@@ -13,10 +13,11 @@ import uvicorn
 from ..errors import ArgumentError
 from ..stores.addresses import store_at
 from .access import OWN_TENANT, Keys
-from .app import Service, make_app
+from .app import make_app
 from .declaration import Declaration
 from .log import log
 from .owner import Owner
+from .service import Service
 from .warming import warm
 
 SWITCH = 5e-4  # seconds after which the owner's thread lets the event loop go on
@@ -67,13 +68,10 @@ def serve(settings: Settings) -> None:
         timeout_keep_alive=75,
         limit_concurrency=4096,
     )
-    log(
-        "started",
-        host=settings.host,
-        port=settings.port,
-        experiments=len(service.owner.experiments),
-    )
-    uvicorn.Server(config).run()
+    socket = config.bind_socket()
+    port = socket.getsockname()[1]  # which the system has chosen for 0
+    log("started", host=settings.host, port=port, experiments=len(service.owner.experiments))
+    uvicorn.Server(config).run(sockets=[socket])
     log("stopped")
 
 
