@@ -64,19 +64,21 @@ def _commit_together(store: Store, all_turns: list[Turns]) -> list[BaseException
     """Commit those of one store in a transaction, and return what failed."""
     failures: list[BaseException] = []
     ready = []
-    for turns in all_turns:
-        try:
-            batch = _keeper(turns).prepare()
-        except Exception as error:  # it stays dirty, and the next call repeats it
-            failures.append(error)
-            continue
-        if batch is None:
-            turns.dirty = False
-        else:
-            ready.append((turns, batch))
-    outcomes = store.commit_all([batch for _, batch in ready]) if ready else []
-    for (turns, _), outcome in zip(ready, outcomes, strict=True):
-        failures += _outcome(turns, partial(_keeper(turns).settle, outcome, tried=True))
+    with ExitStack() as locks:
+        # In one order for all processes.
+        for turns in sorted(all_turns, key=lambda one: _keeper(one).policy):
+            try:
+                batch = _keeper(turns).prepare()
+                if batch is None:
+                    turns.dirty = False
+                else:
+                    locks.enter_context(_keeper(turns).going_on())
+                    ready.append((turns, batch))
+            except Exception as error:  # it stays dirty, and the next call repeats it
+                failures.append(error)
+        outcomes = store.commit_all([batch for _, batch in ready]) if ready else []
+        for (turns, _), outcome in zip(ready, outcomes, strict=True):
+            failures += _outcome(turns, partial(_keeper(turns).take_in, outcome))
     return failures
 
 

@@ -142,7 +142,7 @@ class Kept(Configured):
             )
         witness, before = Witness(self._first_life), self._keeper
         with witness.alone():
-            if not witness.goes_on(self.session.life):
+            if not witness.is_of(self.session.life):
                 raise ClaimError(
                     f"{place} was not written: an earlier save of this policy has been loaded and"
                     f" carries on; {WHY}"
@@ -164,7 +164,7 @@ class Kept(Configured):
         keeper = self._keeper_at(place, witness, number)
         keeper.begin()
         self._lock.keeper = keeper
-        keeper.note(locked=True)  # which the next call repeats if it fails
+        keeper.note()  # which the next call repeats if it fails
         self._let_go()
 
     def _keeper_at(self, place: Place, witness: Witness, number: int) -> Keeper:

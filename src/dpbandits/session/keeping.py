@@ -100,25 +100,48 @@ class Keeper:
             with self._seals_kept():
                 self._unsent = self._whole() if whole else self._part(head, rows)
             self.forget(head)
-        self._refuse_fork()
         return self.place, self._unsent, self._session.life
 
-    def settle(self, outcome: BaseException | None = None, *, tried: bool = False) -> None:
-        """Write the batch that could not be written before, with the same bytes; or take in the
-        ``outcome`` of a commit that others have ``tried``.
+    def settle(self) -> None:
+        """Write the batch that could not be written before, with the same bytes."""
+        if self._unsent is not None or self._unnoted is not None:
+            with self.going_on():
+                if self._unsent is None:
+                    self.note()
+                else:
+                    self.take_in(self._tried(self._unsent))
+
+    def _tried(self, batch: Batch) -> BaseException | None:
+        """What comes of a commit."""
+        try:
+            self.place.commit(batch, self._session.life)
+        except (StoreError, ClaimError) as error:
+            return error
+        return None
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Let nobody load the policy before a commit is noted.
+
+        Raises:
+            ClaimError: a copy is loaded already.
         """
-        batch = self._unsent
-        if batch is None:
-            if self._unnoted is not None:
-                self.note()
-            return
         self._refuse_fork()
+        with self._witness.going_on(self._session.life, self.place):
+            yield
+
+    @property
+    def policy(self) -> str:
+        """By what the witness knows the policy."""
+        return self._witness.path.name
+
+    def take_in(self, outcome: BaseException | None) -> None:
+        """Note the batch, which was tried while ``going_on``; or raise what has come of it."""
+        batch = self._unsent
+        assert batch is not None
         try:
             if outcome is not None:
                 raise outcome
-            if not tried:
-                self._refuse_followed()
-                self.place.commit(batch, self._session.life)
         except (StoreError, ClaimError):
             self._refuse_unmade(batch)
         self._made(batch)
@@ -130,25 +153,16 @@ class Keeper:
                 return
         raise
 
-    def _refuse_followed(self) -> None:
-        """Refuse a commit where a copy from another place is known to go on."""
-        if not self._witness.goes_on(self._session.life):
-            raise ClaimError(
-                f"{self.place} was not written: a copy of this policy has been loaded, and carries"
-                f" on; {WHY}"
-            )
-
     def _made(self, batch: Batch) -> None:
         assert self._coming is not None
         self.number, self._unsent, self.durable = batch.number, None, self._coming
         self._unnoted = batch.whole or self._released
         self.note()
 
-    def note(self, *, locked: bool = False) -> None:
-        """Tell the witness of the last batch; ``locked`` where it is locked already."""
+    def note(self) -> None:
+        """Tell the witness of the last batch, while it is locked."""
         assert self._unnoted is not None
-        mark = Mark(self._session.life, self.number)
-        self._witness.note(mark, durable=self._unnoted, locked=locked)
+        self._witness.note(Mark(self._session.life, self.number), durable=self._unnoted)
         self._unnoted = None
         if self._seals is not None:
             self._seals.destroy()
