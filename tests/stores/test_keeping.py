@@ -5,10 +5,11 @@ and what was sealed or dropped tells nothing.
 import shutil
 import sqlite3
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
-from clinic import ADVICE, Clinic, Recording, ada, contents, state_of, whole
+from clinic import ADVICE, Clinic, Recording, ada, contents, fail, state_of, whole
 
 import dpbandits as dpb
 from dpbandits.errors import StateFileError, StoreError
@@ -19,6 +20,7 @@ from dpbandits.session.running import AllOrNothing
 from dpbandits.session.writing import private_part, public_part, whole_rows
 from dpbandits.stores import FilePlace
 from dpbandits.stores.addresses import place_at
+from dpbandits.stores.sealing import Sealer
 
 pytestmark = pytest.mark.compiled
 CONTEXTS = np.random.default_rng(4).uniform(-0.5, 0.5, (400, 3, 2))
@@ -437,6 +439,67 @@ def test_keys_of_ended_episodes_are_destroyed(tmp_path):
     left = sealer.path.read_bytes()
     assert sum(left[i : i + 8] != bytes(8) for i in range(0, len(left), 40)) == len(sealer._keys)
     assert len(sealer._keys) < 12
+
+
+def keys_left(folder):
+    """The keys in the state folder."""
+    files = [path.read_bytes() for path in (folder / "state" / "keys").glob("*")]
+    slots = [content[i : i + 40] for content in files for i in range(0, len(content), 40)]
+    return {slot for slot in slots if any(slot)}
+
+
+def test_keys_of_a_lost_life_are_destroyed_once_it_is_restored(tmp_path):
+    """They open its copies."""
+    policy = MAKERS["late"](**SEEDED)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    Visits(policy).play(40)
+    policy.kept_in.store.close()
+    for copy in ("b.db", "c.db"):
+        shutil.copy(tmp_path / "a.db", tmp_path / copy)
+    lost = keys_left(tmp_path)
+    restored = dpb.restore(f"sqlite:///{tmp_path}/b.db#one")
+    assert lost
+    assert not lost & keys_left(tmp_path)
+    assert len(keys_left(tmp_path)) == len(restored._sealer._keys)
+    assert dpb.restore(f"sqlite:///{tmp_path}/c.db#one").session.restored == 1  # without any
+
+
+def test_no_key_is_left_of_a_database_that_a_policy_has_left(tmp_path):
+    policy = MAKERS["late"](**SEEDED)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    Visits(policy).play(40)
+    assert keys_left(tmp_path)
+    policy.save(tmp_path / "file")
+    assert not keys_left(tmp_path)
+    policy.save(f"sqlite:///{tmp_path}/a.db#two")
+    Visits(policy).play(40)
+    before = state_of(policy)
+    del policy
+    assert state_of(dpb.load(f"sqlite:///{tmp_path}/a.db#two")) == before
+
+
+def test_keys_that_a_kill_has_left_are_destroyed_by_the_next_load(tmp_path, monkeypatch):
+    policy = MAKERS["late"](**SEEDED)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    with monkeypatch.context() as patch:
+        patch.setattr(Sealer, "destroy", lambda self: None)
+        Visits(policy).play(60)
+    needed, left = set(policy._sealer._used.values()), len(keys_left(tmp_path))
+    del policy
+    loaded = dpb.load(f"sqlite:///{tmp_path}/a.db#one")
+    assert len(keys_left(tmp_path)) == len(needed) < left
+    assert set(loaded._sealer._keys) == needed
+
+
+def test_keys_that_cannot_be_destroyed_are_told(tmp_path, monkeypatch):
+    policy = MAKERS["late"](**SEEDED)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    del policy
+    with monkeypatch.context() as patch:
+        fail(patch, Path, "unlink", PermissionError(13, "not permitted"))
+        with pytest.raises(StoreError, match="keys that nothing needs, and could not be removed"):
+            dpb.restore(f"sqlite:///{tmp_path}/a.db#one")
+    assert dpb.load(f"sqlite:///{tmp_path}/a.db#one").session.restored == 1
 
 
 def test_names_of_users_are_nowhere(tmp_path):

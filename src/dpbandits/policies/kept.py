@@ -34,7 +34,7 @@ class Kept(Configured):
         session: Session
 
     _inspected: Place | None = None  # where an inspection has read it
-    _sealer: Sealer | None = None  # of places that have private bytes sealed
+    _sealer: Sealer | None = None  # once a place keeps it
 
     def _begin_life(self) -> None:
         self._lock = Turns()
@@ -170,10 +170,9 @@ class Kept(Configured):
     def _keeper_at(self, place: Place, witness: Witness, number: int) -> Keeper:
         name, config = self._named
         about = {"class": name, "config": dict(config), "policy": self._first_life}
-        if place.sealed and self._sealer is None:
+        if self._sealer is None:
             self._sealer = Sealer(self._first_life)
-        sealer = self._sealer if place.sealed else None
-        return Keeper(self.session, place, about, witness, number, sealer)
+        return Keeper(self.session, place, about, witness, number, self._sealer)
 
     @contextmanager
     def _as_durable(self) -> Iterator[Choice]:

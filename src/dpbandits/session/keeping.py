@@ -56,7 +56,7 @@ class Keeper:
         about: dict[str, Any],
         witness: Witness,
         number: int,
-        sealer: Sealer | None = None,
+        sealer: Sealer,
     ) -> None:
         self.place, self.number = place, number
         self._session, self._about, self._witness = session, about, witness
@@ -65,7 +65,8 @@ class Keeper:
         self._unnoted: bool | None = None  # whether the note of the last batch has to be durable
         self._process = os.getpid()
         self._replies: list[Row] = []
-        self._seals = None if sealer is None else _Seals(sealer, session)
+        self._sealer = sealer
+        self._seals = _Seals(sealer, session) if place.sealed else None
         self._stamps = Stamps(witness.secret)
 
     # Commits ----------------------------------------------------------------------------------
@@ -164,8 +165,11 @@ class Keeper:
         assert self._unnoted is not None
         self._witness.note(Mark(self._session.life, self.number), durable=self._unnoted)
         self._unnoted = None
-        if self._seals is not None:
-            self._seals.destroy()
+        self.destroy_keys()
+
+    def destroy_keys(self) -> None:
+        """Destroy keys that nothing in the place needs."""
+        self._sealer.destroy()
 
     @property
     def next_number(self) -> int:
@@ -213,12 +217,11 @@ class Keeper:
     @contextmanager
     def _seals_kept(self) -> Iterator[None]:
         """Remember the keys of present rows, in case that new ones are not written."""
-        used = None if self._seals is None else self._seals.used()
+        used = self._sealer.used()
         try:
             yield
         except BaseException:
-            if self._seals is not None and used is not None:
-                self._seals.use(used)
+            self._sealer.use(used)
             raise
 
     def _new_head(self) -> tuple[bytes, bytes]:
@@ -230,8 +233,7 @@ class Keeper:
         about["sealed"] = self._seals is not None
         first = Row(ABOUT, b"", json.dumps(about, default=as_json).encode())
         rows = [*writing.whole_rows(self._session), *self._replies]
-        if self._seals is not None:
-            self._seals.begin()
+        self._sealer.begin()
         head, rows = self._sealed(self._new_head(), [first, *rows])
         return Batch(self.number + 1, head, rows, whole=True)
 
@@ -312,18 +314,6 @@ class _Seals:
         self._sealer, self._count = sealer, 0
         self._kinds = sealed_kinds(session)
 
-    def begin(self) -> None:
-        """Seal all under a new key."""
-        self._sealer.begin()
-
-    def used(self) -> dict[tuple[str, bytes], int]:
-        """The keys that rows need."""
-        return self._sealer.used()
-
-    def use(self, used: dict[tuple[str, bytes], int]) -> None:
-        """Go back to these."""
-        self._sealer.use(used)
-
     def rotate(self, *, ended: bool) -> None:
         """Take a new key after an episode, and now and then where none ends."""
         self._count += 1
@@ -342,10 +332,6 @@ class _Seals:
     def content(self, row: Row) -> bytes:
         assert row.content is not None
         return self._sealer.seal(row.kind, row.key, row.content)
-
-    def destroy(self) -> None:
-        """Destroy keys that nothing needs."""
-        self._sealer.destroy()
 
 
 def sealed_kinds(session: Session) -> frozenset[str]:

@@ -22,12 +22,8 @@ from typing import Any
 
 from ..errors import MissingExtra, StateFileError, StoreError
 from .files import sync_folder
+from .locks import locked
 from .witness import checked_life, state_folder
-
-try:
-    import fcntl
-except ImportError:  # not on POSIX
-    fcntl = None  # type: ignore[assignment]
 
 _LEAD = struct.Struct(">Q12s")  # number of the key, and the nonce
 _SLOT = struct.Struct(">Q32s")  # of the file of keys: number and key, or zeros
@@ -90,9 +86,8 @@ class Sealer:
         self._used.pop((kind, key), None)
 
     def begin(self) -> None:
-        """Everything will be sealed anew."""
-        self._used = {}
-        self.rotate()
+        """Everything will be sealed anew, under a new key, or is left in the clear from now on."""
+        self._used, self._current = {}, 0
 
     def used(self) -> dict[tuple[str, bytes], int]:
         """The keys that rows need, to go back to."""
@@ -134,16 +129,30 @@ class Sealer:
                     _write(handle, self._slots[number], _EMPTY)
                 del self._slots[number], self._keys[number]
 
+    def end(self) -> None:
+        """Destroy all keys for good, because the policy goes on as another.
+
+        Raises:
+            StoreError: their file cannot be written.
+        """
+        if not self.path.exists():
+            return
+        try:
+            with self._locked() as handle:
+                _write(handle, 0, bytes(os.fstat(handle).st_size))
+                os.fsync(handle)
+            self.path.unlink()
+        except OSError as error:
+            raise StoreError(
+                f"{self.path} has keys that nothing needs, and could not be removed:"
+                f" {error.strerror}; remove it"
+            ) from error
+
     @contextmanager
     def _locked(self) -> Iterator[int]:
         new = not self.path.exists()
-        handle = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX)
+        with locked(self.path) as handle:
             yield handle
-        finally:
-            os.close(handle)
         if new:
             sync_folder(self.path.parent)
 

@@ -9,8 +9,9 @@ A load notes first which life will go on, then makes it the holder of the place,
 this is done.  A process that is killed in between has committed nothing, so both the old life and
 the new may be loaded; whichever is loaded first goes on, alone.
 
-Each commit locks the witness until its number is noted, so no copy is loaded meanwhile.  After a release it is synchronised: what a loss of power
-takes back later are commits that released nothing.
+Each commit locks the witness until its number is noted, so no copy is loaded meanwhile.  After a
+release the note is synchronised: what a loss of power takes back later are commits that released
+nothing.
 """
 
 from __future__ import annotations
