@@ -17,9 +17,11 @@ from clinic import (
     died,
     exit_code,
     fail,
+    forked,
     inside,
     journal,
     known,
+    refused,
     rewritten,
     start,
     state_in,
@@ -30,7 +32,7 @@ import dpbandits as dpb
 from dpbandits.errors import StateFileError, StoreError
 from dpbandits.policies import loading
 from dpbandits.policies.batches import batch_of
-from dpbandits.stores import FilePlace, files, witness
+from dpbandits.stores import FilePlace, files, locks, witness
 from dpbandits.stores.addresses import place_at
 from dpbandits.stores.witness import Witness
 
@@ -91,7 +93,7 @@ def test_a_load_that_cannot_write_claims_nothing(tmp_path, monkeypatch):
         clinic.play(1)
 
 
-@pytest.mark.skipif(files.fcntl is None, reason="no locks on this platform")
+@pytest.mark.skipif(locks.fcntl is None, reason="no locks on this platform")
 def test_a_load_in_the_middle_of_a_commit_waits_and_counts_it(tmp_path, monkeypatch):
     clinic = Clinic(ada()).play(40)
     path = clinic.policy.save(tmp_path / "a")
@@ -137,7 +139,7 @@ def test_a_load_of_a_place_that_was_written_since_it_was_read_reads_it_again(
     assert loaded.ledger.releases == inside(clinic.policy)[0]
 
 
-@pytest.mark.skipif(files.fcntl is None, reason="no locks on this platform")
+@pytest.mark.skipif(locks.fcntl is None, reason="no locks on this platform")
 @pytest.mark.parametrize("where", ["file", "sqlite"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_copy_that_is_loaded_while_its_original_commits_is_an_older_one(where, moment, tmp_path):
@@ -386,6 +388,92 @@ def test_the_claim_itself_decides_a_race(tmp_path):
     with pytest.raises(dpb.ClaimError, match="by another process"):
         FilePlace(path).claim(mark._replace(life="0" * 32), "1" * 32)
     assert FilePlace(path).mark() == mark
+
+
+# Forks ---------------------------------------------------------------------------------------
+
+
+class Child:
+    """A forked process that does nothing until it is told to end."""
+
+    def __init__(self):
+        self.told = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            os.close(self.told[1])
+            os.read(self.told[0], 1)
+            os._exit(0)
+
+    def end(self):
+        os.write(self.told[1], b".")
+        os.waitpid(self.process, 0)
+        for handle in self.told:
+            os.close(handle)
+
+
+@FORKING
+@UNWARNED
+def test_a_forked_child_keeps_nobody_from_loading(tmp_path):
+    path = ada().save(tmp_path / "a")
+    policy = dpb.load(path)
+    child = Child()
+    with pytest.raises(dpb.ClaimError, match="still runs"):
+        dpb.load(path)
+    del policy
+    again = dpb.load(path)
+    assert "is a fork" in forked(lambda: refused(again.close))
+    other = Child()
+    for each in (child, other):
+        with pytest.raises(dpb.ClaimError, match="still runs"):
+            dpb.load(path)
+        each.end()
+    again.pull()
+
+
+@FORKING
+@UNWARNED
+def test_a_child_of_a_process_that_was_killed_keeps_nobody_from_loading(tmp_path):
+    path, children = ada().save(tmp_path / "a"), tmp_path / "children"
+
+    def work():
+        policy = dpb.load(path)
+        if os.fork() == 0:
+            children.write_text(str(os.getpid()))
+            threading.Event().wait(60)
+        while not children.exists():
+            threading.Event().wait(0.01)
+        policy.pull()
+        os._exit(9)
+
+    assert exit_code(work) == 9
+    try:
+        assert dpb.load(path).session.rounds.pulls == 1
+    finally:
+        os.kill(int(children.read_text()), 9)
+
+
+@FORKING
+@UNWARNED
+@pytest.mark.parametrize("where", ["file", "sqlite"])
+def test_a_child_that_is_forked_in_a_commit_keeps_no_lock(where, tmp_path, monkeypatch):
+    """Of the witness, the keys or the journal; nor does it unlock those of its parent."""
+    clinic, place = Clinic(ada()).play(40), place_in(where, tmp_path, "a")
+    clinic.policy.save(place)
+    sync, children = os.fsync, []
+
+    def forking(handle):
+        if not children:
+            children.append(Child())
+        sync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", forking)
+        clinic.until_release()
+    clinic.until_release()
+    before = state_of(clinic.policy)
+    died(clinic)
+    assert state_of(dpb.load(place)) == before
+    children.pop().end()
 
 
 # The journal ---------------------------------------------------------------------------------

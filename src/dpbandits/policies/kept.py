@@ -108,6 +108,7 @@ class Kept(Configured):
 
         Raises:
             StoreError: the place cannot be written; a lease then ends by itself.
+            ClaimError: this process is a fork of the one that made the policy.
 
         >>> import tempfile, dpbandits as dpb
         >>> folder = tempfile.TemporaryDirectory()
@@ -120,7 +121,7 @@ class Kept(Configured):
         with self._lock:
             self._let_go()
             if self._keeper is not None:
-                self._keeper.place.release(self.session.life)
+                self._keeper.close()
 
     @property
     def kept_in(self) -> Place | None:

@@ -171,6 +171,11 @@ class Keeper:
         """Destroy keys that nothing in the place needs."""
         self._sealer.destroy()
 
+    def close(self) -> None:
+        """Say that the life has ended cleanly; a fork of its process cannot know that."""
+        self._refuse_fork()
+        self.place.release(self._session.life)
+
     @property
     def next_number(self) -> int:
         """A number that no batch of the session has, in whatever place."""

@@ -1,4 +1,8 @@
-"""Locks on files, against all other threads and processes."""
+"""Locks on files, against all other threads and processes.
+
+A lock belongs to the process that took it.  A forked child has copies of all open files, and would
+keep their locks until it ends.  So it closes them first.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +19,49 @@ try:
 except ImportError:  # not on POSIX
     fcntl = None  # type: ignore[assignment]
 
-_taken = threading.local()
+
+class Lock:
+    """A file that is open and locked; it is made for its owner alone where there is none.
+
+    Args:
+        path: of the file.
+        wait: whether to wait for who has it.
+
+    Attributes:
+        handle: its descriptor.
+
+    Raises:
+        BlockingIOError: another has it, and ``wait`` is False.
+        OSError: the file cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, wait: bool = True) -> None:
+        with _guard:
+            self.handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+            _held.add(self)
+        try:
+            if fcntl is not None:
+                fcntl.flock(self.handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Unlock and close the file; in a forked process nothing is left to do."""
+        with _guard:
+            if self not in _held:
+                return
+            _held.discard(self)
+            try:
+                if fcntl is not None:  # by name: a child may not have closed its copy yet
+                    fcntl.flock(self.handle, fcntl.LOCK_UN)
+            finally:
+                os.close(self.handle)
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[int]:
-    """Open a file, which is made for its owner alone where there is none, and lock it.
-
-    Returns:
-        Its descriptor, within the block.
+    """Have a file locked in a block, which gets its descriptor.
 
     Raises:
         ReentryError: this thread has locked it already, and would wait for itself.
@@ -32,12 +70,30 @@ def locked(path: Path) -> Iterator[int]:
     mine: set[Path] = _taken.__dict__.setdefault("paths", set())
     if path in mine:
         raise ReentryError(f"nothing was done: the call came while its own thread wrote {path}")
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    lock = Lock(path)
     mine.add(path)
     try:
-        if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield handle
+        yield lock.handle
     finally:
         mine.discard(path)
-        os.close(handle)  # which unlocks
+        lock.release()
+
+
+# Forks ---------------------------------------------------------------------------------------
+
+_held: set[Lock] = set()
+_guard = threading.RLock()  # no file is open without being held when the process forks
+_taken = threading.local()
+
+
+def _close_in_child() -> None:
+    while _held:
+        os.close(_held.pop().handle)
+    _taken.__dict__.clear()
+    _guard.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_close_in_child
+    )

@@ -23,7 +23,6 @@ import secrets
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,13 +30,8 @@ import platformdirs
 
 from ..errors import ClaimError, StateFileError, StoreError
 from ..validation import shown
-from .locks import locked
+from .locks import Lock, locked
 from .store import WHY, Mark
-
-try:
-    import fcntl
-except ImportError:  # not on POSIX
-    fcntl = None  # type: ignore[assignment]
 
 # Of one note: its own number, the life that goes on, the one that is to, and the last batch.
 _NOTE = struct.Struct("<Q32s32sQ")
@@ -147,16 +141,13 @@ class Witness:
 
     def refuse(self, mark: Mark, place: object) -> None:
         """Refuse to load a place that is behind, or whose policy goes on elsewhere."""
-        if fcntl is not None and self._living.exists():
-            handle = os.open(self._living, os.O_RDWR)
+        if self._living.exists():
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                Lock(self._living, wait=False).release()
             except BlockingIOError:
                 raise ClaimError(
                     f"{place} has been loaded, and the loaded policy still runs in a process; {WHY}"
                 ) from None
-            finally:
-                os.close(handle)
         known = self._last
         if known is None:
             raise ClaimError(
@@ -227,11 +218,7 @@ class Witness:
         Returns:
             A function that ends the hold.
         """
-        if fcntl is None:
-            return lambda: None
-        handle = os.open(self._living, os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        return partial(os.close, handle)
+        return Lock(self._living).release
 
 
 def _noted(content: bytes) -> _Note | None:
