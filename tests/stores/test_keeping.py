@@ -14,6 +14,7 @@ from clinic import ADVICE, Clinic, Recording, ada, contents, fail, state_of, who
 import dpbandits as dpb
 from dpbandits.errors import StateFileError, StoreError
 from dpbandits.papers.concentrated import AdaCUCB
+from dpbandits.papers.others import AdaPTT
 from dpbandits.policies.batches import batch_of
 from dpbandits.session.keeping import Keeper
 from dpbandits.session.running import AllOrNothing
@@ -27,6 +28,9 @@ CONTEXTS = np.random.default_rng(4).uniform(-0.5, 0.5, (400, 3, 2))
 BUDGET = dpb.ZCDP(0.5)
 MAKERS = {
     "users": lambda **o: dpb.algorithms.MergedIMED(3, budget=BUDGET, max_rounds=3, **o),
+    "parts": lambda **o: AdaPTT(
+        3, failure_probability=0.1, max_rounds=9, budget=dpb.PureDP(9.0), **o
+    ),
     "every round": lambda **o: dpb.algorithms.HTINF(3, budget=BUDGET, **o),
     "late": lambda **o: dpb.algorithms.MergedIMED(3, budget=BUDGET, answers_within=9, **o),
     "clock": lambda **o: AdaCUCB(3, budget=BUDGET, answers_within="1min", **o),
@@ -42,13 +46,14 @@ SEEDED = {"seed": 5}
 class Visits:
     """Calls of several policies, the same for each, drawn from a seed."""
 
-    def __init__(self, *policies, seed=1):
+    def __init__(self, *policies, seed=1, users=40):
         self.policies, self.rng, self.waiting, self.time = (
             policies,
             np.random.default_rng(seed),
             [],
             0,
         )
+        self.users = users
 
     def play(self, calls):
         """Play so many calls, and return the arms of the first policy's decisions."""
@@ -69,7 +74,7 @@ class Visits:
 
     def pull(self):
         self.time += 5
-        user = int(self.rng.integers(40))
+        user = int(self.rng.integers(self.users))
         decisions = []
         for policy in self.policies:
             shown = {"": None, "contexts": CONTEXTS, "advice": ADVICE}[policy.sees]
@@ -200,7 +205,8 @@ def test_bytes_have_one_length_whatever_answers_and_noise_are(make, tmp_path):
 def sizes(batch):
     """The lengths in a batch, without the values."""
     rows = [
-        (row.kind, len(row.key), len(row.content or b""), row.content is None) for row in batch.rows
+        (len(row.kind), len(row.key), len(row.content or b""), row.content is None)
+        for row in batch.rows
     ]
     return len(batch.head), sorted(rows)
 
@@ -210,7 +216,7 @@ def test_bytes_of_a_call_have_one_length_whatever_its_own_noise_is(kind, tmp_pat
     """From one state on, the next call draws other noise, and so may choose other arms."""
     policy, chosen, releases = MAKERS[kind](**SEEDED), [], 0
     at_once = policy.card.learns_at_once
-    visits = Visits(policy)
+    visits = Visits(policy, users=12)
     policy.save(tmp_path / "a")
     for _ in range(90):
         visits.play(1)
@@ -220,7 +226,8 @@ def test_bytes_of_a_call_have_one_length_whatever_its_own_noise_is(kind, tmp_pat
             copy.session.state.noise_rng = np.random.default_rng(world)
             place = Recording(FilePlace(tmp_path / "b"))
             copy.save(place)
-            made, before, alone = copy.ledger.releases, len(place.batches), Visits(copy)
+            made, before = copy.ledger.releases, len(place.batches)
+            alone = Visits(copy, seed=len(chosen), users=12)
             alone.time = visits.time
             arm = alone.pull()
             if at_once and alone.waiting:  # an answer makes the release
@@ -232,7 +239,7 @@ def test_bytes_of_a_call_have_one_length_whatever_its_own_noise_is(kind, tmp_pat
         chosen.append({arm for arm, _ in worlds})
         releases += len(worlds) > 1
     assert releases > 0 or kind == "advice"  # which releases rarely
-    if kind in ("users", "every round", "clock", "features"):
+    if kind in ("users", "parts", "every round", "clock", "features"):
         assert max(map(len, chosen)) > 1  # or there would be nothing to tell
 
 

@@ -275,8 +275,11 @@ class Keeper:
         # A release takes away the row of each arm that it covers.  The next arm may depend on its
         # noise: if it is one of them, some other row is taken away, and lengths do not tell.
         yield from (_gone("booked", _NO_ARM + i) for i in range(rounds.unreleased.renewed()))
-        for alias in rounds.users.seen.changed():
-            yield writing.user(alias, rounds.users.seen[alias])
+        seen = rounds.users.seen
+        for alias in seen.changed():
+            yield writing.user(session, alias, seen[alias])
+        for i in range(seen.kept()):
+            yield from writing.unrecorded(i)
 
     def _changed_flights(self) -> Iterator[Row]:
         now = self._session.rounds.flights

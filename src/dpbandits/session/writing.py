@@ -12,12 +12,12 @@ import json
 import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..privacy.ledger import HEAD
+from ..privacy.ledger import HEAD, WHOLE
 from ..privacy.secure import NOISE_LAW
 from ..protocol import NO_ARM, Statistic
 from ..stores import Row
@@ -39,6 +39,8 @@ _PULL = struct.Struct("<qB")  # arm, and whether it has weights and contexts
 _FLIGHT = struct.Struct("<3qdq")  # span, sensitivity, and the pull at which it ended
 _TIMES = struct.Struct("<24s24sqq?d")  # of deadlines: all but ``due``
 _DUE = struct.Struct("<qqd")
+_NOWHERE = (WHOLE - 1, -1)  # stands for a part and a round where a user has fewer
+_UNREAD = ("about", "reply", "void", "unused")  # kinds of rows
 _FLAGS = ("release_due", "exhausted")
 _STREAM = struct.Struct("<16s16s?I")  # of a PCG64 generator
 _LENGTH = struct.Struct("<Q")
@@ -217,7 +219,7 @@ def whole_rows(session: Session) -> Iterator[Row]:
     yield from (pulled(number, one) for number, one in rounds.pending.items())
     yield from (answered(number, value) for number, value in rounds.answers.items())
     yield from (booked(arm, one) for arm, one in rounds.unreleased.items())
-    yield from (user(alias, seen) for alias, seen in rounds.users.seen.items())
+    yield from (user(session, alias, seen) for alias, seen in rounds.users.seen.items())
 
 
 def lines(session: Session, first: int) -> Iterator[Row]:
@@ -263,10 +265,18 @@ def _booking(one: Booked) -> bytes:
     return _NUMBER.pack(one.rounds) + (_floats(one.weights) if np.ndim(one.weights) else b"")
 
 
-def user(alias: bytes, seen: Seen) -> Row:
-    """How often a user came."""
-    latest = b"".join(_NUMBER.pack(number) for pair in seen.latest for number in pair)
-    return Row("user", alias, _NUMBER.pack(seen.rounds) + latest)
+def user(session: Session, alias: bytes, seen: Seen) -> Row:
+    """How often a user came.  The length does not tell whether the arms were different ones."""
+    most = min(session.settings.max_rounds or 0, max(session.gate.statistic.parts, 1))
+    latest = [*seen.latest, *repeat(_NOWHERE, most - len(seen.latest))]
+    pairs = b"".join(_NUMBER.pack(number) for pair in latest for number in pair)
+    return Row("user", alias, _NUMBER.pack(seen.rounds) + pairs)
+
+
+def unrecorded(number: int) -> Iterator[Row]:
+    """Rows that say nothing, as long as those of a recorded round without features."""
+    for kind, length in (("void", _PULL.size), ("unused", _NUMBER.size)):
+        yield Row(kind, key_of(number), bytes(length))
 
 
 def flown(flight: Flight) -> Iterator[Row]:
@@ -383,7 +393,7 @@ def filled_rows(session: Session, rows: Iterable[Row]) -> None:
             rounds.flights.append(_flight(content, width))
         elif kind == "sum":
             sums[key] = _array(content, (width.size,))
-        elif kind not in ("about", "reply"):
+        elif kind not in _UNREAD:
             raise ValueError(f"unknown rows {kind!r}")
     rounds.flights.sort(key=lambda one: one.before)
     for flight in rounds.flights:
@@ -431,7 +441,8 @@ def _booked(content: bytes) -> Booked:
 
 def _seen(content: bytes) -> Seen:
     rounds, *latest = (one[0] for one in _NUMBER.iter_unpack(content))
-    return Seen(rounds, tuple(zip(latest[::2], latest[1::2], strict=True)))
+    pairs = zip(latest[::2], latest[1::2], strict=True)
+    return Seen(rounds, tuple(pair for pair in pairs if pair != _NOWHERE))
 
 
 def _flight(content: bytes, width: Statistic) -> Flight:
