@@ -213,9 +213,9 @@ class FilePlace(Place):
     @contextmanager
     def _writing(self) -> Iterator[IO[bytes] | None]:
         """The snapshot, while all other processes wait."""
-        with self._stored("written"), locked(self.journal) as handle:
+        with self._stored("written"), locked(self.journal) as lock:
             if os.name == "posix":
-                os.fchmod(handle, 0o600)
+                os.fchmod(lock.handle, 0o600)
             with self._reading() as file:
                 yield file
 

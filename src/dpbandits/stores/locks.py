@@ -46,6 +46,18 @@ class Lock:
             self.release()
             raise
 
+    def read(self) -> bytes:
+        """All that is in the file."""
+        os.lseek(self.handle, 0, os.SEEK_SET)
+        return b"".join(iter(lambda: os.read(self.handle, 2**20), b""))
+
+    def write(self, content: bytes, at: int) -> None:
+        """Write all of some bytes: a disk that is nearly full may take less at once."""
+        os.lseek(self.handle, at, os.SEEK_SET)
+        view = memoryview(content)
+        while view:
+            view = view[os.write(self.handle, view) :]
+
     def release(self) -> None:
         """Unlock and close the file; in a forked process nothing is left to do."""
         with _guard:
@@ -60,8 +72,8 @@ class Lock:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[int]:
-    """Have a file locked in a block, which gets its descriptor.
+def locked(path: Path) -> Iterator[Lock]:
+    """Have a file locked in a block.
 
     Raises:
         ReentryError: this thread has locked it already, and would wait for itself.
@@ -73,7 +85,7 @@ def locked(path: Path) -> Iterator[int]:
     lock = Lock(path)
     mine.add(path)
     try:
-        yield lock.handle
+        yield lock
     finally:
         mine.discard(path)
         lock.release()

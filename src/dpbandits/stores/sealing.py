@@ -22,7 +22,7 @@ from typing import Any
 
 from ..errors import MissingExtra, StateFileError, StoreError
 from .files import sync_folder
-from .locks import locked
+from .locks import Lock, locked
 from .witness import checked_life, state_folder
 
 _LEAD = struct.Struct(">Q12s")  # number of the key, and the nonce
@@ -106,10 +106,10 @@ class Sealer:
         number, secret = secrets.randbits(63) + 1, secrets.token_bytes(32)
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._locked() as handle:
+            with self._locked() as file:
                 slot = self._free_slot()
-                _write(handle, slot, _SLOT.pack(number, secret))
-                os.fsync(handle)
+                file.write(_SLOT.pack(number, secret), slot * _SLOT.size)
+                os.fsync(file.handle)
         except OSError as error:
             raise StoreError(f"{self.path} could not be written: {error.strerror}") from error
         self._slots[number], self._keys[number], self._current = slot, secret, number
@@ -123,10 +123,12 @@ class Sealer:
         gone = [number for number in self._slots if number not in needed]
         if not gone:
             return
-        with suppress(OSError), self._locked() as handle:
+        with suppress(OSError), self._locked() as file:
+            content = file.read()
             for number in gone:
-                if _slot(handle, self._slots[number])[:8] == number.to_bytes(8, "big"):
-                    _write(handle, self._slots[number], _EMPTY)
+                at = self._slots[number] * _SLOT.size
+                if content[at : at + 8] == number.to_bytes(8, "big"):
+                    file.write(_EMPTY, at)
                 del self._slots[number], self._keys[number]
 
     def end(self) -> None:
@@ -138,9 +140,9 @@ class Sealer:
         if not self.path.exists():
             return
         try:
-            with self._locked() as handle:
-                _write(handle, 0, bytes(os.fstat(handle).st_size))
-                os.fsync(handle)
+            with self._locked() as file:
+                file.write(bytes(len(file.read())), 0)
+                os.fsync(file.handle)
             self.path.unlink()
         except OSError as error:
             raise StoreError(
@@ -149,10 +151,10 @@ class Sealer:
             ) from error
 
     @contextmanager
-    def _locked(self) -> Iterator[int]:
+    def _locked(self) -> Iterator[Lock]:
         new = not self.path.exists()
-        with locked(self.path) as handle:
-            yield handle
+        with locked(self.path) as file:
+            yield file
         if new:
             sync_folder(self.path.parent)
 
@@ -180,16 +182,6 @@ class Sealer:
 
     def _about(self, kind: str, key: bytes) -> bytes:
         return b"\0".join([self._policy.encode(), kind.encode(), key])
-
-
-def _slot(handle: int, slot: int) -> bytes:
-    os.lseek(handle, slot * _SLOT.size, os.SEEK_SET)
-    return os.read(handle, _SLOT.size)
-
-
-def _write(handle: int, slot: int, content: bytes) -> None:
-    os.lseek(handle, slot * _SLOT.size, os.SEEK_SET)
-    os.write(handle, content)
 
 
 def _cipher(key: bytes) -> Any:

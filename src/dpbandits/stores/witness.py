@@ -71,8 +71,8 @@ class Witness:
         folder = state_folder() / "witnesses"
         checked_life(policy)
         self.path, self._living = folder / policy, folder / f"{policy}.living"
-        self._last: _Note | None = None  # and the open file, while it is locked
-        self._handle = -1
+        self._last: _Note | None = None
+        self._file: Lock  # while it is locked
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -114,8 +114,8 @@ class Witness:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with locked(self.path) as self._handle:
-            self._last = _noted(os.read(self._handle, _SECRET))
+        with locked(self.path) as self._file:
+            self._last = _noted(self._file.read())
             yield
 
     def is_of(self, life: str) -> bool:
@@ -192,10 +192,9 @@ class Witness:
 
     def _write(self, content: bytes, at: int, *, durable: bool = False) -> None:
         try:
-            os.lseek(self._handle, at, os.SEEK_SET)
-            os.write(self._handle, content)
+            self._file.write(content, at)
             if durable:
-                os.fsync(self._handle)
+                os.fsync(self._file.handle)
         except OSError as error:
             raise StoreError(f"{self.path} could not be written: {error.strerror}") from error
 
