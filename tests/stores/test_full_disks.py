@@ -43,22 +43,21 @@ def content(path):
 
 def test_a_journal_on_a_disk_that_is_full_after_any_byte(tmp_path):
     clinic, twin = Clinic(ada()).play(40), Clinic(ada()).play(40)
-    path, policy = clinic.policy.save(tmp_path / "a"), clinic.policy
-    policy.pull()
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.policy.pull()
     twin.policy.pull()
     for _ in range(3):
         before = content(path)
         start = size = len(before[1])
-        assert fails(policy.pull, size)
-        while fails(lambda: policy.rounds, size):  # which repeats the commit
+        assert fails(clinic.policy.pull, size)
+        while fails(lambda: clinic.policy.rounds, size):  # which repeats the commit
             assert content(path) == before
             size += 1
         twin.policy.pull()
         assert len(content(path)[1]) == size > start + 1000
         assert content(path)[1].startswith(before[1])
-        assert state_of(policy).arrays == state_of(twin.policy).arrays
-    before = state_of(policy)
-    del policy
+        assert state_of(clinic.policy).arrays == state_of(twin.policy).arrays
+    before = state_of(clinic.policy)
     died(clinic)
     assert state_of(dpb.load(path)) == before
 
@@ -83,26 +82,25 @@ def test_a_database_on_a_disk_that_is_full_after_any_number_of_bytes(tmp_path):
     place = place_at(f"sqlite:///{tmp_path}/a.db#one")
     clinic, twin = Clinic(ada()).play(40), Clinic(ada()).play(40)
     clinic.policy.save(place)
-    policy, log = clinic.policy, tmp_path / "a.db-wal"
+    log = tmp_path / "a.db-wal"
     reader = place.store._opened()  # while it is open, the log is not begun anew
     while log.stat().st_size < 100_000:  # beyond the other files
-        policy.pull()
+        clinic.policy.pull()
         twin.policy.pull()
     for _ in range(2):
         before, start = place.mark(), log.stat().st_size
         size = start
-        assert fails(policy.pull, size)
-        while fails(lambda: policy.rounds, size):
+        assert fails(clinic.policy.pull, size)
+        while fails(lambda: clinic.policy.rounds, size):
             if size % 10 == 0:
                 assert place.mark() == before
             size += 7
         assert size > start + 4096
         twin.policy.pull()
         assert place.mark() == before._replace(number=before.number + 1)
-        assert state_of(policy).arrays == state_of(twin.policy).arrays
+        assert state_of(clinic.policy).arrays == state_of(twin.policy).arrays
     reader.close()
-    before = state_of(policy)
-    del policy
+    before = state_of(clinic.policy)
     died(clinic)
     assert state_of(dpb.load(place)) == before
 
@@ -128,26 +126,26 @@ def taking(most, patch):
 def test_notes_and_keys_on_a_disk_that_is_full_after_any_byte(where, tmp_path, monkeypatch):
     """A note that is torn is not taken for one, nor is a key."""
     place = place_at(tmp_path / "a" if where == "file" else f"sqlite:///{tmp_path}/a.db#one")
-    policy = dpb.algorithms.HTINF(3, budget=dpb.ZCDP(0.5), seed=1)  # a release in every round
-    policy.save(place)
+    clinic = Clinic(dpb.algorithms.HTINF(3, budget=dpb.ZCDP(0.5), seed=1))  # releases each round
+    clinic.policy.save(place)
 
     def is_known():
         mark = place.mark()
-        return policy._keeper._witness.is_behind(mark._replace(number=mark.number - 1))
+        return clinic.policy._keeper._witness.is_behind(mark._replace(number=mark.number - 1))
 
     failed = 0
     for most in range(350):
         with taking(most, monkeypatch):
             try:
-                policy.update(0.5, policy.pull())
+                clinic.policy.update(0.5, clinic.policy.pull())
             except StoreError:
                 failed += 1
             else:
                 assert is_known()
-        policy.update(0.5, policy.pull())
+        clinic.policy.update(0.5, clinic.policy.pull())
         assert is_known()
     assert failed > (190 if where == "file" else 230)
     assert failed < 350
-    before = state_of(policy)
-    del policy
+    before = state_of(clinic.policy)
+    died(clinic)
     assert state_of(dpb.load(place)) == before

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..privacy.ledger import HEAD, WHOLE
+from ..privacy.channels import FAMILY_NAMES
+from ..privacy.ledger import HEAD, SPAN, WHOLE
 from ..privacy.secure import NOISE_LAW
-from ..protocol import NO_ARM, Statistic
+from ..protocol import NO_ARM
 from ..stores import Row
 from .deadlines import Deadlines, Due
 from .decisions import Decision
@@ -41,6 +42,7 @@ _TIMES = struct.Struct("<24s24sqq?d")  # of deadlines: all but ``due``
 _DUE = struct.Struct("<qqd")
 _NOWHERE = (WHOLE - 1, -1)  # stands for a part and a round where a user has fewer
 _UNREAD = ("about", "reply", "void", "unused")  # kinds of rows
+_MANY = 2**53  # more rounds than there are
 _FLAGS = ("release_due", "exhausted")
 _STREAM = struct.Struct("<16s16s?I")  # of a PCG64 generator
 _LENGTH = struct.Struct("<Q")
@@ -169,6 +171,8 @@ def _take_numbers(rounds: Rounds, names: Sequence[str], content: bytes) -> None:
     values = (one[0] for one in _NUMBER.iter_unpack(content))
     for name, value in zip(names, values, strict=True):
         known: Any = bool(value) if name in _FLAGS else value
+        if not (-1 if name == "over" else 0) <= value < _MANY:
+            raise ValueError(f"{name} is out of range")
         setattr(rounds, name, None if name == "over" and value < 0 else known)
 
 
@@ -339,10 +343,7 @@ def filled_public(session: Session, layout: Layout, public: bytes) -> bytes:
     session.rounds.users.most = None if most < 0 else most
     if last:
         session.state.wall.release[:] = _array(last)
-    while len(session.state.wall.ledger.span) < head[HEAD.lines]:
-        session.state.make_room(grow=True)
-    ledger = session.state.wall.ledger
-    ledger.head[:] = head
+    session.state.wall.ledger.head[:] = head
     return block
 
 
@@ -351,29 +352,39 @@ def shown(
 ) -> dict[str, np.ndarray]:
     """Take in the public part and the ledger for inspection.  Returns the public arrays by name."""
     block = filled_public(session, layout, public)
-    for row in rows:
-        if row.kind == "line":
-            filled_line(session, row)
+    _fill_ledger(session, [row for row in rows if row.kind == "line"])
     return public_arrays(layout, block)
 
 
-def filled_line(session: Session, row: Row) -> None:
-    """Take in a line of the ledger."""
-    assert row.content is not None
-    ledger, i = session.state.wall.ledger, number_of(row.key)
-    *span, sensitivity, multiplier = _LINE.unpack(row.content)
-    ledger.span[i], ledger.noise[i] = span, (sensitivity, multiplier)
+def _fill_ledger(session: Session, rows: Sequence[Row]) -> None:
+    """Take in the lines of the ledger, of which none may be missing."""
+    head = session.state.wall.ledger.head.copy()
+    wanted = int(head[HEAD.lines])
+    if [number_of(row.key) for row in rows] != list(range(len(rows))) or len(rows) != wanted:
+        raise ValueError(f"the ledger has {len(rows)} lines and should have {wanted}")
+    session.state.wall.ledger.head[:] = 0  # no line is there yet
+    while len(session.state.wall.ledger.span) < wanted:
+        session.state.make_room(grow=True)
+    ledger = session.state.wall.ledger
+    ledger.head[:] = head
+    for i, row in enumerate(rows):
+        *span, sensitivity, multiplier = _LINE.unpack(row.content or b"")
+        ledger.span[i], ledger.noise[i] = span, (sensitivity, multiplier)
+    families = ledger.span[:wanted, SPAN.family]
+    if not (np.isin(families, list(FAMILY_NAMES)).all() and (ledger.noise[:wanted] >= 0.0).all()):
+        raise ValueError("the ledger has a line that no release makes")
 
 
 def filled_rows(session: Session, rows: Iterable[Row]) -> None:
     """Take in all rows."""
     rounds, exchange, width = session.rounds, session.exchange, session.gate.statistic
     waiting: dict[int, Pending] = {}
+    lines: list[Row] = []
     sums: dict[bytes, np.ndarray] = {}
     for row in rows:
         kind, key, content = row.kind, row.key, row.content or b""
         if kind == "line":
-            filled_line(session, row)
+            lines.append(row)
         elif kind == "release":
             life, memo, values = parted(content)
             exchange.shared.append(
@@ -386,15 +397,16 @@ def filled_rows(session: Session, rows: Iterable[Row]) -> None:
         elif kind == "answer":
             rounds.answers[number_of(key)] = _REWARD.unpack(content)[0]
         elif kind == "booked":
-            rounds.unreleased[_arm(session, number_of(key))] = _booked(content)
+            rounds.unreleased[_arm(session, number_of(key))] = _booked(session, content)
         elif kind == "user":
             rounds.users.restore(key, _seen(content))
         elif kind == "flight":
-            rounds.flights.append(_flight(content, width))
+            rounds.flights.append(_flight(session, content))
         elif kind == "sum":
             sums[key] = _array(content, (width.size,))
         elif kind not in _UNREAD:
             raise ValueError(f"unknown rows {kind!r}")
+    _fill_ledger(session, lines)
     rounds.flights.sort(key=lambda one: one.before)
     for flight in rounds.flights:
         if (key := flight_key(flight)) in sums:
@@ -434,8 +446,10 @@ def _arm(session: Session, arm: int, least: int = 0) -> int:
     return arm
 
 
-def _booked(content: bytes) -> Booked:
+def _booked(session: Session, content: bytes) -> Booked:
     rounds, weights = _NUMBER.unpack_from(content)[0], content[_NUMBER.size :]
+    if not 0 <= rounds <= session.rounds.recorded:
+        raise ValueError("more rounds wait for a release than there were")
     return Booked(rounds, _array(weights) if weights else 0)
 
 
@@ -445,12 +459,13 @@ def _seen(content: bytes) -> Seen:
     return Seen(rounds, tuple(pair for pair in pairs if pair != _NOWHERE))
 
 
-def _flight(content: bytes, width: Statistic) -> Flight:
+def _flight(session: Session, content: bytes) -> Flight:
+    width = session.gate.statistic
     numbers, told, *bookings = parted(content)
     first, last, part, sensitivity, before = _FLIGHT.unpack(numbers)
     memo, statistic = _array(told, (width.memo,)), np.zeros(width.size)
     ended = Ended(Span(first, last, part), sensitivity, memo, statistic)
-    of = {number_of(one[:8]): _booked(one[8:]) for one in bookings}
+    of = {number_of(one[:8]): _booked(session, one[8:]) for one in bookings}
     return Flight(ended, before, Rows(), of, changed=False)
 
 
