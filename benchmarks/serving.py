@@ -1,4 +1,5 @@
-"""``pull`` + ``update`` of every policy, what secure noise adds, and the memory that rounds keep.
+"""``pull`` + ``update`` of every policy, how many functions of Python they call, what secure noise
+adds, and the memory that rounds keep.
 
 One round at a time by the clock, and the median of them: a release, or other work on the machine,
 does not show in it, so the remark has the mean, and what rounds with a release take.  Policies take
@@ -7,15 +8,17 @@ turns of some rounds each, so that all meet the same machine.
 
 from __future__ import annotations
 
+import sys
 import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpbandits import PureDP
-from dpbandits.algorithms import HTINF, MergedIMED
+from dpbandits.algorithms import EXP3, HTINF, MergedIMED, RSLinearIMED
 from dpbandits.algorithms.bases.local import LocalPolicy
 from dpbandits.papers.concentrated import AdaCUCB, AdaPUCB
 from dpbandits.policies import Policy, registered
@@ -47,6 +50,7 @@ class Served(NamedTuple):
 def rows(size: float) -> Iterator[Row]:
     rounds = scaled(ROUNDS, size, 20)
     yield from _simulated(rounds)
+    yield from _called(rounds)
     yield from _masked(rounds)
     yield from _secure(rounds)
     yield _memory(rounds)
@@ -68,6 +72,33 @@ def _simulated(rounds: int) -> Iterator[Row]:
             "<= 20",
             f"mean {served.microseconds.mean():.1f}; {_said_of_releases(served)}",
         )
+
+
+def _called(rounds: int) -> Iterator[Row]:
+    """Calls of functions in Python, which take most of the time, and are equally many anywhere."""
+    for cls, most in ((MergedIMED, 46), (RSLinearIMED, 56), (EXP3, 77)):
+        policy = cls(**_arguments(cls, 2 * rounds))
+        people = _people(policy, rounds)
+        _play(policy, people)
+        calls = 0
+
+        def counted(_: FrameType, event: str, __: Any) -> None:
+            nonlocal calls
+            calls += event == "call"
+
+        before = sys.getprofile()
+        sys.setprofile(counted)
+        try:
+            _play(policy, people)
+        finally:
+            sys.setprofile(before)
+        name = f"Python calls of pull + update, {cls.__name__}"
+        yield Row(name, calls / rounds, "", f"<= {most}", "mean")
+
+
+def _play(policy: Policy, people: list[Person]) -> None:
+    for person in people:
+        policy.update(person.answer, policy.pull(person.shown))
 
 
 def _arguments(cls: type[Policy], rounds: int) -> dict[str, Any]:

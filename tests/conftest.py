@@ -28,6 +28,7 @@ INTERPRETED = {
         "policies",
         "presets",
         "privacy",
+        "service",
         "session",
         "simulation",
         "stores",

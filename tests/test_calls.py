@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 from typing import NamedTuple
 
 import numpy as np
@@ -106,8 +107,9 @@ def test_an_array_that_may_no_longer_be_written_to_is_not() -> None:
 def test_no_answer_is_remembered() -> None:
     call, secret = called(first), np.array([0.123456789])
     call(secret, 0.987654321)
-    _, kinds, arrays = call._known
-    held = gc.get_referents(kinds, *kinds, arrays, *arrays, call._known, vars(call))
+    known = inspect.getclosurevars(call).nonlocals["known"]
+    _, kinds, arrays = known
+    held = gc.get_referents(kinds, *kinds, arrays, *arrays, known, *call.__closure__)
     assert not any(one is secret for one in held)
     assert 0.987654321 not in [one for one in held if isinstance(one, float)]
 

@@ -75,7 +75,7 @@ def test_it_builds_what_the_setting_says():
     default = dpb.Setting(3, **words).default
     policy = bandit(3, ZCDP, **words, horizon=500, seed=1)
     assert policy.stream_key == default.build(3, budget=ZCDP, horizon=500, dimension=2).stream_key
-    assert "regret was measured" in default.why
+    assert "regret was compared" in default.why
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_settings_and_the_door_take_one_default(setting: dict[str, Any], given: 
 
 def test_a_reason_is_given_for_the_policy_that_is_taken():
     assert "model of its own" in dpb.Setting(3, person=2).default.why
-    assert "regret was measured" in dpb.Setting(3, features=2).default.why
+    assert "regret was compared" in dpb.Setting(3, features=2).default.why
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -155,10 +155,10 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"arms": 3, "budget": 1.0},
         ArgumentError,
-        r"^budget must name a notion of privacy: .* got 1.0$",
+        r"^budget must be PureDP.*, None, or a dict like {'zcdp': 0.5}, got 1.0$",
     ),
-    ({"arms": 3, "budget": "zcdp"}, ArgumentError, r"^budget must be a budget: .* got 'zcdp'$"),
-    ({"arms": 3, "budget": {"zdcp": 1}}, ArgumentError, r"^budget must be a budget"),
+    ({"arms": 3, "budget": "zcdp"}, ArgumentError, r"^budget must be PureDP.* got 'zcdp'$"),
+    ({"arms": 3, "budget": {"zdcp": 1}}, ArgumentError, r"^budget must be PureDP"),
     ({"arms": 3, "budget": {"zcdp": -1}}, ArgumentError, r"rho must be"),
     ({"arms": "abc", "budget": ZCDP}, ArgumentError, r"^arms must be a number, or a list of names"),
     ({"arms": 0, "budget": ZCDP}, ArgumentError, r"^arms must be an integer between 1"),
@@ -166,11 +166,15 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"arms": [], "budget": ZCDP}, ArgumentError, r"^arms must have a name at least"),
     ({"arms": {"a"}, "budget": ZCDP}, ArgumentError, r"^arms must be a number, or a list of names"),
     ({"arms": np.array(["a"]), "budget": ZCDP}, ArgumentError, r"^arms must be a number, .*shape"),
-    ({"arms": 3, "budget": ZCDP, "person": 2}, ArgumentError, r"^horizon must be given .*people"),
+    (
+        {"arms": 3, "budget": ZCDP, "person": 2},
+        ArgumentError,
+        r"^horizon must be given for .*: it is the largest number",
+    ),
     (
         {"arms": 3, "budget": ZCDP, "alpha": 3.0, "index": "KLUCB"},
         ArgumentError,
-        r"^index must not be given with alpha, .*to index itself, got 'KLUCB'$",
+        r"^index must not be given with alpha, .*: set it within index instead, got 'KLUCB'$",
     ),
     (
         {"arms": 3, "budget": ZCDP, "drift": 500, "memory": "Forget"},

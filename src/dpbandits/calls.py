@@ -105,36 +105,39 @@ def _is_open(contexts, arm):  # type: ignore[no-untyped-def]
 # Calls ---------------------------------------------------------------------------------------
 
 
-_Known = tuple[Callable[..., Any], list[Any], list[tuple[int, Any]]]
+def _called(entry: Any, draws: bool) -> Callable[..., Any]:
+    # The code for arguments of these kinds, and of arrays at these places; none is like the first.
+    # In one variable, which an interrupt leaves as it was or as it should be.
+    known: tuple[Callable[..., Any], list[Any], list[tuple[Any, ...]]] = entry, [object()], []
 
-
-class _Called:
-    def __init__(self, entry: Any, draws: bool) -> None:
-        self.py_func, self._entry, self._draws = plain(entry), entry, draws
-        # The code for arguments of these kinds, and of arrays at these places; none is like the
-        # first.  In one attribute, which an interrupt leaves as it was or as it should be.
-        self._known: _Known = entry, [object()], []
-
-    def __call__(self, *arguments: Any) -> Any:
-        if self._draws and (rng := arguments[-1]) is not None:
+    def call(*arguments: Any) -> Any:
+        if draws and (rng := arguments[-1]) is not None:
             arguments = (*arguments[:-1], _addresses(rng))
-        code, kinds, arrays = self._known
+        code, kinds, arrays = known
         for argument, kind in zip(arguments, kinds):  # noqa: B905  # it takes time
             if argument is not kind and type(argument) is not kind:
-                return self._look_at(arguments)
-        for place, kind in arrays:
-            if _kind_of(arguments[place]) != kind:
-                return self._look_at(arguments)
+                return look_at(arguments)
+        for place, dtype, axes, flags in arrays:
+            one = arguments[place]
+            if one.dtype is not dtype or one.ndim != axes or one.flags.num & _FLAGS != flags:
+                return look_at(arguments)
         return code(*arguments)
 
-    def _look_at(self, arguments: tuple[Any, ...]) -> Any:
-        answer = self._entry(*arguments)
-        types_of = tuple(map(self._entry.typeof_pyval, arguments))
-        code = self._entry.overloads[types_of].entry_point
-        looked_at = enumerate(arguments[:-1] if self._draws else arguments)
-        arrays = [(at, _kind_of(one)) for at, one in looked_at if isinstance(one, np.ndarray)]
-        self._known = code, list(map(_kept, arguments)), arrays
+    def look_at(arguments: tuple[Any, ...]) -> Any:
+        nonlocal known
+        answer = entry(*arguments)
+        types_of = tuple(map(entry.typeof_pyval, arguments))
+        looked_at = enumerate(arguments[:-1] if draws else arguments)
+        arrays = [
+            (at, one.dtype, one.ndim, one.flags.num & _FLAGS)
+            for at, one in looked_at
+            if isinstance(one, np.ndarray)
+        ]
+        known = entry.overloads[types_of].entry_point, list(map(_kept, arguments)), arrays
         return answer
+
+    call.py_func = plain(entry)  # type: ignore[attr-defined]
+    return call
 
 
 def _kept(argument: Any) -> Any:
@@ -147,14 +150,10 @@ def _kept(argument: Any) -> Any:
     return kind if kind is np.ndarray or kind in _ALIKE else object()  # that nothing is like
 
 
-def _kind_of(array: np.ndarray) -> tuple[Any, ...]:
-    return array.dtype, array.ndim, array.flags.num & _FLAGS
-
-
 def called(entry: Kernel, *, draws: bool = False) -> Callable[..., Any]:
     """An entry as one caller calls it again and again; ``draws`` if its last argument is a
     generator or None, on which it calls ``generator_at`` before it draws.
 
     Not for several threads at a time: a policy calls its own under its lock.
     """
-    return entry if config.DISABLE_JIT else _Called(entry, draws)
+    return entry if config.DISABLE_JIT else _called(entry, draws)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from . import algorithms
     from .algorithms.bases.local import LocalPolicy
 
-_ASK: Any = object()
+ASK: Any = object()  # a word that was not given
 _Arms = int | Sequence[str]
 _Budget = Budget | Mapping[str, object] | None  # or its form in a file
 _Shuffle = Literal["shuffle"]
@@ -52,8 +52,8 @@ def bandit(arms: _Arms = ..., budget: _Budget = ..., **words: Any) -> Policy: ..
 
 
 def bandit(
-    arms: int | Sequence[str] = _ASK,
-    budget: Budget | Mapping[str, object] | None = _ASK,
+    arms: int | Sequence[str] = ASK,
+    budget: Budget | Mapping[str, object] | None = ASK,
     *,
     features: int | ArrayLike | None = None,
     person: int | None = None,
@@ -83,12 +83,13 @@ def bandit(
         link: how mean rewards follow from features: "logistic", "probit", "identity", or one of
             ``dpbandits.glm.register_link``; by default they are linear.
         protects: "rewards"; or "contexts and rewards" where features are private, too.
-        trust: who may see raw data. "central" is the operator of the policy.  With "local" and
-            ``reports=True``, or "shuffle" and ``messages=True``, it is no one: devices add noise.
+        trust: "central", where the operator of the policy sees raw data; or "shuffle" or "local".
+            With "local" and ``reports=True`` only a person's own device sees them, and likewise
+            with "shuffle" and ``messages=True``.  Without these the operator sees them.
         horizon: the largest number of rounds.  It is required with features of every round,
             ``person`` and ``experts``.  With ``goal="best arm"``, the search has that many rounds;
-            without a horizon it continues until it has an answer that errs with at most the allowed
-            probability.
+            without a horizon it ends once it errs with a probability of at most
+            ``failure_probability``, 0.05 by default.
         max_rounds: the most rounds of one person; None where everyone comes once.
         answers_within: the most pulls after which an answer may come, or the longest time, such as
             "6h"; None waits for all.
@@ -105,8 +106,8 @@ def bandit(
         choices, and ``Setting(...).default`` gives the reasons.
 
     Raises:
-        ArgumentError: a word is missing, out of range, or does not go with another.
-        TypeError: there is no such word or option.
+        ArgumentError: an argument is missing, out of range, or does not go with another.
+        TypeError: there is no such argument or option.
 
     See also: ``plan``, ``default_for``.
 
@@ -117,13 +118,13 @@ def bandit(
         >>> decision.name, policy.update(1.0, decision)
         ('blue', True)
     """
-    if arms is _ASK:
+    if arms is ASK:
         raise ArgumentError("arms must be given, as a number or a list of names", "arms")
-    budget = _budget(budget, options)
+    budget = budget_of(budget, options)
     if "failure_probability" in options and horizon is not None and goal == "best arm":
         raise ArgumentError(
             "horizon must not be given with failure_probability: a search ends after horizon"
-            f" rounds, or when it is sure, got {horizon}",
+            f" rounds, or once its error probability is low enough, got {horizon}",
             "horizon",
         )
     problem = DecisionProblem(
@@ -143,10 +144,10 @@ def bandit(
     return policy
 
 
-def _budget(given: object, options: Mapping[str, Any]) -> Budget | None:
-    """A budget, or its form in a file."""
+def budget_of(given: object, options: Mapping[str, Any]) -> Budget | None:
+    """A budget, or its form in a file; ``options`` may have its numbers by mistake."""
     written = ", ".join(map(repr, examples()))
-    if given is _ASK:
+    if given is ASK:
         for word in ("epsilon", "delta", "rho", "alpha", "mu"):
             if word in options:
                 raise ArgumentError(
@@ -163,9 +164,9 @@ def _budget(given: object, options: Mapping[str, Any]) -> Budget | None:
     if isinstance(given, Mapping) and len(given) == 1 and next(iter(given)) in NOTIONS:
         ((key, numbers),) = given.items()
         return read_budget(key, numbers)
-    said = "name a notion of privacy" if isinstance(given, int | float) else "be a budget"
     raise ArgumentError(
-        f"budget must {said}: {written}, or None for no privacy, got {shown(given)}", "budget"
+        f"budget must be {written}, None, or a dict like {{'zcdp': 0.5}}, got {shown(given)}",
+        "budget",
     )
 
 
@@ -189,7 +190,7 @@ def _check_fit(
     cls: Any, problem: DecisionProblem, budget: Budget | None, options: Mapping[str, Any]
 ) -> None:
     """Refuse a request that the setting's policy cannot fulfil, in words of the setting."""
-    where = f"for {problem.title}, {problem.trust} trust"
+    where = f"for {problem.title} under {problem.trust} trust"
     if budget is not None and not cls.card.takes(budget):
         able = " or ".join(repr(one) for one in cls.example_budgets())
         raise ArgumentError(f"budget must be like {able} {where}, got {budget!r}", "budget")
@@ -200,7 +201,7 @@ def _check_fit(
     needed = horizon is not None and (counts or horizon.default is horizon.empty)
     if needed and problem.horizon is None:
         raise ArgumentError(
-            f"horizon must be given {where}, as the largest number of people", "horizon"
+            f"horizon must be given {where}: it is the largest number of rounds", "horizon"
         )
 
 

@@ -35,8 +35,8 @@ class SubmissionError(DPBanditsError, ValueError):
 
 
 class BudgetExhausted(DPBanditsError):
-    """The next release would spend more than the budget.  It was not made; the policy serves on
-    from public values.
+    """The next release would spend more than the budget.  It was not made.  The policy goes on with
+    earlier releases.
     """
 
 

@@ -21,9 +21,14 @@ def text(value: str) -> Html:
     return value if isinstance(value, Html) else Html(escape(value).replace(" %", "&nbsp;%"))
 
 
-def tag(name: str, *content: str, **attributes: str) -> Html:
+def tag(name: str, /, *content: str, **attributes: str) -> Html:
     """An element; ``class_`` stands for ``class``."""
     return Html(f"<{name}{_written(attributes)}>{''.join(text(part) for part in content)}</{name}>")
+
+
+def void(name: str, /, **attributes: str) -> Html:
+    """An element that has no content and no end, such as ``img``."""
+    return Html(f"<{name}{_written(attributes)}>")
 
 
 _STYLE = """
@@ -53,11 +58,14 @@ th, td { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top;
 
 def page(title: str, *content: str) -> Html:
     """A page of its own, which needs no other file and prints."""
-    head = [Html('<meta charset="utf-8">'), tag("title", title), tag("style", Html(_STYLE))]
-    head.append(Html('<meta name="viewport" content="width=device-width, initial-scale=1">'))
-    return Html(
-        f"<!DOCTYPE html>{tag('html', tag('head', *head), tag('body', *content), lang='en')}"
-    )
+    return document(title, tag("style", Html(_STYLE)), tag("body", *content))
+
+
+def document(title: str, style: Html, body: Html) -> Html:
+    """A whole page, as wide as its screen."""
+    wide = void("meta", name="viewport", content="width=device-width, initial-scale=1")
+    head = tag("head", void("meta", charset="utf-8"), tag("title", title), style, wide)
+    return Html(f"<!DOCTYPE html>{tag('html', head, body, lang='en')}")
 
 
 def glance(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> Html:
@@ -99,8 +107,7 @@ def picture(wide: bytes, narrow: bytes, alt: str, *, half: bool = False) -> Html
     """An SVG within the page, with a narrow one for phones, and for paper on ``half`` the width."""
     media = f"screen and (max-width: 640px){', print' if half else ''}"
     phone = {"media": media, "srcset": _data(narrow)}
-    image = f"<img{_written({'src': _data(wide), 'alt': alt})}>"
-    return tag("picture", Html(f"<source{_written(phone)}>"), Html(image))
+    return tag("picture", void("source", **phone), void("img", src=_data(wide), alt=alt))
 
 
 def table(

@@ -81,10 +81,10 @@ class Inspection:
 
 
 def inspect(where: str | os.PathLike[str] | Place) -> Inspection:
-    """Look at a saved policy, without loading it, and as often as one likes.
+    """Look at a saved policy without loading it, as often as needed.
 
-    It may be alive in another process, or have secure noise: nothing is claimed or written, and
-    nothing that could release is made.
+    The policy may be running in another process, or have secure noise.  This call writes and claims
+    nothing, and makes no policy that could release anything.
 
     Args:
         where: the place or file that ``Policy.save`` wrote; a file has its journal beside it.

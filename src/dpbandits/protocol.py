@@ -64,7 +64,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -311,8 +311,9 @@ class Card:
         noise: the families of noise that it may have, by name, or channels of one's own; empty
             where only the open channel fits.  A budget takes the one that suits it best.
         proof: where the privacy claim is proved; by default in ``source``.
-        trust_model: the party that is trusted with raw rewards; "none" for policies without
-            privacy.
+        trust_model: the kind of trust that it is made for; "none" for policies without privacy.
+            Without ``reports=True`` the operator of a "local" policy sees raw data, and so does
+            that of a "shuffle" policy without ``messages=True``.
         protects: the data of a person that stay behind the wall.
         view: from which view the guarantee holds.
         learns_at_once: whether each answer is released when it arrives, instead of at the end of an
@@ -335,6 +336,11 @@ class Card:
     randomised: bool = False
     refuted_because: str = ""
     errata: tuple[Erratum, ...] = ()
+
+    def __str__(self) -> str:
+        proof = f" Proof: {self.proof}." if self.proof else ""
+        said = f"{self.title}. Source: {self.source}.{proof}"
+        return f"{said} Use policy.card_page() for the full card."
 
     def __post_init__(self) -> None:
         if any(isinstance(one, str) and one not in FAMILIES for one in self.noise):
@@ -360,7 +366,7 @@ class Card:
         """The notions that the algorithm has noise for."""
         return [kind for kind in NOTIONS.values() if self.takes(kind)]
 
-    @property
+    @cached_property
     def hides_contexts(self) -> bool:
         """Whether contexts, and with them arms, are behind the wall."""
         return self.protects != "rewards"

@@ -264,7 +264,7 @@ def test_levels_of_trust_stand_in_the_guarantee():
     )
     assert alone <= float(said[1]) < 1.011 * alone
     assert often.protocol.epsilon_at(1e-3, level="local") < 0.5 * alone
-    assert "a person is in each batch at most once" in str(often.guarantee)
+    assert "the shuffler lets a person into each batch at most once" in str(often.guarantee)
     assert "messages alone are without a proved level" in str(
         server(protocol="bits", batch=200).guarantee
     )

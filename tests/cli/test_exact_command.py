@@ -60,10 +60,10 @@ def test_a_view_that_is_too_large_is_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "text must be JSON"),
-        ("[" * 100_000, "text must be JSON"),
-        ("[]", "text must be a JSON object with probabilities"),
-        ('{"probabilities": [[[1, 0]]], "horizon": 3}', "text must be a JSON object"),
+        ("{", " must be JSON"),
+        ("[" * 100_000, " must be JSON"),
+        ("[]", " must be a JSON object with probabilities"),
+        ('{"probabilities": [[[1, 0]]], "horizon": 3}', " must be a JSON object"),
         ('{"probabilities": "1"}', "probabilities must be a list"),
         ('{"probabilities": [[[0.5, 0.4]]]}', "sum to 1"),
         (

@@ -144,8 +144,14 @@ def test_experts_are_ranked_and_it_is_said_when_no_bound_says_anything():
             "link must be given with features",
         ),
         (["--arms", "3", "--horizon", "10", "--drift", "often"], "drift must be"),
-        (["--arms", "3", "--horizon", "10", "--standing-advice"], "experts must be given"),
-        (["--arms", "3", "--horizon", "10", "--experts", "2", "--drift", "any"], "drift must not"),
+        (
+            ["--arms", "3", "--horizon", "10", "--standing-advice"],
+            "standing_advice must be False without experts",
+        ),
+        (
+            ["--arms", "3", "--horizon", "10", "--experts", "2", "--drift", "any"],
+            "does not go with experts",
+        ),
         (
             [
                 "--arms",
@@ -161,7 +167,10 @@ def test_experts_are_ranked_and_it_is_said_when_no_bound_says_anything():
             ],
             "one for which there is a policy",
         ),
-        (["--arms", "3", "--horizon", "10", "--target-regret", "5"], "budget_for needs a plan"),
+        (
+            ["--arms", "3", "--horizon", "10", "--target-regret", "5"],
+            "rounds must be 10 to find a budget",
+        ),
         ([*MEASURED, "--runs", "2", "--target-regret", "0.001"], "without privacy, got 0.001"),
     ],
 )

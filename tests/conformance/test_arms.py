@@ -4,6 +4,7 @@ answers all the same.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from dpbandits.testing.living import with_fixed_releases
 from dpbandits.testing.playing import closed_arms_are_never_chosen, pull_among
 from dpbandits.testing.walk import contexts_of, frozen, pull, releases, shown, spans
 
-ASSUMED = "which arms are open"
+ASSUMED = re.compile("which arms are open|open arms only through")
 
 
 def chooses_among(case: Case) -> bool:
@@ -35,7 +36,9 @@ REFUSING = [case for case in FIRST_OF_NAME if not chooses_among(case)]
 def test_only_open_arms_are_chosen(case: Case):
     policy, retired = case.make(seed=1), case not in SEARCHES
     before = str(policy.guarantee)
-    assert (ASSUMED in before) == (case.cls.card.hides_contexts and case in PRIVATE)
+    assert (ASSUMED.search(before) is not None) == (
+        case.cls.card.hides_contexts and case in PRIVATE
+    )
 
     def change(number: int) -> None:
         if number in (30, 60) and retired:
@@ -49,7 +52,7 @@ def test_only_open_arms_are_chosen(case: Case):
         assert not alone or decision.propensity in (1, None)
     assert {decision.arm for decision, _ in seen} == {0, 1, 2}
     assert policy.retired == ((0,) if retired else ())
-    assert (ASSUMED in str(policy.guarantee)) == (case in PRIVATE)
+    assert (ASSUMED.search(str(policy.guarantee)) is not None) == (case in PRIVATE)
     # where a mask is private, so is whether there was one
     assert not case.cls.card.hides_contexts or str(policy.guarantee) == before
 

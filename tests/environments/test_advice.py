@@ -385,7 +385,7 @@ def test_descriptions_tell_environments_apart():
         ),
         (
             lambda: Advised(ARMS, [[[np.nan, 0.5, 0.5]]], horizon=5),
-            "advice must hold finite numbers, got nothing in entry",
+            "advice must hold finite numbers, got NaN or nothing in entry",
         ),
         (
             lambda: Advised(ARMS, np.zeros((0, 1, 3)), horizon=5),

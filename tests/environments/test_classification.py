@@ -129,7 +129,7 @@ def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch):
     [
         (
             lambda: Classification([[np.nan]], [0]),
-            "features must hold finite numbers, got nothing in row 0, column 0",
+            "features must hold finite numbers, got NaN or nothing in row 0, column 0",
         ),
         (
             lambda: Classification(FEATURES, LABELS[1:]),

@@ -145,7 +145,10 @@ def test_it_says_what_it_is():
     ("make", "message"),
     [
         (lambda: GLMContexts(0, [1.0]), "n_arms must be an integer at least 1, got 0"),
-        (lambda: GLMContexts(2, [np.nan]), "theta must hold finite numbers, got nothing in row 0"),
+        (
+            lambda: GLMContexts(2, [np.nan]),
+            "theta must hold finite numbers, got NaN or nothing in row 0",
+        ),
         (lambda: GLMContexts(2, [[1.0]]), r"theta must have shape \(d,\) or \(2, d\)"),
         (lambda: GLMContexts(2, [1.0], link="logit"), "link must be one of 'identity', 'logistic'"),
         (lambda: GLMContexts(2, [0.8, 0.8], link="identity"), "theta must be at most 1 long"),

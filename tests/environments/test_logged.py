@@ -138,7 +138,7 @@ def test_arms_may_have_names():
             r"one of arm_names, 'control', 'drug', got no text in row 100",
         ),
         ([0, 1] * 50 + ["drug"], r"whole numbers .* got text in row 100"),
-        ([0, 1] * 50 + [None], r"whole numbers .* got nothing in row 100"),
+        ([0, 1] * 50 + [None], r"whole numbers .* got NaN or nothing in row 100"),
     ],
 )
 def test_the_arm_that_is_wrong_is_blamed_and_not_all_others(arms, told):
@@ -159,8 +159,8 @@ def test_numbers_that_may_be_names_are_refused():
 @pytest.mark.parametrize(
     ("rewards", "message"),
     [
-        ([1.0, np.nan, 0.5, np.nan], "got nothing in row 1, and in 1 more"),
-        (np.ma.array([1.0, 0.25, 0.5, 0.5], mask=[0, 0, 1, 0]), "got nothing in row 2"),
+        ([1.0, np.nan, 0.5, np.nan], "got NaN or nothing in row 1, and in 1 more cell"),
+        (np.ma.array([1.0, 0.25, 0.5, 0.5], mask=[0, 0, 1, 0]), "got NaN or nothing in row 2"),
         ([1.0, 0.25, "0.5", 0.5], "got text in row 2"),
         (np.array([1.0, 0.25, 0.5j, 0.5]), "got complex numbers in row 0, and in 3 more"),
         (pd.Series(pd.date_range("2020", periods=4)), "got dates in row 0, and in 3 more"),
@@ -181,6 +181,6 @@ def test_rewards_that_are_no_numbers_are_named_by_their_row(rewards, message):
 
 def test_contexts_of_a_data_frame_are_named_by_their_column():
     frame = pd.DataFrame({"age": [1.0, 2.0], "weight": [3.0, None]})
-    with pytest.raises(ArgumentError, match="got nothing in row 1 of column 'weight'"):
+    with pytest.raises(ArgumentError, match="got NaN or nothing in row 1 of column 'weight'"):
         LoggedTrial([0, 1], [1.0, 0.0], frame)
     assert LoggedTrial([0, 1], [1.0, 0.0], frame.fillna(0.0)).contexts.shape == (2, 2, 2)

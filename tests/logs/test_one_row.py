@@ -86,7 +86,7 @@ def test_records_of_another_source_stay_apart(tmp_path, to, twice):
 def test_an_own_record_without_an_arm_is_refused_and_not_left_out(tmp_path):
     own = pd.DataFrame({"arm": [0, None], "reward": [1.0] * 2})
     joined = pd.concat([a_decision_table(tmp_path), own], ignore_index=True)
-    with pytest.raises(ArgumentError, match=r"^arm .* got nothing in row 21$"):
+    with pytest.raises(ArgumentError, match=r"^arm .* got NaN or nothing in row 21$"):
         fit_logs(fresh(), joined)
 
 

@@ -157,7 +157,7 @@ def test_arms_are_read_by_name_where_they_have_names():
         (with_one(777.25, rest=0), {}, r"whole numbers in \[0, 1\], got another number in"),
         (with_one(0.5, rest=0), {}, r"whole numbers in \[0, 1\], got another number in"),
         (with_one(-1, rest=0), {}, r"whole numbers in \[0, 1\], got another number in"),
-        (with_one(None, rest=0), {}, r"whole numbers in \[0, 1\], got nothing in"),
+        (with_one(None, rest=0), {}, r"whole numbers in \[0, 1\], got NaN or nothing in"),
         (with_one(math.inf, rest=0), {}, r"whole numbers in \[0, 1\], got an infinite number in"),
     ],
 )
@@ -376,7 +376,7 @@ def test_vectors_of_people_are_read_alike_wherever_they_stand(tmp_path):
         (lambda rows: [*rows[:9], np.full((6, 2), 777.25), *rows[10:]], r"shape .* in row 9"),
         (
             lambda rows: [*rows[:9], [[0.5, math.nan]], *rows[10:]],
-            r"got nothing in entry \(9, 0, 1\)",
+            r"got NaN or nothing in entry \(9, 0, 1\)",
         ),
         (lambda rows: [*rows[:9], [[0.5, SECRET]], *rows[10:]], r"got text in entry \(9, 0, 1\)"),
         (
@@ -409,7 +409,7 @@ def test_a_number_that_is_missing_among_public_features_is_refused(features):
     log["both"] = [[a, 0.1] for a in x]
     policy = LinearIMED(2, 2, budget=ZCDP(1.0), horizon=100, models="disjoint", seed=1)
     with pytest.raises(
-        ArgumentError, match=r"^features \(column '(x|both)'\) .*got nothing in row 7"
+        ArgumentError, match=r"^features \(column '(x|both)'\) .*got NaN or nothing in row 7"
     ):
         fit_logs(policy, log, features=features)
 
@@ -543,7 +543,7 @@ def test_the_bias_of_a_lower_bound_is_within_what_is_told(caplog):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"propensity": "none"}, r"^propensity \(column 'none'\) .*got nothing in row 7"),
+        ({"propensity": "none"}, r"^propensity \(column 'none'\) .*got NaN or nothing in row 7"),
         ({"propensity": "zero"}, r"^propensity \(column 'zero'\) .*got another number in row 7"),
         ({"propensity": "p", "least_propensity": 1.5}, r"^least_propensity must be a number in"),
         ({"propensity": "p", "least_propensity": "x"}, r"^least_propensity must be a number in"),

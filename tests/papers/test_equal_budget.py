@@ -195,13 +195,13 @@ def test_every_default_is_a_policy_of_its_setting() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ({"features": 2, "drift": "any"}, "drift must not be given with features"),
+        ({"features": 2, "drift": "any"}, "drift='any' does not go with features"),
         ({"features": np.eye(3), "trust": "local"}, "trust must be 'central' for fixed features"),
-        ({"features": 2, "drift": 500}, "drift must not be given with features"),
+        ({"features": 2, "drift": 500}, "drift=500 does not go with features"),
         ({"trust": "local", "drift": 500}, "trust must be 'central' for finite arms"),
         ({"features": 2, "protects": "contexts"}, "protects must be one of"),
         ({"person": 2, "features": 2}, "person must not be given with features"),
-        ({"experts": 2, "goal": "best arm"}, "goal must not be given with experts"),
+        ({"experts": 2, "goal": "best arm"}, "goal='best arm' does not go with experts"),
         ({"link": "logistic"}, "link must be given with features or person"),
     ],
 )

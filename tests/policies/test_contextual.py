@@ -192,9 +192,7 @@ def test_after_its_horizon_a_policy_serves_and_releases_nothing(save, tmp_path):
         policy.save(tmp_path / "a")
     diary = Diary(policy).play(5)
     last, released = policy.pull(CONTEXTS[50]), wall_of(policy).release.copy()
-    with pytest.raises(
-        dpb.BudgetExhausted, match=r"^horizon: the running sum was planned for 5 releases"
-    ):
+    with pytest.raises(dpb.BudgetExhausted, match=r"^horizon is used up: all 5 planned releases"):
         policy.update(1.0, last)
     estimate = public_of(policy).estimate.copy()
     for t in range(60, 100):
@@ -216,9 +214,7 @@ def test_after_its_changes_an_episodic_policy_serves_and_releases_nothing():
         try:
             decision = policy.pull(CONTEXTS[t])
         except dpb.BudgetExhausted as error:
-            refusals += str(error).startswith(
-                f"horizon: the running sum was planned for {most} releases"
-            )
+            refusals += str(error).startswith(f"horizon is used up: all {most} planned releases")
             decision = policy.pull(CONTEXTS[t])
         policy.update(REWARDS[t, decision], decision)
         arms.append(decision.arm)

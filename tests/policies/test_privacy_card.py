@@ -14,7 +14,6 @@ from dpbandits.cli import modest_audits, promises
 from dpbandits.cli.promises import write_cards
 from dpbandits.cli.warm import play
 from dpbandits.policies import registered
-from dpbandits.policies.privacy_card import spent
 from dpbandits.validation import downward, upward
 
 ERRATA = Path(__file__).parents[2] / "docs" / "errata.md"
@@ -37,7 +36,11 @@ def checked(cls, budget):
     assert card.claimed == policy.guarantee.asked == budget
     assert (card.holds is None) == (budget is None or refuted)
     assert card.derived == policy.ledger.spent()
-    assert spent(policy.guarantee, policy.ledger) in derived
+    if card.holds is None:
+        assert "not counted" in derived
+    else:
+        assert f"{policy.ledger.spent()} for each record" in derived
+        assert derived.endswith(f"; limit: {card.holds} for each record")
     assert f"{policy.ledger.releases:,} release" in derived
     assert measured == "not audited"
     assert (str(budget) in claimed) == (budget is not None)
@@ -48,9 +51,9 @@ def checked(cls, budget):
         assert sentence in str(promise)
     assert all(caveat.rstrip(".") in words for caveat in promise.caveats)
     facts = rows(card)
-    assert facts["sensitivity"].startswith(f"{upward(policy.statistic.max_sensitivity):.6g},")
+    assert facts["sensitivity"].startswith(f"{upward(policy.statistic.max_sensitivity):.6g}")
     if "noise scale" in facts:
-        assert facts["noise scale"].startswith(f"{downward(policy.noise_scale):.6g},")
+        assert facts["noise scale"].startswith(f"{downward(policy.noise_scale):.6g}")
     if card.holds is not None:
         assert card.holds == card.claimed == card.derived  # each example releases something
         assert "rewards" in facts["neighbours"]
@@ -107,7 +110,7 @@ def test_what_was_not_asked_for_is_told():
     waits = dpb.papers.concentrated.AdaCUCB(
         2, budget=asked, answers_within=None, max_rounds=3, seed=1
     ).card_page()
-    assert "which shows when" in rows(waits)["when releases are made"]
+    assert "its time shows when" in rows(waits)["when releases are made"]
     assert "3 recorded rounds" in rows(waits)["returning users"]
     assert not any(
         "A person who returns" in point for point in section(waits, "Not protected").points
@@ -126,7 +129,7 @@ def test_before_any_release_nothing_is_spent():
     assert card.derived is None
     assert (
         section(card, "Three").rows[0][1]
-        == "nothing yet of at most 1-DP for each record: no release has been made"
+        == "nothing yet, because no release was made; limit: 1-DP for each record"
     )
     assert section(card, "Ledger").points == ["Nothing has been released yet."]
 
@@ -141,7 +144,7 @@ def test_words_are_true_of_the_policy():
     assert "SIMULATED" in reports
     # Without a budget releases are true sums, which decide.
     assert "receives no raw reward" not in said(dpb.algorithms.UCB1(2, budget=None))
-    assert "Simulated noise hides nothing" in said(
+    assert "SIMULATED, from a seeded generator" in said(
         dpb.papers.concentrated.AdaPUCB(2, budget=dpb.PureDP(1.0), seed=1)
     )
     # Rounded up, whatever its size.
@@ -203,7 +206,7 @@ def test_the_noise_scale_is_explained_and_says_how_it_was_rounded():
     facts = rows(policy.card_page())
     factor = policy.statistic.counter.column_norm()
     assert f"sensitivity times multiplier times {factor:.6g}, because" in facts["noise scale"]
-    assert facts["noise scale"].endswith("(rounded down)")
+    assert "(rounded down): " in facts["noise scale"]
     assert "(rounded up)" in facts["sensitivity"]
     assert facts["noise multiplier"] == "1"
     play(policy, 30)
@@ -318,3 +321,17 @@ def test_all_cards_are_written(tmp_path):
         }
         assert widths <= {3, 4, 7}
         assert (tmp_path / "cards" / f"{name}.html").read_text().endswith("</html>")
+
+
+def test_trust_that_was_not_asked_for_and_costs_of_a_user_are_told():
+    shuffled = dpb.bandit(2, budget=dpb.PureDP(1.0), trust="shuffle", seed=1)
+    assert "(shuffle trust needs messages=True)" in rows(shuffled.card_page())["privacy notion"]
+    assert str(shuffled.card).endswith("Use policy.card_page() for the full card.")
+    served = dpb.bandit(2, budget=dpb.PureDP(1.0), trust="shuffle", messages=True, seed=1)
+    assert "needs" not in rows(served.card_page())["privacy notion"]
+    policy = dpb.bandit(2, budget=dpb.ZCDP(0.5), max_rounds=3, seed=1)
+    for person in range(20):
+        policy.update(1.0, policy.pull(user=person))
+    said = section(policy.card_page(), "Ledger").points[1]
+    assert said.startswith("The cost of a line is that of 3 releases with rounds of one user.")
+    assert said.endswith("A user pays at most the largest total of a record.")

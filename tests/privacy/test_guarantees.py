@@ -68,12 +68,12 @@ def test_the_sentence_in_full():
     assert (
         str(guarantee())
         == "The rewards of one round are protected with 0.5-zCDP (interactive privacy) from anyone"
-        " who sees every decision, and may even override it. Suppose an adversary"
-        " knows everything except the rewards of one round, and considers two values equally"
-        " likely. After seeing all that is released, they guess correctly at most 74 % of the time"
-        " (50 % would be chance), and their belief in the true value rises to at most 99.7 %,"
-        " except in rare outcomes (at most 1 in 1,000,000 in all). The party that runs the policy sees the true rewards and is trusted with them. This assumes that rewards lie"
-        " in [0, 1]; time is public. Proof: Theorem 12."
+        " who sees every decision, and may even override it. Suppose an adversary knows everything"
+        " except the rewards of one round, and considers two values equally likely. After the"
+        " releases, they guess right at most 74 % of the time (chance: 50 %). Their belief in the"
+        " true value rises above 99.7 % with a probability of at most 1 in 1,000,000. The party"
+        " that runs the policy sees the true rewards and is trusted with them. This assumes that"
+        " rewards lie in [0, 1]; time is public. Proof: Theorem 12."
     )
 
 

@@ -254,6 +254,35 @@ def test_an_empty_ledger_has_spent_nothing(meter):
     assert rdp.RdpAccountant().compose(ledger.to_dp_event()).get_epsilon(1e-6) == 0.0
 
 
+@many
+@given(st.lists(lines, min_size=1, max_size=9), budgets)
+def test_the_history_has_the_total_after_each_line(entries, budget):
+    ledger = ledger_of(entries, budget)
+    history = ledger.history()
+    assert [total for _, total in history] == sorted(total for _, total in history)
+    assert history[-1] == (ledger.releases, ledger.total())
+    if len(ledger) == len(entries):  # none is folded
+        after = [ledger_of(entries[: n + 1], budget).total() for n in range(len(entries))]
+        assert history == list(zip(range(1, len(entries) + 1), after, strict=True))
+
+
+def test_the_history_of_many_lines_is_thinned():
+    ledger = ledger_of([(t, t + 1, WHOLE, GAUSSIAN, 2.0) for t in range(500)], ZCDP(1.0))
+    history = ledger.history(most=10)
+    assert len(history) == 10
+    assert (history[0], history[-1]) == ((1, 0.125), (500, 0.25))
+    assert ledger_of([], ZCDP(1.0)).history() == []
+
+
+def test_a_copy_is_not_written_to():
+    arrays = empty_arrays()
+    ledger = Ledger(arrays, Meter.of(ZCDP(1.0)))
+    copied = ledger.copy()
+    write(arrays, 0, 3, WHOLE, GAUSSIAN, 1.0, 2.0, 1)
+    assert (len(ledger), len(copied)) == (1, 0)
+    assert copied.meter == ledger.meter
+
+
 def test_the_frame_has_one_row_per_line():
     arrays = empty_arrays()
     write(arrays, 0, 3, 1, GAUSSIAN, 3.0, 2.0, 1)

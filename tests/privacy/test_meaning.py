@@ -108,11 +108,12 @@ def test_percentages_are_rounded_up(share):
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SENTENCE = re.compile(
-    r"Suppose an adversary.*?of one (?:round|user|person), and considers.*?, and their belief in"
-    r" the true value rises to at most [\d.]+ %(?:, except in rare outcomes \([^)]*\))?",
+    r"Suppose an adversary.*?of one (?:round|user|person), and considers.*?\. Their belief in the"
+    r" true value (?:never )?rises above [\d.]+ %(?: with a probability of at most 1 in [\d,]+\d"
+    r"(?: \(twice delta\))?)?",
     re.S,
 )
-OTHERS = ("suspicion", "wavers", "equally likely", "guess correctly", "would be chance")
+OTHERS = ("suspicion", "wavers", "equally likely", "guess right", "(chance: 50 %)")
 BUDGETS = {
     "0.1-zCDP": ZCDP(0.1),
     "ZCDP(0.5)": ZCDP(0.5),
@@ -182,9 +183,9 @@ def test_guarantee_card_and_report_say_it_alike():
 @pytest.mark.parametrize(
     ("budget", "says"),
     [
-        (ApproxDP(1.0, 1e-5), "at most 1 in 50,000 in all, which is twice delta"),
-        (ApproxDP(1.0, 1e-9), "at most 1 in 1,000,000 in all)"),
-        (ZCDP(0.5), "at most 1 in 1,000,000 in all)"),
+        (ApproxDP(1.0, 1e-5), "at most 1 in 50,000 (twice delta)"),
+        (ApproxDP(1.0, 1e-9), "at most 1 in 1,000,000"),
+        (ZCDP(0.5), "at most 1 in 1,000,000"),
     ],
 )
 def test_a_rare_outcome_is_told_beside_delta(budget: ApproxDP | ZCDP, says: str):

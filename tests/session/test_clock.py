@@ -206,15 +206,15 @@ def test_a_change_of_the_deadline_is_for_the_next_episode():
     assert releases(policy) > before
     said = " ".join(policy.guarantee.assumptions)
     assert "when deadlines of answers change depends on rewards only through releases" in said
-    assert said.count("times of decisions and ticks are public") == 1
+    assert said.count("times of pull() and tick() are public") == 1
 
 
 def test_pulls_become_a_clock_and_a_clock_pulls():
     policy = flights(answers_within=3)
     assert pull(policy).number == 0
-    assert "ticks" not in str(policy.guarantee.assumptions)
+    assert "tick()" not in str(policy.guarantee.assumptions)
     policy.configure(answers_within="1min")
-    assert "ticks" in str(policy.guarantee.assumptions)
+    assert "tick()" in str(policy.guarantee.assumptions)
     for t in range(100):
         pull(policy, 10.0 * t)
     released = releases(policy)
@@ -265,7 +265,7 @@ def test_times_of_day_release_what_is_over():
     assert releases(policy) >= waiting
     assert not policy.session.rounds.flights
     page = policy.card_page().markdown()
-    assert "12h by the clock" in page
+    assert "12h after the last decision of an episode" in page
     assert "daily at 04:00 UTC" in page
 
 

@@ -330,7 +330,7 @@ def test_an_arm_that_was_not_shown_cannot_have_been_done():
     policy = dpb.algorithms.LinUCB(4, 2, choices_public=True)
     rows = np.array([[0.9, 0.0], [0.0, 0.5], [0.3, 0.3], [0.2, 0.1]])
     decision = policy.pull(rows[:2])
-    with pytest.raises(ArgumentError, match="shown to the person"):
+    with pytest.raises(ArgumentError, match="arm must have a row in the contexts"):
         policy.update(1.0, decision, arm=3)
     assert policy.update(1.0, decision, arm=1 - decision.arm)
     closed = policy.pull(rows, available=[1, 2])  # shown, and not recommended

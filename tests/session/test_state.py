@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
+from dpbandits.privacy.ledger import HEAD, WHOLE, Line
 from dpbandits.session.state import State, named_arrays
 
 MAKERS = [
@@ -45,14 +46,29 @@ def test_no_array_reaches_into_another(make):
         assert (arrays[name] == np.full_like(arrays[name], number)).all(), name
 
 
+def contents(state):
+    """All arrays as bytes; of the ledger, its lines."""
+    ledger = state.wall.ledger
+    lines = ledger.head[HEAD.lines]
+    shown = {"wall.ledger.span": ledger.span[:lines], "wall.ledger.noise": ledger.noise[:lines]}
+    return {name: array.tobytes() for name, array in (state.arrays | shown).items()}
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2])
 @pytest.mark.parametrize("make", MAKERS)
-def test_a_copy_brings_everything_back_again_and_again(make):
+def test_a_copy_brings_everything_back_again_and_again(make, lines):
     state = make().session.state
-    before = {name: array.tobytes() for name, array in state.arrays.items()}
-    copied = state.copied()
-    for _ in range(2):
-        for array in state.arrays.values():
-            array[...] = 1
-        state.make_room(grow=True)
+    for i in range(lines):
+        state.charge(Line(i, i, WHOLE, 1, 1.0 + i, 1.0, 1))
+    before, copied = contents(state), state.copied()
+    for grow in (True, False, False):
+        for name, array in state.arrays.items():
+            if not name.startswith("wall.ledger"):
+                array[...] = 1
+        if grow:
+            state.make_room(grow=True)
+        for i in range(lines, lines + 3):  # of which the first is folded into the last line
+            state.charge(Line(i, i, WHOLE, 1, float(max(i, 1)), 1.0, 1))
+        assert contents(state) != before
         state.restore(copied)
-        assert {name: array.tobytes() for name, array in state.arrays.items()} == before
+        assert contents(state) == before

@@ -191,7 +191,7 @@ def test_who_enforces_the_number_of_rounds_is_said():
     assert "which the policy enforces" in central
     assert "a person always comes under the same name" in central
     assert "participation is public: whether and when a person returns" in central
-    assert central.endswith("for all rounds of a user: docs/privacy/returning.md.")
+    assert central.endswith("for all rounds of a user: see docs/privacy/returning.md.")
     assert "at most 1 round recorded" in str(ada(max_rounds=1).guarantee)
     local = dpb.papers.others.LDPUCB(
         2, budget=dpb.PureDP(1.0), reports=True, max_rounds=3

@@ -239,7 +239,7 @@ def test_rewards_outside_the_range_are_clipped():
             TABLE,
             (
                 r"^policies must fit the environment: UCB1.* takes no contexts, and ContextTable.*"
-                r" shows contexts"
+                r" has contexts"
             ),
         ),
         (
@@ -247,7 +247,7 @@ def test_rewards_outside_the_range_are_clipped():
             Bernoulli([0.5, 0.4, 0.3]),
             (
                 r"^policies must fit the environment: Linear\(.* takes contexts, and Bernoulli.*"
-                r" shows no contexts"
+                r" has no contexts"
             ),
         ),
         (dpb.algorithms.LinUCB(2, 2), TABLE, r"^n_arms of Linear\(.* must be 3"),

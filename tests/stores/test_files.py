@@ -302,7 +302,7 @@ def test_a_file_without_its_state_folder_is_refused(tmp_path, monkeypatch):
     before = state_in(path)
     with monkeypatch.context() as patch:
         patch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "elsewhere"))
-        with pytest.raises(dpb.ClaimError, match=r"knows nothing of it.*bring the state folder"):
+        with pytest.raises(dpb.ClaimError, match=r"knows nothing of it.*Bring the state folder"):
             dpb.load(path)
         assert state_in(path) == before
         assert not dpb.inspect(path).superseded

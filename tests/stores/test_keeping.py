@@ -18,7 +18,7 @@ from dpbandits.papers.others import AdaPTT
 from dpbandits.policies.batches import batch_of
 from dpbandits.session.keeping import Keeper
 from dpbandits.session.running import AllOrNothing
-from dpbandits.session.writing import private_part, public_part, whole_rows
+from dpbandits.session.writing import key_of, private_part, public_part, whole_rows
 from dpbandits.stores import FilePlace
 from dpbandits.stores.addresses import place_at
 from dpbandits.stores.sealing import Sealer
@@ -241,6 +241,22 @@ def test_bytes_of_a_call_have_one_length_whatever_its_own_noise_is(kind, tmp_pat
     assert releases > 0 or kind == "advice"  # which releases rarely
     if kind in ("users", "parts", "every round", "clock", "features"):
         assert max(map(len, chosen)) > 1  # or there would be nothing to tell
+
+
+def test_what_came_and_went_within_a_batch_has_no_rows(tmp_path):
+    policy, place = MAKERS["every round"](**SEEDED), Recording(FilePlace(tmp_path / "a"))
+    policy.save(place)
+    waiting = policy.pull()
+    with policy.batch():
+        policy.update(1.0, waiting)
+        for _ in range(20):
+            policy.update(0.5, policy.pull())
+        policy.pull()
+    rows = place.batches[-1].rows
+    pulls = {row.key: row.content is None for row in rows if row.kind == "pull"}
+    assert pulls == {key_of(0): True, key_of(21): False}
+    assert len([row for row in rows if row.kind == "booked"]) == policy.n_arms
+    assert dpb.load(tmp_path / "a").rounds == 22
 
 
 def test_while_a_place_fails_the_last_durable_choice_is_served(tmp_path):

@@ -97,7 +97,7 @@ def test_a_database_of_something_else_is_refused_and_stays(kind, tmp_path):
     before, place = path.read_bytes(), SQLiteStore(path).place("one")
     expected = {"newer": "has version 2; .* reads 1", "text": "is damaged, or no database"}
     for action in (place.mark, place.read, lambda: begun(place)):
-        with pytest.raises(StateFileError, match=expected.get(kind, "of something else")):
+        with pytest.raises(StateFileError, match=expected.get(kind, "not a database of dpbandits")):
             action()
     assert (path.read_bytes(), files(tmp_path)) == (before, ["policies.db"])
 
@@ -198,7 +198,7 @@ def test_readers_make_no_tables(database):
 
 def test_a_holder_that_was_alive_lately_is_not_replaced(database):
     place = begun(PostgreSQLStore(database, lease=100).place("one"))
-    with pytest.raises(ClaimError, match=r"alive lately; .* again in (99|100) s"):
+    with pytest.raises(ClaimError, match=r"alive lately\. .* again in (99|100) s"):
         place.claim(Mark("old", 1), "new")
     with pytest.raises(ClaimError, match="alive lately"):
         place.commit(Batch(1, b"other", [], whole=True), "other")
@@ -223,6 +223,21 @@ def test_a_lease_ends_by_itself_and_its_holder_may_go_on_until_somebody_claims(d
     with pytest.raises(ClaimError, match="another copy"):
         place.commit(Batch(3, b"third", []), "old")
     place.store.close()
+
+
+def test_a_holder_that_says_so_keeps_its_lease_without_a_commit(database):
+    store = PostgreSQLStore(database, lease=0.05)
+    place, lost = begun(store.place("one")), begun(store.place("two"))
+    store.lease = 100.0
+    place.renew("old")
+    lost.renew("somebody else")
+    threading.Event().wait(0.1)
+    assert 90.0 < place.lease_left <= 100.0
+    assert lost.lease_left == 0.0
+    with pytest.raises(ClaimError, match="alive lately"):
+        place.claim(Mark("old", 1), "new")
+    lost.claim(Mark("old", 1), "new")
+    store.close()
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -136,7 +136,7 @@ def test_policies_take_features_from_the_arms(tmp_path: Path) -> None:
         (
             changed(CONTEXTS, "pool = 20\ndimension = 3", "pool = 20\ndimension = 2"),
             [
-                "environments[1]: shows contexts of dimension 2 where environments[0] shows"
+                "environments[1]: has contexts of dimension 2 where environments[0] has"
                 " contexts of dimension 3"
             ],
         ),
@@ -179,7 +179,7 @@ def test_policies_take_features_from_the_arms(tmp_path: Path) -> None:
         (
             CONTEXTS + '\n[[environments]]\nkind = "DoctorReplay"\n',
             [
-                "environments: one shows contexts of dimension 3 beside a log that has contexts of"
+                "environments: one has contexts of dimension 3 beside a log that has contexts of"
                 " dimension 10"
             ],
         ),
@@ -415,7 +415,7 @@ dimension = 4
         (
             changed(EXPERTS, "n_experts = 5", "n_experts = 6"),
             [
-                "environments[1]: shows advice of 5 experts where environments[0] shows advice of 6"
+                "environments[1]: has advice of 5 experts where environments[0] has advice of 6"
                 " experts"
             ],
         ),
@@ -479,7 +479,7 @@ dimension = 4
         (
             TUMOURS + CONTEXTUAL,
             [
-                "environments[1]: shows contexts of dimension 4 where environments[0] shows advice"
+                "environments[1]: has contexts of dimension 4 where environments[0] has advice"
                 " of 4 experts"
             ],
         ),

@@ -101,8 +101,8 @@ def test_a_frame_of_mixed_types_is_read_cell_by_cell():
     ("given", "words"),
     [
         ([0, 1, 2.5], "got another number in row 2"),
-        ([0, -1, 7], "got another number in row 1, and in 1 more"),
-        ([0, None], "got nothing in row 1"),
+        ([0, -1, 7], "got another number in row 1, and in 1 more cell"),
+        ([0, None], "got NaN or nothing in row 1"),
         ([0, np.inf], "got an infinite number in row 1"),
         ([0, "1"], "got text in row 1"),
     ],
@@ -248,6 +248,8 @@ def test_a_table_of_arrow_is_named_by_its_columns_and_never_by_their_cells():
         lambda: table("contexts", given, PUBLIC),
         lambda: dpb.algorithms.LinUCB(2, 2).pull(given),
     ):
-        with pytest.raises(ArgumentError, match=r"got nothing in row 1 of column 'x'$") as error:
+        with pytest.raises(
+            ArgumentError, match=r"got NaN or nothing in row 1 of column 'x'$"
+        ) as error:
             read()
         assert "777" not in str(error.value)

@@ -67,7 +67,7 @@ def audit(
 ) -> None:
     """Attack a policy with data that differ in one person, and bound its privacy loss from below.
 
-    Ends with status 1 if the bound exceeds the policy's guarantee.
+    The command ends with status 1 if the bound exceeds the policy's guarantee.
     """
     with clear_errors():
         if figure is not None and figure.suffix.lower() not in FIGURES:

@@ -27,9 +27,7 @@ def check_policy(
         ),
     ],
 ) -> None:
-    """Test a policy that you wrote: play it, and name the first requirement of the package that it
-    breaks.
-    """
+    """Test a policy that you wrote, and name the first requirement that it does not meet."""
     from ..testing import check_policy as check
 
     with clear_errors():

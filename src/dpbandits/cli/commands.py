@@ -29,6 +29,7 @@ from .inputs import clear_errors
 from .kept import inspect, restore
 from .plan import plan
 from .promises import card, explain
+from .serve import keys, serve
 from .tables import new_console, new_table, print_claims, print_results, print_tables
 from .theory import theory
 from .warm import warm
@@ -93,9 +94,7 @@ def _options(
 
 @app.command("list")
 def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
-    """Show every policy: its arguments, its protected data, its source, and where it is the
-    default.
-    """
+    """Show every policy: budgets, trust, protected data, source, and where it is the default."""
     rows = [_card(name, cls) for name, cls in registered().items()]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -118,10 +117,11 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
 
 _COMMANDS = (
     *(explain, card, check_policy, inspect, restore, estimate),
-    *(plan, theory, exact, audit, warm),
+    *(plan, theory, exact, audit, warm, serve),
 )
 for command in _COMMANDS:
     app.command()(command)
+app.add_typer(keys, name="keys")
 
 
 @app.command()
@@ -139,8 +139,8 @@ def run(
     study_file: StudyFile,
     output: Output = None,
     jobs: Jobs = -1,
-    seed: Annotated[int | None, Option(help="Replaces the study's own value.")] = None,
-    runs: Annotated[int | None, Option(help="Replaces the study's own value.")] = None,
+    seed: Annotated[int | None, Option(help="The seed. Default: the study's.")] = None,
+    runs: Annotated[int | None, Option(help="Number of runs. Default: the study's.")] = None,
     quick: Annotated[
         bool, Option("--quick", help="Try the study out with 5 runs of at most 10,000 rounds.")
     ] = False,
@@ -199,8 +199,12 @@ def reproduce(
             help="Also run at the paper's length the experiments that are shortened otherwise.",
         ),
     ] = False,
-    runs: Annotated[int | None, Option(min=1, help="Replaces the paper's own value.")] = None,
-    horizon: Annotated[int | None, Option(min=1, help="Replaces the paper's own value.")] = None,
+    runs: Annotated[
+        int | None, Option(min=1, help="Number of runs. Default: each experiment's own.")
+    ] = None,
+    horizon: Annotated[
+        int | None, Option(min=1, help="Number of rounds. Default: each experiment's own.")
+    ] = None,
     jobs: Jobs = -1,
     seed: Annotated[
         int, Option(min=0, help="The seed of everything, including random instances.")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def estimate(
     table: Annotated[
-        Path, Argument(metavar="TABLE.csv", help="A text table, a row for each person.")
+        Path, Argument(metavar="TABLE.csv", help="A text table with a row for each person.")
     ],
     outcome: Annotated[str, Option(help="The column of outcomes to predict.")],
     budget: Annotated[str, Option(help="A budget, such as zcdp=0.1, approx=1,1e-6 or rdp=4,1.")],
@@ -30,13 +30,13 @@ def estimate(
         tuple[str, str],
         Option(
             metavar="LO HI",
-            help="The range of outcomes: others are clipped to it.",
+            help="The range of outcomes. Outcomes beyond it are clipped.",
             callback=pair,
             show_default="0 1",
         ),
     ] = ("0", "1"),
     context_bound: Annotated[
-        float, Option(help="The largest length of a row of features: longer rows are scaled to it.")
+        float, Option(help="The largest length of a row of features. Longer rows are scaled down.")
     ] = 1.0,
     parameter_bound: Annotated[float, Option(help="The largest length of the parameter.")] = 1.0,
     positive: Annotated[
@@ -55,14 +55,14 @@ def estimate(
     thousands: Thousands = "",
     header: Header = None,
     noise: Annotated[
-        Noise, Option(help="secure, or simulation, which is seeded and protects nobody.")
+        Noise, Option(help="secure; or simulation: seeded noise, which protects nobody.")
     ] = Noise.secure,
     seed: Annotated[int | None, Option(help="The seed of simulated noise.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Fit a generalised linear model to a table of private data, and print its guarantee.
+    """Fit a generalised linear model to a table of private data, and print the guarantee.
 
-    All columns beside the outcome are features, unless --features or --ignore say otherwise.  Cells
+    All columns except the outcome are features, unless --features or --ignore say otherwise.  Cells
     that are no numbers count as 0; a column without a number is refused.  Changed cells are counted
     on the standard error stream, for the operator only.  Do not take bounds from the data.
     """

@@ -64,11 +64,17 @@ def _read(file: Path | None, example: str | None) -> FinitePolicy:
     if example is not None:
         return EXAMPLES[choice("--example", example, EXAMPLES)]()
     try:
-        return FinitePolicy.from_json(Path(str(file)).read_text(encoding="utf-8"))
+        text = Path(str(file)).read_text(encoding="utf-8")
     except OSError as error:
         raise ArgumentError(f"{file} must be a readable file: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ArgumentError(f"{file} must be JSON in UTF-8") from None
+    try:
+        return FinitePolicy.from_json(text)
+    except ArgumentError as error:
+        if error.argument != "text":
+            raise
+        raise ArgumentError(str(error).replace("text", str(file), 1)) from None
 
 
 def _rows(policy: FinitePolicy, epsilon: float, delta: float) -> list[dict[str, Any]]:

@@ -36,8 +36,8 @@ def announce_compilation() -> None:
         typer.echo(f"The first run {takes}; later runs start at once.", err=True)
     else:
         typer.echo(
-            f"Every run {takes}: the cache folder {folder} cannot be written, $DPBANDITS_CACHE_DIR"
-            " may name another.",
+            f"Every run {takes}: the cache folder {folder} cannot be written. Set"
+            " DPBANDITS_CACHE_DIR to another.",
             err=True,
         )
 

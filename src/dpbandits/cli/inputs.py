@@ -28,8 +28,8 @@ Header = Annotated[
     bool | None,
     Option(
         "--header/--no-header",
-        help="Whether the first line names the columns; without names they are 0, 1, ..."
-        " By default it does, and must hold no number.",
+        help="Whether the first line names the columns. Default: yes, and no name may be a number."
+        " Columns without names are called 0, 1, ...",
     ),
 ]
 

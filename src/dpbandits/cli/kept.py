@@ -26,7 +26,7 @@ Where = Annotated[
 
 
 def inspect(place: Where) -> None:
-    """Show the guarantee, spending and releases of a saved policy, even while it runs elsewhere.
+    """Show the guarantee, spending and releases of a saved policy, which may be running elsewhere.
 
     The command only reads the place; the policy can still be loaded.
     """
@@ -48,8 +48,8 @@ def inspect(place: Where) -> None:
 def restore(place: Where) -> None:
     """Go on from a backup of a policy whose newest state is lost.
 
-    The policy keeps its releases, ledger and estimates. It drops all records that the backup held
-    unreleased, and charges them. Tokens of earlier decisions are refused from then on.
+    The policy keeps its releases, ledger and estimates. It drops all records of the backup that
+    were not released, and counts their cost. It refuses tokens of earlier decisions.
     """
     from ..policies import restore as revive
 

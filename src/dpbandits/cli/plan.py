@@ -44,7 +44,7 @@ def plan(
     arms: Annotated[int | None, Option(min=1, help="Number of arms.")] = None,
     budget: Annotated[
         str | None,
-        Option(help="A budget, such as pure=1.0 or approx=1.0,1e-6. Without one, no privacy."),
+        Option(help="A budget, such as pure=1.0 or approx=1.0,1e-6. Default: no privacy."),
     ] = None,
     horizon: Annotated[int | None, Option(min=1, help="Number of rounds.")] = None,
     means: Annotated[
@@ -52,7 +52,7 @@ def plan(
         Option(
             parser=_numbers,
             metavar="M,M,...",
-            help="Means of arms with rewards 0 or 1, to measure regret.",
+            help="To measure regret: the means of arms whose rewards are 0 or 1.",
         ),
     ] = None,
     gaps: Annotated[
@@ -65,7 +65,10 @@ def plan(
     ] = None,
     trust: Annotated[
         Trust | None,
-        Option(help="Who may see raw rewards: central, the operator; shuffle and local, no one."),
+        Option(
+            help="central: the operator sees raw rewards. shuffle, local: people's devices add the"
+            " noise, if the policy is made with messages=True or reports=True."
+        ),
     ] = None,
     protects: Annotated[Protects | None, Option(help="The private data of a person.")] = None,
     features: Annotated[
@@ -85,8 +88,8 @@ def plan(
     drift: Annotated[
         str | None,
         Option(
-            help='The number of rounds between changes of the best arm; or the word "any",'
-            " if rewards may change in any way."
+            help='Rounds between changes of the best arm; or "any", if rewards may change in any'
+            " way."
         ),
     ] = None,
     separator: Separator = ",",
@@ -101,7 +104,7 @@ def plan(
         ),
     ] = False,
     goal: Annotated[
-        Goal | None, Option(help="regret: lose little. best arm: find the best arm.")
+        Goal | None, Option(help="regret: keep regret small. best arm: find the best arm.")
     ] = None,
     failure_probability: Annotated[
         float | None, Option(help="The probability that a search fails. Default: 0.05.")
@@ -140,7 +143,7 @@ def plan(
             if arms or means or gaps or features:
                 raise ArgumentError(
                     "options that describe arms must not be given with a study,"
-                    " which describes them itself"
+                    " which describes its arms itself"
                 )
             setting, horizon, asked = _of_study(study_file, given, horizon, asked)
         else:

@@ -18,7 +18,7 @@ from ..tables import Entries, TextTable
 from ..tables.manners import LARGEST
 from ..tables.text_tables import MISSING
 
-_MARKS = "numbers with a decimal comma, or with thousands marks, need --decimal or --thousands"
+_MARKS = "For decimal commas or thousands marks, use --decimal or --thousands"
 
 
 class PrivateTable(NamedTuple):
@@ -58,9 +58,12 @@ def private_table(
     if outcome in chosen or set(chosen) & set(ignore):
         raise ArgumentError("--features must name neither the outcome nor an ignored column")
     if not chosen and features is not None:
-        raise ArgumentError("--features must name a column, got none: without it, all others count")
+        raise ArgumentError(
+            "--features must name a column, got none. Without --features all columns count, except"
+            " the outcome and ignored ones"
+        )
     if not chosen:
-        raise ArgumentError(f"TABLE must have another column beside {outcome!r}")
+        raise ArgumentError(f"TABLE must have another column besides {outcome!r}")
     said: list[str] = []
     y = _positive(table, outcome, positive, said) if positive else _numbers(table, outcome, said)
     if missing := int(np.isnan(y).sum()):
@@ -119,8 +122,8 @@ def _numbers(table: TextTable, outcome: str, said: list[str]) -> np.ndarray:
     if found.all_absent:
         got = "text" if found.wrong.any() else "empty cells"
         raise ArgumentError(
-            f"--outcome must name a column of numbers, got {got} only in {outcome!r}: say with"
-            f" --positive which text counts as 1; {_MARKS}"
+            f"--outcome must name a column of numbers, got {got} only in {outcome!r}. Use"
+            f" --positive to name the text that counts as 1. {_MARKS}"
         )
     _say(said, found.wrong, f"cells of column {outcome!r} are no numbers, and add nothing")
     return found.values
@@ -132,11 +135,11 @@ def _refuse_without_numbers(columns: dict[str, Entries]) -> None:
         return
     named = io.StringIO()
     csv.writer(named, lineterminator="").writerow(bad)
-    plural = "s" if len(bad) > 1 else ""
+    several = len(bad) > 1
     raise ArgumentError(
-        f"TABLE must hold numbers, got text or only empty cells in the column{plural}"
-        f" {named.getvalue()}: leave such columns out with --ignore, or name other columns with"
-        f" --features; {_MARKS}"
+        f"TABLE must hold numbers, got text or only empty cells in the column{'s' * several}"
+        f" {named.getvalue()}. Leave {'them' if several else 'it'} out with --ignore, or name"
+        f" other columns with --features. {_MARKS}"
     )
 
 

@@ -59,7 +59,9 @@ def theory(
         except (ArithmeticError, TypeError, ValueError) as error:
             if isinstance(error, ArgumentError):
                 raise
-            raise ArgumentError(f"{name} has no value there: {error}", "arguments") from None
+            raise ArgumentError(
+                f"{name} has no value at these arguments: {error}", "arguments"
+            ) from None
         if as_json:
             typer.echo(json.dumps(_facts(bound) | {"value": np.asarray(value).tolist()}))
         else:

@@ -30,7 +30,7 @@ def warm(
 ) -> None:
     """Compile the code of studies or policies, and keep it in the cache.
 
-    For a study, it compiles the study's loops.  For a policy, it compiles `pull` and `update` with
+    For a study, this compiles its loops.  For a policy, it compiles `pull` and `update` with
     default arguments.
     """
     from ..kernel import cache_folder, cache_refusal
@@ -41,7 +41,7 @@ def warm(
             raise ArgumentError(refusal)
         if not can_write(folder):
             raise ArgumentError(
-                f"the cache folder {folder} cannot be written; DPBANDITS_CACHE_DIR may name another"
+                f"the cache folder {folder} cannot be written. Set DPBANDITS_CACHE_DIR to another"
             )
         typer.echo(f"Cache: {folder}")
         for one in what:

@@ -26,7 +26,7 @@ from .links import LINK_NAME
 from .scores import Score, record_range
 
 # What is taken for public of a private table.
-TYPES_ARE_PUBLIC = "which columns, of features and outcomes, hold numbers at all is public"
+TYPES_ARE_PUBLIC = "it is public which columns of features and outcomes hold any number"
 NARROWEST, WIDEST = 1e-6, 1e6  # bounds on features and parameters
 MOST = 1e100  # of other numbers
 _MOST_FEATURES = 1000

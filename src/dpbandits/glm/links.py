@@ -118,9 +118,8 @@ class Link:
         reach = real("reach", reach, 0.0)
         if reach > self.farthest:
             raise ArgumentError(
-                f"reach must be at most {self.farthest:g} for the link {self.name!r}, which is the"
-                " largest |<x, theta>|: the bound on features times that on the parameter, got"
-                f" {reach!r}",
+                f"reach must be at most {self.farthest:g} for the link {self.name!r}, got {reach!r}"
+                ". It is the bound on features times that on the parameter",
                 "reach",
             )
         points = np.linspace(-reach, reach, _POINTS)

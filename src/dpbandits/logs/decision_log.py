@@ -52,8 +52,9 @@ class DecisionLog:
         folder: where to write; made if it is missing.  Existing files are kept.
         policy: the policy that makes the decisions.
         rewards: whether rewards may be written.
-        features: whether features may be, as ``pull`` takes them; only where contexts are public.
-        rows: of a file.
+        features: whether features may be written, as ``pull`` takes them; only where contexts are
+            public.
+        rows: the number of rows of a file.
 
     Raises:
         ArgumentError: ``features`` is set for a policy that hides contexts, or ``folder`` is a
@@ -129,8 +130,9 @@ class DecisionLog:
                 and of its reward the last.
 
         Raises:
-            ArgumentError: a reward or contexts for a log without them, or for ``pull`` or
-                ``update`` of no use; or a token without a reward, or with contexts.
+            ArgumentError: rewards or contexts are given to a log without them; ``pull`` or
+                ``update`` would refuse them; or a token is given without a reward, or with
+                contexts.
             UpdateError: the decision is another policy's, or the token has expired.
             OSError: a file cannot be written.  The rows wait for the next attempt.
         """

@@ -68,7 +68,7 @@ def candidates(setting: Setting, budget: Budget | None) -> tuple[list[Candidate]
             continue
         variants = _VARIANTS.get(name, ({},))
         if not variants:
-            left_out[name] = "its learners are there by themselves"
+            left_out[name] = "its learners are policies of their own"
         taken = inspect.signature(cls).parameters
         told = {name: value for name, value in usual.items() if name in taken.keys() - known.keys()}
         fitting += [Candidate(cls, {**told, **own}) for own in variants]
@@ -79,15 +79,15 @@ def misfit(cls: type[Policy] | Preset, setting: Setting, budget: Budget | None) 
     """Why policies of a class do not fit, for any law of rewards; None where they do."""
     card = cls.card
     if (taken := what_is_taken(cls)) != setting.shows:
-        return f"takes {taken}, and the setting shows {setting.shows}"
+        return f"takes {taken}, but the setting has {setting.shows}"
     if (cls.kernels.recommend is not no_arm) != setting.best_arm:
         return "plays for reward" if setting.best_arm else "searches for the best arm"
     if card.refuted_because:
-        return f"keeps no promise: {card.refuted_because}"
+        return f"gives no guarantee: {card.refuted_because}"
     if budget is not None and not card.noise:
         return "has no privacy"
     if budget is not None and not card.takes(type(budget)):
-        return f"takes {' or '.join(sorted(one.__name__ for one in card.notions))}"
+        return f"takes only {' or '.join(sorted(one.__name__ for one in card.notions))}"
     if reason := _of_trust(cls, setting):
         return reason
     if card.noise and card.hides_contexts != (setting.contexts == "private"):
@@ -103,16 +103,20 @@ def unsuited(cls: type[Policy] | Preset, setting: Setting) -> str | None:
     """Why policies of a class are not for such rewards; None where they are."""
     if setting.experts is not None:
         stands = cls is not FrozenEXP4 or setting.standing_advice
-        return None if stands else "its bound holds for advice that stands for a batch"
+        return None if stands else "its bound needs advice that stays the same within a batch"
     any_rewards = getattr(cls, "policy_class", cls) is Adversarial
     if setting.rewards == "law":
-        return "is for rewards without a law, and pays for it" if any_rewards else None
+        return (
+            "is for rewards that follow no law, at the price of more regret"
+            if any_rewards
+            else None
+        )
     if any_rewards:
         return None
     if setting.rewards == "changing" and "rounds_per_change" in inspect.signature(cls).parameters:
         return None
     never = " that never changes" if setting.rewards == "changing" else ""
-    return f"leans on one law for each arm{never}"
+    return f"assumes one law for each arm{never}"
 
 
 def _of_trust(cls: Any, setting: Setting) -> str | None:
@@ -126,7 +130,11 @@ def _of_trust(cls: Any, setting: Setting) -> str | None:
         return "also protects from the party that runs it, at the price of more noise"
     if trust == "central":
         return "the party that runs it sees raw rewards"
-    return "needs a shuffler" if trust == "shuffle" else "needs no shuffler, and pays for it"
+    return (
+        "needs a shuffler"
+        if trust == "shuffle"
+        else "needs no shuffler, at the price of more noise"
+    )
 
 
 def _needed(cls: Any) -> set[str]:

@@ -153,12 +153,12 @@ class Plan:
         world = self.setting.simulated
         if world is None or self.setting.best_arm or self.rounds < self.horizon:
             raise ArgumentError(
-                "budget_for needs a plan for reward that simulated all of its horizon: give the"
-                f" plan an environment and rounds={self.horizon}",
+                f"rounds must be {self.horizon} to find a budget, because regret must be simulated"
+                " over the whole horizon. Make the plan with an environment and goal='regret'",
                 "rounds",
             )
         if self.budget is None:
-            raise ArgumentError("budget must be given: budget_for keeps its notion", "budget")
+            raise ArgumentError("budget must be given, to name the notion of privacy", "budget")
         chosen = self._candidate(title)
         played: dict[str, Any] = {"horizon": self.rounds, "runs": self.runs, "seed": self.seed}
 

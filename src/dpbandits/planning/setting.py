@@ -27,9 +27,10 @@ class Setting(DecisionProblem):
         arms, features, person, experts, link, protects, trust, goal, drift, horizon: as of
             ``bandit``.
         changing: whether the best arm may change, also where the number of changes is unknown.
-        standing_advice: whether experts keep to their advice for as many rounds as a batch has.
+        standing_advice: whether the advice of an expert stays the same within a batch.
         failure_probability: of a search for the best arm.
-        gaps: of stationary arms without contexts of every round, shape (K,); known to bounds.
+        gaps: the best mean minus each arm's mean, shape (K,), for stationary arms without contexts
+            of every round.  Bounds use them.
         environment: used in simulations and bounds.  By default, gaps give one with rewards 0 or 1
             and means around 1/2, which have the most variance.
 
@@ -58,8 +59,8 @@ class Setting(DecisionProblem):
             gaps = flat("gaps", self.gaps, parameters(low=0.0), rows=self.n_arms)
             if gaps.min() != 0.0:
                 raise ArgumentError(
-                    f"gaps must hold {self.n_arms} numbers, the least of them 0, got"
-                    f" {gaps.min():g} for the least",
+                    f"gaps must hold {self.n_arms} numbers, and the smallest must be 0, got"
+                    f" {gaps.min():g}",
                     "gaps",
                 )
             self._set("gaps", frozen(gaps))
@@ -70,7 +71,7 @@ class Setting(DecisionProblem):
     def _check_beside(self) -> None:
         if self.experts is None and self.standing_advice:
             raise ArgumentError(
-                "standing_advice is for experts: experts must be given", "standing_advice"
+                "standing_advice must be False without experts, got True", "standing_advice"
             )
         if self.changing and (self.contexts != "none" or self.goal != "regret"):
             raise ArgumentError(
@@ -80,14 +81,14 @@ class Setting(DecisionProblem):
             )
         if self.gaps is not None and self.shows != "no contexts":
             raise ArgumentError(
-                f"gaps must not be given where the setting shows {self.shows}, because gaps do"
+                f"gaps must not be given where the setting has {self.shows}, because gaps do"
                 " not tell the features of a round",
                 "gaps",
             )
         world = self.simulated
         if world is not None and (world.n_arms, what_is_shown(world)) != (self.n_arms, self.shows):
             raise ArgumentError(
-                f"environment must have {self.n_arms} arms and show {self.shows}, got {world!r}",
+                f"environment must have {self.n_arms} arms and {self.shows}, got {world!r}",
                 "environment",
             )
         if self.goal == "best arm" and self.trust != "central":
@@ -104,8 +105,8 @@ class Setting(DecisionProblem):
     def of(cls, environment: Environment, **known: Any) -> Self:
         """The setting of an environment.
 
-        Other words, which it does not show, are arguments: ``trust``, ``protects``, ``goal`` and so
-        on; see ``Setting``.
+        Pass what the environment does not tell as arguments: ``trust``, ``protects``, ``goal`` and
+        so on; see ``Setting``.
 
         Returns:
             A ``Setting``.  Arms without a fixed law count as "any" rewards, or as "changing" where

@@ -11,6 +11,8 @@ from ..session.keeping import Keeper
 from ..stores import Store
 from .turns import Turns
 
+_AT_ONCE = 200  # policies in a transaction, since each has a file open
+
 
 class Kept(Protocol):
     """A policy."""
@@ -19,16 +21,21 @@ class Kept(Protocol):
 
 
 @contextmanager
-def batch_of(policies: Sequence[Kept]) -> Iterator[None]:
+def batch_of(policies: Sequence[Kept]) -> Iterator[list[BaseException | None]]:
     """Make one commit of everything that happens to these policies in the block.
 
-    Places of one store share a transaction.  What a call in the block returns may leave only after
-    the block has ended without an error.
+    Places of one store share a transaction, up to 200 of them.  What a call in the block returns
+    may leave only after the block has ended without an error.
+
+    Yields:
+        A list, in which each policy has a place in their order.  After the block it holds None for
+        each commit that was made, and the error of each that failed.
 
     Raises:
         StoreError, ClaimError: the commit of a policy failed; those of other stores, and of other
             policies of its store, count.
     """
+    outcomes: list[BaseException | None] = [None] * len(policies)
     all_turns = {id(one): one._lock for one in policies}
     with ExitStack() as locks:
         for _, turns in sorted(all_turns.items()):  # in one order, so nobody waits in a circle
@@ -38,31 +45,36 @@ def batch_of(policies: Sequence[Kept]) -> Iterator[None]:
         for turns in own:
             turns.batching = True
         try:
-            yield
+            yield outcomes
         finally:
             for turns in own:
                 turns.batching = False
-            _commit([turns for turns in own if isinstance(turns.keeper, Keeper)])
+            failures = _commit([turns for turns in own if isinstance(turns.keeper, Keeper)])
+            outcomes[:] = [failures.get(id(one._lock)) for one in policies]
+            for failure in failures.values():
+                raise failure
 
 
-def _commit(all_turns: list[Turns]) -> None:
+def _commit(all_turns: list[Turns]) -> dict[int, BaseException]:
+    """Commit all, and return what failed, by the identity of turns."""
     alone: list[Turns] = []
     shared: dict[Store, list[Turns]] = {}
-    failures: list[BaseException] = []
+    failures: dict[int, BaseException] = {}
     for turns in all_turns:
         store = _keeper(turns).place.store
         (alone if store is None else shared.setdefault(store, [])).append(turns)
     for turns in alone:
-        failures += _outcome(turns, _keeper(turns).commit)
+        _attempt(turns, _keeper(turns).commit, failures)
     for store, together in shared.items():
-        failures += _commit_together(store, together)
-    if failures:
-        raise failures[0]
+        for first in range(0, len(together), _AT_ONCE):
+            _commit_together(store, together[first : first + _AT_ONCE], failures)
+    return failures
 
 
-def _commit_together(store: Store, all_turns: list[Turns]) -> list[BaseException]:
-    """Commit those of one store in a transaction, and return what failed."""
-    failures: list[BaseException] = []
+def _commit_together(
+    store: Store, all_turns: list[Turns], failures: dict[int, BaseException]
+) -> None:
+    """Commit those of one store in a transaction."""
     ready = []
     with ExitStack() as locks:
         # In one order for all processes.
@@ -75,20 +87,19 @@ def _commit_together(store: Store, all_turns: list[Turns]) -> list[BaseException
                     locks.enter_context(_keeper(turns).going_on())
                     ready.append((turns, batch))
             except Exception as error:  # it stays dirty, and the next call repeats it
-                failures.append(error)
+                failures[id(turns)] = error
         outcomes = store.commit_all([batch for _, batch in ready]) if ready else []
         for (turns, _), outcome in zip(ready, outcomes, strict=True):
-            failures += _outcome(turns, partial(_keeper(turns).take_in, outcome))
-    return failures
+            _attempt(turns, partial(_keeper(turns).take_in, outcome), failures)
 
 
-def _outcome(turns: Turns, commit: Callable[[], None]) -> list[BaseException]:
+def _attempt(turns: Turns, commit: Callable[[], None], failures: dict[int, BaseException]) -> None:
     try:
         commit()
     except Exception as error:
-        return [error]
-    turns.dirty = False
-    return []
+        failures[id(turns)] = error
+    else:
+        turns.dirty = False
 
 
 def _keeper(turns: Turns) -> Keeper:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +76,7 @@ class Kept(Configured):
             where: the place that keeps the policy from now on; by default where it was saved.
 
         Returns:
-            What keeps the policy; its ``reply`` adds an answer for clients that ask again.
+            What keeps the policy.
 
         Raises:
             ArgumentError: the policy was not saved, and ``where`` is not given.
@@ -122,6 +122,35 @@ class Kept(Configured):
             self._let_go()
             if self._keeper is not None:
                 self._keeper.close()
+
+    def renew(self) -> None:
+        """Keep the lease on the place while nothing is committed.
+
+        Raises:
+            StoreError: the place cannot be written.
+        """
+        with self._lock:
+            if self._keeper is not None:
+                self._keeper.place.renew(self.session.life)
+
+    def settle(self) -> None:
+        """Write what an earlier call could not write.
+
+        Raises:
+            StoreError, ClaimError: it cannot be written now, either.
+        """
+        with self._lock:
+            pass
+
+    @property
+    def notes(self) -> MutableMapping[tuple[str, bytes], bytes]:
+        """What a service keeps with the policy; a commit writes it with everything else.
+
+        A key is a kind and at most 80 bytes.  Kinds are "service", for public facts, and "reply",
+        for answers to clients that ask again.  Where contexts are private, databases have replies
+        sealed.  ``restore`` drops them.  Write within ``batch``.
+        """
+        return self.session.notes
 
     @property
     def kept_in(self) -> Place | None:

@@ -29,7 +29,7 @@ _ATTEMPTS = 20  # to claim a policy that commits all the time
 def load(where: str | os.PathLike[str] | Place, *, simulation: bool = False) -> Policy:
     """Continue a saved policy, exactly where it stood.
 
-    The former holder is refused at its next call.
+    The policy that was saved there is refused at its next call.
 
     Args:
         where: the place or file that ``Policy.save`` wrote; a file has its journal beside it.
@@ -47,7 +47,7 @@ def load(where: str | os.PathLike[str] | Place, *, simulation: bool = False) -> 
         ClaimError: the state has been loaded before, is an older copy, or is unknown to the state
             folder; or the policy that was loaded from it is alive.
         FileNotFoundError: there is no policy in that place.
-        StoreError: the place cannot be read, or not be written.
+        StoreError: the place cannot be read or written.
 
     Example:
         >>> import tempfile, dpbandits as dpb

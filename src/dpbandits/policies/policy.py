@@ -52,8 +52,10 @@ from .registry import preset_of
 from .terms import Terms
 from .watch import Watch
 
+ASSUMED_OF_CANCELS = "which decisions are cancelled depends on rewards only through releases"
 _DEADLINE = Integer(1) | Duration("1s", "365d")  # that a policy may be given later
-_ON_FAILURE = Choice("raise", "serve")
+_RAISE = "raise"
+_ON_FAILURE = Choice(_RAISE, "serve")
 _LAST_SECOND = 1e11  # since the epoch
 
 
@@ -122,7 +124,7 @@ class Policy(Kept, metaclass=PolicyClass):
         self.noise_source = settings.source(self.takes_reports)
         default = settings.default_reward
         self.default_reward = self.noise_source.to_grid(lo if default is None else default)
-        self.settings = settings
+        self.settings, self._has_clock = settings, settings.uses_clock
         if self.card.hides_contexts and self.choices_public:
             raise ArgumentError(
                 "choices_public must be False where contexts are private, and with them arms, got"
@@ -196,8 +198,7 @@ class Policy(Kept, metaclass=PolicyClass):
         """The contexts for ``choose``: a matrix of its own, or 0 for nothing."""
         if contexts is not None:
             raise ArgumentError(
-                f"contexts must not be given to {self.preset}, which takes none: pull()"
-                " chooses the arm",
+                f"contexts must not be given, because {self.preset} takes none",
                 "contexts",
             )
         return 0
@@ -270,21 +271,24 @@ class Policy(Kept, metaclass=PolicyClass):
                 self._serving,
             )
         name = checked_user(user, self.max_rounds)
-        _ON_FAILURE("on_store_failure", on_store_failure)
+        if on_store_failure is not _RAISE:
+            _ON_FAILURE("on_store_failure", on_store_failure)
         made: Decision | None = None
         try:
             with self._lock.step:
-                now = self._time(at)
-                self._expire_lost(now)
-                counted = self.session.rounds.blanked, self.session.rounds.scaled
+                now, session = self._time(at), self.session
+                if self._lost:
+                    self._expire_lost(now)
+                rounds = session.rounds
+                counted = rounds.blanked, rounds.scaled
                 try:
                     shown, open_arms = self._offered(self.seen(contexts), available)
                 except ArgumentError:  # after which nothing has happened
-                    self.session.rounds.blanked, self.session.rounds.scaled = counted
+                    rounds.blanked, rounds.scaled = counted
                     raise
                 if open_arms is not None:
-                    self.session.rounds.chosen_among = True
-                made = self.session.pull(shown, name, open_arms, now)
+                    rounds.chosen_among = True
+                made = session.pull(shown, name, open_arms, now)
                 return made
         except StoreError:
             if made is not None and made.recorded:
@@ -333,7 +337,8 @@ class Policy(Kept, metaclass=PolicyClass):
             UpdateError: nothing was pulled, the decision is another policy's, it has been
                 answered, or its token has expired.
             ArgumentError: the reward is text, a date, complex, an array with axes, or something
-                else that is no number; or there is no such arm.  The message does not tell it.
+                else that is no number; or there is no such arm.  The message does not show the
+                value.
             BudgetExhausted, ClaimError: as in ``pull``, for policies that learn from every answer.
         """
         value = self.checked_reward(reward)
@@ -342,15 +347,100 @@ class Policy(Kept, metaclass=PolicyClass):
             return self._took(value, self.session.own(decision), done, self._time(at))
 
     def expire(self, decision: Decision | str | None = None, *, at: float | None = None) -> bool:
-        """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update``
-        does.
+        """Say that no reward will come: it counts as ``default_reward``.  Returns and raises as
+        ``update`` does.
         """
         with self._lock.step:
             return self._took(None, self.session.own(decision), None, self._time(at))
 
+    def cancel(self, decision: Decision | str, *, at: float | None = None) -> bool:
+        """Take back a decision whose arm was not carried out, before there is a reward.
+
+        The episode lasts one round longer, and the arm stays due for another person.  A user's
+        count stays.
+        Which decisions are cancelled, and when, is public, and must depend on rewards only through
+        releases: the guarantee lists this.
+
+        Args:
+            decision: the value that ``pull`` returned, or its ``token``.
+            at: when this is, as in ``pull``.
+
+        Returns:
+            Whether it was taken back.  False for a round that was not recorded, and for one
+            that is past its deadline.  False, too, if its episode is over or contexts are private:
+            then it counts as ``default_reward``.
+
+        Raises:
+            UpdateError: as in ``update``.
+
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=ZCDP(1.0), seed=1)
+        >>> policy.cancel(policy.pull())
+        True
+        """
+        with self._lock.step:
+            cancelled = self.session.cancel(self.session.own(decision), self._time(at))
+            if cancelled and ASSUMED_OF_CANCELS not in self.session.told:
+                self.session.told = (*self.session.told, ASSUMED_OF_CANCELS)
+            return cancelled
+
+    def erase(self, decision: Decision | str, *, at: float | None = None) -> bool:
+        """Forget the reward of a decision that waits for its turn, as its person may demand.
+
+        The round counts as unanswered, with ``default_reward``, and an answer that comes later is
+        refused.  A reward that has entered a sum stays there until a release.
+
+        Args:
+            decision: the value that ``pull`` returned, or its ``token``.
+            at: when this is, as in ``pull``.
+
+        Returns:
+            Whether the decision still waited for its turn.
+
+        Raises:
+            UpdateError: the decision is another policy's, or its token has expired.
+
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=ZCDP(1.0), seed=1)
+        >>> decision = policy.pull()
+        >>> policy.erase(decision), policy.erase(decision)
+        (True, False)
+        """
+        with self._lock.step:
+            return self.session.erase(self.session.own(decision), self._time(at))
+
+    def is_open(self, decision: Decision | str, *, at: float | None = None) -> bool:
+        """Tell whether answers to a decision come in time.  Whether one has come makes no
+        difference.
+
+        Args:
+            decision: the value that ``pull`` returned, or its ``token``.
+            at: when this is, as in ``pull``.
+
+        Returns:
+            False once its deadline has passed, by the clock or by the number of pulls; and False
+            if the round was not recorded.
+
+        Raises:
+            UpdateError: the decision is another policy's, or its token has expired.
+
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=ZCDP(1.0), answers_within="6h")
+        >>> decision = policy.pull(at=0.0)
+        >>> policy.is_open(decision, at=60.0), policy.is_open(decision, at=22_000.0)
+        (True, False)
+        """
+        with self._lock:
+            own, session = self.session.own(decision), self.session
+            passed = own.number < session.rounds.deadlines.passed
+            return own.recorded and not passed and not session.is_late(own.number, self._time(at))
+
     def tick(self, at: float | None = None) -> int:
-        """Release all that is past its deadline by the clock, in hours without a ``pull``, which
-        does so by itself.  When this is called must not depend on answers.
+        """Release all that is past its deadline by the clock, as ``pull`` does.  Call it in hours
+        without a ``pull``, at times that do not depend on answers.
 
         Args:
             at: as in ``pull``.
@@ -406,12 +496,13 @@ class Policy(Kept, metaclass=PolicyClass):
                     f" {answers_within!r}",
                     "answers_within",
                 )
-            self.session.configure(within)
             added = [ASSUMED_OF_DEADLINES]
             if isinstance(within, str) and not self.settings.uses_clock:
                 added.append(ASSUMED_OF_CLOCKS)
             told = self.session.told
+            # First: ``_uses_clock`` asks for it.
             self.session.told = (*told, *(one for one in added if one not in told))
+            self.session.configure(within)
 
     @property
     def answers_within(self) -> int | str | None:
@@ -501,7 +592,7 @@ class Policy(Kept, metaclass=PolicyClass):
         """
         if self.kernels.absorb is own_alone:
             raise ArgumentError(
-                f"release must not be given to {self.preset}, which learns from its own alone",
+                f"release must not be given to {self.preset}, which learns from its own only",
                 "release",
             )
         memo, size = self.statistic.memo, self.statistic.size
@@ -702,11 +793,12 @@ class Policy(Kept, metaclass=PolicyClass):
         self, shown: Any, available: Iterable[int | str] | None = None
     ) -> tuple[Any, np.ndarray | None]:
         """The contexts, with rows for all arms, and the mask of open arms; None if all are open."""
-        arms, retired, n = self._arms_by_name, self.retired, self.n_arms
+        arms, retired, n = self._arms_by_name, self.session.rounds.retired, self.n_arms
         if available is not None:
             self._refuse_masks("available", "given")
         if not isinstance(shown, np.ndarray) or len(shown) == n:
-            return shown, arms.open(available, retired, n)
+            every = available is None and not retired
+            return shown, None if every else arms.open(available, retired, n)
         few, among = len(shown), arms.open(available, retired, n)
         if self.card.hides_contexts and among is not None and not among[:few].any():
             # None of her candidates is open, which is private, as they are: a round of no features.
@@ -761,7 +853,10 @@ class Policy(Kept, metaclass=PolicyClass):
 
     @property
     def _uses_clock(self) -> bool:
-        return self.settings.uses_clock or self.session.rounds.deadlines.uses_clock
+        if self._has_clock:
+            return True
+        # From ``configure`` alone, which has told of it.
+        return bool(self.session.told) and self.session.rounds.deadlines.uses_clock
 
     def _refuse_time(self, name: str, what: str) -> None:
         if not self._uses_clock:
@@ -803,7 +898,7 @@ class Policy(Kept, metaclass=PolicyClass):
 
     def preprocessed(self, contexts: np.ndarray) -> np.ndarray:
         """Contexts as the algorithm takes them."""
-        seen, session = np.empty_like(contexts), self.session
+        seen, session = np.empty(contexts.shape), self.session
         rng = session.state.choice_rng
         session.gate.steps.preprocess_contexts(self.params, contexts, seen, rng)
         return seen
@@ -816,14 +911,15 @@ class Policy(Kept, metaclass=PolicyClass):
                 " update(1.0, decision)",
                 "reward",
             )
-        value, (lo, hi) = number("reward", reward), self.reward_range
+        value = number("reward", reward)
         if self.clip and not self.takes_reports:
             return value
+        lo, hi = self.reward_range
         most = WILDEST * self.noise_scale if self.takes_reports else WIDEST
         low, high = (lo - most, hi + most) if self.takes_reports else (-most, most)
         if not low <= value <= high:
             raise ArgumentError(
-                f"reward must be a number in [{low:g}, {high:g}], got another", "reward"
+                f"reward must be a number in [{low:g}, {high:g}], got another number", "reward"
             )
         return value
 

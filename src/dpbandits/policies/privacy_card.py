@@ -34,6 +34,7 @@ _CURRENCIES = {  # of ledgers, in words
     "rdp": "Renyi divergence",
     "gdp": "mu^2 of Gaussian DP",
 }
+_NEEDED = {"local": "reports=True", "shuffle": "messages=True"}  # else the operator is trusted
 
 
 class Section(NamedTuple):
@@ -114,7 +115,12 @@ class PrivacyCard:
 
     def html(self) -> str:
         """A page of its own, which needs nothing else, and prints."""
-        body = [tag("h1", "Privacy card"), tag("p", f"{self.title}: ", tag("code", self.policy))]
+        heading = tag("h1", "Privacy card")
+        return page(f"Privacy card of {self.policy}", heading, self.body())
+
+    def body(self) -> Html:
+        """What the page has below its heading, for pages with a style of their own."""
+        body = [tag("p", f"{self.title}: ", tag("code", self.policy))]
         for one in self.sections:
             found = [tag("h2", one.title), *([items(one.points)] if one.points else [])]
             if one.rows:
@@ -122,7 +128,7 @@ class PrivacyCard:
                 cells = [_row("td", row) for row in one.rows]
                 found.append(tag("table", *head, *cells, class_="" if one.heads else "facts"))
             body.append(tag("section", *found))
-        return page(f"Privacy card of {self.policy}", *body)
+        return Html("".join(body))
 
     def markdown(self, errata: str = "../errata.md") -> str:
         """The page as Markdown for a site; ``errata`` is where its page of errata is."""
@@ -177,11 +183,21 @@ def _claimed(promise: Guarantee) -> str:
     return f"{promise.asked}{really}{nobody}"
 
 
+def _unit(promise: Guarantee) -> str:
+    """The unit whose cost is counted: a record stands for a person who contributes one round."""
+    return "user" if promise.unit == "user" else "record"
+
+
 def _spent_in(promise: Guarantee, ledger: Ledger) -> str:
-    who = "user" if promise.unit == "user" else "record"
+    who = _unit(promise)
+    limit = "" if promise.holds is None else f"; limit: {promise.holds.shown()} for each {who}"
     if not ledger.releases:
-        return f"{spent(promise, ledger)} for each {who}: no release has been made"
-    return f"{spent(promise, ledger)} for each {who}, in {_releases(ledger)}"
+        return f"nothing yet, because no release was made{limit}"
+    if promise.holds is None:
+        return f"{_releases(ledger)}, {spent(promise, ledger)}"
+    total = ledger.spent()
+    cost = "nothing" if total is None else total.shown()
+    return f"{cost} for each {who}, in {_releases(ledger)}{limit}"
 
 
 def _promised(policy: Policy) -> Iterator[list[str]]:
@@ -195,7 +211,8 @@ def _promised(policy: Policy) -> Iterator[list[str]]:
     yield ["from whom", promise.observers]
     yield [
         "privacy notion",
-        f"{promise.holds.shown()}, {promise.view} view, {promise.trust_model} trust",
+        f"{promise.holds.shown()}, {promise.view} view, {promise.trust_model} trust"
+        + _unmet(policy),
     ]
     found = as_approx(policy)
     if found is not None:
@@ -221,7 +238,7 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     if policy.guarantee.holds is not None:
         yield [
             "the budget",
-            f"a release is refused if it would cost any {_protected_unit(policy)} more than the"
+            f"a release is refused if it would cost any {_unit(policy.guarantee)} more than the"
             " budget; the policy then goes on with earlier releases",
         ]
     yield ["noise", _noise(policy)]
@@ -244,11 +261,6 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     yield ["arms that are not offered", _closed(policy)]
 
 
-def _protected_unit(policy: Policy) -> str:
-    """The unit whose cost is counted: a record stands for a person who contributes one round."""
-    return "user" if policy.settings.max_rounds is not None else "record of one round"
-
-
 def _closed(policy: Policy) -> str:
     if not policy.takes_masks:
         return "the policy always chooses among all arms; the code refuses to close one"
@@ -269,26 +281,28 @@ def _schedule(policy: Policy) -> str:
         default += ", with noise like that of any report"
     within = policy.answers_within
     if within is None:
-        return "when all answers of an episode have come, which shows when they came"
+        return "when all answers of an episode have come. So its time shows when the last one came"
     if policy.card.learns_at_once and not within:
         return (
             "at every answer, in order of arrival. An answer that the operator declares missing"
             f" counts as {default}"
         )
     if isinstance(within, str):
-        wait = f"{within} by the clock, rounded up by a sixtieth or a second,"
+        plus = f" (plus at most 1/60 of {within} or 1 s, whichever is longer)"
+        wait = f"{within} after the last decision of an episode{plus}"
     else:
         wait = f"{within:,} decisions" if within else "at the first decision"
+        wait += " after an episode"
     times = ", ".join(settings.finish_at or ())
     daily = f", and daily at {times} UTC" if times else ""
     return (
-        f"{wait} after an episode{daily}. Answers of one episode are released together. An answer"
+        f"{wait}{daily}. Answers of one episode are released together. An answer"
         f" that is missing, late or not a number counts as {default}"
     )
 
 
 def _noise(policy: Policy) -> str:
-    simulated = "SIMULATED: it comes from a seeded generator, and protects nobody"
+    simulated = "SIMULATED, from a seeded generator"
     if policy.takes_reports:
         drawn = "drawn on people's devices, before anything is sent"
         return drawn if policy.noise_source.secure else f"{simulated}; {drawn}"
@@ -315,7 +329,7 @@ def _unprotected(policy: Policy) -> Iterator[str]:
     if policy.card.hides_contexts:
         yield "A person's own decision: anyone who sees it may learn something of their contexts"
     elif policy.sees:
-        yield "Contexts and advice, which are public, and choices as far as these follow from them"
+        yield "Contexts and advice, which are public, and what choices show of them"
     if promise.trust_model == "central":
         yield f"Anything from the party that runs the policy, which sees the {promise.protects}"
     if settings.answers_within is None or (
@@ -360,12 +374,12 @@ def _constants(policy: Policy) -> Iterator[list[str]]:
     meaning = (
         "the most that one record ever moves a release" if true else "as the algorithm states it"
     )
-    most = _rounded(upward, statistic.max_sensitivity, f"in the L{channel.norm} norm")
-    yield ["sensitivity", f"{most}: {meaning}"]
+    meaning += f", in the L{channel.norm} norm"
+    yield ["sensitivity", _rounded(upward, statistic.max_sensitivity, meaning)]
     yield ["numbers in a release", f"{statistic.size:,}"]
     law = {
         OPEN: "none: releases are exact",
-        CERTIFIED: "certified: that of the protocol, with a proof of its own",
+        CERTIFIED: "certified: the protocol's own law, with its own proof",
     }
     yield ["law of the noise", law.get(channel.family, channel.name)]
     if channel.family != OPEN:
@@ -375,7 +389,7 @@ def _constants(policy: Policy) -> Iterator[list[str]]:
         kind = "standard deviation" if channel.family == GAUSSIAN else "scale"
         yield [
             "noise scale",
-            _rounded(downward, policy.noise_scale, f"the {kind} {_scaled(policy)}"),
+            _rounded(downward, policy.noise_scale, _scaled(policy, kind)),
         ]
     ledger = policy.ledger
     yield ["releases so far", f"{ledger.releases:,}, made with {ledger.draws:,} draws"]
@@ -388,10 +402,10 @@ def _constants(policy: Policy) -> Iterator[list[str]]:
 
 def _rounded(rounding: Callable[[float], float], number: float, meaning: str) -> str:
     """A number in six digits, and which way it was rounded: quotients of such are no others."""
-    outward, meant = rounding(number), f", {meaning}" if meaning else ""
+    outward, meant = rounding(number), f": {meaning}" if meaning else ""
     if math.isclose(outward, number, rel_tol=1e-12):
         return f"{outward:.6g}{meant}"
-    return f"{outward:.6g}{meant} (rounded {'up' if rounding is upward else 'down'})"
+    return f"{outward:.6g} (rounded {'up' if rounding is upward else 'down'}){meant}"
 
 
 def _factor(policy: Policy) -> float:
@@ -400,16 +414,17 @@ def _factor(policy: Policy) -> float:
     return 1.0 if counter is None else float(counter.column_norm(policy.channel.norm))
 
 
-def _scaled(policy: Policy) -> str:
+def _scaled(policy: Policy, kind: str) -> str:
     """What has noise of the scale of a policy, and how that scale comes about."""
     factor = _factor(policy)
     if factor == 1.0:
-        return "of the noise on a number in a release"
+        return f"the {kind} of the noise on a number in a release"
+    variable = f"the {kind} of each noise variable that the running sum adds up"
     if policy.effective_budget is None:
-        return "of each noise variable of the running sum"
+        return variable
     return (
-        "of each noise variable of the running sum. It is sensitivity times multiplier times"
-        f" {factor:.6g}, because a record enters several partial sums"
+        f"{variable}. It is sensitivity times multiplier times {factor:.6g}, because a record"
+        " enters several partial sums"
     )
 
 
@@ -425,9 +440,8 @@ def _ledger(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequence
     meter, factor = ledger.meter, _factor(policy)
     notes = [
         f"{_releases(ledger)}. {last}Costs are in {_CURRENCIES[meter.currency]}; the budget allows"
-        f" {meter.limit:.6g} for each {policy.guarantee.unit}.",
-        "A record pays the sum of the lines that cover its round and, where lines are of one arm,"
-        " its arm. A user pays at most what the worst record would pay.",
+        f" {meter.limit:.6g} for each {_unit(policy.guarantee)}.",
+        _who_pays(policy),
     ]
     moved = ledger.frame["sensitivity"].min()
     if moved < policy.statistic.max_sensitivity * (1.0 - 1e-9):
@@ -439,13 +453,42 @@ def _ledger(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequence
     return notes, heads, rows
 
 
+def _who_pays(policy: Policy) -> str:
+    """How lines of the ledger add up for the protected unit."""
+    most = policy.settings.max_rounds
+    pays = (
+        "A record pays for each line that covers its round and whose part is 'all' or the record's"
+        " arm."
+    )
+    if most is None:
+        return pays
+    releases = f"{most:,} releases" if most > 1 else "1 release"
+    return (
+        f"The cost of a line is that of {releases} with rounds of one user. {pays} A user pays at"
+        " most the largest total of a record."
+    )
+
+
+def _with(trust: str) -> str:
+    """The argument without which the operator sees raw data all the same."""
+    needed = _NEEDED.get(trust)
+    return f" (with {needed})" if needed else ""
+
+
+def _unmet(policy: Policy) -> str:
+    """The argument for the trust that a policy is made for, where it was not given."""
+    trust, now = policy.card.trust_model, policy.guarantee.trust_model
+    needed = _NEEDED.get(trust)
+    return f" ({trust} trust needs {needed})" if needed and trust != now else ""
+
+
 def _sources(policy: Policy) -> list[list[str]]:
     card = policy.card
-    proof = [["proof", card.proof or "in the source"]] if policy.effective_budget else []
+    proof = [["proof", card.proof or "see the row 'algorithm'"]] if policy.effective_budget else []
     parts = [f"{name}={one!r}" for name, one in policy.config.items() if isinstance(one, Part)]
     made = [["made of", f"{type(policy).__name__}({', '.join(parts)})"]] if parts else []
     usual = [
-        ["the default for", f"{one.setting}, {one.trust} trust. {one.why}"]
+        ["the default for", f"{one.setting}, {one.trust} trust{_with(one.trust)}. {one.why}"]
         for one in DEFAULTS
         if one.policy == policy.preset
     ]
@@ -456,7 +499,7 @@ def _errata(policy: Policy) -> Iterator[str]:
     for erratum in policy.card.errata:
         yield " ".join(f"{point.rstrip('.')}." for point in erratum.points) + f" ({erratum.where})"
     if not policy.card.errata:
-        yield "None that is known."
+        yield "None is known."
 
 
 def _releases(ledger: Ledger) -> str:

@@ -35,7 +35,7 @@ class Default:
 
     Attributes:
         setting: the decision problem, in words.
-        trust: who may see raw rewards; see ``bandit``.
+        trust: how raw data are protected; see ``bandit``.
         policy: its name.
         why: the reason for this choice.
         arguments: arguments of the policy that differ from their defaults.
@@ -154,17 +154,12 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
     return f"{name}({given})" if given else name
 
 
-_MEASURED = (
-    "The policy's regret was measured beside that of others at equal budgets (docs/defaults)."
-)
+_MEASURED = "The policy's regret was compared with that of others at equal budgets (docs/defaults)."
+_UNMEASURED = "The policy's regret was not compared with that of others."
 _PRIVATE = f"The policy chooses by private features, and publishes only noisy sums. {_MEASURED}"
-_LINKED = "The policy knows the link. Its regret was not compared with that of others."
-_DISJOINT = (
-    "Each arm has a model of its own. The policy's regret was not compared with that of others."
-)
-_EXPERTS = (
-    "The policy weighs experts by their advice. Its regret was not compared with that of others."
-)
+_LINKED = f"It fits a model with the given link. {_UNMEASURED}"
+_DISJOINT = f"Each arm has a model of its own. {_UNMEASURED}"
+_EXPERTS = f"It weighs experts by the rewards that follow their advice. {_UNMEASURED}"
 _OWN = {"models": "disjoint"}
 _CLASHES = {  # words, and others that no policy here serves with them
     "experts": ("features", "person"),
@@ -173,44 +168,49 @@ _CLASHES = {  # words, and others that no policy here serves with them
 }
 
 DEFAULTS = (
-    Default("finite arms", "central", "MergedIMED", f"Rewards are random. {_MEASURED}"),
+    Default(
+        "finite arms",
+        "central",
+        "MergedIMED",
+        f"Each arm's rewards follow one fixed law. {_MEASURED}",
+    ),
     Default(
         "finite arms",
         "shuffle",
         "MergedIMEDSDP",
-        "With messages=True people add the noise together, at no more cost than central noise.",
+        "People's devices share the noise. Its sum is no larger than central noise.",
     ),
     Default(
         "finite arms",
         "local",
         "LDPIMED",
-        f"With reports=True no party sees a true reward. {_MEASURED}",
+        f"No party sees a true reward. {_MEASURED}",
     ),
     Default(
         "finite arms, rewards that follow no law",
         "central",
         "HTINF",
-        "Its bound holds for any rewards. " + _MEASURED,
+        "Its regret bound holds for any rewards. " + _MEASURED,
         rewards="any",
     ),
     Default(
         "finite arms, rewards that change",
         "central",
         "DiscountedIMED",
-        "Old sums fade, hence every arm is tried again. " + _MEASURED,
+        "Old sums lose weight, hence every arm is tried again. " + _MEASURED,
         rewards="changing",
     ),
     Default(
         "search for the best arm",
         "central",
         "MergedTopTwo",
-        "It stops once releases refute every other arm, up to the allowed probability of error. No"
-        " other search here needed fewer rounds.",
+        "It stops once releases show the best arm with the allowed error probability. No other"
+        " search here needed fewer rounds.",
         {"failure_probability": 0.05},
         goal="best arm",
     ),
     Default(
-        "search for the best arm in so many rounds",
+        "search for the best arm within a horizon",
         "central",
         "SequentialHalving",
         "It uses all rounds, and drops half of the arms in each phase. It was not compared with "
@@ -229,7 +229,7 @@ DEFAULTS = (
         "public contexts",
         "central",
         "RSLinearIMED",
-        f"It releases when the features have taught something new. {_MEASURED}",
+        f"It releases a sum when features have added enough information. {_MEASURED}",
         contexts="public",
     ),
     Default(
@@ -333,8 +333,8 @@ class DecisionProblem:
             raise ArgumentError(f"features must have {self.n_arms} rows, one per arm", "features")
         if self.features is not None and self.person is not None:
             raise ArgumentError(
-                "person must not be given with features: either each arm has a row of numbers, or a"
-                f" person has one vector, got {self.person}",
+                "person must not be given with features: give rows for each arm, or one vector for"
+                f" a person, got {self.person}",
                 "person",
             )
         seen = self.features is not None or self.person is not None
@@ -357,8 +357,8 @@ class DecisionProblem:
             others = [other for other in clashing if other in said]
             if name in said and others:
                 raise ArgumentError(
-                    f"{name} must not be given with {others[0]}: no policy here serves both, got"
-                    f" {getattr(self, name)!r}",
+                    f"{name}={getattr(self, name)!r} does not go with {others[0]}: no policy here"
+                    " serves both",
                     name,
                 )
 

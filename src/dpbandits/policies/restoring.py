@@ -7,6 +7,7 @@ could show exact rewards.  So the restored policy begins a new life, and drops:
 * all raw and exact sums, and all pulls that wait: their records may have been released;
 * the running noise of sums, and the state of random generators: both may have been used;
 * what tokens of earlier lives stand for: their answers are refused;
+* replies that a service has kept for clients that ask again;
 * the keys of the lost policy, which would open its copies.
 
 Guarantee: no record of the copy enters a release of the restored policy, so no record is released
@@ -43,15 +44,15 @@ from .loading import opened, read
 from .policy import Policy
 from .registry import arguments_of_today, find, of_this_version
 
-_KEPT = ("line", "release", "learned", "flight", "booked", "user")
+_KEPT = ("line", "release", "learned", "flight", "booked", "user", "service")
 
 
 def restore(where: str | os.PathLike[str] | Place) -> Policy:
     """Go on from a backup or another copy of a saved policy whose newest state is lost.
 
     Use it where ``load`` refuses a place as an older copy, or as unknown to the state folder.  The
-    policy keeps its releases, its ledger and its estimates.  It drops every record that was
-    not released, and charges it as if it had been.  Tokens of earlier decisions are refused.
+    policy keeps its releases, its ledger and its estimates.  It drops every record that was not
+    released, and counts its cost as if it had been.  Tokens of earlier decisions are refused.
 
     Args:
         where: the place or file of the copy; the restored policy is kept there from now on.
@@ -63,7 +64,7 @@ def restore(where: str | os.PathLike[str] | Place) -> Policy:
         ArgumentError: ``where`` is neither a place nor the path of a file.
         StateFileError: it is damaged, not ours, or from another version.
         FileNotFoundError: there is no policy in that place.
-        StoreError: the place cannot be read, or not be written; or keys of the lost policy cannot
+        StoreError: the place cannot be read or written; or keys of the lost policy cannot
             be destroyed, and ``load`` goes on.
 
     Example:

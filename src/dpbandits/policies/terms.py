@@ -20,7 +20,7 @@ from ..session.deadlines import ASSUMED as ASSUMED_OF_CLOCKS
 from ..session.options import NARROWEST, WIDEST, Settings
 from ..validation import shown
 
-_PROOF_FOR_USERS = "for all rounds of a user: docs/privacy/returning.md"
+_PROOF_FOR_USERS = "for all rounds of a user: see docs/privacy/returning.md"
 
 
 def misfit_of_budget(policy: str, card: Card, budget: object) -> ArgumentError:
@@ -218,8 +218,13 @@ class Terms:
         )
         yield (
             "participation is public: whether and when a person returns is not protected, even if"
-            " it depends on their earlier rewards"
+            " it depends on earlier rewards"
         )
+
+    @property
+    def _either(self) -> str:
+        """The protected data, after a "no"."""
+        return self.card.protects.replace(" and ", " or ")
 
     def _caveats(self, simulated: bool) -> Iterator[str]:
         if self.budget is None:
@@ -235,13 +240,13 @@ class Terms:
                 "The party that runs the policy sees whether a report came. A device without a"
                 " reward can send a randomised default instead"
                 if self.reports
-                else "With reports=True no party sees true rewards: the person's device randomises"
-                " them"
+                else f"With reports=True no party sees true {self._either}: the person's device"
+                " randomises them"
             )
         if self.card.trust_model == "shuffle" and not (simulated or self.reports):
             yield (
-                "With messages=True the party that runs the policy sees no true rewards: devices"
-                " add noise, and a shuffler adds up their messages"
+                f"With messages=True the party that runs the policy sees no true {self._either}:"
+                " devices add noise, and the party sees only shuffled messages"
             )
         if self.settings.clip and self.effective_budget is None:
             yield "The published calibration gives no (epsilon, delta) guarantee with delta below 1"

@@ -42,30 +42,32 @@ class Turns:
         self.lock.acquire()
         if self.stepping:  # by this thread, which has the lock
             self.refuse()
-        self.settle()
+        if self.keeper is not None:
+            self.settle(self.keeper)
 
     def __exit__(self, *_: object) -> None:
         self.lock.release()
 
-    def settle(self) -> None:
+    def settle(self, keeper: Keeping) -> None:
         """Make earlier results durable before anything else is done or shown."""
-        if self.keeper is not None and not self.batching:
-            try:
-                if self.dirty:
-                    self.keeper.commit()
-                    self.dirty = False
-                else:
-                    self.keeper.settle()
-            except BaseException:
-                self.lock.release()
-                raise
+        if self.batching:
+            return
+        try:
+            if self.dirty:
+                keeper.commit()
+                self.dirty = False
+            else:
+                keeper.settle()
+        except BaseException:
+            self.lock.release()
+            raise
 
     def refuse(self) -> None:
         """Give the lock back, and say what to do."""
         self.lock.release()
         raise ReentryError(
-            "nothing was done: the call came within another one of the same thread, as from a"
-            " signal handler; set a flag there, and act on it between calls"
+            "nothing was done: this call interrupted another one of the same thread, as a signal"
+            " handler does. Set a flag in the handler, and act on it between calls"
             " (docs/serving/operations.md)"
         )
 
@@ -81,12 +83,12 @@ class _Step:
         turns.lock.acquire()
         if turns.stepping:
             turns.refuse()
-        if self.commits:
-            turns.settle()
-            turns.dirty = turns.keeper is not None
+        if turns.keeper is not None and self.commits:
+            turns.settle(turns.keeper)
+            turns.dirty = True
         turns.stepping = True
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         turns = self.turns
         try:
             if turns.keeper is not None and self.commits and not turns.batching:

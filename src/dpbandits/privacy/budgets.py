@@ -445,8 +445,8 @@ class GDP(Budget):
     """mu-Gaussian differential privacy (Dong, Roth & Su 2022, Gaussian Differential Privacy,
     Definition 4).  To tell two values apart is at least as hard as to tell N(0, 1) from N(mu, 1).
 
-    Gaussian noise of standard deviation D / mu keeps it exactly, and so does the discrete Gaussian
-    noise of this package (``discrete``).
+    Gaussian noise of standard deviation D / mu, for the L2 sensitivity D, keeps it exactly, and so
+    does the discrete Gaussian noise of this package (``discrete``).
 
     >>> round(GDP(0.2).to_approx(1e-6).epsilon, 4), GDP(0.2).to_zcdp()
     (0.8341, ZCDP(rho=0.020000000000000004))

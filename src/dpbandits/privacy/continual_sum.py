@@ -149,8 +149,8 @@ class ContinualSum:
         # Before the lock, which another thread of the parent may have held when it forked.
         if os.getpid() != self._process:
             raise ClaimError(
-                "no release is made in a forked process: it and its parent would release the same"
-                " data twice"
+                "no release is made in a forked process: the fork and its parent would release the"
+                " same data twice"
             )
         with self._lock:
             if self._count == self.counter.horizon:
@@ -188,7 +188,7 @@ class ContinualSum:
             vector = np.trunc(vector / self._grid) * self._grid if self._secure else vector
         elif self._secure and np.any(vector / self._grid % 1.0):
             raise ArgumentError(
-                f"x must be multiples of the grid {self._grid:g}, or bound= be given", "x"
+                f"x must hold multiples of the grid {self._grid:g}, unless bound= is given", "x"
             )
         return vector
 

@@ -43,9 +43,10 @@ _OBSERVERS = {
     "interactive": "anyone who sees every decision, and may even override it",
     "table": "anyone who sees every decision",
     "view": "anyone who sees every decision, with respect to the observed rewards",
-    "joint": "anyone who sees everything except {decisions}",
+    "joint": "anyone who sees all releases, and all decisions except {decisions}",
     "anticipating joint": (
-        "anyone who sees everything except {decisions}, and may override the decisions up to then"
+        "anyone who sees all releases, and all decisions except {decisions}, and may override"
+        " decisions up to {decisions}"
     ),
     "shuffle": "anyone who sees all messages that leave the shuffler",
     "non-interactive": "anyone who sees what is published",
@@ -59,9 +60,8 @@ _TRUST = {
         "sees them; a person trusts their own device alone"
     ),
     "shuffle": (
-        "The party that runs the policy sees the messages of batches of people, shuffled; the "
-        "shuffler is trusted to take away order and identity, and the people of a batch to add "
-        "their noise"
+        "The party that runs the policy sees shuffled messages. The shuffler is trusted to remove "
+        "order and identity. The people of a batch are trusted to add noise"
     ),
     "none": "The party that runs the {algorithm} sees the true {protects}",
 }
@@ -113,11 +113,7 @@ class Guarantee:
     @property
     def observers(self) -> str:
         """The observers that the data are protected from."""
-        of_round = self.unit == "round"
-        decisions = (
-            "the decision made in that round" if of_round else f"that {self.unit}'s decisions"
-        )
-        return _OBSERVERS[self.view].format(decisions=decisions)
+        return _OBSERVERS[self.view].format(decisions=f"this {self.unit}'s")
 
     @property
     def trust(self) -> str:
@@ -145,8 +141,7 @@ class Guarantee:
     @property
     def means(self) -> str:
         """The meaning of the budget that holds, in two numbers; see ``Meaning``."""
-        nobody = " Simulated noise hides nothing from anyone who knows its seed." * self.simulated
-        return Meaning.of(self.holds).sentence(self.protects, self.unit) + nobody
+        return Meaning.of(self.holds).sentence(self.protects, self.unit)
 
     def _repr_html_(self) -> Html:
         asked = "" if self.holds == self.asked else f"; asked for: {self.asked}"

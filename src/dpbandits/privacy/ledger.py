@@ -111,9 +111,18 @@ def grown(arrays: LedgerArrays) -> LedgerArrays:
     return larger
 
 
-def copy_of(arrays: LedgerArrays) -> LedgerArrays:
-    """A copy of the lines, in arrays of their own."""
-    return LedgerArrays(*map(np.ndarray.copy, arrays))
+def ending_of(arrays: LedgerArrays) -> tuple[list[int], list[int]]:
+    """The head and the last span, for ``cut_to``: of earlier lines ``write`` changes nothing."""
+    head: list[int] = arrays.head.tolist()
+    lines = head[HEAD.lines]
+    return head, arrays.span[lines - 1].tolist() if lines else []
+
+
+def cut_to(arrays: LedgerArrays, ending: tuple[list[int], list[int]]) -> None:
+    """Take back everything that was written since ``ending_of``."""
+    arrays.head[:], span = ending
+    if span:
+        arrays.span[arrays.head[HEAD.lines] - 1] = span
 
 
 @kernel
@@ -256,15 +265,19 @@ class Meter:
 
 
 class Ledger:
-    """A view of a ledger under a budget; ``None`` is the open channel, where nothing is counted.
+    """A view of a ledger under a budget.  Without a budget, no costs are counted.
 
-    Lines are added by policies and loops only.
+    Only policies and loops add lines.
     """
 
     def __init__(self, arrays: LedgerArrays | Callable[[], LedgerArrays], meter: Meter | None):
         # A policy gives a function, because its ledger moves to larger arrays as it grows.
         self._source: Any = arrays
         self.meter = meter
+
+    def copy(self) -> Ledger:
+        """A ledger with the lines of now, which other threads may read."""
+        return Ledger(LedgerArrays(*map(np.copy, self._arrays)), self.meter)
 
     @property
     def _arrays(self) -> LedgerArrays:
@@ -286,8 +299,11 @@ class Ledger:
             f"Ledger: {self.releases:,} releases, spent {self._spent}", *self.table(), note
         )
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
+    def table(self, last: int = _SHOWN) -> tuple[list[str], list[list[str]]]:
         """The last lines, in words.
+
+        Args:
+            last: how many.
 
         Returns:
             Heads (rounds, part, releases, noise, scale and cost), and a row for each line.
@@ -303,7 +319,7 @@ class Ledger:
                 "–" if math.isnan(line.noise_scale) else f"{downward(line.noise_scale):.6g}",
                 f"{cost(line.cost):.6g}",
             ]
-            for line in self.frame.tail(_SHOWN).itertuples()
+            for line in self.frame.tail(last).itertuples()
         ]
         return ["rounds", "part", "releases", "noise", "scale", "cost"], rows
 
@@ -342,6 +358,21 @@ class Ledger:
             A number in the budget's currency; infinite once anything crossed an open channel.
         """
         return worst_record(self._arrays.span[: len(self)], self._costs()).cost
+
+    def history(self, most: int = 60) -> list[tuple[int, float]]:
+        """How the total grew.
+
+        Args:
+            most: the number of pairs, for a ledger with more lines.
+
+        Returns:
+            The number of releases, and the total after them, from the first line to the last.  The
+            releases of one line cover different records, so the first of them costs as much as all.
+        """
+        span, costs = self._arrays.span[: len(self)], self._costs()
+        releases = np.cumsum(span[:, SPAN.repeats])
+        ends = np.unique(np.linspace(1, len(span), min(most, len(span))).astype(int))
+        return [(int(releases[n - 1]), worst_record(span[:n], costs[:n]).cost) for n in ends]
 
     def shown_total(self) -> float:
         """The total for tables, rounded up: see ``Meter.shown``."""

@@ -76,32 +76,31 @@ class Meaning:
         """Both numbers in words, rounded up.
 
         >>> from dpbandits import PureDP
-        >>> for part in Meaning.of(PureDP(1.0)).sentence().split(", "):
+        >>> for part in Meaning.of(PureDP(1.0)).sentence().replace(", and", ".").split(". "):
         ...     print(part)
         Suppose an adversary knows everything except the data of one person
-        and considers two values equally likely. After seeing all that is released
-        they guess correctly at most 73.2 % of the time (50 % would be chance)
-        and their belief in the true value rises to at most 73.2 %.
+        considers two values equally likely
+        After the releases, they guess right at most 73.2 % of the time (chance: 50 %)
+        Their belief in the true value never rises above 73.2 %.
         """
         return (
             f"Suppose an adversary knows everything except the {protects} of one {unit}, and"
-            " considers two values equally likely. After seeing all that is released, they"
-            f" {self.numbers}."
+            f" considers two values equally likely. After the releases, they {self.numbers}."
         )
 
     @property
     def numbers(self) -> str:
-        """The part of the sentence that differs between budgets."""
+        """The part of the sentences that differs between budgets."""
         if self.guess >= 1.0:
             return "may know which one is true"
-        rises = f"their belief in the true value rises to at most {percent_up(self.belief)}"
+        above = f"rises above {percent_up(self.belief)}"
+        rises = f"never {above}"
         if self.exception > 0.0:
-            twice = ", which is twice delta" if self.twice_delta else ""
-            most = f"at most {one_in(self.exception)} in all{twice}"
-            rises += f", except in rare outcomes ({most})"
+            twice = " (twice delta)" if self.twice_delta else ""
+            rises = f"{above} with a probability of at most {one_in(self.exception)}{twice}"
         return (
-            f"guess correctly at most {percent_up(self.guess)} of the time (50 % would be chance),"
-            f" and {rises}"
+            f"guess right at most {percent_up(self.guess)} of the time (chance: 50 %). Their"
+            f" belief in the true value {rises}"
         )
 
 

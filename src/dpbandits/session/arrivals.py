@@ -59,6 +59,10 @@ def take(
     return not rounds.exhausted
 
 
+def take_back(running: Running, pending: Pending) -> None:
+    """It is public that the arm of a pull was not taken: nothing was counted yet."""
+
+
 def receive(running: Running, report: np.ndarray) -> bool:
     """Take in a report from the device of a person without a pull.  Returns whether the policy
     learns from it.

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..validation import seconds_of
 
-ASSUMED = "the times of decisions and ticks are public, and depend on rewards only through releases"
+ASSUMED = "times of pull() and tick() are public, and depend on rewards only through releases"
 ASSUMED_OF_CHANGES = "when deadlines of answers change depends on rewards only through releases"
 _POINTS = 60  # of the grid, within a wait
 _DAY = 86_400
@@ -33,7 +33,7 @@ class Due(NamedTuple):
     point: float = 0.0  # of the grid, in seconds since the epoch
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, slots=True)
 class Deadlines:
     """The deadlines of pulls that are not past them, and how many pulls are."""
 
@@ -58,8 +58,10 @@ class Deadlines:
     @property
     def uses_clock(self) -> bool:
         """Whether a deadline, or a coming one, is by the clock."""
-        named = isinstance(self.within, str) or isinstance(self.coming, str)
-        return named or any(one.pulls is None for one in self.due)
+        if isinstance(self.within, str) or isinstance(self.coming, str):
+            return True
+        # Before the first time that was given, no pull got such a deadline.
+        return self.now is not None and any(one.pulls is None for one in self.due)
 
     def change(self, within: int | str, *, at_once: bool) -> None:
         """Other deadlines from the next pull on, or from the next episode on."""
@@ -76,12 +78,14 @@ class Deadlines:
     def count(self, number: int) -> None:
         """Give the pull of this number its deadline."""
         within, last = self.within, self.due[-1] if self.due else None
+        if within is None or (last is not None and last.pulls == within):
+            return
         if isinstance(within, str):
             assert self.now is not None  # every such pull has ticked
             point = _point(self.now, seconds_of(within))
             if last is None or last.pulls is not None or last.point < point:
                 self.due = (*self.due, Due(number, None, point))
-        elif within is not None and (last is None or last.pulls != within):
+        else:
             self.due = (*self.due, Due(number, within))
 
     def latest_time(self, at: float) -> float:
@@ -90,10 +94,19 @@ class Deadlines:
 
     def advance(self, at: float | None, pulls: int, finish_at: Sequence[str] | None) -> None:
         """Pass all deadlines up to a time, after so many pulls; None where none is by the clock."""
+        due = self.due
+        if len(due) == 1 and (later := due[0].pulls) is not None and at is None:
+            self.passed = max(self.passed, pulls - later)  # as in nearly every round
+            return
         if at is not None:
             self.finishing |= self.finishes(at, finish_at)
             self.now = self.latest_time(at)
         self.passed, self.late, self.due = self._passed_by(self.now, pulls)
+
+    def has_news(self, at: float, pulls: int, finish_at: Sequence[str] | None) -> bool:
+        """Whether ``advance`` to a time would pass a deadline, or a time of day."""
+        passed, late, _ = self._passed_by(self.latest_time(at), pulls)
+        return (passed, late) != (self.passed, self.late) or self.finishes(at, finish_at)
 
     def is_late(self, number: int, at: float, pulls: int) -> bool:
         """Whether the answer to a pull comes too late by the clock."""
@@ -123,22 +136,6 @@ class Deadlines:
                 passed = late = max(passed, until)
             due = due[1:]
         return passed, late, due
-
-    # Saving and restoring ---------------------------------------------------------------------
-
-    def saved(self) -> dict[str, Any]:
-        """As JSON data."""
-        return {**vars(self), "due": [list(one) for one in self.due]}
-
-    @classmethod
-    def restored(cls, saved: dict[str, Any] | None, within: int | str | None) -> Deadlines:
-        """From the data of ``saved``; None from a version that had no clock."""
-        if saved is None:
-            return cls.of(within)
-        return cls(**{**saved, "due": tuple(Due(*one) for one in saved["due"])})
-
-    def copied(self) -> Deadlines:
-        return replace(self)
 
 
 def second_of_day(time: str) -> int:

@@ -35,7 +35,8 @@ class _LikeAnArm:
     number: int
     life: str
 
-    def _keep(self, seal: Seal) -> Self:
+    def sealed(self, seal: Seal) -> Self:
+        """The decision itself, which from now on can be given a token."""
         self._seal = seal
         return self
 
@@ -77,9 +78,9 @@ class Decision(_LikeAnArm):
     """One pull: the arm, and the data needed to answer it.
 
     It works as an index of sequences and arrays, ``outcomes[decision]``, and equals its arm,
-    ``decision == 0``.  Everything else that an arm could do, as a key of a dictionary or of a
-    table, a number or a condition, raises a ``TypeError``: for that take ``decision.arm``.
-    Decisions that wait for an answer are kept by ``number`` or ``token``.
+    ``decision == 0``.  Other uses as an arm raise a ``TypeError``: as a key of a dictionary or of a
+    table, as a number, or as a condition.  Use ``decision.arm`` there.  Decisions that wait for an
+    answer are kept by ``number`` or ``token``.
 
     Attributes:
         arm: the arm to play, from 0.
@@ -99,11 +100,6 @@ class Decision(_LikeAnArm):
     life: str = field(repr=False)
     name: str | None = field(default=None, repr=False)
 
-    @classmethod
-    def sealed(cls, seal: Seal, *fields: Any) -> Decision:
-        """A decision that can be given a token."""
-        return cls(*fields)._keep(seal)
-
     @property
     def token(self) -> str:
         """A short signed string that ``update`` takes in the place of this decision for 30 days.
@@ -119,7 +115,7 @@ class Decision(_LikeAnArm):
         return self.token_for(LIFETIME)
 
     def token_for(self, lifetime: float) -> str:
-        """A token that is good for so many seconds.
+        """A token that expires after so many seconds.
 
         Raises:
             UpdateError: this decision is a copy that has left its process.

@@ -24,19 +24,22 @@ def pull(
     rounds = running.rounds
     waits = rounds.release_due and not rounds.exhausted and not _end_in_time(running)
     choice, left = rounds.current_choice, rounds.left
-    if waits or rounds.exhausted or (left > 0 and not serves(choice, open_arms)):
+    closed = open_arms is not None and left > 0 and not serves(choice, open_arms)
+    if waits or rounds.exhausted or closed:
         return running.choices.standing(choice, shown, open_arms), None
     if left == 0:
         choice, left = running.choices.fresh(shown, open_arms)
-    if not running.counts(user, choice.arm):
+    arm = choice.arm
+    if not running.counts(user, arm):
         return choice, None
     if rounds.left == 0:
         rounds.held = left
     rounds.current_choice, rounds.left = choice, left - 1
-    x = row(shown, choice.arm)
-    _count(running, choice.arm, x, 1)
+    x = row(shown, arm)
+    rounds.release_due = _advance(running, arm, x, 1)
+    rounds.recorded += 1
     if not running.card.hides_contexts:
-        rounds.book(choice.arm, x, 1)
+        rounds.book(arm, x, 1)
     return choice, running.pending(choice, x, shown)
 
 
@@ -74,7 +77,7 @@ def take(
     rounds, intake = running.rounds, running.intake
     del rounds.pending[number]
     if done is not None:
-        _take_back(running, pending)
+        take_back(running, pending)
         return False
     intake.take(pending, intake.entering(value, rounds))
     return True
@@ -107,25 +110,21 @@ def fill(running: Running) -> None:
     rounds.left = 0
     if rounds.exhausted or running.gate.statistic.parts > 0:
         return
-    _count(running, arm, 0, n)
+    rounds.release_due = _advance(running, arm, 0, n)
+    rounds.recorded += n
     rounds.book(arm, 0, n)
     running.intake.fill(arm, n)
 
 
 def _advance(running: Running, arm: int, x: Any, n: int) -> bool:
     """Count n rounds on the public side; whether its episode is over."""
-    return bool(running.gate.steps.advance(running.gate.params, running.state.public, arm, x, n))
+    gate = running.gate
+    return bool(gate.steps.advance(gate.params, running.state.public, arm, x, n))
 
 
-def _count(running: Running, arm: int, x: Any, n: int) -> None:
-    running.rounds.release_due = _advance(running, arm, x, n)
-    running.rounds.recorded += n
-
-
-def _take_back(running: Running, pending: Pending) -> None:
-    """The person publicly did something else: the episode lasts one round longer."""
-    arm, rounds = pending.arm, running.rounds
-    x = row(pending.contexts, arm)
+def take_back(running: Running, pending: Pending) -> None:
+    """It is public that the arm of a pull was not taken: the episode lasts one round longer."""
+    arm, rounds, x = pending.arm, running.rounds, pending.weights
     rounds.release_due = _advance(running, arm, x, -1)
     # The next pull of a policy with contexts sees other ones, and chooses anew.
     rounds.take_back(arm, pending.weights, anew=isinstance(x, np.ndarray))

@@ -93,8 +93,8 @@ def checked_release(
         sound = False
     if not sound:
         raise ArgumentError(
-            "release must be one of Policy.releases of another worker, got another"
-            f" {type(given).__name__}",
+            "release must be one of Policy.releases of another worker, got an"
+            f" unsuitable {type(given).__name__}",
             "release",
         )
     if release.terms != terms:

@@ -37,7 +37,7 @@ def restore(session: Session, header: dict[str, Any], arrays: dict[str, np.ndarr
     session.last = None
     if header["last"] is not None:
         name = session.arms.name(header["last"][0])
-        session.last = Decision.sealed(session.seal, *header["last"], name)
+        session.last = Decision(*(*header["last"], name)).sealed(session.seal)
     for name, stood in header["streams"].items():
         session.state.streams[name].bit_generator.state = stood
 

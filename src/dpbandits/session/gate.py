@@ -205,9 +205,9 @@ class Gate:
         """Refuse a release in a forked process, which holds the raw data of its parent."""
         if self.is_fork and self.private:
             raise ClaimError(
-                "no release is made in a forked process: it and its parent would release the same"
-                " raw data twice with fresh noise; save the policy in the process that made it, and"
-                " load the saved state here instead"
+                "no release is made in a forked process: the fork and its parent would release the"
+                " same raw data twice with fresh noise. Save the policy in the process that made"
+                " it, and load the saved state here instead"
             )
 
     @property
@@ -222,8 +222,8 @@ class Gate:
         """
         if self._is_spent(state, waiting):
             raise BudgetExhausted(
-                f"horizon: the running sum was planned for {state.wall.running.limit} releases,"
-                " and all were made; the policy keeps serving from public values"
+                f"horizon is used up: all {state.wall.running.limit} planned releases of the"
+                " running sum were made. The policy goes on, but learns no more"
             )
         if self.always_within_budget and self.most_records == math.inf:
             return

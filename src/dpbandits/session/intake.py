@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,7 @@ class Intake:
 
     def entering(self, value: float | None, rounds: Rounds) -> float:
         """An answer as it enters the private side; diagnostics count how it was changed."""
-        if value is None or math.isnan(value):
+        if value is None or value != value:  # NaN
             rounds.missing += value is not None
             return self.substitute()
         if self.gate.reports or not self.settings.clip:
@@ -35,7 +34,7 @@ class Intake:
         lo, hi = self.settings.reward_range
         rounds.clipped += not lo <= value <= hi
         # Sensitivity rests on this line, whatever callers hand over.
-        return self.gate.noise.to_grid(min(max(value, lo), hi))
+        return self.gate.noise.to_grid(lo if value < lo else hi if value > hi else value)
 
     def substitute(self) -> float:
         """The value that replaces a missing answer.  Among reports it is a report, too: from an
@@ -52,8 +51,8 @@ class Intake:
 
     def take(self, pending: Pending, value: float, n: int = 1) -> None:
         """Into the episode that runs, as the sum of n answers."""
-        sides = self.gate.params, self.state.raw
-        self.gate.steps.answer(*sides, pending.arm, pending.weights, value, n)
+        gate = self.gate
+        gate.steps.answer(gate.params, self.state.raw, pending.arm, pending.weights, value, n)
 
     def take_late(self, flight: Flight, pending: Pending, value: float, n: int = 1) -> None:
         """Into an episode that is over."""

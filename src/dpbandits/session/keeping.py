@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -64,7 +64,6 @@ class Keeper:
         self._coming: Durable | None = None
         self._unnoted: bool | None = None  # whether the note of the last batch has to be durable
         self._process = os.getpid()
-        self._replies: list[Row] = []
         self._sealer = sealer
         self._seals = _Seals(sealer, session) if place.sealed else None
         self._stamps = Stamps(witness.secret)
@@ -181,10 +180,6 @@ class Keeper:
         """A number that no batch of the session has, in whatever place."""
         return self.number + 1 + (self._unsent is not None)
 
-    def reply(self, key: bytes, body: bytes) -> None:
-        """Keep an answer with the next commit, for a client that asks again."""
-        self._replies.append(Row("reply", key, body))
-
     def forget(self, head: tuple[bytes, bytes] | None = None) -> None:
         """Everything in the place, or in a batch for it, is as it is here; ``head`` is its head."""
         rounds = self._session.rounds
@@ -197,7 +192,6 @@ class Keeper:
         self._releases = int(self._session.state.wall.ledger.head[HEAD.releases])
         self._shared, self._session.exchange.noted = len(self._session.exchange.shared), []
         self._pulls, self._head = rounds.pulls, head or self._new_head()
-        self._replies = []
         now = Durable(self._session.state.blocks[1].copy(), rounds.current_choice)
         if self._unsent is None:
             self.durable = now
@@ -217,6 +211,7 @@ class Keeper:
         rounds = self._session.rounds
         yield from rounds.rows
         yield rounds.users.seen
+        yield self._session.notes
         yield from (flight.pending for flight in rounds.flights)
 
     @contextmanager
@@ -237,7 +232,7 @@ class Keeper:
         about = {"version": FORMAT, **self._about, "layout": layout._asdict()}
         about["sealed"] = self._seals is not None
         first = Row(ABOUT, b"", json.dumps(about, default=as_json).encode())
-        rows = [*writing.whole_rows(self._session), *self._replies]
+        rows = list(writing.whole_rows(self._session))
         self._sealer.begin()
         head, rows = self._sealed(self._new_head(), [first, *rows])
         return Batch(self.number + 1, head, rows, whole=True)
@@ -259,7 +254,6 @@ class Keeper:
 
     def _changed(self) -> Iterator[Row]:
         session, rounds = self._session, self._session.rounds
-        yield from self._replies
         if int(session.state.wall.ledger.head[HEAD.releases]) > self._releases:
             yield from writing.lines(session, self._lines - 1)  # the last may cover more
         yield from writing.shared(session, self._shared)
@@ -269,17 +263,21 @@ class Keeper:
         for number in rounds.answers.changed():
             value = rounds.answers.get(number)
             yield _gone("answer", number) if value is None else writing.answered(number, value)
-        for arm in rounds.unreleased.changed():
+        booked = rounds.unreleased.changed()
+        for arm in booked:
             one = rounds.unreleased.get(arm)
             yield _gone("booked", arm) if one is None else writing.booked(arm, one)
         # A release takes away the row of each arm that it covers.  The next arm may depend on its
         # noise: if it is one of them, some other row is taken away, and lengths do not tell.
-        yield from (_gone("booked", _NO_ARM + i) for i in range(rounds.unreleased.renewed()))
+        others = min(rounds.unreleased.renewed(), session.arms.count - len(booked))
+        yield from (_gone("booked", _NO_ARM + i) for i in range(others))
         seen = rounds.users.seen
         for alias in seen.changed():
             yield writing.user(session, alias, seen[alias])
         for i in range(seen.kept()):
             yield from writing.unrecorded(i)
+        for kind, key in session.notes.changed():
+            yield Row(kind, key, session.notes.get((kind, key)))
 
     def _changed_flights(self) -> Iterator[Row]:
         now = self._session.rounds.flights
@@ -300,19 +298,19 @@ class Keeper:
         for rows in (rounds.pending, *(flight.pending for _, flight in self._flights)):
             before |= rows.changed()
         for number in before:
-            pending = self._waiting(number)
+            pending, new = self._waiting(number), number >= self._pulls
             if pending is None:
-                yield _gone("pull", number)
-            elif number >= self._pulls or pending is not before[number]:
+                if not new:  # of others there is no row
+                    yield _gone("pull", number)
+            elif new or pending is not before[number]:
                 yield writing.pulled(number, pending)
 
     def _waiting(self, number: int) -> Pending | None:
         rounds = self._session.rounds
-        homes: Iterable[Rows[int, Pending]] = (
-            rounds.pending,
-            *(flight.pending for flight in rounds.flights),
-        )
-        return next((rows[number] for rows in homes if number in rows), None)
+        pending = rounds.pending.get(number)
+        for flight in rounds.flights:
+            pending = pending or flight.pending.get(number)
+        return pending
 
 
 class _Seals:

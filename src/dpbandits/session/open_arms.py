@@ -48,6 +48,17 @@ class Arms:
             raise ArgumentError(f"{argument} must be {known}, got {given!r}", argument)
         return integer(argument, given, 0, self.count - 1)
 
+    def _listed(self, given: object) -> int:
+        """As ``number``, of an entry of ``available``."""
+        try:
+            return self.number("available", given)
+        except ArgumentError:
+            numbers = f"integers from 0 to {self.count - 1}"
+            among = ", ".join(map(repr, self._numbers)) or numbers
+            raise ArgumentError(
+                f"available must list arms among {among}, got {brief(given)}", "available"
+            ) from None
+
     def name(self, arm: int) -> str | None:
         """The name of an arm."""
         return None if self.names is None else self.names[arm]
@@ -83,11 +94,12 @@ class Arms:
     def _mask(self, retired: tuple[int, ...], shown: int, every: bool, *available: object) -> Mask:
         mask = np.full(self.count, every)
         for arm in available:
-            mask[self.number("available", arm)] = True
+            mask[self._listed(arm)] = True
         mask[list(retired)] = mask[shown:] = False
         if not mask.any():
+            rows = " and has a row in contexts" if shown < self.count else ""
             raise ArgumentError(
-                "available must hold an arm that is not retired, and that contexts show, got none",
+                f"available must hold at least one arm that is not retired{rows}, got none",
                 "available",
             )
         return None if mask.all() else mask

@@ -46,16 +46,16 @@ class Options(TypedDict, total=False):
         noise: "simulation" (default; seeded, fast, without protection) or "secure" (needs the extra
             ``secure``, unless devices draw it; takes no seed).
         grid: rewards are rounded to multiples of this power of two under secure noise.  That moves
-            a reward, and a mean, by half of it at most; at an end of the range that is no multiple,
-            by less than all of it.  Default None: 2**-20 for a range of width 1, and in proportion
-            to the width of others, which is less than one part in a million; coarser where a range,
-            or the square of ``context_bound``, is far larger.
+            a reward, and a mean, by at most half of it.  If an end of the range is no multiple,
+            rewards there move by less than one multiple.  Default None: 2**-20 for a range of width
+            1, and in proportion to the width of others, which is less than one part in a million;
+            coarser where a range, or the square of ``context_bound``, is far larger.
         seed: of the policy's own random numbers and of simulated noise; an integer or None.
         answers_within: pulls after an episode's end within which its rewards may come.  Or a time
             after a pull within which its reward may come: "6h", in s, min, h or d.  None waits for
             all rewards.  Default 0.
-        finish_at: times of day, UTC, such as ("04:00",), at which all that is over is released,
-            as by ``finish``.  Default None.
+        finish_at: times of day, UTC, such as ("04:00",), at which episodes that are over are
+            released, as by ``finish``.  Default None.
         default_reward: the reward that replaces a missing answer.  Default: the lower end of the
             range.
         choices_public: True if it is public when a person took another arm than the recommended
@@ -64,7 +64,7 @@ class Options(TypedDict, total=False):
             release.  ``pull`` then needs a ``user``, and the guarantee protects all rounds of a
             user together.  Default None: a person contributes one round.
         name: the policy's label in figures, tables and results, of 1 to 60 printable characters.
-            By default the label has its class, and the arguments that distinguish it within the
+            By default the label names its class, and the arguments that distinguish it within the
             class.
         arm_names: a printable and distinct name for each arm, shown in decisions and estimates.
             ``update``, ``available``, ``retire`` and ``add`` accept names, too.

@@ -34,8 +34,8 @@ def checked_user(user: object, max_rounds: int | None) -> User | None:
     if max_rounds is None:
         if user is not None:
             raise ArgumentError(
-                "user must not be given without max_rounds; make the policy with one, such as"
-                " max_rounds=10",
+                "user must not be given without max_rounds. Make the policy with max_rounds, such"
+                " as max_rounds=10",
                 "user",
             )
         return None
@@ -43,9 +43,10 @@ def checked_user(user: object, max_rounds: int | None) -> User | None:
         return str.__str__(user)
     if isinstance(user, int | np.integer) and not isinstance(user, bool):
         return int(user)
+    got = "nothing" if user is None else f"a value of type {type(user).__name__}"
     raise ArgumentError(
-        "user must name the person, as a string or an integer, in a policy with max_rounds, got"
-        f" {'none' if user is None else f'a value of type {type(user).__name__}'}",
+        "user must name the person, as a string or an integer, because max_rounds is given,"
+        f" got {got}",
         "user",
     )
 
@@ -70,6 +71,9 @@ class Booked(NamedTuple):
 
     rounds: int
     weights: Any
+
+
+_NOTHING = Booked(0, 0)
 
 
 class Seen(NamedTuple):
@@ -142,7 +146,7 @@ class Flight:
         return self.ended.span.first, self.ended.span.part
 
 
-@dataclass(repr=False)  # in which features wait for their answers
+@dataclass(repr=False, slots=True)  # in which features wait for their answers
 class Rounds:
     """The rounds, flights and pending answers of a policy.  The times of answers (``pending``,
     ``dropped``) are not public: good answers may come sooner than bad ones.
@@ -179,9 +183,9 @@ class Rounds:
 
     def book(self, arm: int, weights: np.ndarray | int, n: int) -> None:
         """Count n rounds of an arm, or take one back, until a release covers them."""
-        known = self.unreleased.get(arm)
-        rounds, total = (0, 0) if known is None else known
-        self.unreleased[arm] = Booked(rounds + n, total + n * weights)
+        known = self.unreleased.get(arm, _NOTHING)
+        added = weights if n == 1 else n * weights
+        self.unreleased[arm] = Booked(known.rounds + n, known.weights + added)
 
     def cover(self, part: int) -> dict[int, Booked]:
         """The rounds of a part are in an episode that is over: they are given back, by arm."""
@@ -223,11 +227,12 @@ class Rounds:
     def find(self, decision: Decision) -> Pending | None:
         """The pull of an answer; None to drop the answer, an ``UpdateError`` if one came before."""
         number = decision.number
-        if decision.recorded and number in self.pending and number not in self.answers:
-            return self.pending[number]
+        pending = self.pending.get(number) if decision.recorded else None
+        if pending is not None and number not in self.answers:
+            return pending
         if not decision.recorded or number < self.closed:
             return None
-        raise UpdateError(f"decision number {number} has been answered")
+        raise UpdateError(f"decision {number} has been answered already")
 
     def close(self, before: int) -> None:
         """Answers to pulls before this one come too late, unless they are awaited."""

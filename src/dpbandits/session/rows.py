@@ -25,12 +25,12 @@ class Rows(dict[K, V]):
     def __setitem__(self, key: K, value: V) -> None:
         if self.changes is not None:
             self.changes.append((key, self.get(key, ABSENT)))
-        super().__setitem__(key, value)
+        dict.__setitem__(self, key, value)  # which takes half the time of ``super()``
 
     def __delitem__(self, key: K) -> None:
         if self.changes is not None:
             self.changes.append((key, self.get(key, ABSENT)))
-        super().__delitem__(key)
+        dict.__delitem__(self, key)
 
     def pop(self, key: K, *default: Any) -> Any:
         if self.changes is not None and key in self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -46,17 +46,12 @@ class Running:
     exchange: Exchange = field(default_factory=Exchange)  # with other workers
     restored: int = 0  # how often it went on from a copy that lacked what came later
     older_noise: bool = False  # whether an earlier version has drawn secure noise of it
+    notes: Rows[tuple[str, bytes], bytes] = field(default_factory=Rows)  # of a service around it
 
     def __post_init__(self) -> None:
         self.rounds.deadlines = Deadlines.of(self.settings.answers_within)
-
-    @cached_property
-    def intake(self) -> Intake:
-        return Intake(self.gate, self.state, self.settings, self.default_reward)
-
-    @cached_property
-    def choices(self) -> Choices:
-        return Choices(self.gate, self.state, self.card.randomised)
+        self.intake = Intake(self.gate, self.state, self.settings, self.default_reward)
+        self.choices = Choices(self.gate, self.state, self.card.randomised)
 
     def coming(self) -> tuple[Choice, int]:
         """The coming choice without contexts, and for how many rounds it stands."""
@@ -127,6 +122,9 @@ class Running:
             rounds.close(rounds.pulls)
 
 
+_NUMBERS, _TIMES = attrgetter(*Rounds.__slots__), attrgetter(*Deadlines.__slots__)
+
+
 class AllOrNothing:
     """Undo a step that fails or is interrupted.  A second interrupt during that is not covered.
 
@@ -138,11 +136,17 @@ class AllOrNothing:
         self.running, self.shared = running, len(running.exchange.shared)
         rounds = running.rounds
         self.state = running.state.copied()
-        self.numbers = {**vars(rounds), "deadlines": rounds.deadlines.copied()}
+        self.numbers, self.times = _NUMBERS(rounds), _TIMES(rounds.deadlines)
         # The one that a step may release; its statistic is cleared by that.
         self.landing = rounds.flights[0].ended if rounds.flights else None
         self.statistic = None if self.landing is None else self.landing.statistic.copy()
-        self.marks = [_begun(rows) for rows in rounds.rows]
+        # So many changes were noted; from now on all are. None if nobody has asked for them.
+        self.marks = []
+        for rows in rounds.rows:
+            noted = rows.changes
+            self.marks.append((rows, None if noted is None else len(noted)))
+            if noted is None:
+                rows.changes = []
         running.gate.drawn = None
 
     def __enter__(self) -> None: ...
@@ -150,30 +154,25 @@ class AllOrNothing:
     def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
         if error is not None:
             self._undo(error)
-        for rows, mark in zip(self.running.rounds.rows, self.marks, strict=True):
+        for rows, mark in self.marks:
             if mark is None:
                 rows.changes = None
 
     def _undo(self, error: BaseException) -> None:
         running, rounds = self.running, self.running.rounds
-        if isinstance(error, BudgetExhausted | ArgumentError):  # which it stays
-            self.numbers["exhausted"] = rounds.exhausted
+        # A policy that had to refuse a release stays as it is then.
+        refused = isinstance(error, BudgetExhausted | ArgumentError) and rounds.exhausted
         # First: values of a release that is made anew would be those of a second one.
         del running.exchange.shared[self.shared :]
         running.state.restore(self.state)
         running.gate.forget()
-        for rows, mark in zip(rounds.rows, self.marks, strict=True):
+        for rows, mark in self.marks:
             rows.take_back(mark or 0)
-        vars(rounds).update(self.numbers)
+        for held, values in ((rounds, self.numbers), (rounds.deadlines, self.times)):
+            for name, value in zip(held.__slots__, values, strict=True):
+                setattr(held, name, value)
+        rounds.exhausted |= refused
         if self.landing is not None:
             self.landing.statistic[:] = self.statistic
         if running.gate.drawn is not None:
             running.give_up(running.gate.drawn)
-
-
-def _begun(rows: Rows[int, Any]) -> int | None:
-    """The number of noted changes, from now on of all; None if nobody has asked for them before."""
-    if rows.changes is None:
-        rows.changes = []
-        return None
-    return len(rows.changes)

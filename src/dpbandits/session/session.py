@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,10 +22,10 @@ from .running import AllOrNothing, Running
 class Session(Running):
     """A session: the state and the steps behind ``pull`` and ``update``."""
 
-    @cached_property
-    def _play(self) -> Any:
-        """The module that plays its rounds."""
-        return arrivals if self.card.learns_at_once else episodes
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # The module that plays its rounds.
+        self._play: Any = arrivals if self.card.learns_at_once else episodes
 
     # Pulls ------------------------------------------------------------------------------------
 
@@ -34,14 +33,14 @@ class Session(Running):
         """Release all that is past its deadline at a time, which is None without a clock.  Returns
         how many pulls have passed theirs.
         """
-        deadlines, pulls = self.rounds.deadlines, self.rounds.pulls
+        deadlines = self.rounds.deadlines
         before = deadlines.passed
-        deadlines.advance(at, pulls, self.settings.finish_at)
+        deadlines.advance(at, self.rounds.pulls, self.settings.finish_at)
         self._play.release_passed(self)
-        if self.rounds.deadlines.finishing:
+        if deadlines.finishing:
             self.finish()
-            self.rounds.deadlines.finishing = False
-        return self.rounds.deadlines.passed - before
+            deadlines.finishing = False
+        return deadlines.passed - before
 
     def configure(self, within: int | str) -> None:
         """Give coming pulls another deadline."""
@@ -61,17 +60,20 @@ class Session(Running):
         """
         self.tick(at)
         choice, pending = self._play.pull(self, shown, user, open_arms)
-        number = self.rounds.pulls
-        propensity = None if math.isnan(choice.propensity) else choice.propensity
-        recorded, name = pending is not None, self.arms.name(choice.arm)
-        made = (choice.arm, propensity, number, recorded, self.life, name)
-        decision = Decision.sealed(self.seal, *made)
+        rounds, number = self.rounds, self.rounds.pulls
+        self.last = decision = self._decision(choice, number, pending is not None)
         if pending is not None:
-            self.rounds.pending[number] = pending
-        self.last = decision
-        self.rounds.deadlines.count(number)
-        self.rounds.pulls += 1
+            rounds.pending[number] = pending
+        rounds.deadlines.count(number)
+        rounds.pulls = number + 1
         return decision
+
+    def _decision(self, choice: Choice, number: int, recorded: bool) -> Decision:
+        arm, chance = choice
+        known = None if math.isnan(chance) else chance
+        names = self.arms.names
+        name = None if names is None else names[arm]
+        return Decision(arm, known, number, recorded, self.life, name).sealed(self.seal)
 
     def choose(self, shown: Any, open_arms: Mask = None) -> tuple[int, Any]:
         """Choose an arm for a person without a record, and return it with its row of contexts."""
@@ -83,9 +85,7 @@ class Session(Running):
     def aside(self, choice: Choice, shown: Any, open_arms: Mask) -> Decision:
         """A decision without a record, where ``choice`` stands."""
         made = self.choices.standing(choice, shown, open_arms)
-        propensity = None if math.isnan(made.propensity) else made.propensity
-        fields = (made.arm, propensity, self.rounds.pulls, False, self.life)
-        return Decision.sealed(self.seal, *fields, self.arms.name(made.arm))
+        return self._decision(made, self.rounds.pulls, False)
 
     def finish(self) -> bool:
         """Release all that is over, and wait for no other pull; whether there was anything."""
@@ -124,9 +124,10 @@ class Session(Running):
         ):
             return decision
         # Not its arm, which may be private.
-        kind = type(decision).__name__
-        got = f"decision {decision.number} of another" if isinstance(decision, Decision) else kind
-        hint = "; an arm is given as arm=" if isinstance(decision, int) else ""
+        got = type(decision).__name__
+        if isinstance(decision, Decision):
+            got = f"decision {decision.number} of another policy, or from before a crash"
+        hint = ". Give an arm as arm=" if isinstance(decision, int) else ""
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 
     def _signed(self, life: str, number: int, recorded: bool) -> Decision:
@@ -144,9 +145,9 @@ class Session(Running):
         Returns whether the policy learns from it.
         """
         rounds = self.rounds
-        flight = rounds.flight_of(decision)
+        flight = rounds.flight_of(decision) if rounds.flights else None
         found = rounds.find(decision) if flight is None else flight.pending[decision.number]
-        if found is None or (at is not None and self._is_late(decision.number, at)):
+        if found is None or self.is_late(decision.number, at):
             rounds.dropped += 1
             rounds.late += decision.recorded
             return False
@@ -160,13 +161,40 @@ class Session(Running):
         if not self.settings.choices_public:
             return self._play.take(self, decision.number, found, None, None)
         if np.isnan(row(found.contexts, done)).any():
-            raise ArgumentError(f"arm must be one of those shown to the person, got {done}", "arm")
+            raise ArgumentError(
+                f"arm must have a row in the contexts of its pull, got {done}", "arm"
+            )
         return self._play.take(self, decision.number, found, value, int(done))
 
-    def _is_late(self, number: int, at: float) -> bool:
+    def cancel(self, decision: Decision, at: float | None = None) -> bool:
+        """Take back a pull whose arm was not carried out, and return whether that was possible.  In
+        an episode that is over, and where contexts are private, it counts as unanswered instead.
+        """
+        rounds = self.rounds
+        found = None if rounds.flight_of(decision) else rounds.find(decision)
+        if found is None or self.card.hides_contexts or self.is_late(decision.number, at):
+            self.take(None, decision, None, at)
+            return False
+        del rounds.pending[decision.number]
+        self._play.take_back(self, found)
+        return True
+
+    def erase(self, decision: Decision, at: float | None = None) -> bool:
+        """Count a pull as unanswered, also where its answer has come and waits for its turn."""
+        if decision.number in self.rounds.answers and decision.recorded:
+            self.rounds.answers[decision.number] = self.intake.substitute()
+            return True
+        try:
+            return self.take(None, decision, None, at)
+        except UpdateError:  # its answer has entered a sum
+            return False
+
+    def is_late(self, number: int, at: float | None) -> bool:
         """Whether an answer comes after the deadline of a pull.  When the last tick was makes no
         difference, and the answer passes no deadline.
         """
+        if at is None:
+            return False
         deadlines = self.rounds.deadlines
         if deadlines.is_late(number, at, self.rounds.pulls):
             return True

@@ -15,7 +15,16 @@ import numpy as np
 
 from ..privacy.channels import Channel
 from ..privacy.continual import Independent, no_running_sum
-from ..privacy.ledger import HEAD, LedgerArrays, Line, copy_of, empty_arrays, grown, write
+from ..privacy.ledger import (
+    HEAD,
+    LedgerArrays,
+    Line,
+    cut_to,
+    empty_arrays,
+    ending_of,
+    grown,
+    write,
+)
 from ..privacy.secure_sum import SecureState
 from ..protocol import Statistic, Wall
 
@@ -39,6 +48,15 @@ class Ended:
 
     def copied(self) -> Ended:
         return Ended(self.span, self.sensitivity, self.memo, self.statistic.copy())
+
+
+class Copied(NamedTuple):
+    """What a step may change of a state."""
+
+    private: np.ndarray  # blocks
+    public: np.ndarray
+    ledger: LedgerArrays  # itself, which grows in other arrays
+    ending: tuple[list[int], list[int]]  # of it
 
 
 @dataclass(repr=False)
@@ -107,16 +125,18 @@ class State:
         found = {name: getattr(self, name) for name in _STREAMS}
         return {name: rng for name, rng in found.items() if rng is not None}
 
-    def copied(self) -> tuple[np.ndarray, np.ndarray, LedgerArrays]:
+    def copied(self) -> Copied:
         """All but the generators, of a state in blocks; for ``restore``."""
         private, public = self._blocks
-        return private.copy(), public.copy(), copy_of(self.wall.ledger)
+        ledger = self.wall.ledger
+        return Copied(private.copy(), public.copy(), ledger, ending_of(ledger))
 
-    def restore(self, copied: tuple[np.ndarray, np.ndarray, LedgerArrays]) -> None:
+    def restore(self, copied: Copied) -> None:
         """Go back to a copy: no value that was drawn since is ever used."""
         private, public = self._blocks
-        private[:], public[:], ledger = copied
-        self.wall = self.wall._replace(ledger=copy_of(ledger))
+        private[:], public[:] = copied.private, copied.public
+        cut_to(copied.ledger, copied.ending)
+        self.wall = self.wall._replace(ledger=copied.ledger)
 
     def fill(self, arrays: dict[str, np.ndarray]) -> None:
         """Take in saved arrays, except those of the ledger; a ``ValueError`` where one has another

@@ -12,7 +12,7 @@ import json
 import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from .state import Ended, Span
 
 # In this order; each whole batch lists them, so a later version may have others.
 NUMBERS = ("recorded", "pulls", "closed", "left", "held", "over", "release_due", "exhausted")
+NOTES = ("reply", "service")  # kinds of rows that a service around the policy keeps
 COUNTS = ("dropped", "late", "clipped", "missing", "blanked", "scaled")  # depend on answers
 _LINE = struct.Struct("<5q2d")  # span and noise of a line of the ledger
 _COUNT, _NUMBER, _REWARD = struct.Struct(">Q"), struct.Struct("<q"), struct.Struct("<d")
@@ -41,7 +42,7 @@ _FLIGHT = struct.Struct("<3qdq")  # span, sensitivity, and the pull at which it 
 _TIMES = struct.Struct("<24s24sqq?d")  # of deadlines: all but ``due``
 _DUE = struct.Struct("<qqd")
 _NOWHERE = (WHOLE - 1, -1)  # stands for a part and a round where a user has fewer
-_UNREAD = ("about", "reply", "void", "unused")  # kinds of rows
+_UNREAD = ("about", "void", "unused")  # kinds of rows
 _MANY = 2**53  # more rounds than there are
 _FLAGS = ("release_due", "exhausted")
 _STREAM = struct.Struct("<16s16s?I")  # of a PCG64 generator
@@ -53,7 +54,7 @@ _LENGTH = struct.Struct("<Q")
 
 def joined(*parts: bytes) -> bytes:
     """Parts of any length as one."""
-    return b"".join(chain.from_iterable((_LENGTH.pack(len(part)), part) for part in parts))
+    return b"".join([piece for part in parts for piece in (_LENGTH.pack(len(part)), part)])
 
 
 def parted(whole: bytes) -> list[bytes]:
@@ -163,8 +164,8 @@ def _deadlines_from(content: bytes) -> Deadlines:
 
 
 def _numbers(rounds: Rounds, names: Sequence[str]) -> bytes:
-    values = (getattr(rounds, name) for name in names)
-    return b"".join(_NUMBER.pack(-1 if one is None else int(one)) for one in values)
+    values = [getattr(rounds, name) for name in names]
+    return struct.pack(f"<{len(values)}q", *[-1 if one is None else one for one in values])
 
 
 def _take_numbers(rounds: Rounds, names: Sequence[str], content: bytes) -> None:
@@ -224,6 +225,7 @@ def whole_rows(session: Session) -> Iterator[Row]:
     yield from (answered(number, value) for number, value in rounds.answers.items())
     yield from (booked(arm, one) for arm, one in rounds.unreleased.items())
     yield from (user(session, alias, seen) for alias, seen in rounds.users.seen.items())
+    yield from (Row(kind, key, content) for (kind, key), content in session.notes.items())
 
 
 def lines(session: Session, first: int) -> Iterator[Row]:
@@ -404,6 +406,8 @@ def filled_rows(session: Session, rows: Iterable[Row]) -> None:
             rounds.flights.append(_flight(session, content))
         elif kind == "sum":
             sums[key] = _array(content, (width.size,))
+        elif kind in NOTES:
+            session.notes[kind, key] = content
         elif kind not in _UNREAD:
             raise ValueError(f"unknown rows {kind!r}")
     _fill_ledger(session, lines)
@@ -472,7 +476,7 @@ def _flight(session: Session, content: bytes) -> Flight:
 def _decision(session: Session, made: tuple[Any, ...], life: str) -> Decision:
     arm, chance, number, recorded = made
     fields = (arm, None if math.isnan(chance) else chance, number, recorded, life)
-    return Decision.sealed(session.seal, *fields, session.arms.name(arm))
+    return Decision(*fields, session.arms.name(arm)).sealed(session.seal)
 
 
 def _state(streams: bytes, i: int) -> dict[str, Any]:

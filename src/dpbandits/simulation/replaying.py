@@ -242,9 +242,10 @@ def replay(
     """Replay a randomised trial under every policy, ``runs`` times, each time with the people in
     another order.
 
-    About one person in K counts.  Policies are templates, and their noise is simulated, as in
-    ``simulate``.  In run i all policies meet the people in the same order, for any ``n_jobs``.
-    Every person is a separate user.
+    With K arms, about one person in K counts: those whose arm in the trial is the one that the
+    policy chooses.  Policies are templates, and their noise is simulated, as in ``simulate``.  In
+    run i all policies meet the people in the same order, for any ``n_jobs``.  Every person is a
+    separate user.
 
     If the log has times, answers come late, as in the log.  So a planned ``answers_within`` can be
     tried, in pulls or by the clock.  The n-th counted round is at the time of the log's n-th

@@ -56,18 +56,18 @@ def simulate(
 
     Policies are templates: each run starts from an empty state, and the given objects are not
     changed.  Where the environment has a ``delay``, they are played pull by pull, as by a service,
-    with their ``answers_within``, by the clock if the delay has a ``rate``.  Elsewhere every answer
-    is there at once.  Simulated noise is used throughout.  The result is the same for any
+    with their ``answers_within``, by the clock if the delay has a ``rate``.  Without a delay every
+    answer comes at once.  Simulated noise is used throughout.  The result is the same for any
     ``n_jobs``.
 
     All rounds are recorded.  For policies with ``max_rounds``, the noise and the cost in ``spent``
-    are those of a user with that many rounds.  In general every round is another user's.  Where
-    users come back, no user may come more often, or twice in one release; else the policy is
-    refused.
+    are those of a user with that many rounds.  In general every round is another user's.  If users
+    return in the environment, none may come more often, or twice in one release.
+    Otherwise the policy is refused.
 
     Args:
-        policies: one or more.  Refused are two that differ only in seed and name, and two of one
-            name that differ in more than their budget.
+        policies: one or more.  Two policies must differ in more than seed and name.  Two of one
+            name must differ in their budget only.
         environment: answers the pulls.
         horizon: rounds per run.
         runs: independent repetitions.
@@ -75,8 +75,9 @@ def simulate(
         record: about how many log-spaced rounds to record regret at, or the rounds themselves; the
             horizon is always among them.
         n_jobs: threads; -1 for one per core.  Pays when a run takes more than some milliseconds.
-        round_by_round: draw every reward by itself instead of exact sums: the same law, slower; for
-            checks.  With contexts every reward is.
+        round_by_round: True draws every reward separately, instead of exact sums.  The law is the
+            same, but it takes longer; use it for checks.  With contexts rewards are always drawn
+            separately.
         progress: True for a bar, or a function to be called with (runs done, runs in all).
 
     Returns:
@@ -87,7 +88,7 @@ def simulate(
         ArgumentError: an argument is out of range, or policy and environment do not fit.
 
     Warns:
-        ClippingWarning: rewards lie outside of a policy's ``reward_range``, and another one would
+        ClippingWarning: rewards lie outside of a policy's ``reward_range``, and another range would
             hold them, or at least their means.
 
     See also: ``replay`` for logs, ``plan``.
@@ -146,7 +147,7 @@ def _check_fit(policy: Policy, environment: World, horizon: int) -> None:
     if taken != shown:
         raise ArgumentError(
             f"policies must fit the environment: {policy!r} takes {taken}, and {environment!r}"
-            f" shows {shown}",
+            f" has {shown}",
             "policies",
         )
     if policy.n_arms != environment.n_arms:

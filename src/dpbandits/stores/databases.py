@@ -58,6 +58,13 @@ class DatabaseStore(Store):
     def _release(self, key: str, life: str) -> None:
         """As ``Place.release``."""
 
+    def _renew(self, key: str, life: str) -> None:
+        """As ``Place.renew``."""
+
+    def _lease_left(self, key: str) -> float:
+        """As ``Place.lease_left``."""
+        return 0.0
+
 
 class DatabasePlace(Place):
     """The rows of one key.
@@ -93,6 +100,13 @@ class DatabasePlace(Place):
 
     def release(self, life: str) -> None:
         self.store._release(self.key, life)
+
+    def renew(self, life: str) -> None:
+        self.store._renew(self.key, life)
+
+    @property
+    def lease_left(self) -> float:
+        return self.store._lease_left(self.key)
 
 
 def batch_refused(place: Place, held: Mark | None, batch: Batch, life: str) -> ClaimError:

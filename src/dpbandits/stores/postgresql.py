@@ -72,6 +72,8 @@ CLAIM = """UPDATE dpbandits_places
     WHERE key = %(key)s AND life = %(life)s AND number = %(number)s AND until <= now()
     RETURNING 1"""
 LOST = "INSERT INTO dpbandits_former VALUES (%s, %s) ON CONFLICT DO NOTHING"
+RENEW = """UPDATE dpbandits_places SET until = now() + %s * interval '1 second'
+    WHERE key = %s AND life = %s"""
 RELEASE = "UPDATE dpbandits_places SET until = '-infinity' WHERE key = %s AND life = %s"
 EMPTY = "DELETE FROM dpbandits_rows WHERE place = %s"
 PUT = """INSERT INTO dpbandits_rows
@@ -214,6 +216,15 @@ class PostgreSQLStore(DatabaseStore):
             if _exists(connection, self):
                 connection.execute(RELEASE, [key, life])
 
+    def _renew(self, key: str, life: str) -> None:
+        with self._asking() as connection:
+            if _exists(connection, self):
+                connection.execute(RENEW, [self.lease, key, life])
+
+    def _lease_left(self, key: str) -> float:
+        with self._asking() as connection:
+            return max(0.0, _left(connection, key)[1]) if _exists(connection, self) else 0.0
+
     # Connections ------------------------------------------------------------------------------
 
     @contextmanager
@@ -279,7 +290,7 @@ def _left(connection: Any, key: str) -> tuple[Mark | None, float]:
 
 def _still_leased(place: DatabasePlace, seconds: float) -> ClaimError:
     return ClaimError(
-        f"{place} is held by a process that was alive lately; if it is no more, try again in"
+        f"{place} is held by a process that was alive lately. If it has ended, try again in"
         f" {max(1, math.ceil(seconds))} s; {WHY}"
     )
 

@@ -47,8 +47,9 @@ class Sealer:
         self._keys: dict[int, bytes] = {}
         self._used: dict[tuple[str, bytes], int] = {}  # rows, and the keys that they need
         self._current = 0  # no key of this object yet
-        for slot, number, secret in self._stored():
-            self._slots[number], self._keys[number] = slot, secret
+        with suppress(FileNotFoundError):
+            for slot, number, secret in _stored(self.path.read_bytes()):
+                self._slots[number], self._keys[number] = slot, secret
 
     def seal(self, kind: str, key: bytes, content: bytes) -> bytes:
         """Seal the content of a row, under the newest key."""
@@ -105,9 +106,9 @@ class Sealer:
         """
         number, secret = secrets.randbits(63) + 1, secrets.token_bytes(32)
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._locked() as file:
-                slot = self._free_slot()
+                taken = {slot for slot, _, _ in _stored(file.read())}
+                slot = next(slot for slot in count() if slot not in taken)
                 file.write(_SLOT.pack(number, secret), slot * _SLOT.size)
                 os.fsync(file.handle)
         except OSError as error:
@@ -153,24 +154,12 @@ class Sealer:
     @contextmanager
     def _locked(self) -> Iterator[Lock]:
         new = not self.path.exists()
+        if new:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked(self.path) as file:
             yield file
         if new:
             sync_folder(self.path.parent)
-
-    def _free_slot(self) -> int:
-        taken = {slot for slot, _, _ in self._stored()}
-        return next(slot for slot in count() if slot not in taken)
-
-    def _stored(self) -> list[tuple[int, int, bytes]]:
-        """Slots, numbers and keys of the file."""
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            return []
-        whole = content[: len(content) // _SLOT.size * _SLOT.size]
-        slots = enumerate(_SLOT.iter_unpack(whole))
-        return [(slot, number, secret) for slot, (number, secret) in slots if number]
 
     def _key(self, number: int) -> bytes:
         if number not in self._keys:
@@ -182,6 +171,13 @@ class Sealer:
 
     def _about(self, kind: str, key: bytes) -> bytes:
         return b"\0".join([self._policy.encode(), kind.encode(), key])
+
+
+def _stored(content: bytes) -> list[tuple[int, int, bytes]]:
+    """Slots, numbers and keys of a file."""
+    whole = content[: len(content) // _SLOT.size * _SLOT.size]
+    slots = enumerate(_SLOT.iter_unpack(whole))
+    return [(slot, number, secret) for slot, (number, secret) in slots if number]
 
 
 def _cipher(key: bytes) -> Any:

@@ -219,7 +219,7 @@ class SQLiteStore(DatabaseStore):
         connection.close()
         if found[0] == APPLICATION:
             raise StateFileError(f"{self} has version {found[1]}; this dpbandits reads {VERSION}")
-        raise StateFileError(f"{self} is a database of something else")
+        raise StateFileError(f"{self} is not a database of dpbandits")
 
 
 def _has_moved(connection: Any) -> bool:

@@ -143,6 +143,22 @@ class Place(ABC):
             StoreError: the store cannot be written; the lease ends by itself.
         """
 
+    def renew(self, life: str) -> None:  # noqa: B027 - as in ``release``
+        """Say that a life goes on, though it commits nothing.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+
+    @property
+    def lease_left(self) -> float:
+        """For how many seconds nobody else can claim the place, whether its holder lives or not.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return 0.0
+
     @property
     def wants_whole(self) -> bool:
         """Whether the next batch should be a whole one, because changes have piled up."""

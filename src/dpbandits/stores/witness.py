@@ -115,7 +115,7 @@ class Witness:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         with locked(self.path) as self._file:
-            self._last = _noted(self._file.read())
+            self._last = _newest(self._file.read())
             yield
 
     def is_of(self, life: str) -> bool:
@@ -151,9 +151,9 @@ class Witness:
         known = self._last
         if known is None:
             raise ClaimError(
-                f"{place} cannot be loaded, because the state folder {self.path.parent} knows"
-                " nothing of it, so a copy may go on elsewhere: bring the state folder along, or"
-                f" use dpbandits restore; {WHY}"
+                f"{place} cannot be loaded: the state folder {self.path.parent} knows nothing of"
+                " it, and a copy may run elsewhere. Bring the state folder along, or use dpbandits"
+                f" restore; {WHY}"
             )
         if mark.life not in (known.life, known.heir):
             raise ClaimError(
@@ -170,7 +170,7 @@ class Witness:
     def is_behind(self, mark: Mark) -> bool:
         """Whether the policy is known to go on elsewhere, or to have made later batches."""
         try:
-            known = _noted(self.path.read_bytes())
+            known = _newest(self.path.read_bytes())
         except OSError:
             return False
         return known is not None and (
@@ -220,8 +220,8 @@ class Witness:
         return Lock(self._living).release
 
 
-def _noted(content: bytes) -> _Note | None:
-    """The last note in a file."""
+def _newest(content: bytes) -> _Note | None:
+    """The last note that was written whole."""
     notes = []
     for start in (0, _SLOT):
         body, digest = content[start : start + _NOTE.size], content[start + _NOTE.size :][:16]

@@ -80,7 +80,7 @@ class Worlds:
             return None
         shown = what_is_shown(self.simulated[0])
         if (taken := what_is_taken(cls)) != shown:
-            return f"{cls.__name__} takes {taken}, and {self.simulated[0]!r} shows {shown}"
+            return f"{cls.__name__} takes {taken}, and {self.simulated[0]!r} has {shown}"
         needed = "arms" in inspect.signature(cls).parameters and "arms" not in given
         if needed and self.features is None:
             source = "from LinearArms, the same in every environment, or as arms = [[...], ...]"
@@ -226,7 +226,7 @@ def _dimension(world: World) -> int | None:
 def _shown(world: World) -> str:
     shown, dimension = what_is_shown(world), _dimension(world)
     sizes = {"advice": f" of {dimension} experts", "contexts": f" of dimension {dimension}"}
-    return f"shows {shown}{sizes.get(shown, '')}"
+    return f"has {shown}{sizes.get(shown, '')}"
 
 
 class _Data:

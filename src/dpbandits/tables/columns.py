@@ -341,7 +341,7 @@ def _accepted(
             bad |= np.isfinite(values) & (values != np.rint(values))
     troubles = [
         (found.wrong, manner.wrong, found.kind),
-        (found.missing, manner.missing, "nothing"),
+        (found.missing, manner.missing, "NaN or nothing"),
         (infinite, manner.infinite, "an infinite number"),
         (bad & ~infinite, "refuse", "another number"),
     ]
@@ -386,7 +386,8 @@ def _row(index: Sequence[int], names: Sequence[str] | None) -> str:
 
 
 def _more(count: int) -> str:
-    return "" if count == 1 else f", and in {count - 1:,} more"
+    cells = "cell" if count == 2 else "cells"
+    return "" if count == 1 else f", and in {count - 1:,} more {cells}"
 
 
 def _kind(entry: object) -> str:

@@ -238,7 +238,7 @@ def _refuse_record(
         if signs_only or shape.fullmatch(cell) or cell.lower() in _BOOLEANS:
             raise ArgumentError(
                 f"{argument} must have a header that names its columns, got a number in the"
-                f" first line of {path}: say --no-header if that line is a record, or --header"
+                f" first line of {path}. Give --no-header if that line is a record. Give --header"
                 " if a name is a number",
                 argument,
             )

@@ -52,6 +52,14 @@ class PlaceConformance(ABC):
         require(refused(place, Mark("old", 1), "new"), "an empty place was claimed")
         require(place.mark() is None, "a refused claim has written")
 
+    def test_to_renew_a_lease_changes_nothing(self, tmp_path: Path) -> None:
+        place = begun(self.open(tmp_path), Row("pull", b"1", b"one"))
+        before = place.mark()
+        place.renew("old")
+        require(place.lease_left >= 0.0, "a lease has ended and goes on")
+        place.renew("a stranger")
+        require(place.mark() == before, "to renew a lease has changed the place")
+
     def test_everybody_reads_what_was_committed(self, tmp_path: Path) -> None:
         place, rows = (
             self.open(tmp_path),

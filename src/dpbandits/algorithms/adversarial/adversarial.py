@@ -48,8 +48,9 @@ class Adversarial(LearningPolicy):
             for the learner without privacy.
         learner: ``HTINF()``, ``EXP3()``, ``FTPL()``, or one of your own, see ``Learner``;
             ``TsallisINF()`` and ``EXP3IX()`` without a budget.
-        horizon: rounds to tune for; the policy may run longer.  None doubles the horizon of the
-            tuning whenever it is reached.  ``HTINF`` needs none; its ``regret_bound`` does.
+        horizon: rounds to tune for; the policy may run longer.  With None the policy doubles this
+            horizon whenever it is reached.  ``HTINF`` needs no horizon, but its ``regret_bound``
+            does.
         batch: rounds of one arm.  By default the noise multiplier rounded up: ceil(1 / epsilon) for
             ``PureDP``.
         **options: see ``Options``.

@@ -40,7 +40,7 @@ PROOF = (
     " pure DP, Appendix D"
 )
 PARALLEL = (
-    "parallel composition as in Azize & Basu (2024), Concentrated Differential Privacy for Bandits,"
+    "parallel composition: Azize & Basu (2024), Concentrated Differential Privacy for Bandits,"
     " Theorem 12"
 )
 
@@ -209,11 +209,11 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
     Args:
         n_arms: number of arms.
         budget: ``PureDP``; None for the non-private counterpart.
-        index, memory, batches: as in ``Arms``; the index may neither draw nor learn the variance of
-            rewards, which needs a second sum.
+        index, memory, batches: as in ``Arms``; the index must be deterministic.  It must not learn
+            the variance of rewards, which needs a second sum.
         messages: whether this is the server of a shuffler.
         dropout: maximal share of a batch's people that leave out their noise or reveal it to the
-            server.  If all people add theirs, there is more noise than the index assumes and
+            server.  If all people add noise, there is more of it than the index assumes and
             simulations draw.
         **options: see ``Options``.
 
@@ -238,8 +238,8 @@ class ArmsShuffled(_HeldArms, ShuffledPolicy):
         """
         if index.randomised or index.learns_variance:
             raise ArgumentError(
-                "index must neither draw nor learn the variance of rewards with a shuffler,"
-                f" which adds up the rewards of one arm, got {index!r}",
+                "index must be deterministic and not learn the variance of rewards with a shuffler,"
+                f" because it adds up the rewards of one arm, got {index!r}",
                 "index",
             )
         return Composition(held_kernels(index, memory), composed_card(cls.card, index, memory))
@@ -305,9 +305,9 @@ DiscountedIMED = preset(
     "DiscountedIMED",
     Arms,
     "n_arms rounds_per_change half_life longest alpha",
-    """IMED on noisy sums that fade: the default for rewards that change.""",
+    """IMED on noisy discounted sums: the default for rewards that change.""",
     about={
-        "title": "IMED on noisy sums that fade",
+        "title": "IMED on noisy discounted sums",
         "source": f"index after Honda & Takemura (2015), {Discount.source}",
     },
     example={"n_arms": 3, "rounds_per_change": 1000},

@@ -310,10 +310,10 @@ class Discount(Memory):
     rounds_per_change: int = 10_000
     half_life: float | None = None
 
-    title: ClassVar[str] = "noisy sums that fade"
+    title: ClassVar[str] = "noisy discounted sums"
     source: ClassVar[str] = (
         "discount after Garivier & Moulines (2011), On Upper-Confidence Bound Policies for"
-        " Switching Bandit Problems; merged batches that fade: this package"
+        " Switching Bandit Problems; merged batches with a discount: this package"
     )
     places: ClassVar[Mapping[str, Kernel]] = {"columns": all_released, "standing": faded}
     rounds_of: ClassVar[Kernel] = lately_played

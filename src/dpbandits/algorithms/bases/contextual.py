@@ -85,8 +85,7 @@ def shown_matrix(
     array = as_numbers(given)
     if one_row and array.shape in (shape[1:], (1, shape[1])):
         array = np.broadcast_to(array, shape)
-    hidden, rounds = policy.card.hides_contexts, policy.session.rounds
-    wanted = f"{shape[1:]} or {shape}" if one_row else f"{shape}"
+    hidden, rounds, asked = policy.card.hides_contexts, policy.session.rounds, shape
     if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
         shape = (len(array), shape[1])
     elif fewer and hidden and array.shape[1:] == shape[1:] and len(array) != shape[0]:
@@ -94,6 +93,7 @@ def shown_matrix(
         rounds.blanked += 1
         return np.zeros(shape)
     if array.shape != shape:
+        wanted = f"{asked[1:]} or {asked}" if one_row else f"{asked}"
         if array.ndim == 0:
             ragged = array.dtype == object
             alone = "nothing" if given is None else f"a {type(given).__name__}"
@@ -123,8 +123,8 @@ def bounded_features(bound: float, by: str) -> str:
 def influence_through(channel: str) -> str:
     """The assumption on people's influence on each other, where contexts are private."""
     return (
-        "a person's record and decision influence other people's contexts and rewards, and which"
-        f" arms are open to them, only through {channel}"
+        "a person's record and decision can influence other people's contexts, rewards and open"
+        f" arms only through {channel}"
     )
 
 
@@ -200,8 +200,8 @@ class ContextualPolicy(Shown):
             ]
         return [
             bounded_features(self.context_bound, "scaling"),
-            "only the person concerned learns their arm and its probability, and nobody sees counts"
-            " of arms: these depend on private features",
+            "only the person learns their arm and its probability, and nobody sees counts of arms:"
+            " these depend on private features",
             influence_through("releases"),
         ]
 
@@ -276,8 +276,7 @@ class AdvicePolicy(Shown):
         seen = np.empty((self.n_arms, self.n_experts))
         if not _as_probabilities(given, seen):
             raise ArgumentError(
-                "advice must hold a probability for every arm in each row: none negative, and 1"
-                " in all",
+                "advice must hold a probability for every arm in each row, with a sum of 1",
                 "advice",
             )
         return seen

@@ -52,8 +52,7 @@ def counter_for(
         return HybridTree()
     if horizon is None or name is None:
         raise ArgumentError(
-            "horizon must be given, as an upper bound on the number of rounds, unless"
-            " counter='hybrid', got None",
+            "horizon must be given, unless counter='hybrid': it is the largest number of rounds",
             "horizon",
         )
     counter: Counter = COUNTERS[name](horizon)

@@ -24,7 +24,7 @@ LINPRIV = Erratum(
 ADVERSARIAL = Erratum(
     "EXP3, HTINF and FTPL on noisy batch losses",
     (
-        "Algorithm 4 plays an arg min and resamples until an arg max returns to the same arm.",
+        "Algorithm 4 plays an arg min, but resamples until an arg max gives the same arm.",
         "Here both are arg min.",
         "Corollary 1 divides by log^2(epsilon K T), which is 0 at epsilon K T = 1.",
     ),
@@ -32,7 +32,7 @@ ADVERSARIAL = Erratum(
 EXPERTS = Erratum(
     "Expert advice",
     (
-        "Advice is not protected, although Theorem 4 is said to hold for it.",
+        "Theorem 4 does not protect advice, although the paper says so.",
         "Here advice is public, and guarantees say so.",
         "Batches of floor(1 / epsilon) rounds (Theorem 4) make the noise up to twice as large as"
         " the bound assumes, and are empty above epsilon = 1.",
@@ -51,19 +51,18 @@ SHUFFLED_MESSAGES = Erratum(
     "Shuffle-private linear bandits: Gaussian messages",
     (
         "The lemma on amplification does not cover the experiments.",
-        "There only the level of one message without a shuffler is proved, and enumerating clones"
-        " adds nothing.",
+        "In the experiments, only the privacy of one unshuffled message is proved.",
     ),
 )
 SHUFFLED_BITS = Erratum(
     "Shuffle-private linear bandits: sums of bits",
     (
-        "Remark 3.7 and Corollaries C.2 and C.3 claim privacy before the shuffler, by the protocol"
-        " for a batch of one.",
-        "But without a shuffler the message shows a person's number: the randomiser puts the"
-        " number's bits first, ones before zeros, and the bits of the noise behind them.",
+        "Remark 3.7 and Corollaries C.2 and C.3 claim privacy before the shuffler, citing the"
+        " protocol for a batch of one person.",
+        "But without a shuffler the message shows a person's number: the randomiser writes the"
+        " number's ones, then its zeros, then the noise bits.",
         "Here the device puts its bits in random order",
-        "At (10, 0.1) the claim for P_Amp is not proved.",
+        "The claim for P_Amp is not proved at epsilon 10, delta 0.1.",
     ),
 )
 SHUFFLED_THEOREMS = Erratum(
@@ -92,17 +91,17 @@ GLM_REPORTS = Erratum(
     "Generalised linear bandits on randomised reports",
     (
         "The published code does not enforce the bound on gradients.",
-        "LDP-GLOC adds Gaussian noise to these gradients without a cut, so no budget holds for"
+        "LDP-GLOC adds Gaussian noise to these gradients without clipping, so no budget holds for"
         " linear and Poisson rewards.",
-        "Here the device cuts gradients in both.",
+        "Here the device clips gradients in both.",
     ),
 )
 ANTICIPATING = Erratum(
     "Definitions for generalised linear models",
     (
         "Anticipating joint privacy, as defined, conditions on the history of actions.",
-        "No policy that stores noise can keep that, because an arm that the policy drew itself"
-        " tells something of the noise.",
-        "If the adversary sets all arms up to then instead, the definition can be kept.",
+        "No policy that stores noise meets this definition, because an arm that the policy drew"
+        " itself tells something of the noise.",
+        "A policy can meet it if the adversary sets all arms up to that round.",
     ),
 )

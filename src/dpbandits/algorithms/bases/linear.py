@@ -54,9 +54,10 @@ class ModelOptions(Options, total=False):
 class LinearOptions(ModelOptions, total=False):
     """Arguments of policies with a confidence radius, too, beside those of ``ModelOptions``.
 
-    parameter_bound: on the norm of the unknown parameter.  Default 1.
-    failure_probability: with which the radius may be too small at some time.  Default 0.001.
-    radius_scale: of the radius; below 1 it claims no coverage, and mostly plays better.  Default 1.
+    parameter_bound: the largest norm of the unknown parameter.  Default 1.
+    failure_probability: the probability that the radius is too small at some time.  Default 0.001.
+    radius_scale: a factor of the radius.  Below 1 no coverage is claimed, but regret is mostly
+        lower.  Default 1.
     """
 
     parameter_bound: float

@@ -114,8 +114,8 @@ class ShuffledPolicy(Policy):
     ) -> Decision:
         if self.takes_reports:
             raise ArgumentError(
-                "messages must be False for pull(): with messages=True a whole batch plays"
-                " device().arm, and receive() takes the output of its shuffler",
+                "messages must be False for pull(). With messages=True a batch plays device().arm;"
+                " pass the shuffler's output to receive()",
                 "messages",
             )
         given: Any = {"user": user, "available": available, "at": at}
@@ -211,7 +211,7 @@ class ShuffledPolicy(Policy):
             return []
         share = f"all but {100.0 * self._dropout:.3g} % of" if self._dropout else "all"
         return [
-            "a batch has as many people as their devices are told, which the shuffler enforces",
+            "a batch has the number of people that devices were told, which the shuffler enforces",
             f"{share} the people of a batch add their noise, and keep it secret",
             "a person is in one batch only, and the shuffler takes one record of theirs",
             "the time at which a batch closes does not depend on its rewards",
@@ -235,7 +235,7 @@ def shuffled_card(of: Card) -> Card:
         noise=("Laplace",),
         title=of.title.replace("sums", "sums from a shuffler"),
         source=f"{of.source}; shares of noise as in Chowdhury & Zhou (2023)",
-        proof="dpbandits.shuffle.laplace; parallel composition as in Azize & Basu (2024)",
+        proof="dpbandits.shuffle.laplace; parallel composition: Azize & Basu (2024)",
         trust_model="shuffle",
         view="shuffle",
     )

@@ -72,7 +72,7 @@ class HiddenGLMLocalOptions(Options, total=False):
     """Constructor arguments of ``HiddenGLMLocal``, beside its own and those of ``Options``.
 
     context_bound: longer feature vectors are scaled to this length.  Default 1.
-    parameter_bound: on the norm of the unknown parameter.  Default 1.
+    parameter_bound: the largest norm of the unknown parameter.  Default 1.
     """
 
     context_bound: float

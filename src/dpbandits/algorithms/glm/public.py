@@ -244,7 +244,7 @@ def _composed(explore: type[Any], link: Link) -> Composition:
 class LinkOptions(ModelOptions, total=False):
     """Constructor arguments beside those of ``ModelOptions``.
 
-    parameter_bound: on the norm of the unknown parameter.  Default 1.
+    parameter_bound: the largest norm of the unknown parameter.  Default 1.
     """
 
     parameter_bound: float

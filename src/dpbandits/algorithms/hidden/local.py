@@ -266,8 +266,8 @@ class LocalPolicy(HiddenPolicy):
             "the arm is carried out on the person's device, and nobody else sees it",
             influence_through("reports"),
             "the time of a report does not depend on its content",
-            f"a person has one device, which sends {sent} in all, and no older copy of it is used"
-            " again",
+            f"a person has one device, which sends {sent} in all",
+            "no older copy of a device is used again",
         ]
 
 

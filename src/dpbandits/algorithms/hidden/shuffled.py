@@ -450,9 +450,9 @@ class HiddenLinearShuffled(HiddenPolicy):
             "the arm is carried out on the person's device, and nobody else sees it",
             influence_through("the messages that leave the shuffler"),
             f"a batch has {self._batch} people, and {adding} add their noise and keep it secret",
-            "the shuffler completes a batch that is too short with messages of nobody",
-            "a person is in each batch at most once, which the shuffler enforces",
-            "others see only the messages that leave the shuffler; these are"
+            "the shuffler fills up shorter batches with messages of noise alone",
+            "the shuffler lets a person into each batch at most once",
+            "others see only the messages that leave the shuffler, which are"
             f" {levels['shuffle']} (joint DP)",
             f"before the shuffler, a person's messages alone are {levels['local']} (local DP)",
         ]

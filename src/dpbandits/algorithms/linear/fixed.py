@@ -240,8 +240,8 @@ _COMPOSITION = Composition(
         title="linear IMED on merged noisy sums",
         source=f"{Divergence.source}; merged batches: this package",
         proof=(
-            "dpbandits.algorithms.linear.fixed; parallel composition as in Azize & Basu (2024),"
-            " Theorem 12, and in pure DP their Appendix D"
+            "dpbandits.algorithms.linear.fixed; parallel composition: Azize & Basu (2024),"
+            " Theorem 12; for pure DP, Appendix D"
         ),
         noise=("Laplace", "Gaussian"),
     ),
@@ -261,8 +261,8 @@ class FixedLinear(FixedFeaturesPolicy):
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
             They need not span R^d.
         budget: of any notion; None for the non-private counterpart.
-        alpha: optimism.  The lower, the more seldom an arm that looks worse is explored, and the
-            likelier the best arm is lost for good.  1 is the value for normal means.
+        alpha: optimism.  With a lower alpha, arms that look worse are explored less often, and the
+            best arm is more likely to be lost for good.  1 is the value for normal means.
         growth: a batch multiplies the determinant of V by one plus this.
         ridge: lambda, the regulariser.
         subgaussian: bound on the subgaussian constant of rewards; half the width of the reward
@@ -272,8 +272,8 @@ class FixedLinear(FixedFeaturesPolicy):
     Raises:
         ArgumentError: ``arms`` is no table of finite numbers, or an argument is outside its range.
 
-    When to choose: fixed arms, more of them than features, under any notion; a few dozen releases,
-    and no horizon.
+    When to choose: arms are fixed, and there are more of them than features.  It takes any notion,
+    makes a few dozen releases, and needs no horizon.
 
     Example:
         >>> from dpbandits import ZCDP

@@ -150,8 +150,8 @@ class Linear(LinearPolicy):
         """
         if models == "disjoint" and isinstance(updates, Switching):
             raise ArgumentError(
-                "models must be 'shared' with Switching(), which waits for one V to grow, got"
-                " 'disjoint'; updates=EveryAnswer() has both",
+                "models must be 'shared' with updates=Switching(), got 'disjoint'. With"
+                " updates=EveryAnswer() each arm may have its own model",
                 "models",
             )
         return _composed(type(updates), type(explore), models)
@@ -284,8 +284,8 @@ def _refuse_unplanned(horizon: int | None, counter: str | None, budget: Budget |
         choice("counter", counter, _COUNTERS)
     if horizon is None and budget is not None:
         raise ArgumentError(
-            "horizon must be given with Switching() and a budget, as an upper bound on the"
-            " number of rounds, got None",
+            "horizon must be given with Switching() and a budget: it is the largest number of"
+            " rounds",
             "horizon",
         )
 

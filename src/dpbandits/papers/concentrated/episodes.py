@@ -111,7 +111,7 @@ class AdaPKLIndex(AdaPIndex):
 
 _DOUBLING = Growing(ratio=1.0)
 _ADAP_SOURCE = (
-    "Azize & Basu (2022), AdaP-UCB; parallel composition as in Azize & Basu (2024), Appendix D"
+    "Azize & Basu (2022), AdaP-UCB; parallel composition: Azize & Basu (2024), Appendix D"
 )
 
 AdaCUCB = preset(

@@ -118,9 +118,9 @@ class ExactLoss:
 
 
 VOID = (
-    "One reward moves every later increment of the estimate, and not log2(T) of them: the"
-    " paper's Theorem 1 is false, and no budget can be stated (docs/errata.md);"
-    " exact_loss(contexts) computes a record's loss, and PrivateLinUCB has a guarantee"
+    "One reward moves every later increment of the estimate, not only log2(T) of them. Hence the"
+    " paper's Theorem 1 is false, and no budget holds (docs/errata.md). exact_loss(contexts)"
+    " computes a record's loss. PrivateLinUCB has a guarantee"
 )
 
 
@@ -397,7 +397,7 @@ class LinUCBDGS(LinearPolicy):
         if not isinstance(self.budget, ApproxDP):
             raise ArgumentError(
                 "sensitivity must be 'published', 'tight' or 'as_coded' for the budget"
-                f" {self.budget!r}, got 'lemma', which holds but for probability delta: give"
+                f" {self.budget!r}, got 'lemma', which may fail with probability delta. Give"
                 " ApproxDP(epsilon, delta)",
                 "sensitivity",
             )

@@ -38,7 +38,7 @@ from ...protocol import own_alone
 _ERRATUM = Erratum(
     "DP-KLUCB and DP-IMED",
     (
-        "The index takes the noise of many sums for that of one.",
+        "The index accounts for too little noise.",
         "An arm's estimate adds up the noise of all its batches, but the index accounts for one"
         " draw.",
     ),

@@ -201,7 +201,7 @@ class DPSE(_Elimination):
 
     card = Card(
         title="Successive elimination on noisy sums",
-        source="Sajed & Sheffet (2019), DP-SE; parallel composition as in Azize & Basu (2024),"
+        source="Sajed & Sheffet (2019), DP-SE; parallel composition: Azize & Basu (2024),"
         " Appendix D",
         noise=("Laplace",),
         errata=(_ERRATUM,),

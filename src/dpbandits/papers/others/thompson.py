@@ -328,7 +328,7 @@ class LazyDPTS(Policy):
 
     card = Card(
         title="Thompson sampling on noisy batch sums",
-        source="Hu & Hegde (2022), Lazy-DP-TS; parallel composition as in Azize & Basu (2024),"
+        source="Hu & Hegde (2022), Lazy-DP-TS; parallel composition: Azize & Basu (2024),"
         " Appendix D",
         noise=("Laplace",),
         randomised=True,

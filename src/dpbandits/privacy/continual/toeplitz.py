@@ -142,8 +142,8 @@ class SqrtToeplitz(_Toeplitz):
         if self.horizon * n > _ROOM:
             raise ArgumentError(
                 f"horizon must be at most {_ROOM // n} for SqrtToeplitz with {n} coordinates,"
-                f" because it keeps all noise; got {self.horizon}: BufferedToeplitz needs constant"
-                " memory and has nearly the same variance",
+                f" because this counter keeps all noise, got {self.horizon}. BufferedToeplitz needs"
+                " constant memory and has nearly the same variance",
                 "horizon",
             )
         return self.coefficients()[1][None, :].copy(), self.horizon

@@ -1,0 +1,140 @@
+"""The commands ``dpbandits serve`` and ``dpbandits keys``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from ..errors import ArgumentError, MissingExtra
+from .inputs import clear_errors
+from .tables import new_console, new_table, with_rows
+
+if TYPE_CHECKING:
+    from ..service.access import Keys
+
+keys = typer.Typer(no_args_is_help=True, help="Make, list and revoke keys of the service.")
+
+KeyFile = Annotated[
+    Path | None,
+    Option("--file", help="The file of keys. Default: keys.json in the platform's state folder."),
+]
+
+
+def serve(
+    experiments: Annotated[
+        Path | None,
+        Argument(metavar="[EXPERIMENTS.toml]", help="A file that declares experiments."),
+    ] = None,
+    store: Annotated[
+        str,
+        Option(help="Where policies are kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE."),
+    ] = "sqlite:///dpbandits.db",
+    host: Annotated[str, Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="The port to listen at.")] = 8000,
+    key_file: Annotated[
+        Path | None,
+        Option("--keys", help="The file of keys. Default: keys.json in the state folder."),
+    ] = None,
+    insecure: Annotated[
+        bool, Option("--insecure", help="Admit everyone on this machine, without keys.")
+    ] = False,
+) -> None:
+    """Serve decisions over HTTP, durably and within the budget.
+
+    Stop it with SIGTERM or Ctrl+C: it answers requests that are under way, and loses nothing.
+    """
+    with clear_errors():
+        _needs_extra()
+        from ..service.declaration import read_file
+        from ..service.running import Settings, serve
+
+        path = None if insecure else key_file or _default_file()
+        if path is not None and not path.exists():
+            raise ArgumentError(
+                f"there is no file of keys {path}: make a key with dpbandits keys add, or admit"
+                " everyone on this machine with --insecure",
+                "keys",
+            )
+        declared = [] if experiments is None else read_file(experiments)
+        serve(Settings(store, host, port, path, declared))
+
+
+@keys.command()
+def add(
+    role: Annotated[
+        list[str], Option(help="decide, reward, read or admin; give it again for more.")
+    ],
+    tenant: Annotated[str, Option(help="Whose experiments the key is for.")] = "default",
+    experiment: Annotated[
+        list[str] | None, Option(help="A name, or a pattern such as shop-*. Default: all.")
+    ] = None,
+    per_second: Annotated[
+        float | None, Option(help="Requests per second, on average. Default: no limit.")
+    ] = None,
+    file: KeyFile = None,
+) -> None:
+    """Make a key, and print its secret once."""
+    with clear_errors():
+        key, secret = _keys(file).add(
+            tenant=tenant, roles=role, experiments=experiment or ["*"], per_second=per_second
+        )
+    typer.echo(f"id: {key.id}", err=True)
+    typer.echo(secret)
+
+
+@keys.command("list")
+def list_keys(file: KeyFile = None) -> None:
+    """List keys, without their secrets."""
+    with clear_errors():
+        found = _keys(file).all()
+    table = new_table("id", "tenant", "roles", "experiments", "per second")
+    rows = [
+        [
+            one.id,
+            one.tenant,
+            ", ".join(one.roles),
+            ", ".join(one.experiments),
+            "" if one.per_second is None else f"{one.per_second:g}",
+        ]
+        for one in found
+    ]
+    new_console().print(with_rows(table, rows))
+
+
+@keys.command()
+def revoke(
+    key: Annotated[str, Argument(metavar="ID", help="The id of the key.")],
+    file: KeyFile = None,
+) -> None:
+    """Take a key away; a running service notices within two seconds."""
+    with clear_errors():
+        _keys(file).revoke(key)
+    typer.echo(f"Revoked {key}.")
+
+
+def _keys(file: Path | None) -> Keys:
+    _needs_extra()
+    from ..service.access import Keys
+
+    return Keys(file or _default_file())
+
+
+def _default_file() -> Path:
+    from ..stores.witness import state_folder
+
+    return state_folder() / "keys.json"
+
+
+def _needs_extra() -> None:
+    try:
+        import msgspec  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra(
+            f"dpbandits serve needs {error.name}: pip install 'dpbandits[serve]'"
+        ) from error

@@ -1,0 +1,485 @@
+"""The application: what each address does.
+
+A handler decodes and checks the body, asks the owner, and awaits the commit.  It never touches a
+policy: these are the owner's, in its thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from . import views
+from .access import EVERYONE, Key, Keys
+from .declaration import Declaration
+from .experiment import ARCHIVED, PAUSED, RUNNING, Asked, Experiment
+from .log import log
+from .messages import (
+    ArmChange,
+    Because,
+    DecisionBatch,
+    DecisionRequest,
+    Erasure,
+    Named,
+    RewardBatch,
+    RewardRequest,
+    encode,
+)
+from .metrics import metrics_of
+from .openapi import document
+from .owner import Owner
+from .problems import Problem
+
+LARGEST_BODY = 4 * 2**20  # bytes
+SLOWEST_BODY = 20.0  # seconds
+JSON, PROBLEM = "application/json", "application/problem+json"
+_BEARER = re.compile(r"[Bb]earer +(\S+) *")
+T = TypeVar("T")
+Handler = Callable[[Request, Key], Awaitable[Response]]
+Call = Callable[[Experiment, float], Any]
+
+_declared = msgspec.json.Decoder(dict[str, Any]).decode
+_decision = msgspec.json.Decoder(DecisionRequest).decode
+_decisions = msgspec.json.Decoder(DecisionBatch).decode
+_reward = msgspec.json.Decoder(RewardRequest).decode
+_rewards = msgspec.json.Decoder(RewardBatch).decode
+_named = msgspec.json.Decoder(Named).decode
+_because = msgspec.json.Decoder(Because).decode
+_arm = msgspec.json.Decoder(ArmChange).decode
+_erasure = msgspec.json.Decoder(Erasure).decode
+
+
+@dataclass
+class Service:
+    """What the handlers share.
+
+    Attributes:
+        owner: has all policies.
+        keys: who may do what; None admits everyone as an admin.
+        warm: compiles the code of a declaration in another process.
+        ready: whether all declared experiments are there.
+    """
+
+    owner: Owner
+    keys: Keys | None
+    warm: Callable[[Declaration], Awaitable[None]]
+    ready: bool = False
+    creating: dict[tuple[str, str], str] = field(default_factory=dict)  # and what went wrong
+
+    def admit(
+        self, request: Request, role: str, secret_of: Callable[[Request], str] | None = None
+    ) -> Key:
+        """The key of a request, which must have a role; by default a Bearer token."""
+        key = EVERYONE if self.keys is None else self.keys.of((secret_of or _bearer)(request))
+        key.refuse_unless(role, request.path_params.get("name"))
+        return key
+
+    async def ask(self, request: Request, key: Key, call: Call) -> Any:
+        """What the owner's call on the experiment of a request gives."""
+        return await self.owner.ask((key.tenant, request.path_params["name"]), call)
+
+    async def create(self, tenant: str, declaration: Declaration, who: str) -> Experiment:
+        """Compile what an experiment needs, and make it."""
+        at = tenant, declaration.name
+        self.creating[at] = ""
+        try:
+            await self.warm(declaration)
+            made: Experiment = await self.owner.ask_alone(
+                lambda now: self.owner.create(tenant, declaration, who, now)
+            )
+        except Exception as error:
+            self.creating[at] = Problem.of(error).detail
+            log("experiment failed", experiment=declaration.name, detail=self.creating[at])
+            raise
+        del self.creating[at]
+        log("experiment created", experiment=declaration.name)
+        return made
+
+
+def make_app(
+    service: Service, *, on_start: Callable[[], Coroutine[Any, Any, None]] | None = None
+) -> Starlette:
+    """The application of a service.
+
+    Args:
+        on_start: runs beside the first requests, until the service is ready.
+    """
+    calls = _Calls(service)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        service.owner.start()
+        starting = None if on_start is None else asyncio.create_task(on_start())
+        try:
+            yield
+        finally:
+            if starting is not None:
+                starting.cancel()
+            service.owner.stop()
+            await asyncio.to_thread(service.owner.join)
+
+    from .console.routes import routes_of
+
+    return Starlette(
+        routes=[*_routes(service, calls), *routes_of(service)],
+        lifespan=lifespan,
+        exception_handlers={404: _no_such_address, 405: _no_such_method},
+    )
+
+
+def _routes(service: Service, calls: _Calls) -> list[Route]:
+    def route(path: str, method: str, role: str | None, handler: Any) -> Route:
+        return Route(path, _answering(service, role, handler), methods=[method])
+
+    one = "/v1/experiments/{name}"
+    return [
+        route(f"{one}/decisions", "POST", "decide", calls.decide),
+        route(f"{one}/rewards", "POST", "reward", calls.reward),
+        route(f"{one}/decisions/batch", "POST", "decide", calls.decide_many),
+        route(f"{one}/rewards/batch", "POST", "reward", calls.reward_many),
+        route(f"{one}/activate", "POST", "decide", calls.activate),
+        route(f"{one}/cancel", "POST", "decide", calls.cancel),
+        route("/v1/experiments", "GET", "read", calls.listed),
+        route("/v1/experiments", "POST", "admin", calls.declare),
+        route(one, "GET", "read", calls.shown(views.summary)),
+        route(f"{one}/ledger", "GET", "read", calls.shown(views.ledger)),
+        route(f"{one}/guarantee", "GET", "read", calls.shown(views.guarantee)),
+        route(f"{one}/estimates", "GET", "read", calls.shown(views.estimates)),
+        route(f"{one}/card", "GET", "read", calls.card),
+        route(f"{one}/chooser", "GET", "read", calls.chooser),
+        route(f"{one}/trail", "GET", "admin", calls.trail),
+        route(f"{one}/pause", "POST", "admin", calls.status(PAUSED)),
+        route(f"{one}/resume", "POST", "admin", calls.status(RUNNING)),
+        route(f"{one}/archive", "POST", "admin", calls.status(ARCHIVED)),
+        route(f"{one}/retire", "POST", "admin", calls.retire),
+        route(f"{one}/add", "POST", "admin", calls.add),
+        route(f"{one}/erase", "POST", "admin", calls.erase),
+        route("/healthz", "GET", None, calls.healthy),
+        route("/readyz", "GET", None, calls.ready),
+        route("/metrics", "GET", "read", calls.metrics),
+        route("/openapi.json", "GET", None, calls.openapi),
+    ]
+
+
+class _Calls:
+    """The handlers."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    # Decisions and rewards --------------------------------------------------------------------
+
+    async def decide(self, request: Request, key: Key) -> Response:
+        asked = _asked(read(_decision, await body_of(request)))
+        made = await self._service.ask(request, key, lambda one, now: one.decide(asked, now))
+        return _json(made._asdict())
+
+    async def reward(self, request: Request, key: Key) -> Response:
+        taking = _taking(read(_reward, await body_of(request)))
+        taken = await self._service.ask(request, key, taking)
+        return _json(taken._asdict(), 202)
+
+    async def decide_many(self, request: Request, key: Key) -> Response:
+        asked = [_asked(one) for one in read(_decisions, await body_of(request)).decisions]
+        return await self._many(request, key, [_deciding(one) for one in asked], 200)
+
+    async def reward_many(self, request: Request, key: Key) -> Response:
+        rewards = read(_rewards, await body_of(request)).rewards
+        return await self._many(request, key, [_taking(one) for one in rewards], 202)
+
+    async def _many(self, request: Request, key: Key, calls: list[Call], status: int) -> Response:
+        waiting = [self._service.ask(request, key, call) for call in calls]
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+        if isinstance(results[0], Problem) and results[0].kind == "unknown-experiment":
+            raise results[0]
+        return _json({"results": [_item(one, status) for one in results]})
+
+    async def activate(self, request: Request, key: Key) -> Response:
+        named = read(_named, await body_of(request))
+        ids = named.decision_id, named.token
+        taken = await self._service.ask(request, key, lambda one, now: one.activate(*ids, now))
+        return _json(taken._asdict())
+
+    async def cancel(self, request: Request, key: Key) -> Response:
+        named = read(_named, await body_of(request))
+        ids = named.decision_id, named.token
+        taken = await self._service.ask(request, key, lambda one, now: one.cancel(*ids, now))
+        return _json(taken._asdict())
+
+    # Experiments ------------------------------------------------------------------------------
+
+    async def listed(self, request: Request, key: Key) -> Response:
+        owner = self._service.owner
+        mine = [
+            name
+            for tenant, name in sorted(owner.experiments)
+            if tenant == key.tenant and covers(key, name)
+        ]
+        found = [owner.ask((key.tenant, name), lambda one, _: views.summary(one)) for name in mine]
+        coming = [
+            {"name": name, "status": "failed" if why else "starting", "detail": why or None}
+            for (tenant, name), why in sorted(self._service.creating.items())
+            if tenant == key.tenant and covers(key, name)
+        ]
+        return _json({"experiments": [*await asyncio.gather(*found), *coming]})
+
+    async def declare(self, request: Request, key: Key) -> Response:
+        declaration = Declaration.read(read(_declared, await body_of(request)))
+        key.refuse_unless("admin", declaration.name)
+        at = key.tenant, declaration.name
+        known = self._service.owner.experiments.get(at)
+        if known is not None:
+            if known.declaration.given != declaration.given:
+                raise Problem(409, "exists", "There is another experiment of that name.")
+            return _json({"name": declaration.name, "status": "running"}, 200)
+        await asyncio.to_thread(declaration.check)
+        if self._service.creating.get(at) != "":
+            making = self._service.create(key.tenant, declaration, key.id)
+            _keep(asyncio.create_task(making))
+        return _json({"name": declaration.name, "status": "starting"}, 202)
+
+    def shown(self, view: Callable[[Experiment], dict[str, Any]]) -> Handler:
+        """A handler that shows an experiment."""
+
+        async def show(request: Request, key: Key) -> Response:
+            at = key.tenant, request.path_params["name"]
+            failed = self._service.creating.get(at)
+            if failed is not None and at not in self._service.owner.experiments:
+                status = "failed" if failed else "starting"
+                return _json({"name": at[1], "status": status, "detail": failed or None})
+            return _json(await self._service.ask(request, key, lambda one, _: view(one)))
+
+        return show
+
+    async def card(self, request: Request, key: Key) -> Response:
+        html = "text/html" in request.headers.get("accept", "")
+        page = await self._service.ask(request, key, lambda one, _: one.policy.card_page())
+        if html:
+            return Response(page.html(), media_type="text/html")
+        return Response(page.markdown(), media_type="text/markdown")
+
+    async def chooser(self, request: Request, key: Key) -> Response:
+        found = await self._service.ask(request, key, lambda one, _: one.policy.chooser())
+        return Response(found.to_json(), media_type=JSON)
+
+    async def trail(self, request: Request, key: Key) -> Response:
+        lines = await self._service.ask(request, key, lambda one, _: one.trail)
+        return _json({"lines": lines})
+
+    def status(self, status: str) -> Handler:
+        """A handler that pauses, resumes or archives."""
+
+        async def change(request: Request, key: Key) -> Response:
+            reason = read(_because, await body_of(request)).reason
+            return await self._changed(
+                request, key, lambda one, now: one.change_status(status, key.id, reason, now)
+            )
+
+        return change
+
+    async def retire(self, request: Request, key: Key) -> Response:
+        asked = read(_arm, await body_of(request))
+        return await self._changed(
+            request, key, lambda one, now: one.retire(asked.arm, key.id, asked.reason, now)
+        )
+
+    async def add(self, request: Request, key: Key) -> Response:
+        asked = read(_arm, await body_of(request))
+        return await self._changed(
+            request, key, lambda one, now: one.add(asked.arm, key.id, asked.reason, now)
+        )
+
+    async def erase(self, request: Request, key: Key) -> Response:
+        asked = read(_erasure, await body_of(request))
+        erased = await self._service.ask(
+            request, key, lambda one, now: one.erase(asked.unit, key.id, asked.reason, now)
+        )
+        return _json({"decisions": erased})
+
+    async def _changed(self, request: Request, key: Key, call: Call) -> Response:
+        def change(one: Experiment, now: float) -> dict[str, Any]:
+            call(one, now)
+            return views.summary(one)
+
+        return _json(await self._service.ask(request, key, change))
+
+    # The service itself -----------------------------------------------------------------------
+
+    async def healthy(self, request: Request, key: Key) -> Response:
+        alive = self._service.owner.is_alive()
+        return _json({"alive": alive}, 200 if alive else 503)
+
+    async def ready(self, request: Request, key: Key) -> Response:
+        owner = self._service.owner
+        missing = sorted(owner.missing)
+        ready = self._service.ready and owner.is_alive() and not missing
+        return _json({"ready": ready, "missing": len(missing)}, 200 if ready else 503)
+
+    async def metrics(self, request: Request, key: Key) -> Response:
+        owner = self._service.owner
+
+        def gather(_: float) -> list[dict[str, Any]]:
+            return [
+                {**views.summary(one), "tenant": tenant}
+                for (tenant, name), one in owner.experiments.items()
+                if tenant == key.tenant and covers(key, name)
+            ]
+
+        text, kind = metrics_of(await owner.ask_alone(gather))
+        return Response(text, headers={"content-type": kind})
+
+    async def openapi(self, request: Request, key: Key) -> Response:
+        return _json(document())
+
+
+# Pieces ---------------------------------------------------------------------------------------
+
+
+def _bearer(request: Request) -> str:
+    match = _BEARER.fullmatch(request.headers.get("authorization", ""))
+    if match is None:
+        raise Problem(401, "unauthorized", "Send a key: Authorization: Bearer KEY.")
+    return match[1]
+
+
+_TASKS: set[asyncio.Task[Any]] = set()
+
+
+def _keep(task: asyncio.Task[Any]) -> None:
+    """Hold a task until it is done, and take its error, which was logged."""
+    _TASKS.add(task)
+
+    def done(task: asyncio.Task[Any]) -> None:
+        _TASKS.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    task.add_done_callback(done)
+
+
+def _answering(service: Service, role: str | None, handler: Handler) -> Any:
+    """An endpoint that turns errors into problems, and asks for a role."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            key = EVERYONE if role is None else service.admit(request, role)
+            return await handler(request, key)
+        except Exception as error:
+            return _refusal(error)
+
+    return endpoint
+
+
+def refused(error: Exception, scheme: str) -> tuple[Problem, dict[str, str]]:
+    """The problem that an error is, and headers of its reply; ``scheme`` asks for a key."""
+    problem, headers = Problem.of(error), {}
+    if problem.status == 500:
+        log("error", error=type(error).__name__)
+    if problem.status in (429, 503):
+        wait = problem.more.get("retry_after", 1.0)
+        headers["retry-after"] = str(math.ceil(wait))
+    if problem.status == 401:
+        headers["www-authenticate"] = scheme
+    return problem, headers
+
+
+def _refusal(error: Exception) -> Response:
+    problem, headers = refused(error, "Bearer")
+    headers["content-type"] = PROBLEM
+    return Response(encode(problem.to_dict()), problem.status, headers)
+
+
+async def _no_such_address(request: Request, _: Exception) -> Response:
+    return _refusal(Problem(404, "unknown-address", "There is nothing at this address."))
+
+
+async def _no_such_method(request: Request, error: Any) -> Response:
+    response = _refusal(Problem(405, "method", "This address does not take this method."))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def body_of(request: Request) -> bytes:
+    """The body, which must be short and come soon."""
+    length = request.headers.get("content-length", "0")
+    if not length.isdecimal() or int(length) > LARGEST_BODY:
+        raise _too_large()
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(SLOWEST_BODY):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > LARGEST_BODY:
+                    raise _too_large()
+                chunks.append(chunk)
+    except TimeoutError:
+        raise Problem(408, "too-slow", "The body did not come in time.") from None
+    return b"".join(chunks)
+
+
+def _too_large() -> Problem:
+    return Problem(413, "too-large", f"A body must have at most {LARGEST_BODY:,} bytes.")
+
+
+def read(decode: Callable[[bytes], T], body: bytes) -> T:
+    """A message; the problem does not repeat values, which may be rewards."""
+    try:
+        return decode(body)
+    except msgspec.ValidationError as error:
+        raise Problem(422, "invalid", f"The body is not as expected: {error}.") from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise Problem(422, "not-json", "The body is not JSON.") from None
+
+
+def _asked(read: DecisionRequest) -> Asked:
+    available = None if read.available is None else tuple(read.available)
+    if available is not None and not available:
+        raise Problem(422, "invalid", "available must list an arm at least.", word="available")
+    return Asked(
+        read.decision_id,
+        read.unit,
+        read.contexts,
+        read.advice,
+        available,
+        read.deferred,
+        encode(read),
+    )
+
+
+def _deciding(asked: Asked) -> Call:
+    return lambda one, now: one.decide(asked, now)
+
+
+def _taking(read: RewardRequest) -> Call:
+    return lambda one, now: one.reward(read.reward, read.decision_id, read.token, read.arm, now)
+
+
+def _item(result: Any, status: int) -> dict[str, Any]:
+    if isinstance(result, BaseException):
+        problem = Problem.of(result)
+        return {"status": problem.status, "problem": problem.to_dict()}
+    return {"status": status, **result._asdict()}
+
+
+def covers(key: Key, name: str) -> bool:
+    """Whether a key is for an experiment."""
+    try:
+        key.refuse_unless("read", name)
+    except Problem:
+        return False
+    return True
+
+
+def _json(content: Mapping[str, Any], status: int = 200) -> Response:
+    return Response(encode(content), status, media_type=JSON)

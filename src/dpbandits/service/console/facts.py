@@ -1,0 +1,90 @@
+"""What pages show of an experiment, gathered by the owner at one moment.
+
+``diagnostics`` and ``repeats`` depend on rewards that were not released, so they are the
+operator's.  All else is public where the guarantee holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from ...errors import ArgumentError
+from ...policies import Estimates, Policy
+from ...privacy import Guarantee, Ledger
+from ...session import Diagnostics
+from .. import views
+from ..declaration import Declaration
+from ..experiment import ARCHIVED, Experiment, Traffic
+from ..problems import Problem
+
+
+@dataclass(frozen=True)
+class Facts:
+    """An experiment as its pages show it.
+
+    Attributes:
+        summary: as ``views.summary``.
+        serves: what requests for decisions get, in a sentence.
+        changes_arms: whether arms can be retired and added.
+    """
+
+    summary: dict[str, Any]
+    serves: str
+    declaration: Declaration
+    guarantee: Guarantee
+    ledger: Ledger
+    estimates: Estimates
+    traffic: tuple[Traffic, ...]
+    trail: list[dict[str, Any]]
+    changes_arms: bool
+    diagnostics: Diagnostics
+    repeats: int
+
+    @classmethod
+    def of(cls, one: Experiment, now: float) -> Self:
+        """The facts of now."""
+        policy = one.policy
+        return cls(
+            summary=views.summary(one),
+            serves=_serves(one, now),
+            declaration=one.declaration,
+            guarantee=policy.guarantee,
+            ledger=policy.ledger.copy(),
+            estimates=policy.estimates,
+            traffic=tuple(one.traffic),
+            trail=one.trail,
+            changes_arms=_changes_arms(policy),
+            diagnostics=policy.diagnostics,
+            repeats=one.repeats,
+        )
+
+    @property
+    def name(self) -> str:
+        """The name of the experiment."""
+        return str(self.summary["name"])
+
+    @property
+    def title(self) -> str:
+        """What pages call it."""
+        return self.declaration.title or self.name
+
+
+def _changes_arms(policy: Policy) -> bool:
+    try:
+        policy._refuse_masks("arm", "retired")
+    except ArgumentError:
+        return False
+    return True
+
+
+def _serves(one: Experiment, now: float) -> str:
+    if one.status == ARCHIVED:
+        return "It takes no more requests."
+    try:
+        arm = one.fixed_arm(now)
+    except Problem as problem:
+        return f"Requests are refused: {problem.detail}"
+    if arm is None:
+        return "Requests get the arms that the policy chooses."
+    return f"All requests get the baseline, {one.declaration.baseline}."

@@ -1,0 +1,545 @@
+"""An experiment: a policy, and what the service remembers around it.
+
+All of this runs in the thread of the owner, one call after the other, within a batch.  The commit
+that holds a decision also holds the reply to it, so a client that asks again gets the same bytes.
+
+Guarantee: no reply depends on whether a reward has come, or on its value.
+
+* ``learned`` depends on the time of the decision and on whether it was recorded.
+* A second reward gets the reply of the first, and changes nothing.
+* A decision is cancelled only before it is activated, and no reward is taken before that.
+* The baseline is served by dates, by what an operator did, or by released values.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import math
+import struct
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Self
+
+from ..errors import ArgumentError, BudgetExhausted, UpdateError
+from ..policies import Policy
+from ..session.decisions import Decision
+from ..stores.tokens import LIFETIME
+from .declaration import Declaration, as_json
+from .problems import Problem
+
+REPLY, SERVICE = "reply", "service"
+RUNNING, PAUSED, ARCHIVED = "running", "paused", "archived"
+_DECLARED, _STATE, _TRAIL = b"declaration", b"state", b"trail"
+_MOST_MINUTES = 121
+_MOST_REMEMBERED = 1_000_000  # decisions of one experiment
+_COUNT = struct.Struct(">Q")
+# Token; digest of the request; keyed hashes of its id and unit; arm, propensity, deadline, time.
+_REMEMBERED = struct.Struct("<48s16s16s16sqdddB")
+_RECORDED, _ACTIVE, _CANCELLED = 1, 2, 4
+_NO_UNIT = bytes(16)
+
+
+class Decided(NamedTuple):
+    """The reply to a request for a decision."""
+
+    decision_id: str
+    token: str
+    arm: int
+    arm_name: str | None
+    propensity: float | None
+    recorded: bool
+    active: bool
+    answer_by: str | None
+
+
+class Taken(NamedTuple):
+    """The reply to a reward: whether the policy learns from it, and why not."""
+
+    learned: bool
+    why: str | None = None
+
+
+class Remembered(NamedTuple):
+    """What is kept of a decision for clients that ask again, or that name it by their own id."""
+
+    token: bytes
+    digest: bytes
+    alias: bytes
+    unit: bytes
+    arm: int
+    propensity: float
+    answer_by: float
+    made: float
+    flags: int
+
+    @property
+    def text(self) -> str:
+        """The token as text."""
+        return urlsafe_b64encode(self.token).decode()
+
+
+class Traffic(NamedTuple):
+    """How many decisions the policy had made by the first tick of a minute."""
+
+    minute: int  # since the epoch
+    decisions: int
+    recorded: int
+
+
+class Asked(NamedTuple):
+    """A request for a decision."""
+
+    decision_id: str | None = None
+    unit: str | int | None = None
+    contexts: Any = None
+    advice: Any = None
+    available: Sequence[str | int] | None = None
+    deferred: bool = False
+    body: bytes = b""  # by which a repeated request is recognised
+
+
+class Experiment:
+    """A policy and its surroundings.
+
+    Attributes:
+        tenant, name: who has it, and what it is called.
+        declaration: as it was declared.
+        policy: which its place keeps.
+        status: "running", "paused" or "archived".
+        tripped: when its breaker has tripped, in seconds since the epoch; None if it has not.
+        repeats: how many rewards came for decisions that had one, since this process began.
+        traffic: of the last minutes, since this process began; public.
+    """
+
+    def __init__(self, tenant: str, declaration: Declaration, policy: Policy) -> None:
+        self.tenant, self.declaration, self.policy = tenant, declaration, policy
+        self.name = declaration.name
+        self.status, self.repeats = RUNNING, 0
+        self.traffic: deque[Traffic] = deque(maxlen=_MOST_MINUTES)
+        self.tripped: float | None = None
+        self._by_alias: dict[bytes, bytes] = {}  # keys of rows
+        self._to_forget: deque[tuple[float, bytes]] = deque()
+        self._served = 0  # rows of decisions that the policy did not make
+        self._trail = 0
+        self._releases = -1  # that the breaker has looked at
+        self._baseline = (
+            None
+            if declaration.baseline is None
+            else policy._arms_by_name.number("baseline", declaration.baseline)
+        )
+
+    # Beginning and ending ---------------------------------------------------------------------
+
+    def begin(self, who: str, now: float) -> None:
+        """Note a new experiment."""
+        self.policy.notes[SERVICE, _DECLARED] = as_json(
+            {"tenant": self.tenant, **self.declaration.given}
+        )
+        self._keep_state()
+        self.note(now, who, "created", "")
+
+    @classmethod
+    def of(cls, policy: Policy) -> Self:
+        """The experiment that its place has kept.
+
+        Raises:
+            KeyError: the policy was not served.
+        """
+        given = json.loads(policy.notes[SERVICE, _DECLARED])
+        made = cls(given.pop("tenant"), Declaration.read(given), policy)
+        state = json.loads(policy.notes[SERVICE, _STATE])
+        made.status, made.tripped = state["status"], state["tripped"]
+        made._remember_all()
+        return made
+
+    def _remember_all(self) -> None:
+        kept: list[tuple[float, bytes]] = []
+        for (kind, key), content in self.policy.notes.items():
+            if kind == REPLY:
+                one = Remembered._make(_REMEMBERED.unpack(content))
+                self._by_alias[one.alias] = key
+                kept.append((self._until(one), key))
+                self._served += key.startswith(b"-")
+            elif key.startswith(_TRAIL):
+                self._trail += 1
+        if self._served:
+            newest = max(key for _, key in kept if key.startswith(b"-"))
+            self._served = _COUNT.unpack(newest[1:])[0] + 1
+        self._to_forget.extend(sorted(kept))
+
+    def _keep_state(self) -> None:
+        state = {"status": self.status, "tripped": self.tripped}
+        self.policy.notes[SERVICE, _STATE] = json.dumps(state).encode()
+
+    # Decisions --------------------------------------------------------------------------------
+
+    def decide(self, asked: Asked, now: float) -> Decided:
+        """Make a decision, or repeat the reply to one."""
+        digest = self._digest(asked.body)
+        if asked.decision_id is not None:
+            known = self._known(asked.decision_id)
+            if known is not None:
+                return self._again(known, digest, asked.decision_id)
+        self._refuse_archived()
+        self._check_breaker(now)
+        arm = self.fixed_arm(now)
+        made = self._chosen(asked, now) if arm is None else self._by_default(asked, arm)
+        return self._remember(asked, made, digest, now)
+
+    def _chosen(self, asked: Asked, now: float) -> Decision:
+        given: dict[str, Any] = {"available": asked.available, "at": self._at(now)}
+        if self.policy.max_rounds is not None:
+            if asked.unit is None:
+                raise ArgumentError("unit must name the person, because of max_rounds", "unit")
+            given["user"] = asked.unit
+        try:
+            return self.policy.pull(self._shown(asked), **given)
+        except BudgetExhausted:  # from now on it chooses by what was released, without a record
+            return self.policy.pull(self._shown(asked), **given)
+
+    def _shown(self, asked: Asked) -> Any:
+        sees = self.policy.sees
+        for word, value in (("contexts", asked.contexts), ("advice", asked.advice)):
+            if value is not None and word != sees:
+                raise ArgumentError(f"{word} must not be given: {self._takes}", word)
+            if value is None and word == sees:
+                raise ArgumentError(f"{word} must be given: {self._takes}", word)
+        return asked.advice if sees == "advice" else asked.contexts
+
+    @property
+    def _takes(self) -> str:
+        sees = self.policy.sees
+        return f"the experiment takes {sees}" if sees else "the experiment takes no contexts"
+
+    def _by_default(self, asked: Asked, arm: int) -> Decision:
+        """The baseline, without a record."""
+        if asked.available is not None:
+            named = [self.policy._arms_by_name.number("available", one) for one in asked.available]
+            if arm not in named:
+                raise Problem(409, "baseline-closed", "The baseline is not among available arms.")
+        name = self.policy._arms_by_name.name(arm)
+        session = self.policy.session
+        return Decision(arm, 1.0, 0, False, session.life, name).sealed(session.seal)
+
+    def fixed_arm(self, now: float) -> int | None:
+        """The arm that is served whatever the policy says; None where the policy decides."""
+        own = self.declaration
+        early = own.starts is not None and now < own.starts
+        over = own.ends is not None and now >= own.ends
+        if not (early or over or self.status == PAUSED or self.tripped is not None):
+            return None
+        if self._baseline is None:
+            why = "not-started" if early else "ended" if over else "paused"
+            raise Problem(
+                409, why, f"The experiment is {why.replace('-', ' ')}, and has no baseline."
+            )
+        return self._baseline
+
+    def _check_breaker(self, now: float) -> None:
+        breaker = self.declaration.breaker
+        if breaker is None or self.tripped is not None:
+            return
+        releases = self.policy.ledger.releases
+        if releases == self._releases:
+            return
+        self._releases = releases
+        if releases < breaker.releases:
+            return
+        means = self.policy.estimates.means
+        known = [] if means is None else [mean for mean in means.tolist() if not math.isnan(mean)]
+        if known and max(known) < breaker.floor:
+            self.tripped = now
+            self._keep_state()
+            self.note(now, "breaker", "tripped", f"after {releases} releases")
+
+    def _remember(self, asked: Asked, made: Decision, digest: bytes, now: float) -> Decided:
+        token = made.token
+        named = asked.decision_id
+        flags = made.recorded * _RECORDED | (not asked.deferred) * _ACTIVE
+        one = Remembered(
+            urlsafe_b64decode(token),
+            digest,
+            self._alias(token if named is None else named),
+            _NO_UNIT if asked.unit is None else self.policy.session.seal.alias(asked.unit),
+            made.arm,
+            math.nan if made.propensity is None else made.propensity,
+            self._deadline if made.recorded else math.nan,
+            now,
+            flags,
+        )
+        if made.recorded:
+            key = _COUNT.pack(made.number)
+        else:
+            key, self._served = b"-" + _COUNT.pack(self._served), self._served + 1
+        self._keep(key, one)
+        self._by_alias[one.alias] = key
+        self._to_forget.append((self._until(one), key))
+        self.forget(now)
+        return self._reply(one, token if named is None else named)
+
+    def _keep(self, key: bytes, one: Remembered) -> None:
+        self.policy.notes[REPLY, key] = _REMEMBERED.pack(*one)
+
+    def _reply(self, one: Remembered, decision_id: str) -> Decided:
+        return Decided(
+            decision_id,
+            one.text,
+            one.arm,
+            self.policy._arms_by_name.name(one.arm),
+            None if math.isnan(one.propensity) else one.propensity,
+            bool(one.flags & _RECORDED),
+            bool(one.flags & _ACTIVE),
+            None if math.isnan(one.answer_by) else written(one.answer_by),
+        )
+
+    def _again(self, one: Remembered, digest: bytes, decision_id: str) -> Decided:
+        if not hmac.compare_digest(one.digest, digest):
+            raise Problem(
+                409, "id-reused", "decision_id was used with another request; choose a new one."
+            )
+        return self._reply(one, decision_id)
+
+    @property
+    def _deadline(self) -> float:
+        """Until when an answer to the last decision may come; nan without a clock."""
+        due = self.policy.session.rounds.deadlines.due
+        return due[-1].point if due and due[-1].pulls is None else math.nan
+
+    def _until(self, one: Remembered) -> float:
+        """When a decision may be forgotten: by its time and deadline alone."""
+        recorded = one.flags & _RECORDED
+        open_until = one.made + LIFETIME if math.isnan(one.answer_by) else one.answer_by
+        return (open_until if recorded else one.made) + self.declaration.retries_for
+
+    def forget(self, now: float) -> None:
+        """Forget decisions whose time has passed, and the oldest of too many."""
+        rows = self._to_forget
+        while rows and (rows[0][0] <= now or len(rows) > _MOST_REMEMBERED):
+            self._drop(rows.popleft()[1])
+
+    def _drop(self, key: bytes) -> None:
+        content = self.policy.notes.pop((REPLY, key), None)
+        if content is not None:
+            self._by_alias.pop(Remembered._make(_REMEMBERED.unpack(content)).alias, None)
+
+    # Rewards ----------------------------------------------------------------------------------
+
+    def reward(
+        self,
+        value: float | None,
+        decision_id: str | None,
+        token: str | None,
+        arm: str | int | None,
+        now: float,
+    ) -> Taken:
+        """Take in a reward; None if none will come."""
+        self._refuse_archived()
+        if arm is not None:
+            self.policy._arms_by_name.number("arm", arm)
+        known, token = self._decision(decision_id, token)
+        if known is not None and not known.flags & _ACTIVE:
+            raise _cancelled(known) or Problem(
+                409, "not-active", "The decision is deferred; activate it before its reward."
+            )
+        if not self._recorded(token):
+            return Taken(False, "the decision was not recorded")
+        if not self.policy.is_open(token, at=self._at(now)):
+            raise _late()
+        try:
+            self._take(value, token, arm, self._at(now))
+        except UpdateError:
+            self.repeats += 1
+        except BudgetExhausted:  # of policies that learn from every answer
+            pass
+        return Taken(True)
+
+    def _take(self, value: float | None, token: str, arm: Any, at: float | None) -> None:
+        if value is not None:
+            try:
+                self.policy.update(value, token, arm=arm, at=at)
+                return
+            except ArgumentError:
+                # An arm that was not shown.  To refuse it would tell that no reward has come yet:
+                # a second reward is never refused.
+                pass
+        self.policy.expire(token, at=at)
+
+    def activate(self, decision_id: str | None, token: str | None, now: float) -> Taken:
+        """A deferred decision was carried out: its reward may come."""
+        key, known = self._deferred(decision_id, token)
+        if known.flags & _ACTIVE:
+            return self._taken(known)
+        if known.flags & _RECORDED and not self.policy.is_open(known.text, at=self._at(now)):
+            raise _late()
+        if (problem := _cancelled(known)) is not None:
+            raise problem
+        self._keep(key, known._replace(flags=known.flags | _ACTIVE))
+        return self._taken(known)
+
+    def cancel(self, decision_id: str | None, token: str | None, now: float) -> Taken:
+        """A deferred decision was not carried out: it counts as not made."""
+        key, known = self._deferred(decision_id, token)
+        if known.flags & _ACTIVE:
+            raise Problem(409, "active", "The decision is active, and cannot be cancelled.")
+        if not known.flags & _CANCELLED and known.flags & _RECORDED:
+            self.policy.cancel(known.text, at=self._at(now))
+        self._keep(key, known._replace(flags=known.flags | _CANCELLED))
+        return Taken(False, "the decision is cancelled")
+
+    def _taken(self, known: Remembered) -> Taken:
+        if known.flags & _RECORDED:
+            return Taken(True)
+        return Taken(False, "the decision was not recorded")
+
+    def _deferred(self, decision_id: str | None, token: str | None) -> tuple[bytes, Remembered]:
+        known, _ = self._decision(decision_id, token)
+        if known is None:
+            raise unknown()
+        return self._by_alias[known.alias], known
+
+    def _decision(
+        self, decision_id: str | None, token: str | None
+    ) -> tuple[Remembered | None, str]:
+        """What is remembered of a decision, and its token."""
+        if (decision_id is None) == (token is None):
+            raise Problem(422, "invalid", "Give decision_id or token, and not both.")
+        if decision_id is not None:
+            known = self._known(decision_id)
+            if known is not None:
+                return known, known.text
+            token = decision_id  # which it is where the client gave none
+        assert token is not None
+        try:
+            own = self.policy.session.own(token)
+        except UpdateError as error:
+            raise (_late() if "expired" in str(error) else unknown()) from None
+        content = self.policy.notes.get((REPLY, _COUNT.pack(own.number))) if own.recorded else None
+        if content is None:
+            return self._known(token), token
+        return Remembered._make(_REMEMBERED.unpack(content)), token
+
+    def _recorded(self, token: str) -> bool:
+        return self.policy.session.own(token).recorded
+
+    def _known(self, decision_id: str) -> Remembered | None:
+        key = self._by_alias.get(self._alias(decision_id))
+        content = None if key is None else self.policy.notes.get((REPLY, key))
+        return None if content is None else Remembered._make(_REMEMBERED.unpack(content))
+
+    # What an operator does --------------------------------------------------------------------
+
+    def change_status(self, status: str, who: str, reason: str, now: float) -> None:
+        """Pause, resume or archive; what was archived stays so."""
+        self._refuse_archived()
+        if status == RUNNING:
+            self.tripped, self._releases = None, self.policy.ledger.releases
+        self.status = status
+        self._keep_state()
+        self.note(now, who, "resumed" if status == RUNNING else status, reason)
+
+    def retire(self, arm: str | int, who: str, reason: str, now: float) -> None:
+        """Serve an arm no more."""
+        self._refuse_archived()
+        number = self.policy._arms_by_name.number("arm", arm)
+        if number == self._baseline:
+            raise Problem(409, "baseline", "The baseline cannot be retired.")
+        self.policy.retire(arm)
+        self.note(now, who, "retired an arm", reason, arm=arm)
+
+    def add(self, arm: str | int, who: str, reason: str, now: float) -> None:
+        """Serve a retired arm again."""
+        self._refuse_archived()
+        self.policy.add(arm)
+        self.note(now, who, "added an arm", reason, arm=arm)
+
+    def erase(self, unit: str | int, who: str, reason: str, now: float) -> int:
+        """Forget the pending decisions of a person; how many were known.
+
+        Their rounds count as unanswered, which keeps the schedule.  What has entered a sum stays.
+        """
+        alias = self.policy.session.seal.alias(unit)
+        mine = [
+            (key, one)
+            for (kind, key), content in list(self.policy.notes.items())
+            if kind == REPLY
+            and (one := Remembered._make(_REMEMBERED.unpack(content))).unit == alias
+        ]
+        for key, one in mine:
+            if one.flags & _RECORDED and not one.flags & _CANCELLED:
+                with suppress(UpdateError):  # its token has expired
+                    self.policy.erase(one.text, at=self._at(now))
+            self._drop(key)
+        self.note(now, who, "erased pending data of a person", reason)
+        return len(mine)
+
+    def tick(self, now: float) -> None:
+        """Pass deadlines by the clock; called at times that do not depend on answers."""
+        self._count_traffic(now)
+        self.forget(now)
+        policy = self.policy
+        rounds, finish_at = policy.session.rounds, policy.settings.finish_at
+        if self.status == ARCHIVED or not policy._uses_clock:
+            return
+        if not rounds.deadlines.has_news(now, rounds.pulls, finish_at):
+            return  # a commit for nothing
+        with suppress(BudgetExhausted):
+            self.policy.tick(now)
+        self._check_breaker(now)
+
+    def _count_traffic(self, now: float) -> None:
+        minute = int(now // 60.0)
+        if not self.traffic or self.traffic[-1].minute < minute:
+            decisions = self.policy.session.rounds.pulls
+            self.traffic.append(Traffic(minute, decisions, self.policy.rounds))
+
+    def note(self, now: float, who: str, what: str, reason: str, **more: Any) -> None:
+        """Add a line to the audit trail."""
+        line = {"at": written(now), "who": who, "what": what, "reason": reason, **more}
+        self.policy.notes[SERVICE, _TRAIL + _COUNT.pack(self._trail)] = json.dumps(line).encode()
+        self._trail += 1
+
+    @property
+    def trail(self) -> list[dict[str, Any]]:
+        """All lines of the audit trail."""
+        notes = self.policy.notes
+        lines = [notes[SERVICE, _TRAIL + _COUNT.pack(i)] for i in range(self._trail)]
+        return [json.loads(line) for line in lines]
+
+    # Pieces -----------------------------------------------------------------------------------
+
+    def _refuse_archived(self) -> None:
+        if self.status == ARCHIVED:
+            raise Problem(410, "archived", "The experiment is archived.")
+
+    def _at(self, now: float) -> float | None:
+        return now if self.policy._uses_clock else None
+
+    def _alias(self, decision_id: str) -> bytes:
+        return self.policy.session.seal.alias("decision:" + decision_id)
+
+    def _digest(self, body: bytes) -> bytes:
+        return hmac.digest(self.policy.session.seal.key, b"request:" + body, "sha256")[:16]
+
+
+def unknown() -> Problem:
+    """The problem of a decision that is not the experiment's."""
+    return Problem(404, "unknown-decision", "There is no such decision in this experiment.")
+
+
+def _late() -> Problem:
+    return Problem(410, "too-late", "The deadline of the decision has passed.")
+
+
+def _cancelled(known: Remembered) -> Problem | None:
+    if known.flags & _CANCELLED:
+        return Problem(410, "cancelled", "The decision was cancelled.")
+    return None
+
+
+def written(moment: float) -> str:
+    """A time as text."""
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,299 @@
+"""The owner: one thread that has all policies, and makes one commit for many requests.
+
+Requests come from an event loop.  The owner takes all that wait, runs them in the order in which
+they came, and commits everything that they have changed in one transaction.  Only then do replies
+leave.  A request whose commit fails gets an error, and the client repeats it: the decision was kept
+in memory, and the next commit writes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from ..errors import ClaimError, DPBanditsError
+from ..policies import Policy, load
+from ..policies.batches import batch_of
+from ..stores import Store
+from .declaration import Declaration
+from .experiment import Experiment
+from .log import log
+from .problems import Problem
+from .warming import play
+
+MOST_AT_ONCE, MOST_WAITING = 1024, 16_384
+TICK, LOOK = 1.0, 5.0  # seconds between ticks, and between looks at leases
+Key = tuple[str, str]  # tenant and name
+_Failed = dict[Key, BaseException]
+_Some = dict[Key, Experiment]
+_ALONE: Key = ("", "")  # of calls on the owner itself
+
+
+class _Request(NamedTuple):
+    """A call on an experiment, and who waits for its result."""
+
+    key: Key
+    call: Callable[..., Any]  # takes the experiment, and the time
+    future: asyncio.Future[Any]
+
+
+class Owner(threading.Thread):
+    """The thread that has all experiments of a store.
+
+    Attributes:
+        experiments: by tenant and name.  Other threads may only look one up.
+        missing: places of the store that could not be taken, and why.
+
+    Args:
+        store: where policies are kept.
+        clock: the time in seconds since the epoch.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(name="owner", daemon=True)
+        self.store, self._clock, self._now = store, clock, 0.0
+        self.experiments: dict[Key, Experiment] = {}
+        self._waiting: deque[_Request] = deque()
+        self._awake, self._stopping = threading.Event(), False
+        self._ticked, self._looked = 0.0, 0.0
+        self.missing: dict[str, str] = {}
+        self._foreign: set[str] = set()  # places of policies that were not served
+
+    # From other threads -----------------------------------------------------------------------
+
+    def ask(self, key: Key, call: Callable[[Experiment, float], Any]) -> asyncio.Future[Any]:
+        """Let the owner call a function with an experiment and the time, within a batch.
+
+        Raises:
+            Problem: there is no such experiment, or too many requests wait.
+        """
+        if key not in self.experiments:
+            if ".".join(key) in self.missing:
+                raise Problem(503, "elsewhere", "Another process serves this experiment.")
+            raise Problem(404, "unknown-experiment", "There is no such experiment.")
+        return self._put(key, call)
+
+    def ask_alone(self, call: Callable[[float], Any]) -> asyncio.Future[Any]:
+        """Let the owner call a function between batches."""
+        return self._put(_ALONE, call)
+
+    def _put(self, key: Key, call: Callable[..., Any]) -> asyncio.Future[Any]:
+        if self._stopping or len(self._waiting) >= MOST_WAITING:
+            raise Problem(503, "busy", "Too many requests wait. Send the same request again.")
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Request(key, call, future))
+        if not self._awake.is_set():
+            self._awake.set()
+        return future
+
+    def stop(self) -> None:
+        """Answer what waits, and let other processes have the policies."""
+        self._stopping = True
+        self._awake.set()
+
+    # The thread -------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        while not (self._stopping and not self._waiting):
+            self._awake.wait(TICK)
+            self._awake.clear()
+            while self._waiting:
+                some = [
+                    self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))
+                ]
+                self._serve(some)
+            if not self._stopping:
+                self._tick()
+        for experiment in self.experiments.values():
+            with suppress(DPBanditsError):
+                experiment.policy.close()
+        self.store.close()
+
+    def _time(self) -> float:
+        """The time, which never runs backwards."""
+        self._now = max(self._now, self._clock())
+        return self._now
+
+    def _serve(self, requests: list[_Request]) -> None:
+        done: list[tuple[asyncio.Future[Any], Any]] = []
+        together: list[_Request] = []
+        for one in requests:
+            if one.key is _ALONE:
+                done += self._serve_together(together)
+                done.append((one.future, _result(one.call, self._time())))
+                together = []
+            else:
+                together.append(one)
+        done += self._serve_together(together)
+        _deliver(done)
+
+    def _serve_together(self, requests: list[_Request]) -> list[tuple[asyncio.Future[Any], Any]]:
+        """Serve requests with one commit, and return their results."""
+        if not requests:
+            return []
+        now = self._time()
+        touched: _Some = {one.key: self.experiments[one.key] for one in requests}
+        failed = self._settled(touched)
+        ready = [one for one in requests if one.key not in failed]
+        results: dict[int, Any] = {}
+
+        def work() -> None:
+            for one in ready:
+                results[id(one)] = _result(one.call, touched[one.key], now)
+
+        failed |= self._in_batch({key: touched[key] for key in touched if key not in failed}, work)
+        return [(one.future, failed.get(one.key, results.get(id(one)))) for one in requests]
+
+    def _settled(self, experiments: _Some) -> _Failed:
+        """Write what earlier commits could not write; those for which that fails again."""
+        failed: _Failed = {}
+        for key, one in experiments.items():
+            try:
+                one.policy.settle()
+            except DPBanditsError as error:
+                failed[key] = error
+        self._let_go_of(failed)
+        return failed
+
+    def _let_go_of(self, failed: _Failed) -> None:
+        """Experiments that others have taken over are no longer here."""
+        for key, error in failed.items():
+            if isinstance(error, ClaimError) and key in self.experiments:
+                self._let_go(key, error)
+
+    def _in_batch(self, experiments: _Some, work: Callable[[], None]) -> _Failed:
+        """Do some work in one commit, and return the errors of experiments that were not kept."""
+        outcomes: list[BaseException | None] = []
+        policies = [one.policy for one in experiments.values()]
+        try:
+            with batch_of(policies) as outcomes:
+                work()
+        except DPBanditsError as error:
+            log("commit failed", error=type(error).__name__)
+        found = zip(experiments, outcomes, strict=True)
+        failed = {key: outcome for key, outcome in found if outcome is not None}
+        self._let_go_of(failed)
+        return failed
+
+    def _tick(self) -> None:
+        now = self._time()
+        if now < self._ticked + TICK:
+            return
+        self._ticked = now
+        if now >= self._looked + LOOK:
+            self._looked = now
+            self._keep_leases()
+        every: _Some = {**self.experiments}
+        for key in self._settled(every):
+            del every[key]
+
+        def work() -> None:
+            for one in every.values():
+                _result(one.tick, now)
+
+        self._in_batch(every, work)
+
+    def _keep_leases(self) -> None:
+        """Say that this process lives, and take over what others have left."""
+        try:
+            for one in self.experiments.values():
+                one.policy.renew()
+            self.take_over()
+        except DPBanditsError as error:  # the next try may succeed
+            log("store failed", error=type(error).__name__)
+
+    # Experiments, in the thread -----------------------------------------------------------------
+
+    def take_over(self) -> None:
+        """Take all experiments of the store that no other process has.
+
+        What cannot be taken is in ``missing``, and is tried again now and then: this process may be
+        a standby.
+        """
+        mine = {str(one.policy.kept_in) for one in self.experiments.values()}
+        for key in self.store.keys():  # noqa: SIM118 - of a store
+            place = self.store.place(key)
+            if str(place) in mine or key in self._foreign:
+                continue
+            try:
+                if place.lease_left > 0.0:
+                    raise ClaimError(f"{place} is held by a process that was alive lately")
+                self._take(key, load(place))
+            except DPBanditsError as error:
+                self._miss(key, error)
+
+    def _take(self, key: str, policy: Policy) -> None:
+        try:
+            made = Experiment.of(policy)
+        except KeyError:  # a policy that was not served
+            self._foreign.add(key)
+            policy.close()
+            return
+        play(made.declaration.build(), rounds=1)  # which loads kernels
+        self.experiments[made.tenant, made.name] = made
+        self.missing.pop(key, None)
+        log("experiment taken", place=key)
+
+    def _miss(self, key: str, error: BaseException) -> None:
+        if key not in self.missing:
+            log("experiment missing", place=key, error=type(error).__name__)
+        self.missing[key] = str(error)
+
+    def _let_go(self, at: Key, error: BaseException) -> None:
+        """Another process has taken an experiment over."""
+        del self.experiments[at]
+        self._miss(".".join(at), error)
+
+    def create(self, tenant: str, declaration: Declaration, who: str, now: float) -> Experiment:
+        """Make an experiment, and keep it.
+
+        Raises:
+            Problem: there is one of that name, with other words.
+            DeclarationError: the policy cannot be made.
+        """
+        known = self.experiments.get((tenant, declaration.name))
+        if known is not None:
+            if known.declaration.given == declaration.given:
+                return known
+            raise Problem(409, "exists", "There is another experiment of that name.")
+        place = self.store.place(f"{tenant}.{declaration.name}")
+        if place.mark() is not None:
+            raise ClaimError(f"{place} holds a policy that this process does not serve")
+        play(declaration.build(), rounds=1)  # which loads kernels
+        policy = declaration.build()
+        Experiment(tenant, declaration, policy).begin(who, now)
+        policy.save(place)
+        policy.close()
+        # From here on no other process can load it while this one lives.
+        self._take(f"{tenant}.{declaration.name}", load(place))
+        return self.experiments[tenant, declaration.name]
+
+
+def _result(call: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return call(*args)
+    except Exception as error:
+        return error
+
+
+def _deliver(done: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    """Hand results to the event loop, which wakes up once for all of them."""
+    if not done:
+        return
+
+    def set_all() -> None:
+        for future, result in done:
+            if future.done():  # its client has hung up
+                continue
+            if isinstance(result, BaseException):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+    with suppress(RuntimeError):  # the loop is closed
+        done[0][0].get_loop().call_soon_threadsafe(set_all)

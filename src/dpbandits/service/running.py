@@ -1,0 +1,109 @@
+"""Run the service: a store, an owner, and uvicorn in front."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from ..errors import ArgumentError
+from ..stores.addresses import store_at
+from .access import OWN_TENANT, Keys
+from .app import Service, make_app
+from .declaration import Declaration
+from .log import log
+from .owner import Owner
+from .warming import warm
+
+SWITCH = 5e-4  # seconds after which the owner's thread lets the event loop go on
+_GRACE = 30  # seconds for requests that are under way at the end
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run the service.
+
+    Attributes:
+        store: the address of the store.
+        host, port: where it listens.
+        keys: the file of keys; None to admit everyone, on this machine only.
+        declarations: experiments to begin, if they are not in the store yet.
+    """
+
+    store: str
+    host: str = "127.0.0.1"
+    port: int = 8000
+    keys: Path | None = None
+    declarations: Sequence[Declaration] = ()
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; then answer what is under way, and let the store go.
+
+    Raises:
+        ArgumentError: ``host`` is open to others, and there are no keys.
+        StoreError, StateFileError: the store cannot be used.
+    """
+    if settings.keys is None and not _is_local(settings.host):
+        raise ArgumentError(
+            f"host must be of this machine without keys, got {settings.host!r}: others could"
+            " read and change everything",
+            "host",
+        )
+    sys.setswitchinterval(SWITCH)
+    service = service_of(settings)
+    config = uvicorn.Config(
+        make_app(service, on_start=lambda: begin(service, settings.declarations)),
+        host=settings.host,
+        port=settings.port,
+        log_config=None,  # its lines have addresses of people
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE,
+        timeout_keep_alive=75,
+        limit_concurrency=4096,
+    )
+    log(
+        "started",
+        host=settings.host,
+        port=settings.port,
+        experiments=len(service.owner.experiments),
+    )
+    uvicorn.Server(config).run()
+    log("stopped")
+
+
+def service_of(settings: Settings) -> Service:
+    """The service, with all experiments of its store."""
+    owner = Owner(store_at(settings.store))
+    keys = None if settings.keys is None else Keys(settings.keys)
+    service = Service(owner, keys, warm)
+    owner.take_over()
+    return service
+
+
+async def begin(service: Service, declarations: Sequence[Declaration]) -> None:
+    """Compile, and begin the declared experiments; then the service is ready."""
+    failed = False
+    for one in declarations:
+        known = service.owner.experiments.get((OWN_TENANT, one.name))
+        if known is not None and known.declaration.given == one.given:
+            continue
+        if f"{OWN_TENANT}.{one.name}" in service.owner.missing:
+            continue  # another process has it
+        try:
+            await service.create(OWN_TENANT, one, "file")
+        except Exception:  # which was logged
+            failed = True
+    service.ready = not failed
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

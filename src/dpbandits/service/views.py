@@ -1,0 +1,80 @@
+"""What readers may see of an experiment: everything here is public, where the guarantee holds.
+
+It depends on decisions, public events and released values.  With private contexts, nothing here
+tells arms, their counts or propensities.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .experiment import Experiment, written
+
+
+def summary(one: Experiment) -> dict[str, Any]:
+    """An experiment at a glance."""
+    policy, own = one.policy, one.declaration
+    promise = policy.guarantee
+    return {
+        "name": one.name,
+        "title": own.title,
+        "status": one.status,
+        "breaker_tripped": None if one.tripped is None else written(one.tripped),
+        "policy": policy.preset,
+        "arms": list(policy.arm_names or range(policy.n_arms)),
+        "retired": [policy._arms_by_name.name(arm) or arm for arm in policy.retired],
+        "takes": policy.sees or None,
+        "dimension": policy.dimension or None,
+        "private_contexts": policy.card.hides_contexts,
+        "baseline": own.baseline,
+        "starts": None if own.starts is None else written(own.starts),
+        "ends": None if own.ends is None else written(own.ends),
+        "answers_within": policy.answers_within,
+        "retries_for": own.retries_for,
+        "budget": None if promise.holds is None else str(promise.holds),
+        "simulated": promise.simulated,
+        "spent": spent(one),
+        "releases": policy.ledger.releases,
+        "decisions": policy.session.rounds.pulls,
+        "recorded": policy.rounds,
+        "stopped": policy.stopped,
+        "recommendation": policy.recommendation,
+    }
+
+
+def spent(one: Experiment) -> str | None:
+    """The privacy loss so far, in words."""
+    if one.policy.guarantee.holds is None:
+        return None
+    total = one.policy.ledger.spent()
+    return "nothing" if total is None else str(total)
+
+
+def guarantee(one: Experiment) -> dict[str, Any]:
+    """The guarantee, in parts and in sentences."""
+    promise = one.policy.guarantee
+    return {**promise.to_dict(), "in_words": str(promise)}
+
+
+def ledger(one: Experiment) -> dict[str, Any]:
+    """The lines of the ledger."""
+    heads, rows = one.policy.ledger.table()
+    return {"spent": spent(one), "columns": heads, "lines": rows}
+
+
+def estimates(one: Experiment) -> dict[str, Any]:
+    """Estimates from released values."""
+    found = one.policy.estimates
+    told: dict[str, Any] = {"releases": found.releases, "reason": found.reason or None}
+    for name in ("means", "errors", "rounds", "alive", "coefficients"):
+        value = getattr(found, name)
+        told[name] = None if value is None else _without_nan(value.tolist())
+    told["arms"] = list(one.policy.arm_names or range(one.policy.n_arms))
+    return told
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_nan(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
