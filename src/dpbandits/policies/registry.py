@@ -154,6 +154,9 @@ def _first_match(
     return None
 
 
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, struct.error)
+
+
 @contextmanager
 def of_this_version(source: object) -> Iterator[None]:
     """Turn errors in making a policy from stored data into a ``StateFileError``."""
@@ -161,7 +164,7 @@ def of_this_version(source: object) -> Iterator[None]:
         yield
     except MissingExtra:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, struct.error) as error:
+    except _MALFORMED as error:
         raise StateFileError(
             f"{source} does not hold a policy of this version: {error!r}"
         ) from error
