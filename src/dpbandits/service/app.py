@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from ..errors import DPBanditsError
 from . import views
-from .access import EVERYONE, Key, Keys
+from .access import EVERYONE, Key, Keys, refuse_other_sites
 from .declaration import Declaration
 from .experiment import ARCHIVED, PAUSED, RUNNING, Asked, Experiment
 from .log import log
@@ -87,6 +87,7 @@ class Service:
 
     def _key(self, request: Request) -> Key:
         if self.keys is None:
+            refuse_other_sites(request)
             return EVERYONE
         match = _BEARER.fullmatch(request.headers.get("authorization", ""))
         if match is None:
@@ -222,6 +223,8 @@ class _Calls:
         return await self._many(request, key, [_taking(one) for one in rewards], 202)
 
     async def _many(self, request: Request, key: Key, calls: list[Call], status: int) -> Response:
+        if self._service.keys is not None:
+            self._service.keys.charge(key, len(calls) - 1)
         waiting = [self._service.ask(request, key, call) for call in calls]
         results = await asyncio.gather(*waiting, return_exceptions=True)
         if isinstance(results[0], Problem) and results[0].kind == "unknown-experiment":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import uvicorn
 
 from ..errors import ArgumentError
 from ..stores.addresses import store_at
-from .access import OWN_TENANT, Keys
+from .access import OWN_TENANT, Keys, is_local
 from .app import Service, make_app
 from .declaration import Declaration
 from .log import log
@@ -48,7 +47,7 @@ def serve(settings: Settings) -> None:
         ArgumentError: ``host`` is open to others, and there are no keys.
         StoreError, StateFileError: the store cannot be used.
     """
-    if settings.keys is None and not _is_local(settings.host):
+    if settings.keys is None and not is_local(settings.host):
         raise ArgumentError(
             f"host must be of this machine without keys, got {settings.host!r}: others could"
             " read and change everything",
@@ -97,10 +96,3 @@ async def begin(service: Service, declarations: Sequence[Declaration]) -> None:
         except Exception:  # which was logged
             failed = True
     service.ready = not failed
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
