@@ -125,7 +125,11 @@ def test_a_rate_is_held(guarded, keys, trial, monkeypatch):
     now = [time.monotonic() + 100.0]
     monkeypatch.setattr(access.time, "monotonic", lambda: now[0])
     headers = new(keys, "decide", per_second=2.0)
-    send = lambda: guarded.http.post(trial.at + "/decisions", headers=headers, json={})  # noqa: E731
+    url = trial.at + "/decisions"
+
+    def send():
+        return guarded.http.post(url, headers=headers, json={})
+
     assert [send().status_code for _ in range(4)] == [200, 200, 429, 429]
     refused = send()
     assert refused.headers["retry-after"] == "1"
@@ -143,11 +147,11 @@ def test_items_of_batches_are_counted_too(guarded, keys, trial, monkeypatch):
     now = [time.monotonic() + 100.0]
     monkeypatch.setattr(access.time, "monotonic", lambda: now[0])
     headers = new(keys, "decide", per_second=10.0)
-    send = lambda n: (
-        guarded.http.post(  # noqa: E731
-            trial.at + "/decisions/batch", headers=headers, json={"decisions": [{}] * n}
-        ).status_code
-    )
+    url = trial.at + "/decisions/batch"
+
+    def send(n):
+        return guarded.http.post(url, headers=headers, json={"decisions": [{}] * n}).status_code
+
     assert [send(100), send(1)] == [200, 429]
     now[0] += 8.9  # of nine seconds, after ten for the first second
     assert send(1) == 429
