@@ -194,6 +194,26 @@ def test_a_tick_that_fails_is_logged(served, trial, monkeypatch, capsys):
     trial.decide()
 
 
+def test_a_flood_does_not_hold_deadlines_up(served, trial, clock):
+    ticked, flood = served.owner._ticked, 200
+    clock.now += 10
+
+    def again(one, now):
+        nonlocal flood
+        flood -= 1
+        if flood and served.owner._ticked == ticked:
+            served.http.portal.start_task_soon(ask)
+            served.http.portal.call(served.http.idle)  # so there is always one that waits
+
+    async def ask():
+        await served.owner.ask(("default", "trial"), again)
+
+    served.http.portal.call(ask)
+    while flood and served.owner._ticked == ticked:
+        pass
+    assert flood > 190
+
+
 # Two processes -----------------------------------------------------------------------------
 
 

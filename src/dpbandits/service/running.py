@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,8 +71,15 @@ def serve(settings: Settings) -> None:
     socket = config.bind_socket()
     port = socket.getsockname()[1]  # which the system has chosen for 0
     log("started", host=settings.host, port=port, experiments=len(service.owner.experiments))
+    with suppress(ValueError):  # not in the main thread
+        for one in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(one, _handled)
     uvicorn.Server(config).run(sockets=[socket])
     log("stopped")
+
+
+def _handled(*_: object) -> None:
+    """uvicorn raises a signal again that it has handled; then there is nothing left to do."""
 
 
 def service_of(settings: Settings) -> Service:
