@@ -64,7 +64,8 @@ class Service:
             stderr=subprocess.PIPE,
             env=environment(self.folder),
         )
-        threading.Thread(target=self._listen, args=[self.process], daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, args=[self.process], daemon=True)
+        self._listener.start()
 
     def _listen(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stderr is not None
@@ -90,6 +91,7 @@ class Service:
         assert self.process is not None
         self.process.send_signal(how)
         self.process.wait(LONGEST_START)
+        self._listener.join(LONGEST_START)
         self.address = ""
 
     def log(self) -> str:

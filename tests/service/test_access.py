@@ -125,7 +125,11 @@ def test_a_rate_is_held(guarded, keys, trial, monkeypatch):
     now = [time.monotonic() + 100.0]
     monkeypatch.setattr(access.time, "monotonic", lambda: now[0])
     headers = new(keys, "decide", per_second=2.0)
-    send = lambda: guarded.http.post(trial.at + "/decisions", headers=headers, json={})  # noqa: E731
+    url = trial.at + "/decisions"
+
+    def send():
+        return guarded.http.post(url, headers=headers, json={})
+
     assert [send().status_code for _ in range(4)] == [200, 200, 429, 429]
     refused = send()
     assert refused.headers["retry-after"] == "1"
@@ -137,6 +141,47 @@ def test_a_rate_is_held(guarded, keys, trial, monkeypatch):
     trial.decide()  # other keys go on
     with pytest.raises(ArgumentError, match="per_second"):
         keys.add(per_second=0.0)
+
+
+def test_items_of_batches_are_counted_too(guarded, keys, trial, monkeypatch):
+    now = [time.monotonic() + 100.0]
+    monkeypatch.setattr(access.time, "monotonic", lambda: now[0])
+    headers = new(keys, "decide", per_second=10.0)
+    url = trial.at + "/decisions/batch"
+
+    def send(n):
+        return guarded.http.post(url, headers=headers, json={"decisions": [{}] * n}).status_code
+
+    assert [send(100), send(1)] == [200, 429]
+    now[0] += 8.9  # of nine seconds, after ten for the first second
+    assert send(1) == 429
+    now[0] += 0.3
+    assert send(1) == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"host": "evil.example"},
+        {"origin": "http://127.0.0.1:81"},
+    ],
+)
+def test_without_keys_pages_of_other_sites_are_refused(served, headers):
+    trial = served.declare(**ARMS)
+    for method, path in (
+        ("POST", trial.at + "/decisions"),
+        ("GET", trial.at),
+        ("POST", "/v1/experiments"),
+    ):
+        reply = served.http.request(
+            method, path, headers={**headers, "content-type": "text/plain"}, content=b"{}"
+        )
+        assert reply.status_code == 403
+    for own in ("http://127.0.0.1", "http://localhost"):
+        same = {"origin": own, "host": own.removeprefix("http://")}
+        assert served.http.post(trial.at + "/decisions", headers=same, json={}).status_code == 200
 
 
 def test_keys_are_revoked_and_exchanged_while_the_service_runs(guarded, keys, trial):
@@ -241,7 +286,7 @@ async def sent(application, chunks, headers=(), path="/v1/experiments/trial/rewa
 
     scope = {
         "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
-        "headers": list(headers), "http_version": "1.1", "scheme": "http", "root_path": "",
+        "headers": [(b"host", b"localhost"), *headers], "http_version": "1.1", "scheme": "http", "root_path": "",
     }  # fmt: skip
     await application(scope, receive, send)
     return said[0]["status"], taken

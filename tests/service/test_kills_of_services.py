@@ -6,7 +6,7 @@ import serve_kills
 pytest_plugins = ["tests.stores.postgresql_server"]
 pytestmark = pytest.mark.long
 
-# It writes no row of every fifth reply, or no reward.
+# It does not write every fifth reply.
 FORGETFUL = """
 from dpbandits.stores.sqlite import SQLiteStore
 real, left = SQLiteStore.commit_all, [5]
@@ -20,12 +20,16 @@ SQLiteStore.commit_all = commit_all
 """
 # It answers before it commits.
 HASTY = """
+import time
 from dpbandits.service import owner
-real = owner.Owner._serve_together
 def hasty(self, requests):
-    found = [(one.future, owner._result(one.call, self.experiments[one.key], self._time()))
-             for one in requests if one.key in self.experiments]
-    owner._deliver(found)
+    touched = {one.key: self.experiments[one.key] for one in requests}
+    def work():
+        now = self._time()
+        owner._deliver([(one.future, owner._result(one.call, touched[one.key], now))
+                        for one in requests])
+        time.sleep(0.02)
+    self._in_batch(touched, work)
     return []
 owner.Owner._serve_together = hasty
 """

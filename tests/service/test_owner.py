@@ -1,11 +1,13 @@
 """One commit for many requests, stores that fail, and two services on one store."""
 
+import shutil
 import threading
+from pathlib import Path
 
 import pytest
 from services import ARMS, NOISY, Served
 
-from dpbandits import ZCDP
+from dpbandits import ZCDP, restore
 from dpbandits.algorithms import MergedIMED
 from dpbandits.errors import StoreError
 from dpbandits.service.owner import MOST_AT_ONCE
@@ -194,6 +196,26 @@ def test_a_tick_that_fails_is_logged(served, trial, monkeypatch, capsys):
     trial.decide()
 
 
+def test_a_flood_does_not_hold_deadlines_up(served, trial, clock):
+    ticked, flood = served.owner._ticked, 200
+    clock.now += 10
+
+    def again(one, now):
+        nonlocal flood
+        flood -= 1
+        if flood and served.owner._ticked == ticked:
+            served.http.portal.start_task_soon(ask)
+            served.http.portal.call(served.http.idle)  # so there is always one that waits
+
+    async def ask():
+        await served.owner.ask(("default", "trial"), again)
+
+    served.http.portal.call(ask)
+    while flood and served.owner._ticked == ticked:
+        pass
+    assert flood > 190
+
+
 # Two processes -----------------------------------------------------------------------------
 
 
@@ -269,3 +291,28 @@ def test_a_graceful_stop_answers_what_waits(served, store, trial):
     served.owner.join(30.0)
     assert not served.owner.is_alive()
     assert served.http.get("/healthz").status_code == 503
+
+
+def test_a_backup_is_refused_and_served_once_it_is_restored(store, clock, tmp_path):
+    with Served(store, clock) as served:
+        trial = served.declare(name="trial", arms=2, max_rounds=2, **NOISY)
+        old = trial.decide(decision_id="old", unit="Ann")
+        shutil.copy(store.path, tmp_path / "backup")
+        shutil.copy(f"{store.path}-wal", tmp_path / "backup-wal")
+        lost = trial.decide(decision_id="lost", unit="Bob")
+    store.path.unlink()
+    for end in ("-wal", "-shm"):
+        Path(f"{store.path}{end}").unlink(missing_ok=True)
+    shutil.copy(tmp_path / "backup", store.path)
+    shutil.copy(tmp_path / "backup-wal", f"{store.path}-wal")
+    with Served(store, clock) as served:
+        served.client().post("/decisions", 503, unit="Eve")
+        assert served.http.get("/readyz").json() == {"ready": False, "missing": 1}
+        restore(store.place("default.trial")).close()
+        served.pass_time(6)
+        trial = served.client()
+        assert trial.decide(decision_id="old", unit="Ann") != old
+        for token in (old["token"], lost["token"]):
+            trial.reward(1.0, 404, token=token)
+        assert trial.get("/trail").told["lines"][0]["what"] == "created"
+        trial.reward(1.0, token=trial.decide(unit="Eve")["token"])

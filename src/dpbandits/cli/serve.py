@@ -72,7 +72,8 @@ def add(
         list[str] | None, Option(help="A name, or a pattern such as shop-*. Default: all.")
     ] = None,
     per_second: Annotated[
-        float | None, Option(help="Requests per second, on average. Default: no limit.")
+        float | None,
+        Option(help="Requests or items of batches per second, on average. Default: no limit."),
     ] = None,
     file: KeyFile = None,
 ) -> None:

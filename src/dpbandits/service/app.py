@@ -145,6 +145,8 @@ class _Calls:
         return await self._many(request, key, [_taking(one) for one in rewards], 202)
 
     async def _many(self, request: Request, key: Key, calls: list[Call], status: int) -> Response:
+        if self._service.keys is not None:
+            self._service.keys.charge(key, len(calls) - 1)
         waiting = [self._service.ask(request, key, call) for call in calls]
         results = await asyncio.gather(*waiting, return_exceptions=True)
         if isinstance(results[0], Problem) and results[0].kind == "unknown-experiment":

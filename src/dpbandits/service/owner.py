@@ -100,14 +100,12 @@ class Owner(threading.Thread):
 
     def run(self) -> None:
         while not (self._stopping and not self._waiting):
-            self._awake.wait(TICK)
+            if not self._waiting:
+                self._awake.wait(TICK)
             self._awake.clear()
-            while self._waiting:
-                some = [
-                    self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))
-                ]
-                self._serve(some)
-            if not self._stopping:
+            count = min(len(self._waiting), MOST_AT_ONCE)
+            self._serve([self._waiting.popleft() for _ in range(count)])
+            if not self._stopping:  # between batches, too: a flood must not hold deadlines up
                 self._tick()
         for experiment in self.experiments.values():
             with suppress(Exception):

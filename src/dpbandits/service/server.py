@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import uvicorn
 
 from ..errors import ArgumentError
 from ..stores.addresses import store_at
-from .access import OWN_TENANT, Keys
+from .access import OWN_TENANT, Keys, is_local
 from .app import make_app
 from .declaration import Declaration
 from .log import log
@@ -49,7 +50,7 @@ def serve(settings: Settings) -> None:
         ArgumentError: ``host`` is open to others, and there are no keys.
         StoreError, StateFileError: the store cannot be used.
     """
-    if settings.keys is None and not _is_local(settings.host):
+    if settings.keys is None and not is_local(settings.host):
         raise ArgumentError(
             f"host must be of this machine without keys, got {settings.host!r}: others could"
             " read and change everything",
@@ -71,8 +72,15 @@ def serve(settings: Settings) -> None:
     socket = config.bind_socket()
     port = socket.getsockname()[1]  # which the system has chosen for 0
     log("started", host=settings.host, port=port, experiments=len(service.owner.experiments))
+    with suppress(ValueError):  # not in the main thread
+        for one in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(one, _handled)
     uvicorn.Server(config).run(sockets=[socket])
     log("stopped")
+
+
+def _handled(*_: object) -> None:
+    """uvicorn raises a signal again that it has handled; then there is nothing left to do."""
 
 
 def service_of(settings: Settings) -> Service:
@@ -98,10 +106,3 @@ async def begin(service: Service, declarations: Sequence[Declaration]) -> None:
         except Exception:  # which was logged
             failed = True
     service.ready = not failed
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

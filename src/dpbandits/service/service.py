@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from .access import EVERYONE, Key, Keys
+from .access import EVERYONE, Key, Keys, refuse_other_sites
 from .declaration import Declaration
 from .experiment import Experiment
 from .log import log
@@ -43,7 +43,11 @@ class Service:
         self, request: Request, role: str, secret_of: Callable[[Request], str] | None = None
     ) -> Key:
         """The key of a request, which must have a role; by default a Bearer token."""
-        key = EVERYONE if self.keys is None else self.keys.of((secret_of or _bearer)(request))
+        if self.keys is None:
+            refuse_other_sites(request)
+            key = EVERYONE
+        else:
+            key = self.keys.of((secret_of or _bearer)(request))
         key.refuse_unless(role, request.path_params.get("name"))
         return key
 
