@@ -207,7 +207,7 @@ def main(folder: Path) -> None:
     from dpbandits.service import app, experiment, http, server
     from dpbandits.service.declaration import Declaration
 
-    sys.setswitchinterval(server.SWITCH)
+    server.tune()
     declarations = [
         Declaration.read({"name": NAMES[case], "allow_simulation": True, **words})
         for case, words in DECLARED.items()

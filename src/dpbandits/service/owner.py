@@ -27,6 +27,7 @@ from .problems import Problem
 from .warming import play
 
 MOST_AT_ONCE, MOST_WAITING = 1024, 16_384
+GATHER = 1e-3  # seconds in which requests come together, when there are many
 TICK, LOOK = 1.0, 5.0  # seconds between ticks, and between looks at leases
 Key = tuple[str, str]  # tenant and name
 _Failed = dict[Key, BaseException]
@@ -60,6 +61,7 @@ class Owner(threading.Thread):
         self.experiments: dict[Key, Experiment] = {}
         self._waiting: deque[_Request] = deque()
         self._awake, self._stopping = threading.Event(), False
+        self._many = False  # whether the last batch had more than one request
         self._ticked, self._looked = 0.0, 0.0
         self.missing: dict[str, str] = {}
         self._foreign: set[str] = set()  # places of policies that were not served
@@ -103,7 +105,10 @@ class Owner(threading.Thread):
             if not self._waiting:
                 self._awake.wait(TICK)
             self._awake.clear()
+            if self._many:
+                time.sleep(GATHER)
             count = min(len(self._waiting), MOST_AT_ONCE)
+            self._many = count > 1
             self._serve([self._waiting.popleft() for _ in range(count)])
             if not self._stopping:  # between batches, too: a flood must not hold deadlines up
                 self._tick()

@@ -307,10 +307,10 @@ class Keeper:
 
     def _waiting(self, number: int) -> Pending | None:
         rounds = self._session.rounds
-        pending = rounds.pending.get(number)
-        for flight in rounds.flights:
-            pending = pending or flight.pending.get(number)
-        return pending
+        if (pending := rounds.pending.get(number)) is not None:
+            return pending
+        waiting = (flight.pending.get(number) for flight in reversed(rounds.flights))
+        return next((one for one in waiting if one is not None), None)
 
 
 class _Seals:
