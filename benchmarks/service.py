@@ -246,7 +246,7 @@ def _free_of_charge(kind: type) -> None:
         if self.name != NAMES["free"]:
             return real(self, asked, now)
         session = self.policy.session
-        return Decision(0, 1.0, self._served, False, session.life).sealed(session.seal)
+        return Decision(0, 1.0, self._replies.aside, False, session.life).sealed(session.seal)
 
     kind._chosen = chosen
 

@@ -17,7 +17,6 @@ import hmac
 import json
 import math
 import struct
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -27,21 +26,24 @@ from typing import Any, NamedTuple, Self
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..policies import Policy
 from ..session.decisions import Decision
-from ..stores.tokens import LIFETIME
 from .declaration import Declaration, as_json
 from .problems import Problem
+from .replies import (
+    ACTIVE,
+    CANCELLED,
+    DEFERRED,
+    NO_UNIT,
+    RECORDED,
+    Remembered,
+    Replies,
+    token_bytes,
+)
 
-REPLY, SERVICE = "reply", "service"
+SERVICE = "service"
 RUNNING, PAUSED, ARCHIVED = "running", "paused", "archived"
 _DECLARED, _STATE, _TRAIL = b"declaration", b"state", b"trail"
 _MOST_MINUTES = 121
-_MOST_REMEMBERED = 1_000_000  # decisions of one experiment
 _COUNT = struct.Struct(">Q")
-# Token; digest of the request; keyed hashes of its id and unit; arm, propensity, deadline, time.
-# How many arms were shown, and flags.
-_REMEMBERED = struct.Struct("<48s16s16s16sqdddIB")
-_RECORDED, _ACTIVE, _CANCELLED, _DEFERRED = 1, 2, 4, 8
-_NO_UNIT = bytes(16)
 
 
 class Decided(NamedTuple):
@@ -62,26 +64,6 @@ class Taken(NamedTuple):
 
     learned: bool
     why: str | None = None
-
-
-class Remembered(NamedTuple):
-    """What is kept of a decision for clients that ask again, or that name it by their own id."""
-
-    token: bytes
-    digest: bytes
-    alias: bytes
-    unit: bytes
-    arm: int
-    propensity: float
-    answer_by: float
-    made: float
-    shown: int
-    flags: int
-
-    @property
-    def text(self) -> str:
-        """The token as text."""
-        return urlsafe_b64encode(self.token).decode()
 
 
 class Traffic(NamedTuple):
@@ -123,9 +105,7 @@ class Experiment:
         self.status, self.repeats = RUNNING, 0
         self.traffic: deque[Traffic] = deque(maxlen=_MOST_MINUTES)
         self.tripped: float | None = None
-        self._by_alias: dict[bytes, bytes] = {}  # keys of rows
-        self._to_forget: deque[tuple[float, bytes]] = deque()
-        self._served = 0  # rows of decisions that the policy did not make
+        self._replies = Replies(policy, declaration.retries_for)
         self._trail = 0
         self._releases = -1  # that the breaker has looked at
         self._baseline = (
@@ -156,23 +136,8 @@ class Experiment:
         state = json.loads(policy.notes[SERVICE, _STATE])
         made.status, made.tripped = state["status"], state["tripped"]
         made._releases = state["releases"]
-        made._remember_all()
+        made._trail = sum(kind == SERVICE and key.startswith(_TRAIL) for kind, key in policy.notes)
         return made
-
-    def _remember_all(self) -> None:
-        kept: list[tuple[float, bytes]] = []
-        for (kind, key), content in self.policy.notes.items():
-            if kind == REPLY:
-                one = Remembered._make(_REMEMBERED.unpack(content))
-                self._index(key, one)
-                kept.append((self._until(one), key))
-                self._served += key.startswith(b"-")
-            elif key.startswith(_TRAIL):
-                self._trail += 1
-        if self._served:
-            newest = max(key for _, key in kept if key.startswith(b"-"))
-            self._served = _COUNT.unpack(newest[1:])[0] + 1
-        self._to_forget.extend(sorted(kept))
 
     def _keep_state(self) -> None:
         state = {"status": self.status, "tripped": self.tripped, "releases": self._releases}
@@ -184,7 +149,7 @@ class Experiment:
         """Make a decision, or repeat the reply to one."""
         digest = self._digest(asked.body)
         if asked.decision_id is not None:
-            known = self._known(asked.decision_id)
+            known = self._replies.find(asked.decision_id)
             if known is not None:
                 return self._again(known, digest, asked.decision_id)
         self._refuse_archived()
@@ -233,7 +198,7 @@ class Experiment:
         name = self.policy._arms_by_name.name(arm)
         session = self.policy.session
         # The number makes each token another one.
-        made = Decision(arm, 1.0, self._served, False, session.life, name)
+        made = Decision(arm, 1.0, self._replies.aside, False, session.life, name)
         return made.sealed(session.seal)
 
     def fixed_arm(self, now: float) -> int | None:
@@ -268,39 +233,22 @@ class Experiment:
             self.note(now, "breaker", "tripped", f"after {releases} releases")
 
     def _remember(self, asked: Asked, made: Decision, digest: bytes, now: float) -> Decided:
-        token = made.token
-        named = asked.decision_id
-        flags = made.recorded * _RECORDED | (_DEFERRED if asked.deferred else _ACTIVE)
+        named = made.token if asked.decision_id is None else asked.decision_id
+        seal = self.policy.session.seal
         one = Remembered(
-            urlsafe_b64decode(token),
+            token_bytes(made),
             digest,
-            self._alias(token if named is None else named),
-            _NO_UNIT if asked.unit is None else self.policy.session.seal.alias(asked.unit),
+            self._replies.alias(named),
+            NO_UNIT if asked.unit is None else seal.alias(asked.unit),
             made.arm,
             math.nan if made.propensity is None else made.propensity,
             self._deadline if made.recorded else math.nan,
             now,
             self._arms_in(asked.contexts),
-            flags,
+            made.recorded * RECORDED | (DEFERRED if asked.deferred else ACTIVE),
         )
-        if made.recorded:
-            key = _COUNT.pack(made.number)
-        else:
-            key, self._served = b"-" + _COUNT.pack(self._served), self._served + 1
-        self._keep(key, one)
-        self._index(key, one)
-        self._to_forget.append((self._until(one), key))
-        self.forget(now)
-        return self._reply(one, token if named is None else named)
-
-    def _index(self, key: bytes, one: Remembered) -> None:
-        """Let a decision be found by its id, and without a record, by its token."""
-        self._by_alias[one.alias] = key
-        if not one.flags & _RECORDED:
-            self._by_alias[self._alias(one.text)] = key
-
-    def _keep(self, key: bytes, one: Remembered) -> None:
-        self.policy.notes[REPLY, key] = _REMEMBERED.pack(*one)
+        self._replies.add(one, made.number, now)
+        return self._reply(one, named)
 
     def _reply(self, one: Remembered, decision_id: str) -> Decided:
         return Decided(
@@ -309,8 +257,8 @@ class Experiment:
             one.arm,
             self.policy._arms_by_name.name(one.arm),
             None if math.isnan(one.propensity) else one.propensity,
-            bool(one.flags & _RECORDED),
-            not one.flags & _DEFERRED,
+            one.is_recorded,
+            not one.flags & DEFERRED,
             None if math.isnan(one.answer_by) else written(one.answer_by),
         )
 
@@ -327,25 +275,6 @@ class Experiment:
         due = self.policy.session.rounds.deadlines.due
         return due[-1].point if due and due[-1].pulls is None else math.nan
 
-    def _until(self, one: Remembered) -> float:
-        """When a decision may be forgotten: by its time and deadline alone."""
-        recorded = one.flags & _RECORDED
-        open_until = one.made + LIFETIME if math.isnan(one.answer_by) else one.answer_by
-        return (open_until if recorded else one.made) + self.declaration.retries_for
-
-    def forget(self, now: float) -> None:
-        """Forget decisions whose time has passed, and the oldest of too many."""
-        rows = self._to_forget
-        while rows and (rows[0][0] <= now or len(rows) > _MOST_REMEMBERED):
-            self._drop(rows.popleft()[1])
-
-    def _drop(self, key: bytes) -> None:
-        content = self.policy.notes.pop((REPLY, key), None)
-        if content is not None:
-            one = Remembered._make(_REMEMBERED.unpack(content))
-            for alias in (one.alias, self._alias(one.text)):
-                self._by_alias.pop(alias, None)
-
     # Rewards ----------------------------------------------------------------------------------
 
     def reward(
@@ -359,7 +288,7 @@ class Experiment:
         """Take in a reward; None if none will come."""
         self._refuse_archived()
         known, token = self._decision(decision_id, token)
-        if known is not None and not known.flags & _ACTIVE:
+        if known is not None and not known.is_active:
             raise _cancelled(known) or Problem(
                 409, "not-active", "The decision is deferred; activate it before its reward."
             )
@@ -388,36 +317,30 @@ class Experiment:
 
     def activate(self, decision_id: str | None, token: str | None, now: float) -> Taken:
         """A deferred decision was carried out: its reward may come."""
-        key, known = self._deferred(decision_id, token)
-        if known.flags & _ACTIVE:
-            return self._taken(known)
-        if known.flags & _RECORDED and not self.policy.is_open(known.text, at=self._at(now)):
-            raise _late()
-        if (problem := _cancelled(known)) is not None:
-            raise problem
-        self._keep(key, known._replace(flags=known.flags | _ACTIVE))
-        return self._taken(known)
+        known = self._deferred(decision_id, token)
+        if not known.is_active:
+            if known.is_recorded and not self.policy.is_open(known.text, at=self._at(now)):
+                raise _late()
+            if (problem := _cancelled(known)) is not None:
+                raise problem
+            self._replies.flag(known, ACTIVE)
+        return Taken(True) if known.is_recorded else Taken(False, "the decision was not recorded")
 
     def cancel(self, decision_id: str | None, token: str | None, now: float) -> Taken:
         """A deferred decision was not carried out: it counts as not made."""
-        key, known = self._deferred(decision_id, token)
-        if known.flags & _ACTIVE:
+        known = self._deferred(decision_id, token)
+        if known.is_active:
             raise Problem(409, "active", "The decision is active, and cannot be cancelled.")
-        if not known.flags & _CANCELLED and known.flags & _RECORDED:
+        if known.is_recorded and not known.is_cancelled:
             self.policy.cancel(known.text, at=self._at(now))
-        self._keep(key, known._replace(flags=known.flags | _CANCELLED))
+        self._replies.flag(known, CANCELLED)
         return Taken(False, "the decision is cancelled")
 
-    def _taken(self, known: Remembered) -> Taken:
-        if known.flags & _RECORDED:
-            return Taken(True)
-        return Taken(False, "the decision was not recorded")
-
-    def _deferred(self, decision_id: str | None, token: str | None) -> tuple[bytes, Remembered]:
+    def _deferred(self, decision_id: str | None, token: str | None) -> Remembered:
         known, _ = self._decision(decision_id, token)
         if known is None:
             raise unknown()
-        return self._by_alias[known.alias], known
+        return known
 
     def _decision(
         self, decision_id: str | None, token: str | None
@@ -426,7 +349,7 @@ class Experiment:
         if (decision_id is None) == (token is None):
             raise Problem(422, "invalid", "Give decision_id or token, and not both.")
         if decision_id is not None:
-            known = self._known(decision_id)
+            known = self._replies.find(decision_id)
             if known is not None:
                 return known, known.text
             token = decision_id  # which it is where the client gave none
@@ -435,18 +358,11 @@ class Experiment:
             own = self.policy.session.own(token)
         except UpdateError as error:
             raise (_late() if "expired" in str(error) else unknown()) from None
-        content = self.policy.notes.get((REPLY, _COUNT.pack(own.number))) if own.recorded else None
-        if content is None:
-            return self._known(token), token
-        return Remembered._make(_REMEMBERED.unpack(content)), token
+        known = self._replies.of_number(own.number) if own.recorded else None
+        return known or self._replies.find(token), token
 
     def _recorded(self, token: str) -> bool:
         return self.policy.session.own(token).recorded
-
-    def _known(self, decision_id: str) -> Remembered | None:
-        key = self._by_alias.get(self._alias(decision_id))
-        content = None if key is None else self.policy.notes.get((REPLY, key))
-        return None if content is None else Remembered._make(_REMEMBERED.unpack(content))
 
     # What an operator does --------------------------------------------------------------------
 
@@ -479,25 +395,19 @@ class Experiment:
 
         Their rounds count as unanswered, which keeps the schedule.  What has entered a sum stays.
         """
-        alias = self.policy.session.seal.alias(unit)
-        mine = [
-            (key, one)
-            for (kind, key), content in list(self.policy.notes.items())
-            if kind == REPLY
-            and (one := Remembered._make(_REMEMBERED.unpack(content))).unit == alias
-        ]
-        for key, one in mine:
-            if one.flags & _RECORDED and not one.flags & _CANCELLED:
+        mine = self._replies.of_unit(self.policy.session.seal.alias(unit))
+        for one in mine:
+            if one.is_recorded and not one.is_cancelled:
                 with suppress(UpdateError):  # its token has expired
                     self.policy.erase(one.text, at=self._at(now))
-            self._drop(key)
+            self._replies.drop(one)
         self.note(now, who, "erased pending data of a person", reason)
         return len(mine)
 
     def tick(self, now: float) -> None:
         """Pass deadlines by the clock; called at times that do not depend on answers."""
         self._count_traffic(now)
-        self.forget(now)
+        self._replies.forget(now)
         policy = self.policy
         rounds, finish_at = policy.session.rounds, policy.settings.finish_at
         if self.status == ARCHIVED or not policy._uses_clock:
@@ -536,9 +446,6 @@ class Experiment:
     def _at(self, now: float) -> float | None:
         return now if self.policy._uses_clock else None
 
-    def _alias(self, decision_id: str) -> bytes:
-        return self.policy.session.seal.alias("decision:" + decision_id)
-
     def _digest(self, body: bytes) -> bytes:
         return hmac.digest(self.policy.session.seal.key, b"request:" + body, "sha256")[:16]
 
@@ -553,7 +460,7 @@ def _late() -> Problem:
 
 
 def _cancelled(known: Remembered) -> Problem | None:
-    if known.flags & _CANCELLED:
+    if known.is_cancelled:
         return Problem(410, "cancelled", "The decision was cancelled.")
     return None
 

@@ -1,0 +1,176 @@
+"""Decisions that a service remembers, for clients that ask again or name them by ids of their own.
+
+They are rows of the policy's place, and so as durable as the decisions.  An id is kept as a keyed
+hash.  A decision is forgotten by its own time and deadline alone, whether a reward has come or not.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple, Self
+
+from ..policies import Policy
+from ..session.decisions import Decision
+from ..stores.tokens import LIFETIME
+
+KIND = "reply"
+RECORDED, ACTIVE, CANCELLED, DEFERRED = 1, 2, 4, 8
+NO_UNIT = bytes(16)
+_MOST = 1_000_000  # decisions of one experiment
+_COUNT = struct.Struct(">Q")
+# Token; digest of the request; keyed hashes of its id and unit; arm, propensity, deadline, time.
+# How many arms were shown, and flags.
+_ROW = struct.Struct("<48s16s16s16sqdddIB")
+
+
+class Remembered(NamedTuple):
+    """One decision.
+
+    Attributes:
+        token: its bytes.
+        digest: by which a repeated request is recognised.
+        alias, unit: keyed hashes of the client's id and of the person.
+        arm, propensity: nan where the latter has no closed form.
+        answer_by, made: in seconds since the epoch; nan without a clock.
+        shown: how many arms the person was shown.
+        flags: of ``RECORDED``, ``ACTIVE``, ``CANCELLED`` and ``DEFERRED``.
+    """
+
+    token: bytes
+    digest: bytes
+    alias: bytes
+    unit: bytes
+    arm: int
+    propensity: float
+    answer_by: float
+    made: float
+    shown: int
+    flags: int
+
+    @classmethod
+    def read(cls, row: bytes) -> Self:
+        """The decision of a row."""
+        return cls._make(_ROW.unpack(row))
+
+    @property
+    def text(self) -> str:
+        """The token as text."""
+        return urlsafe_b64encode(self.token).decode()
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the policy learns from its reward."""
+        return bool(self.flags & RECORDED)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether rewards are taken."""
+        return bool(self.flags & ACTIVE)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it counts as not made."""
+        return bool(self.flags & CANCELLED)
+
+    def until(self, retries_for: float) -> float:
+        """When it may be forgotten: so long after it was made, or after its deadline."""
+        open_until = self.made + LIFETIME if math.isnan(self.answer_by) else self.answer_by
+        return (open_until if self.is_recorded else self.made) + retries_for
+
+
+def token_bytes(decision: Decision) -> bytes:
+    """The token of a decision as bytes."""
+    return urlsafe_b64decode(decision.token)
+
+
+class Replies:
+    """The remembered decisions of one policy.
+
+    Args:
+        policy: keeps them in its place.
+        retries_for: for how many seconds a repeated request is recognised.
+
+    Attributes:
+        aside: how many decisions were remembered that the policy did not record.
+    """
+
+    def __init__(self, policy: Policy, retries_for: float) -> None:
+        self._policy, self._notes, self._retries_for = policy, policy.notes, retries_for
+        self._by_alias: dict[bytes, bytes] = {}  # keys of rows
+        self._to_forget: deque[tuple[float, bytes]] = deque()
+        self.aside = 0
+        found = sorted((one.until(retries_for), key, one) for key, one in self._all())
+        for until, key, one in found:
+            self._index(key, one)
+            self._to_forget.append((until, key))
+            if not one.is_recorded:
+                self.aside = max(self.aside, _COUNT.unpack(key[1:])[0] + 1)
+
+    def alias(self, decision_id: str) -> bytes:
+        """The keyed hash that stands for an id."""
+        return self._policy.session.seal.alias("decision:" + decision_id)
+
+    def find(self, decision_id: str) -> Remembered | None:
+        """The decision with an id, or with a token as its id."""
+        key = self._by_alias.get(self.alias(decision_id))
+        return None if key is None else self._at(key)
+
+    def of_number(self, number: int) -> Remembered | None:
+        """The recorded decision with the number of its pull."""
+        return self._at(_COUNT.pack(number))
+
+    def of_unit(self, unit: bytes) -> list[Remembered]:
+        """All decisions of a person."""
+        return [one for _, one in self._all() if one.unit == unit]
+
+    def add(self, one: Remembered, number: int, now: float) -> None:
+        """Remember a decision; ``number`` is that of its pull, if it is recorded."""
+        if one.is_recorded:
+            key = _COUNT.pack(number)
+        else:
+            key, self.aside = b"-" + _COUNT.pack(self.aside), self.aside + 1
+        self._notes[KIND, key] = _ROW.pack(*one)
+        self._index(key, one)
+        self._to_forget.append((one.until(self._retries_for), key))
+        self.forget(now)
+
+    def flag(self, one: Remembered, flag: int) -> None:
+        """Give a decision another flag."""
+        key = self._by_alias[one.alias]
+        self._notes[KIND, key] = _ROW.pack(*one._replace(flags=one.flags | flag))
+
+    def drop(self, one: Remembered) -> None:
+        """Forget a decision."""
+        self._drop(self._by_alias[one.alias])
+
+    def forget(self, now: float) -> None:
+        """Forget decisions whose time has passed, and the oldest of too many."""
+        rows = self._to_forget
+        while rows and (rows[0][0] <= now or len(rows) > _MOST):
+            self._drop(rows.popleft()[1])
+
+    def _all(self) -> Iterator[tuple[bytes, Remembered]]:
+        for (kind, key), row in self._notes.items():
+            if kind == KIND:
+                yield key, Remembered.read(row)
+
+    def _at(self, key: bytes) -> Remembered | None:
+        row = self._notes.get((KIND, key))
+        return None if row is None else Remembered.read(row)
+
+    def _index(self, key: bytes, one: Remembered) -> None:
+        """Let a decision be found by its id, and without a record, by its token."""
+        self._by_alias[one.alias] = key
+        if not one.is_recorded:
+            self._by_alias[self.alias(one.text)] = key
+
+    def _drop(self, key: bytes) -> None:
+        row = self._notes.pop((KIND, key), None)
+        if row is not None:
+            one = Remembered.read(row)
+            for alias in (one.alias, self.alias(one.text)):
+                self._by_alias.pop(alias, None)
