@@ -208,7 +208,10 @@ def test_the_noise_scale_is_explained_and_says_how_it_was_rounded():
     assert f"sensitivity times multiplier times {factor:.6g}, because" in facts["noise scale"]
     assert "(rounded down): " in facts["noise scale"]
     assert "(rounded up)" in facts["sensitivity"]
-    assert facts["noise multiplier"] == "1"
+    assert facts["noise multiplier"] == (
+        "1: the standard deviation of the noise divided by the sensitivity, before the factor of the"
+        " running sum"
+    )
     play(policy, 30)
     said = section(policy.card_page(), "Ledger").points
     assert f"The column 'scale' omits the factor {factor:.6g} of the running sum." in said

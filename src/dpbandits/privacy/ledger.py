@@ -330,7 +330,9 @@ class Ledger:
 
     @property
     def draws(self) -> int:
-        """The number of scalar noise variables drawn: one per coordinate of each release."""
+        """The number of scalar noise variables drawn.  A release has one for each coordinate, or, as a
+        running sum, possibly several.
+        """
         return int(self._arrays.head[HEAD.draws])
 
     @property
