@@ -212,10 +212,7 @@ def test_python_m_and_version() -> None:
 def test_explain_says_the_guarantee() -> None:
     told = call("explain", "AdaCUCB", "--budget", "zcdp=0.1")
     assert told.exit_code == 0
-    assert (
-        "With secure noise, the rewards of one round would be protected with 0.1-zCDP"
-        in told.stdout
-    )
+    assert "The rewards of one round are protected with 0.1-zCDP" in told.stdout
     assert "(1, 1e-05)-DP" in call("explain", "AdaCUCB", "--budget", "approx=1,1e-5").stdout
     every = call("explain", "AdaCUCB").stdout
     assert all(notion in every for notion in ("0.5-zCDP: ", "(1, 1e-05)-DP: ", "(4, 1)-RDP: "))

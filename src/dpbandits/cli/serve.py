@@ -54,8 +54,8 @@ def serve(
         path = None if insecure else key_file or _default_file()
         if path is not None and not path.exists():
             raise ArgumentError(
-                f"there is no file of keys {path}: make a key with dpbandits keys add, or admit"
-                " everyone on this machine with --insecure",
+                f"there is no file of keys {path}: make a key with `dpbandits keys add --role admin"
+                f" --file {path}`, or admit everyone on this machine with --insecure",
                 "keys",
             )
         declared = [] if experiments is None else read_file(experiments)

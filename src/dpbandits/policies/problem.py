@@ -201,16 +201,16 @@ DEFAULTS = (
         "finite arms, rewards that follow no law (adversarial)",
         "central",
         "HTINF",
-        f"Its regret bound holds for any rewards. {_COMPARED} On the worst of six instances it was the"
-        " least (docs/defaults/measured).",
+        f"Its regret bound holds for any rewards. {_COMPARED} On the worst of six instances it was"
+        " the least (docs/defaults/measured).",
         rewards="any",
     ),
     Default(
         "finite arms, rewards that change",
         "central",
         "DiscountedIMED",
-        "Old sums lose weight, hence every arm is tried again. Where the best arm changed, no compared"
-        " policy had less regret (docs/drift).",
+        "Old sums lose weight, hence every arm is tried again. Where the best arm changed, no"
+        " compared policy had less regret (docs/drift).",
         rewards="changing",
     ),
     Default(

@@ -330,8 +330,8 @@ class Ledger:
 
     @property
     def draws(self) -> int:
-        """The number of scalar noise variables drawn.  A release has one for each coordinate, or, as a
-        running sum, possibly several.
+        """The number of scalar noise variables drawn: one for each coordinate of a release, or
+        several where the release is a running sum that needs them.
         """
         return int(self._arrays.head[HEAD.draws])
 

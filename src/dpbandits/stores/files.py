@@ -27,7 +27,7 @@ from urllib.parse import quote, unquote
 from ..errors import ArgumentError, ClaimError, StateFileError, StoreError
 from ..validation import printable, shown
 from .format5 import is_format5
-from .store import WHY, Batch, Held, Mark, Place, Row, Store
+from .store import WHY, Batch, Held, Mark, Place, Row, Store, taken_over
 
 try:
     import fcntl
@@ -73,7 +73,9 @@ class FilePlace(Place):
 
     def __init__(self, path: Path) -> None:
         if not isinstance(path, Path) or not path.name:
-            raise ArgumentError(f"path must name a file, as a Path, got {shown(path)}", "path")
+            raise ArgumentError(
+                f"path must be a pathlib.Path that names a file, got {shown(path)}", "path"
+            )
         self.path, self.journal = path, path.with_name(path.name + ".journal")
         self._seen: _Seen | None = None
 
@@ -129,7 +131,7 @@ class FilePlace(Place):
             if batch.whole:
                 return self._replace(found, batch, mark)
             if found is None or found.mark.life != life:
-                raise ClaimError(f"{self} was not written: another policy holds it; {WHY}")
+                raise taken_over(self)
             _refuse_gap(self, found.mark, batch.number, whole=False)
             self._append(found, _framed(_BATCH, mark, batch.head, batch.rows))
 
@@ -255,7 +257,7 @@ class FilePlace(Place):
             if found.mark.life == mark.life:
                 _refuse_gap(self, found.mark, batch.number, whole=True)
             elif mark.life.encode() in found.former:
-                raise ClaimError(f"{self} was not written: another policy holds it; {WHY}")
+                raise taken_over(self)
             former = (found.former | {found.mark.life.encode()}) - {mark.life.encode()}
         self._seen = None
         rows = [*(Row(_FORMER, life, b"") for life in former), *batch.rows]

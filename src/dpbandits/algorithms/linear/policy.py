@@ -301,8 +301,8 @@ def _refuse_unpublished(updates: Part, counter: str | None, budget: Budget | Non
         )
     if counter is not None:
         raise ArgumentError(
-            "counter must be None with the published radius, which has noise of its own, got"
-            f" {counter!r}",
+            "counter must be None with radius='published', which was derived for the paper's own"
+            f" noise, got {counter!r}",
             "counter",
         )
 
@@ -353,8 +353,8 @@ PrivateLinUCB = preset(
     tree and ``models="disjoint"``, this is the mechanism of LinPriv (Neel & Roth 2018).
     """,
     about={
-        "source": "Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via Differential Privacy"
-        f"{_ON_COUNTERS}",
+        "source": "Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via"
+        f" Differential Privacy{_ON_COUNTERS}",
         "errata": (LINPRIV,),
     },
     explore=_optimism(
@@ -417,8 +417,8 @@ AdaCOFUL = preset(
     and "published" that of Appendix F, with independent noise in every episode.
     """,
     about={
-        "source": "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3; counters:"
-        " dpbandits.privacy.continual",
+        "source": "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3;"
+        " counters: dpbandits.privacy.continual",
         "title": "Rarely switching OFUL on noisy sums",
         "errata": (ADAC_OFUL,),
     },
@@ -441,8 +441,8 @@ RSLinearIMED = preset(
     f"n_arms dimension horizon counter growth alpha margin share {_OF_MODEL}",
     """Linear IMED on rarely released sums: the default with public contexts.""",
     about={
-        "source": f"{Divergence.source}; releases: Azize & Basu (2024), Concentrated Differential Privacy for"
-        " Bandits, Theorem 3; counters: dpbandits.privacy.continual"
+        "source": f"{Divergence.source}; releases: Azize & Basu (2024), Concentrated Differential"
+        " Privacy for Bandits, Theorem 3; counters: dpbandits.privacy.continual"
     },
     explore=_divergence(1.8, 2.5, share=given("share", 1.0)),
     updates=like(Switching, growth=given("growth", 0.4)),
