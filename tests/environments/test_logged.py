@@ -131,7 +131,7 @@ def test_arms_may_have_names():
     [
         (
             ["drug", "control"] * 50 + [None],
-            r"one of arm_names, 'control', 'drug', got nothing .* 100",
+            r"names of arm_names \('control', 'drug'\); row 100 \(from 0\) holds nothing",
         ),
         (
             ["drug", "control"] * 50 + [3],

@@ -146,12 +146,12 @@ def test_arms_are_read_by_name_where_they_have_names():
         (
             with_one(SECRET, rest="no"),
             {"arm_names": ["no", "yes"]},
-            "one of arm_names, 'no', 'yes', got",
+            r"names of arm_names \('no', 'yes'\);",
         ),
         (
             with_one(1, rest="no"),
             {"arm_names": ["no", "yes"]},
-            "one of arm_names, 'no', 'yes', got",
+            r"names of arm_names \('no', 'yes'\);",
         ),
         (with_one("no", rest=0), {}, r"whole numbers in \[0, 1\], got text in"),
         (with_one(777.25, rest=0), {}, r"whole numbers in \[0, 1\], got another number in"),

@@ -141,9 +141,10 @@ def _refuse_without_numbers(columns: dict[str, Entries]) -> None:
     if not bad:
         return
     several = len(bad) > 1
+    named = ", ".join(map(_in_a_list, bad))
     raise ArgumentError(
         f"TABLE must hold numbers, got text or only empty cells in the column{'s' * several}"
-        f" {', '.join(map(_in_a_list, bad))}. Leave {'them' if several else 'it'} out with --ignore, or name"
+        f" {named}. Leave {'them' if several else 'it'} out with --ignore, or name"
         f" other columns with --features. {_MARKS}"
     )
 

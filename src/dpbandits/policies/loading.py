@@ -17,8 +17,8 @@ from ..stores import WHY, FilePlace, Held, Mark, Place, Row
 from ..stores.addresses import place_at
 from ..stores.format5 import claim5, is_format5, read5
 from ..stores.sealing import Sealer
-from ..stores.store import OTHER_FORMAT
 from ..stores.stamps import Stamps
+from ..stores.store import OTHER_FORMAT
 from ..stores.witness import Witness
 from .policy import Policy
 from .registry import arguments_of_today, find, of_this_version
