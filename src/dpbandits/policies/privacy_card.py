@@ -502,7 +502,8 @@ def _who_pays(policy: Policy) -> str:
             f"The cost of a line is that of {releases} with rounds of one user. {pays} A user pays"
             " at most the largest total of a record."
         )
-    later = "" if counter is None else ", and for all later releases of the running sum"
+    alone = counter is None or isinstance(counter, Independent)
+    later = "" if alone else ", and for all later releases of the running sum"
     return (
         f"The cost of a line is what one record pays for all releases of the line together{later}."
         f" {pays}"

@@ -209,7 +209,10 @@ class FilePlace(Place):
                 if not former:
                     return  # of another policy, which the snapshot has replaced
                 if number != last.number + (not claims):
-                    raise _GapError(f"{self.journal} does not follow {self.path}: one is older")
+                    raise _GapError(
+                        f"{self.journal} does not follow {self.path}: one of them is an older copy."
+                        " Copy both files together"
+                    )
                 last = frame.mark
                 yield frame._replace(begin=begin)
                 frame.skip()

@@ -160,7 +160,7 @@ def blocks(
     try:
         count = len(plain)
     except TypeError:
-        raise ArgumentError(f"{place} must be a column, got none", argument) from None
+        raise ArgumentError(f"{place} must be a column, got {_shape(given)}", argument) from None
     if rows is not None and count != rows:
         raise ArgumentError(f"{place} must have {rows} rows, got {count}", argument)
     whole = entries(plain)

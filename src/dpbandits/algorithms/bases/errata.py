@@ -62,7 +62,7 @@ SHUFFLED_BITS = Erratum(
         "But without a shuffler the message shows a person's number: the randomiser writes the"
         " number's ones, then its zeros, then the noise bits.",
         "Here the device puts its bits in random order",
-        "The claim for P_Amp is not proved at epsilon 10, delta 0.1.",
+        "The claim for Gaussian messages (P_Amp) is not proved at epsilon 10, delta 0.1.",
     ),
 )
 SHUFFLED_THEOREMS = Erratum(
