@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all kills lint docs wheel bench clean
+.PHONY: demo test test-all kills serve-kills lint docs wheel bench clean
 
 demo: .venv/base
 	$(BIN)/dpbandits demo
@@ -27,6 +27,10 @@ test-all: test
 # Kills of policies at random moments, on all three stores: see tests/stores/kills.py.
 kills: .venv/test
 	$(BIN)/python tests/stores/kills.py --kills 2000
+
+# Kills of a service under load, on SQLite and PostgreSQL: see tests/service/serve_kills.py.
+serve-kills: .venv/test
+	$(BIN)/python tests/service/serve_kills.py --kills 100
 
 lint: .venv/lint
 	$(BIN)/ruff check .

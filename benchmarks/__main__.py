@@ -22,6 +22,7 @@ from . import (
     linear,
     logs,
     noise,
+    service,
     serving,
     shuffling,
     simulation,
@@ -32,6 +33,7 @@ from .timing import Row
 GROUPS = {
     "startup": startup,
     "serving": serving,
+    "service": service,
     "keeping": keeping,
     "simulation": simulation,
     "linear": linear,

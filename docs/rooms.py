@@ -123,6 +123,7 @@ SECTIONS = {
     "Classes": (),
     "Parts": (),
     "Policies at work": ("inspection", "logs", "stores", "errors"),
+    "Client of the service": ("client",),
     "Budgets": ("privacy", "auditing", "finite"),
     "Simulating and planning": ("simulation", "environments", "planning", "studies", "theory"),
     "Sums and regressions": ("glm", "shuffle", "tables"),

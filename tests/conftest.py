@@ -17,11 +17,15 @@ settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=T
 settings.register_profile("searching", deadline=None)
 settings.load_profile("fixed")
 
+# They have no doctests, and one name.
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]
+
 INTERPRETED = {
     f"tests/{folder}"
     for folder in (
         "algorithms",
         "cli",
+        "client",
         "conformance",
         "finite",
         "logs",

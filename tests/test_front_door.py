@@ -60,7 +60,8 @@ def test_a_setting_gets_its_default(words: dict[str, Any], cls: type, name: str,
     assert (type(policy), policy.preset, policy.arm_names) == (cls, name, ("a", "b", "c"))
     user = {"user": "ann"} if "max_rounds" in words else {}
     assert policy.pull(*shown(policy, words), **user).name in ("a", "b", "c")
-    assert repr(eval(repr(policy), {**vars(dpb), **vars(dpb.parts)})) == repr(policy)
+    names = {one: getattr(dpb, one) for one in dpb.__all__}
+    assert repr(eval(repr(policy), {**names, **vars(dpb.parts)})) == repr(policy)
     again = load(policy.save(str(tmp_path / "one.dpb")), simulation=True)
     assert (type(again), again.config) == (cls, policy.config)
 

@@ -8,46 +8,44 @@ from __future__ import annotations
 
 import warnings
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-
-from .algorithms import (
-    GLM,
-    Adversarial,
-    Arms,
-    ArmsLocal,
-    ArmsShuffled,
-    BestArm,
-    Experts,
-    ExpertsLocal,
-    FixedLinear,
-    HiddenGLM,
-    HiddenGLMLocal,
-    HiddenLinear,
-    HiddenLinearLocal,
-    HiddenLinearShuffled,
-    Linear,
-)
-from .door import bandit
-from .errors import (
-    ArgumentError,
-    BudgetExhausted,
-    BudgetWarning,
-    ClaimError,
-    ClippingWarning,
-    DPBanditsError,
-    UpdateError,
-)
-from .inspection import inspect
-from .logs import DecisionLog, fit_logs
-from .policies import Decision, Policy, load, restore
-from .policies.registry import home_of, registered
-from .privacy import GDP, RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
-from .validation import close_name
 
 if TYPE_CHECKING:
     from . import environments, papers, parts, theory
+    from .algorithms import (
+        GLM,
+        Adversarial,
+        Arms,
+        ArmsLocal,
+        ArmsShuffled,
+        BestArm,
+        Experts,
+        ExpertsLocal,
+        FixedLinear,
+        HiddenGLM,
+        HiddenGLMLocal,
+        HiddenLinear,
+        HiddenLinearLocal,
+        HiddenLinearShuffled,
+        Linear,
+    )
     from .auditing import audit
+    from .door import bandit
+    from .errors import (
+        ArgumentError,
+        BudgetExhausted,
+        BudgetWarning,
+        ClaimError,
+        ClippingWarning,
+        DPBanditsError,
+        UpdateError,
+    )
+    from .inspection import inspect
+    from .logs import DecisionLog, fit_logs
     from .planning import Setting, plan
+    from .policies import Decision, Policy, load, restore
+    from .privacy import GDP, RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
     from .simulation import replay, simulate
 
 __version__ = "0.1.0"
@@ -101,15 +99,27 @@ __all__ = [
     "theory",
 ]
 
-# What takes long to import: pandas, pyarrow and scipy.stats would more than double the time.
-_LATER = {
-    "Setting": "planning",
-    "audit": "auditing",
-    "plan": "planning",
-    "replay": "simulation",
-    "simulate": "simulation",
+# Everything is imported when it is first asked for: numba and scipy alone take half a second, which
+# ``dpbandits.client`` does without.
+_HOMES = {
+    name: home
+    for home, names in {
+        "algorithms": "GLM Adversarial Arms ArmsLocal ArmsShuffled BestArm Experts ExpertsLocal"
+        " FixedLinear HiddenGLM HiddenGLMLocal HiddenLinear HiddenLinearLocal HiddenLinearShuffled"
+        " Linear",
+        "auditing": "audit",
+        "door": "bandit",
+        "errors": "ArgumentError BudgetExhausted BudgetWarning ClaimError ClippingWarning"
+        " DPBanditsError UpdateError",
+        "inspection": "inspect",
+        "logs": "DecisionLog fit_logs",
+        "planning": "Setting plan",
+        "policies": "Decision Policy load restore",
+        "privacy": "GDP RDP ZCDP ApproxDP Guarantee Ledger PureDP",
+        "simulation": "replay simulate",
+    }.items()
+    for name in names.split()
 }
-_ROOMS = ("environments", "papers", "parts", "theory")
 # Where former names of the top level are now, beside those of policies.
 _MOVED = {
     "Adversary": "auditing",
@@ -132,21 +142,35 @@ _MOVED = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _HOMES:
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    if not name.startswith("_") and find_spec(f"{__name__}.{name}"):
         return import_module(f".{name}", __name__)
-    if name in _LATER:
-        return getattr(import_module(f".{_LATER[name]}", __name__), name)
+    return _former(name)
+
+
+def _former(name: str) -> Any:
+    """A name that once stood here; an ``AttributeError`` for any other."""
     if not name.startswith("_") and (home := _home(name)):
         message = f"{__name__}.{name} is deprecated: take {home}.{name}"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
         return getattr(import_module(home), name)
-    hint = "" if name.startswith("_") else close_name(name, [*__all__, *registered()])
+    hint = "" if name.startswith("_") else _close_name(name)
     meant = f"; {hint}" if hint.startswith("did") else ""  # and not all names that there are
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")
 
 
+def _close_name(name: str) -> str:
+    from .policies.registry import registered
+    from .validation import close_name
+
+    return close_name(name, [*__all__, *registered()])
+
+
 def _home(name: str) -> str:
-    """The module that has a name that once stood here; None for other names."""
+    """The module that has a name that once stood here; "" for other names."""
+    from .policies.registry import home_of, registered
+
     if name in _MOVED:
         return f"{__name__}.{_MOVED[name]}"
     policy = registered().get(name)

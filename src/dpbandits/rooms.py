@@ -1,4 +1,4 @@
-"""The only way from the core to the rooms of papers, which import the core."""
+"""The only way from the core to rooms that import it: algorithms, and papers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-PAPERS = "dpbandits.papers"
+ALGORITHMS, PAPERS = "dpbandits.algorithms", "dpbandits.papers"
+
+
+def algorithms() -> None:
+    """Load all policies of the core, which makes their names known."""
+    import_module(ALGORITHMS)
 
 
 def papers(part: str = "") -> ModuleType:

@@ -59,7 +59,7 @@ def test_equal_values_have_the_name_and_the_random_numbers_of_their_preset(made,
     assert made.preset == named.preset != type(made).__name__
     assert made.stream_key == named.stream_key
     assert made.card == named.card
-    scope = {**vars(dpb), **vars(dpb.parts)}
+    scope = {**{one: getattr(dpb, one) for one in dpb.__all__}, **vars(dpb.parts)}
     assert eval(repr(made), scope).stream_key == named.stream_key
 
 

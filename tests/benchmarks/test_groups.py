@@ -73,6 +73,17 @@ def test_every_registered_policy_is_served():
     assert {row.name.split(", ")[1] for row in secure} == {"AdaPUCB", "AdaCUCB"}
 
 
+@pytest.mark.long
+def test_a_service_is_compared_with_one_that_does_nothing():
+    rows = measured("service")
+    for case in ("finite arms", "RSLinearIMED, 10 x 5"):
+        assert rows[f"  {case}, time"].value > 1.0
+        assert rows[f"  {case}, rate"].value < 1.0
+        assert rows[f"{case}, p99 at half load"].value > 1.0
+    assert " a second" in rows["free"].remark
+    assert "import" in rows["first decision of a process, beyond its import"].remark
+
+
 def test_secure_noise_is_compared_with_simulated_noise():
     rows = [row for name, row in measured("noise").items() if name.startswith("secure over")]
     assert len(rows) == 9
@@ -140,6 +151,7 @@ def test_every_group_is_among_these():
     assert set(command.GROUPS) == {
         "startup",
         "serving",
+        "service",
         "keeping",
         "simulation",
         "linear",

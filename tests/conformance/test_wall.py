@@ -132,6 +132,7 @@ _UP = [
     "report",
     "planning",
     "studies",
+    "service",
     "cli",
 ]
 BELOW = {room: set(_UP[: i + 1]) for i, room in enumerate(_UP)}
@@ -145,6 +146,7 @@ BELOW["environments"] = {
     "glm",
     "environments",
 }
+BELOW["client"] = {"errors", "client"}  # which loads neither numba nor NumPy
 BELOW["plotting"] = {"errors", "validation", "privacy", "plotting"}
 for _room in _UP[_UP.index("simulation") :]:
     BELOW[_room] |= {"environments", "plotting"}

@@ -105,6 +105,8 @@ def test_what_is_written_later_completes_what_was_written_before(tmp_path, flush
     assert found["number"].tolist() == found["time"].tolist() == [0, 1, 2, 3]
     assert math.isnan(found["reward"][0])
     assert found["reward"].tolist()[1:] == [0.25, 0.5, 0.75]
+    assert math.isnan(found["answered"][0])
+    assert found["answered"].tolist()[1:] == [99.0] * 3
     assert found["arm"].tolist() == [one.arm for one in decisions]
     assert found["name"].tolist() == [one.name for one in decisions]
     assert found["recorded"].all()

@@ -127,7 +127,7 @@ def test_a_column_that_is_there_twice_or_of_another_length_is_named(tmp_path):
     for frame in (
         twice,
         pa.Table.from_arrays(
-            [pa.array(twice.iloc[:, i]) for i in range(10)], names=list(twice.columns)
+            [pa.array(twice.iloc[:, i]) for i in range(twice.shape[1])], names=list(twice.columns)
         ),
     ):
         with pytest.raises(ArgumentError, match=r"^frame must have columns .* got 'reward' more"):

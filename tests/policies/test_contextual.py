@@ -256,7 +256,7 @@ def test_a_saved_file_holds_no_noise_of_a_secure_policy(tmp_path):
     def streams(**options):
         policy = Diary(at_once(**options)).play(3).policy
         held = FilePlace(policy.save(tmp_path / "a")).read()
-        told, _, _, states, _ = parted(parted(held.head[:-8])[1])
+        told, _, _, states, _ = parted(parted(held.head[:-12])[1])
         return json.loads(told)["streams"], len(states)
 
     assert streams(noise="secure", seed=None) == ([], 0)

@@ -105,7 +105,8 @@ def test_a_name_is_the_label_and_no_part_of_the_random_numbers():
     assert named.stream_key == plain.stream_key
     assert named.arguments == plain.arguments
     assert "name='größer & besser'" in repr(named)
-    assert eval(repr(named), {**vars(dpb), **vars(dpb.parts)}).config == named.config
+    names = {one: getattr(dpb, one) for one in dpb.__all__}
+    assert eval(repr(named), {**names, **vars(dpb.parts)}).config == named.config
     assert adac(name="x" * 60).name == "x" * 60
 
 

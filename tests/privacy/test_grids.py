@@ -53,7 +53,8 @@ def test_every_range_of_simulated_noise_takes_secure_noise(reward_range, budget)
     assert math.frexp(grid)[0] == 0.5
     assert policy.noise_source.most_records >= 2**21 - 1
     assert 2**11 <= (hi - lo) / grid <= 2**21
-    assert repr(eval(repr(policy), {**vars(dpb), **vars(dpb.parts)})) == repr(policy)
+    names = {one: getattr(dpb, one) for one in dpb.__all__}
+    assert repr(eval(repr(policy), {**names, **vars(dpb.parts)})) == repr(policy)
     assert "grid" not in repr(policy)
 
 

@@ -5,8 +5,8 @@ import time
 from html.parser import HTMLParser
 
 from dpbandits.service.access import Keys
-from dpbandits.service.app import Service
 from dpbandits.service.owner import Owner
+from dpbandits.service.service import Service
 from dpbandits.stores.addresses import store_at
 
 SIMULATED = {"noise": "simulation", "allow_simulation": True, "answers_within": 5}

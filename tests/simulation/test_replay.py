@@ -486,3 +486,111 @@ def test_a_log_that_goes_beyond_the_range_is_warned_of():
         match=r"outside \[0, 1\] are clipped, and some of these data are",
     ):
         replay(dpbandits.algorithms.UCB1(2), log, runs=1)
+
+
+# Logs with times ------------------------------------------------------------------------------
+
+
+def timed_log(people, wait, *, lost=0.0, seed=1, every=10.0):
+    """One person in ten seconds, each answering after about ``wait`` seconds, if at all."""
+    rng = np.random.default_rng(seed)
+    arms = rng.integers(0, 3, people)
+    rewards = (rng.random(people) < np.array([0.3, 0.7, 0.5])[arms]).astype(float)
+    asked = 1e9 + every * np.arange(people)
+    answered = asked + rng.exponential(wait, people)
+    answered[rng.random(people) < lost] = np.nan
+    return LoggedTrial(arms, rewards, asked=asked, answered=answered)
+
+
+def test_a_log_whose_answers_come_at_once_is_replayed_as_one_without_times(monkeypatch):
+    timed = timed_log(600, 1e-3)
+    plain = LoggedTrial(timed.arms, timed.rewards)
+    monkeypatch.setattr(LoggedTrial, "stream_key", "one log")
+    for policy in (
+        AdaCUCB(3, budget=ZCDP(0.5)),
+        dpbandits.algorithms.HTINF(3, budget=dpbandits.PureDP(0.5)),
+        dpbandits.papers.others.DPTS(3, horizon=50, budget=dpbandits.PureDP(1.0)),
+    ):
+        one, other = (replay(policy, log, runs=2, seed=3).runs for log in (timed, plain))
+        # The release of an episode that ends with the log is made at the next pull.
+        same = [name for name in one.columns if name not in ("environment", "releases", "spent")]
+        assert one[same].equals(other[same])
+        assert (one["releases"] - other["releases"]).isin([-1, 0, 1]).all()
+
+
+def test_a_planned_deadline_is_tried_on_a_log_with_times():
+    """By the clock as by the number of pulls that it is; and one that is too short is seen."""
+    log = timed_log(12_000, 600.0, lost=0.05)
+    budget = ZCDP(1.0)
+    made = [
+        dpbandits.algorithms.MergedIMED(3, budget=budget, answers_within=within)
+        for within in ("1h", 360, "5s", "300d")
+    ]
+    result = replay(made, log, runs=4, seed=2)
+    by_clock, by_pulls, hasty, never = result.runs.groupby("policy", sort=False).rate.mean()
+    assert abs(by_clock - by_pulls) < 0.02
+    assert by_clock > 0.6
+    assert max(hasty, never) < 0.56  # .5 is that of the trial
+    assert (result.runs[result.runs.policy.str.contains("300d")].releases == 0).all()
+
+
+def test_a_round_is_at_the_time_of_the_log_and_its_answer_as_late_as_there(monkeypatch):
+    seen = []
+    for name in ("pull", "update"):
+        method = getattr(Policy, name)
+
+        def noting(self, *given, method=method, name=name, **options):
+            seen.append((name, options["at"]))
+            return method(self, *given, **options)
+
+        monkeypatch.setattr(Policy, name, noting)
+    log = LoggedTrial(
+        [0] * 5, np.ones(5), asked=[50, 10, 20, 30, 40], answered=[62, 22, 32, 42, 52]
+    )
+    policy = AdaCUCB(1, budget=ZCDP(0.5), answers_within="20s")
+    assert replay(policy, log, runs=1).runs.loc[0, "rounds"] == 5
+    times = [("pull", 10.0), ("pull", 20.0), ("update", 22.0), ("pull", 30.0), ("update", 32.0)]
+    assert seen[:5] == times
+
+
+def test_times_are_checked():
+    arms, rewards = [0, 1, 0], [1.0, 0.0, 1.0]
+    for times, message in (
+        ({"asked": [1, 2, 3]}, "given together"),
+        ({"answered": [1, 2, 3]}, "given together"),
+        ({"asked": [1, 2], "answered": [1, 2, 3]}, "arms and asked must be equally long"),
+        ({"asked": [1, 2, 3], "answered": [1, 2, 2]}, "not be before asked, got that in row 2"),
+        ({"asked": [1, np.nan, 3], "answered": [1, 2, 4]}, "asked"),
+        ({"asked": [1, 2, 3], "answered": [1, np.inf, 4]}, "answered"),
+        ({"asked": [-1, 2, 3], "answered": [1, 2, 4]}, "asked"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            LoggedTrial(arms, rewards, **times)
+    log = LoggedTrial(arms, rewards, np.ones((3, 2)), asked=[3, 1, 2], answered=[4, np.nan, 2])
+    assert (log.times.tolist(), log.waits.tolist()) == ([1, 2, 3], [1, np.inf, 0])
+    assert repr(log) != repr(LoggedTrial(arms, rewards, np.ones((3, 2))))
+    policy = dpbandits.algorithms.LinUCB(2, 2)
+    with pytest.raises(ArgumentError, match="no contexts where the log has times"):
+        replay(policy, log)
+
+
+def test_a_trial_is_read_from_a_file(tmp_path):
+    path = tmp_path / "trial.csv"
+    path.write_text("arm;answered;note;reward;asked\ndrug;12,5;a;1;10\nnone;;b;0;11\n")
+    log = LoggedTrial.read(path, separator=";", decimal=",")
+    assert (log.arm_names, log.arms.tolist(), log.rewards.tolist()) == (
+        ["drug", "none"],
+        [0, 1],
+        [1.0, 0.0],
+    )
+    assert (log.times.tolist(), log.waits.tolist()) == ([10, 11], [2.5, np.inf])
+    path.write_text("arm,reward\n0,1\n1,0\n")
+    assert LoggedTrial.read(path).times is None
+    for text, message in (
+        ("arm,asked\n0,1\n", "must have a column 'reward'"),
+        ("arm,reward\n0,good\n", "got none on line 2 of .*, column 'reward'"),
+        ("arm,reward,asked,answered\n0,1,1,soon\n", "got none on line 2 of .*'answered'"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ArgumentError, match=message):
+            LoggedTrial.read(path)

@@ -199,7 +199,7 @@ def contents(path):
     mark, head, rows = FilePlace(path).read()
     rows = list(rows)
     folder = Path(os.environ["DPBANDITS_STATE_DIR"]) / "witnesses"
-    about = json.loads(rows[0].content[:-8])
+    about = json.loads(rows[0].content[:-12])
     known = [one.name for one in folder.iterdir() if "." not in one.name]
     # A test may have given it the name of no policy.
     policy = about["policy"] if about["policy"] in known else known[0]

@@ -239,7 +239,7 @@ def shared_sum(place: Any) -> float:
     """The sum of all releases in a place."""
     rows = place.read().rows
     contents = [row.content for row in rows if row.kind == "release"]
-    return float(sum(np.frombuffer(writing.parted(one[:-8])[2]).sum() for one in contents))
+    return float(sum(np.frombuffer(writing.parted(one[:-12])[2]).sum() for one in contents))
 
 
 def noted(known: History, told: list[dict[str, Any]]) -> History:

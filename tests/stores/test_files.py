@@ -17,9 +17,11 @@ from clinic import (
     died,
     exit_code,
     fail,
+    forked,
     inside,
     journal,
     known,
+    refused,
     rewritten,
     start,
     state_in,
@@ -29,7 +31,9 @@ from clinic import (
 import dpbandits as dpb
 from dpbandits.errors import StateFileError, StoreError
 from dpbandits.policies import loading
-from dpbandits.stores import FilePlace, files, witness
+from dpbandits.policies.batches import batch_of
+from dpbandits.stores import FilePlace, files, locks, witness
+from dpbandits.stores.addresses import place_at
 from dpbandits.stores.witness import Witness
 
 
@@ -40,6 +44,17 @@ def copied(path, name):
     if journal(path).exists():
         shutil.copy(journal(path), journal(copy))
     return copy
+
+
+def place_in(where, folder, name, of=None):
+    """A place in a file or a database; as a copy of another, if one is named."""
+    if where == "file":
+        path = copied(folder / of, name) if of else folder / name
+        return FilePlace(path)
+    if of:
+        place_at(f"sqlite:///{folder}/{of}.db#one").store.close()
+        shutil.copy(folder / f"{of}.db", folder / f"{name}.db")
+    return place_at(f"sqlite:///{folder}/{name}.db#one")
 
 
 # Who goes on ---------------------------------------------------------------------------------
@@ -78,7 +93,7 @@ def test_a_load_that_cannot_write_claims_nothing(tmp_path, monkeypatch):
         clinic.play(1)
 
 
-@pytest.mark.skipif(files.fcntl is None, reason="no locks on this platform")
+@pytest.mark.skipif(locks.fcntl is None, reason="no locks on this platform")
 def test_a_load_in_the_middle_of_a_commit_waits_and_counts_it(tmp_path, monkeypatch):
     clinic = Clinic(ada()).play(40)
     path = clinic.policy.save(tmp_path / "a")
@@ -124,23 +139,73 @@ def test_a_load_of_a_place_that_was_written_since_it_was_read_reads_it_again(
     assert loaded.ledger.releases == inside(clinic.policy)[0]
 
 
-def test_a_load_between_a_commit_and_its_note_leaves_one_holder(tmp_path):
-    """The note of the original's last commit comes after those of the load."""
-    clinic, loaded = Clinic(ada()).play(40), []
-    place = Recording(FilePlace(tmp_path / "a"))
+@pytest.mark.skipif(locks.fcntl is None, reason="no locks on this platform")
+@pytest.mark.parametrize("where", ["file", "sqlite"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_copy_that_is_loaded_while_its_original_commits_is_an_older_one(where, moment, tmp_path):
+    """Before the commit is written, and between it and its note."""
+    clinic, errors = Clinic(ada()).play(40), []
+    place = Recording(place_in(where, tmp_path, "a"))
+    clinic.policy.save(place)
+    copy = place_in(where, tmp_path, "copy", of="a")
+
+    def load():
+        try:
+            dpb.load(copy)
+        except dpb.ClaimError as error:
+            errors.append(str(error))
+
+    loader = threading.Thread(target=load)
+
+    def looked(now):
+        if now == moment and loader.ident is None:
+            loader.start()
+            loader.join(0.3)
+            assert loader.is_alive()
+
+    place.looked = looked
+    clinic.play(1)
+    loader.join()
+    assert len(errors) == 1
+    assert "older copy, or was cut" in errors[0]
+    clinic.until_release()
+    assert not dpb.inspect(place.place).superseded
+
+
+@pytest.mark.parametrize("where", ["file", "sqlite"])
+def test_nothing_is_written_to_a_place_once_its_copy_was_loaded(where, tmp_path):
+    """A batch there would show another release of what the copy will release."""
+    clinic = Clinic(ada()).play(40)
+    place = place_in(where, tmp_path, "a")
+    clinic.policy.save(place)
+    loaded = dpb.load(place_in(where, tmp_path, "copy", of="a"))
+    before = place.mark()
+    for _ in range(2):
+        with (
+            pytest.raises(dpb.ClaimError, match="has been loaded, and carries on"),
+            batch_of([clinic.policy]),
+        ):
+            clinic.policy.pull()
+        with pytest.raises(dpb.ClaimError, match="has been loaded, and carries on"):
+            clinic.policy.pull()
+        assert place.mark() == before
+    assert dpb.inspect(place).superseded
+    Clinic(loaded).until_release()
+
+
+def test_a_load_by_the_thread_that_commits_is_refused(tmp_path):
+    """It would wait for itself."""
+    clinic, place = Clinic(ada()).play(40), Recording(FilePlace(tmp_path / "a"))
     clinic.policy.save(place)
 
     def looked(moment):
-        if moment == "after" and not loaded:
-            loaded.append(dpb.load(tmp_path / "a"))
+        with pytest.raises(dpb.errors.ReentryError, match="its own thread wrote"):
+            dpb.load(tmp_path / "a")
 
     place.looked = looked
-    for _ in range(2):
-        with pytest.raises(dpb.ClaimError):
-            clinic.policy.pull()
-    state = state_of(Clinic(loaded.pop()).play(3).policy)
-    gc.collect()
-    assert state_of(dpb.load(tmp_path / "a")) == state
+    clinic.until_release()
+    before = state_of(clinic.policy)
+    assert state_of(dpb.load(tmp_path / "a")) == before
 
 
 def test_of_two_policies_saved_to_one_file_only_the_later_goes_on(tmp_path):
@@ -323,6 +388,92 @@ def test_the_claim_itself_decides_a_race(tmp_path):
     with pytest.raises(dpb.ClaimError, match="by another process"):
         FilePlace(path).claim(mark._replace(life="0" * 32), "1" * 32)
     assert FilePlace(path).mark() == mark
+
+
+# Forks ---------------------------------------------------------------------------------------
+
+
+class Child:
+    """A forked process that does nothing until it is told to end."""
+
+    def __init__(self):
+        self.told = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            os.close(self.told[1])
+            os.read(self.told[0], 1)
+            os._exit(0)
+
+    def end(self):
+        os.write(self.told[1], b".")
+        os.waitpid(self.process, 0)
+        for handle in self.told:
+            os.close(handle)
+
+
+@FORKING
+@UNWARNED
+def test_a_forked_child_keeps_nobody_from_loading(tmp_path):
+    path = ada().save(tmp_path / "a")
+    policy = dpb.load(path)
+    child = Child()
+    with pytest.raises(dpb.ClaimError, match="still runs"):
+        dpb.load(path)
+    del policy
+    again = dpb.load(path)
+    assert "is a fork" in forked(lambda: refused(again.close))
+    other = Child()
+    for each in (child, other):
+        with pytest.raises(dpb.ClaimError, match="still runs"):
+            dpb.load(path)
+        each.end()
+    again.pull()
+
+
+@FORKING
+@UNWARNED
+def test_a_child_of_a_process_that_was_killed_keeps_nobody_from_loading(tmp_path):
+    path, children = ada().save(tmp_path / "a"), tmp_path / "children"
+
+    def work():
+        policy = dpb.load(path)
+        if os.fork() == 0:
+            children.write_text(str(os.getpid()))
+            threading.Event().wait(60)
+        while not children.exists():
+            threading.Event().wait(0.01)
+        policy.pull()
+        os._exit(9)
+
+    assert exit_code(work) == 9
+    try:
+        assert dpb.load(path).session.rounds.pulls == 1
+    finally:
+        os.kill(int(children.read_text()), 9)
+
+
+@FORKING
+@UNWARNED
+@pytest.mark.parametrize("where", ["file", "sqlite"])
+def test_a_child_that_is_forked_in_a_commit_keeps_no_lock(where, tmp_path, monkeypatch):
+    """Of the witness, the keys or the journal; nor does it unlock those of its parent."""
+    clinic, place = Clinic(ada()).play(40), place_in(where, tmp_path, "a")
+    clinic.policy.save(place)
+    sync, children = os.fsync, []
+
+    def forking(handle):
+        if not children:
+            children.append(Child())
+        sync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", forking)
+        clinic.until_release()
+    clinic.until_release()
+    before = state_of(clinic.policy)
+    died(clinic)
+    assert state_of(dpb.load(place)) == before
+    children.pop().end()
 
 
 # The journal ---------------------------------------------------------------------------------

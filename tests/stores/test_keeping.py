@@ -5,26 +5,32 @@ and what was sealed or dropped tells nothing.
 import shutil
 import sqlite3
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
-from clinic import ADVICE, Clinic, Recording, ada, contents, state_of, whole
+from clinic import ADVICE, Clinic, Recording, ada, contents, fail, state_of, whole
 
 import dpbandits as dpb
 from dpbandits.errors import StateFileError, StoreError
 from dpbandits.papers.concentrated import AdaCUCB
+from dpbandits.papers.others import AdaPTT
 from dpbandits.policies.batches import batch_of
 from dpbandits.session.keeping import Keeper
 from dpbandits.session.running import AllOrNothing
 from dpbandits.session.writing import key_of, private_part, public_part, whole_rows
 from dpbandits.stores import FilePlace
 from dpbandits.stores.addresses import place_at
+from dpbandits.stores.sealing import Sealer
 
 pytestmark = pytest.mark.compiled
 CONTEXTS = np.random.default_rng(4).uniform(-0.5, 0.5, (400, 3, 2))
 BUDGET = dpb.ZCDP(0.5)
 MAKERS = {
     "users": lambda **o: dpb.algorithms.MergedIMED(3, budget=BUDGET, max_rounds=3, **o),
+    "parts": lambda **o: AdaPTT(
+        3, failure_probability=0.1, max_rounds=9, budget=dpb.PureDP(9.0), **o
+    ),
     "every round": lambda **o: dpb.algorithms.HTINF(3, budget=BUDGET, **o),
     "late": lambda **o: dpb.algorithms.MergedIMED(3, budget=BUDGET, answers_within=9, **o),
     "clock": lambda **o: AdaCUCB(3, budget=BUDGET, answers_within="1min", **o),
@@ -40,13 +46,14 @@ SEEDED = {"seed": 5}
 class Visits:
     """Calls of several policies, the same for each, drawn from a seed."""
 
-    def __init__(self, *policies, seed=1):
+    def __init__(self, *policies, seed=1, users=40):
         self.policies, self.rng, self.waiting, self.time = (
             policies,
             np.random.default_rng(seed),
             [],
             0,
         )
+        self.users = users
 
     def play(self, calls):
         """Play so many calls, and return the arms of the first policy's decisions."""
@@ -67,7 +74,7 @@ class Visits:
 
     def pull(self):
         self.time += 5
-        user = int(self.rng.integers(40))
+        user = int(self.rng.integers(self.users))
         decisions = []
         for policy in self.policies:
             shown = {"": None, "contexts": CONTEXTS, "advice": ADVICE}[policy.sees]
@@ -198,7 +205,8 @@ def test_bytes_have_one_length_whatever_answers_and_noise_are(make, tmp_path):
 def sizes(batch):
     """The lengths in a batch, without the values."""
     rows = [
-        (row.kind, len(row.key), len(row.content or b""), row.content is None) for row in batch.rows
+        (len(row.kind), len(row.key), len(row.content or b""), row.content is None)
+        for row in batch.rows
     ]
     return len(batch.head), sorted(rows)
 
@@ -208,7 +216,7 @@ def test_bytes_of_a_call_have_one_length_whatever_its_own_noise_is(kind, tmp_pat
     """From one state on, the next call draws other noise, and so may choose other arms."""
     policy, chosen, releases = MAKERS[kind](**SEEDED), [], 0
     at_once = policy.card.learns_at_once
-    visits = Visits(policy)
+    visits = Visits(policy, users=12)
     policy.save(tmp_path / "a")
     for _ in range(90):
         visits.play(1)
@@ -218,7 +226,8 @@ def test_bytes_of_a_call_have_one_length_whatever_its_own_noise_is(kind, tmp_pat
             copy.session.state.noise_rng = np.random.default_rng(world)
             place = Recording(FilePlace(tmp_path / "b"))
             copy.save(place)
-            made, before, alone = copy.ledger.releases, len(place.batches), Visits(copy)
+            made, before = copy.ledger.releases, len(place.batches)
+            alone = Visits(copy, seed=len(chosen), users=12)
             alone.time = visits.time
             arm = alone.pull()
             if at_once and alone.waiting:  # an answer makes the release
@@ -230,7 +239,7 @@ def test_bytes_of_a_call_have_one_length_whatever_its_own_noise_is(kind, tmp_pat
         chosen.append({arm for arm, _ in worlds})
         releases += len(worlds) > 1
     assert releases > 0 or kind == "advice"  # which releases rarely
-    if kind in ("users", "every round", "clock", "features"):
+    if kind in ("users", "parts", "every round", "clock", "features"):
         assert max(map(len, chosen)) > 1  # or there would be nothing to tell
 
 
@@ -453,6 +462,67 @@ def test_keys_of_ended_episodes_are_destroyed(tmp_path):
     left = sealer.path.read_bytes()
     assert sum(left[i : i + 8] != bytes(8) for i in range(0, len(left), 40)) == len(sealer._keys)
     assert len(sealer._keys) < 12
+
+
+def keys_left(folder):
+    """The keys in the state folder."""
+    files = [path.read_bytes() for path in (folder / "state" / "keys").glob("*")]
+    slots = [content[i : i + 40] for content in files for i in range(0, len(content), 40)]
+    return {slot for slot in slots if any(slot)}
+
+
+def test_keys_of_a_lost_life_are_destroyed_once_it_is_restored(tmp_path):
+    """They open its copies."""
+    policy = MAKERS["late"](**SEEDED)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    Visits(policy).play(40)
+    policy.kept_in.store.close()
+    for copy in ("b.db", "c.db"):
+        shutil.copy(tmp_path / "a.db", tmp_path / copy)
+    lost = keys_left(tmp_path)
+    restored = dpb.restore(f"sqlite:///{tmp_path}/b.db#one")
+    assert lost
+    assert not lost & keys_left(tmp_path)
+    assert len(keys_left(tmp_path)) == len(restored._sealer._keys)
+    assert dpb.restore(f"sqlite:///{tmp_path}/c.db#one").session.restored == 1  # without any
+
+
+def test_no_key_is_left_of_a_database_that_a_policy_has_left(tmp_path):
+    policy = MAKERS["late"](**SEEDED)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    Visits(policy).play(40)
+    assert keys_left(tmp_path)
+    policy.save(tmp_path / "file")
+    assert not keys_left(tmp_path)
+    policy.save(f"sqlite:///{tmp_path}/a.db#two")
+    Visits(policy).play(40)
+    before = state_of(policy)
+    del policy
+    assert state_of(dpb.load(f"sqlite:///{tmp_path}/a.db#two")) == before
+
+
+def test_keys_that_a_kill_has_left_are_destroyed_by_the_next_load(tmp_path, monkeypatch):
+    policy = MAKERS["late"](**SEEDED)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    with monkeypatch.context() as patch:
+        patch.setattr(Sealer, "destroy", lambda self: None)
+        Visits(policy).play(60)
+    needed, left = set(policy._sealer._used.values()), len(keys_left(tmp_path))
+    del policy
+    loaded = dpb.load(f"sqlite:///{tmp_path}/a.db#one")
+    assert len(keys_left(tmp_path)) == len(needed) < left
+    assert set(loaded._sealer._keys) == needed
+
+
+def test_keys_that_cannot_be_destroyed_are_told(tmp_path, monkeypatch):
+    policy = MAKERS["late"](**SEEDED)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    del policy
+    with monkeypatch.context() as patch:
+        fail(patch, Path, "unlink", PermissionError(13, "not permitted"))
+        with pytest.raises(StoreError, match="keys that nothing needs, and could not be removed"):
+            dpb.restore(f"sqlite:///{tmp_path}/a.db#one")
+    assert dpb.load(f"sqlite:///{tmp_path}/a.db#one").session.restored == 1
 
 
 def test_names_of_users_are_nowhere(tmp_path):

@@ -6,7 +6,7 @@ from clinic import FORKING
 
 from dpbandits.stores import FilePlace
 
-pytest_plugins = ["postgresql_server"]
+pytest_plugins = ["tests.stores.postgresql_server"]
 pytestmark = [FORKING, pytest.mark.compiled]
 STORES = pytest.mark.parametrize("store", ["files", "sqlite", "postgresql"])
 

@@ -21,7 +21,7 @@ from dpbandits.stores.store import Batch, Mark, Row
 from dpbandits.testing import PlaceConformance, StoreConformance
 from dpbandits.testing.places import begun
 
-pytest_plugins = ["postgresql_server"]
+pytest_plugins = ["tests.stores.postgresql_server"]
 
 ROW = Row("a", b"1", b"x")
 

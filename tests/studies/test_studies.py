@@ -500,6 +500,26 @@ def test_a_log_is_replayed_with_the_same_policies(folder: Path) -> None:
     pd.testing.assert_frame_equal(record.replay.runs, direct.runs)
 
 
+def test_a_log_with_times_is_read_beside_the_study_and_tries_a_deadline(folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    arms = np.tile(np.arange(4), 100)
+    waits = np.where(rng.random(400) < 0.1, np.nan, rng.exponential(600.0, 400))
+    rows = np.column_stack([arms, arms == 1, 10.0 * np.arange(400), 10.0 * np.arange(400) + waits])
+    table = pd.DataFrame(rows, columns=["arm", "reward", "asked", "answered"])
+    table.to_csv(folder / "trial.csv", index=False)
+    logged = 'kind = "LoggedTrial.read"\npath = "trial.csv"'
+    text = WITH_LOG.replace('kind = "DoctorReplay"', logged)
+    study = load_study(written(folder, text + '\nanswers_within = "1h"\n'))
+    assert study.log is not None
+    assert study.log.waits is not None
+    assert np.isinf(study.log.waits).sum() == np.isnan(waits).sum() > 0
+    replayed = replay(study.policies, study.log, runs=2, seed=3)
+    assert any(policy.answers_within == "1h" for policy in study.policies)
+    assert (replayed.runs["rounds"] > 50).all()
+    (folder / "trial.csv").unlink()
+    assert any("path: must be a file beside the study" in one for one in problems_of(folder, text))
+
+
 def test_logs_that_a_study_cannot_take(folder: Path) -> None:
     two = WITH_LOG.replace(
         'kind = "Bernoulli"\nmeans = [0.9, 0.1, 0.2, 0.3]', 'kind = "DoctorReplay"'

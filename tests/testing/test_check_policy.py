@@ -1,5 +1,5 @@
-"""``check_policy``: the example of the page passes, and each planted fault is refused with the kernel
-and the rule.
+"""``check_policy``: an honest policy passes, and each planted fault is refused with the kernel and
+the rule.
 """
 
 from __future__ import annotations
@@ -25,28 +25,27 @@ from dpbandits.policies import register, registry
 from dpbandits.privacy import ZCDP, Gaussian
 from dpbandits.testing import check_policy, living, wall
 
-PAGE = Path(__file__).parents[2] / "docs" / "your-own-policy.md"
+HONEST = Path(__file__).with_name("explore_then_commit.py")
 WHEN = "\n\n    Args:\n        n_arms, batch, budget: as there.\n\n    When to choose: never.\n    "
 
 
 @pytest.fixture(scope="module")
-def page():
-    """What the first block of the page defines."""
+def example():
+    """What ``explore_then_commit.py`` defines."""
     known = registry.registered()
-    block = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
-    scope = {"__name__": "page"}
-    exec(block, scope)
+    scope = {"__name__": "example"}
+    exec(HONEST.read_text(), scope)
     yield SimpleNamespace(**scope)
     registry._REGISTRY.clear()
     registry._REGISTRY.update(known)
 
 
 @pytest.fixture
-def planted(page):
-    """The policy of the page with other kernels, or other attributes."""
+def planted(example):
+    """The policy of the example with other kernels, or other attributes."""
 
     def made(name="Planted", *, budget=ZCDP, own=None, **kernels):
-        base = page.ExploreThenCommit
+        base = example.ExploreThenCommit
         attributes = {"__doc__": f"Planted.{WHEN}", "__module__": __name__, **(own or {})}
         if kernels:
             attributes["kernels"] = replace(base.kernels, **kernels)
@@ -63,15 +62,15 @@ def refused(policy, message):
 
 
 @pytest.mark.long
-def test_the_example_of_the_page_passes(page):
-    passed = check_policy(page.ExploreThenCommit)
+def test_an_honest_policy_passes(example):
+    passed = check_policy(example.ExploreThenCommit)
     assert len(passed) >= 14
     assert {"saved policies go on", "records stay within the bound"} <= set(passed)
 
 
 @pytest.mark.long
-def test_an_object_is_checked_as_it_was_configured(page):
-    policy = page.ExploreThenCommit(2, batch=5, budget=dpb.ZCDP(1.0), seed=1)
+def test_an_object_is_checked_as_it_was_configured(example):
+    policy = example.ExploreThenCommit(2, batch=5, budget=dpb.ZCDP(1.0), seed=1)
     told: list[str] = []
     assert check_policy(policy, told=told.append) == told
     assert len(told) >= 14
@@ -101,9 +100,9 @@ def test_a_sensitivity_that_is_too_small(planted):
         ({"max_abs_contribution": 0.5}, "max_abs_contribution: 20 records make a coordinate"),
     ],
 )
-def test_a_statistic_that_declares_too_little(planted, page, declared, message):
+def test_a_statistic_that_declares_too_little(planted, example, declared, message):
     def _statistic(self):
-        honest = page.ExploreThenCommit._statistic(self)
+        honest = example.ExploreThenCommit._statistic(self)
         return replace(
             honest, **{name: few * (getattr(honest, name) or 1) for name, few in declared.items()}
         )
@@ -212,10 +211,10 @@ def test_a_release_whose_time_depends_on_rewards(planted):
         )
 
 
-def test_a_policy_that_leaves_noise_to_others_who_add_none(planted, page):
+def test_a_policy_that_leaves_noise_to_others_who_add_none(planted, example):
     def trusting(self, n_arms, *, budget, batch=100, **options):
         config = {"n_arms": n_arms, "batch": batch, "reports": True}
-        page.Policy.__init__(self, config, budget=budget, **options)
+        example.Policy.__init__(self, config, budget=budget, **options)
 
     refused(planted(own={"__init__": trusting}), r"^a release was made without noise")
 
@@ -229,8 +228,8 @@ class Quiet(Gaussian):
         return Gaussian(true.multiplier / 2)
 
 
-def test_half_the_noise(planted, page):
-    card = replace(page.ExploreThenCommit.card, noise=(Quiet,))
+def test_half_the_noise(planted, example):
+    card = replace(example.ExploreThenCommit.card, noise=(Quiet,))
     refused(planted(own={"card": card}), r"would exceed|^partition: after 1 releases a record has")
 
 
@@ -259,8 +258,8 @@ def biased(params, public, contexts, rng):
     return int(rng.random() ** 2 * params.n_arms), 1.0 / params.n_arms
 
 
-def test_wrong_propensities(planted, page):
-    card = replace(page.ExploreThenCommit.card, noise=("Gaussian",), randomised=True)
+def test_wrong_propensities(planted, example):
+    card = replace(example.ExploreThenCommit.card, noise=("Gaussian",), randomised=True)
     refused(planted(choose=biased, own={"card": card}), r"^choose: arm \d was drawn \d+ times")
 
 
@@ -269,8 +268,8 @@ def hardly_biased(params, public, contexts, rng):
     return (0, 0.525) if rng.random() < 0.5 else (1, 0.475)
 
 
-def test_propensities_that_are_wrong_by_a_twentieth(planted, page):
-    card = replace(page.ExploreThenCommit.card, noise=("Gaussian",), randomised=True)
+def test_propensities_that_are_wrong_by_a_twentieth(planted, example):
+    card = replace(example.ExploreThenCommit.card, noise=("Gaussian",), randomised=True)
     refused(
         planted(choose=hardly_biased, own={"card": card}), r"^choose: arm \d was drawn \d+ times"
     )
@@ -308,14 +307,16 @@ def test_rewards_that_cross_the_wall_in_params(planted):
     refused(policy, "^accumulate changes params, which never change")
 
 
-def test_a_save_that_loses_an_argument(planted, page):
+def test_a_save_that_loses_an_argument(planted, example):
     def forgetful(self, n_arms, *, budget, batch=100, **options):
         self._batch = batch
-        super(page.ExploreThenCommit, self).__init__({"n_arms": n_arms}, budget=budget, **options)
+        super(example.ExploreThenCommit, self).__init__(
+            {"n_arms": n_arms}, budget=budget, **options
+        )
 
     def params(self):
         lo, hi = self.reward_range
-        return page.ETCParams(self.n_arms, self._batch, hi - lo)
+        return example.ETCParams(self.n_arms, self._batch, hi - lo)
 
     refused(planted(own={"__init__": forgetful, "_params": params}), r"^(config|save): ")
 
@@ -341,12 +342,12 @@ def test_an_algorithm_that_never_releases(planted):
     refused(planted(release_due=never), r"^release_due: no release in ")
 
 
-def test_an_argument_that_is_not_checked(planted, page):
+def test_an_argument_that_is_not_checked(planted, example):
     def careless(self, n_arms, *, budget, batch=100, pace=1.0, **options):
         config = {"n_arms": n_arms, "batch": batch, "pace": pace}
-        page.Policy.__init__(self, config, budget=budget, **options)
+        example.Policy.__init__(self, config, budget=budget, **options)
 
-    told = page.ExploreThenCommit.__doc__.replace(
+    told = example.ExploreThenCommit.__doc__.replace(
         "        batch:", "        pace: of the trial.\n        batch:"
     )
     refused(planted(own={"__init__": careless, "__doc__": told}), r"^pace=nan is not refused")
@@ -360,17 +361,17 @@ def test_a_constraint_that_takes_more_than_it_says(planted):
     refused(planted(own={"constraints": {"batch": Loose(1)}}), r"^batch=None is not refused")
 
 
-def test_words_and_names(planted, page):
+def test_words_and_names(planted, example):
     refused(planted(own={"__doc__": "Nothing."}), r"^the docstring of Planted has no 'Args:'")
-    lone = type("Lone", (page.ExploreThenCommit,), {})
+    lone = type("Lone", (example.ExploreThenCommit,), {})
     with pytest.raises(AssertionError, match=r"^Lone is not registered"):
         check_policy(lone)
 
 
 @pytest.mark.long  # which compiles a module anew
-def test_the_command(page, tmp_path, monkeypatch):
+def test_the_command(example, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    block = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
+    block = HONEST.read_text()
     (tmp_path / "own_policies.py").write_text(block)
     monkeypatch.delitem(sys.modules, "own_policies", raising=False)
     call = CliRunner().invoke

@@ -53,7 +53,7 @@ def serve(
     with clear_errors():
         _needs_extra()
         from ..service.declaration import read_file
-        from ..service.running import Settings, serve
+        from ..service.server import Settings, serve
 
         path = None if insecure else key_file or _default_file()
         if path is not None and not path.exists():
@@ -82,7 +82,8 @@ def add(
         list[str] | None, Option(help="A name, or a pattern such as shop-*. Default: all.")
     ] = None,
     per_second: Annotated[
-        float | None, Option(help="Requests per second, on average. Default: no limit.")
+        float | None,
+        Option(help="Requests or items of batches per second, on average. Default: no limit."),
     ] = None,
     file: KeyFile = None,
 ) -> None:

@@ -36,7 +36,8 @@ class DecisionLog:
     """Writes a row for each decision, to be read by ``read_logs`` and ``fit_logs``.
 
     Every file has all columns: ``life`` and ``number`` of the pull, ``time``, ``arm`` and its
-    ``name``, ``propensity``, ``recorded``, ``features`` and ``reward``.  Entries are null if they
+    ``name``, ``propensity``, ``recorded``, ``features``, ``reward`` and the time at which it was
+    ``answered``.  Entries are null if they
     were not written, or do not exist: no names, no closed form of the propensity.
 
     A decision has one row, even if it is written when it is made, and again when its reward is
@@ -125,7 +126,8 @@ class DecisionLog:
                 the row of the decision.
             reward: as it was measured, for logs with rewards; None where none came yet.
             contexts: what ``pull`` was given, for logs with features.
-            at: when, in seconds since 1970; by default now.  The first time stays.
+            at: when, in seconds since 1970; by default now.  Of a decision the first time stays,
+                and of its reward the last.
 
         Raises:
             ArgumentError: rewards or contexts are given to a log without them; ``pull`` or
@@ -147,7 +149,7 @@ class DecisionLog:
                     f"{name} must not be given, because the log was made without {name}", name
                 )
         if reward is not None:
-            row["reward"] = _reward(policy, reward)
+            row["reward"], row["answered"] = _reward(policy, reward), row["time"]
         if not isinstance(decision, Decision | str):
             got = type(decision).__name__
             raise ArgumentError(

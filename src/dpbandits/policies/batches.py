@@ -11,6 +11,8 @@ from ..session.keeping import Keeper
 from ..stores import Store
 from .turns import Turns
 
+_AT_ONCE = 200  # policies in a transaction, since each has a file open
+
 
 class Kept(Protocol):
     """A policy."""
@@ -22,8 +24,8 @@ class Kept(Protocol):
 def batch_of(policies: Sequence[Kept]) -> Iterator[list[BaseException | None]]:
     """Make one commit of everything that happens to these policies in the block.
 
-    Places of one store share a transaction.  What a call in the block returns may leave only after
-    the block has ended without an error.
+    Places of one store share a transaction, up to 200 of them.  What a call in the block returns
+    may leave only after the block has ended without an error.
 
     Yields:
         A list, in which each policy has a place in their order.  After the block it holds None for
@@ -64,7 +66,8 @@ def _commit(all_turns: list[Turns]) -> dict[int, BaseException]:
     for turns in alone:
         _attempt(turns, _keeper(turns).commit, failures)
     for store, together in shared.items():
-        _commit_together(store, together, failures)
+        for first in range(0, len(together), _AT_ONCE):
+            _commit_together(store, together[first : first + _AT_ONCE], failures)
     return failures
 
 
@@ -73,19 +76,25 @@ def _commit_together(
 ) -> None:
     """Commit those of one store in a transaction."""
     ready = []
-    for turns in all_turns:
+    with ExitStack() as locks:
+        # In one order for all processes.
+        for turns in sorted(all_turns, key=lambda one: _keeper(one).policy):
+            try:
+                batch = _keeper(turns).prepare()
+                if batch is None:
+                    turns.dirty = False
+                else:
+                    locks.enter_context(_keeper(turns).going_on())
+                    ready.append((turns, batch))
+            except Exception as error:  # it stays dirty, and the next call repeats it
+                failures[id(turns)] = error
+        outcomes: list[BaseException | None] = []
         try:
-            batch = _keeper(turns).prepare()
-        except Exception as error:  # it stays dirty, and the next call repeats it
-            failures[id(turns)] = error
-            continue
-        if batch is None:
-            turns.dirty = False
-        else:
-            ready.append((turns, batch))
-    outcomes = store.commit_all([batch for _, batch in ready]) if ready else []
-    for (turns, _), outcome in zip(ready, outcomes, strict=True):
-        _attempt(turns, partial(_keeper(turns).settle, outcome, tried=True), failures)
+            outcomes = store.commit_all([batch for _, batch in ready]) if ready else []
+        except Exception as error:  # a defect of the store: nothing counts as committed
+            outcomes = [error] * len(ready)
+        for (turns, _), outcome in zip(ready, outcomes, strict=True):
+            _attempt(turns, partial(_keeper(turns).take_in, outcome), failures)
 
 
 def _attempt(turns: Turns, commit: Callable[[], None], failures: dict[int, BaseException]) -> None:

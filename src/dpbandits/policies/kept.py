@@ -34,7 +34,7 @@ class Kept(Configured):
         session: Session
 
     _inspected: Place | None = None  # where an inspection has read it
-    _sealer: Sealer | None = None  # of places that have private bytes sealed
+    _sealer: Sealer | None = None  # once a place keeps it
 
     def _begin_life(self) -> None:
         self._lock = Turns()
@@ -108,6 +108,7 @@ class Kept(Configured):
 
         Raises:
             StoreError: the place cannot be written; a lease then ends by itself.
+            ClaimError: this process is a fork of the one that made the policy.
 
         >>> import tempfile, dpbandits as dpb
         >>> folder = tempfile.TemporaryDirectory()
@@ -120,7 +121,7 @@ class Kept(Configured):
         with self._lock:
             self._let_go()
             if self._keeper is not None:
-                self._keeper.place.release(self.session.life)
+                self._keeper.close()
 
     def renew(self) -> None:
         """Keep the lease on the place while nothing is committed.
@@ -171,7 +172,7 @@ class Kept(Configured):
             )
         witness, before = Witness(self._first_life), self._keeper
         with witness.alone():
-            if not witness.goes_on(self.session.life):
+            if not witness.is_of(self.session.life):
                 raise ClaimError(
                     f"{place} was not written: an earlier save of this policy has been loaded and"
                     f" carries on; {WHY}"
@@ -193,16 +194,15 @@ class Kept(Configured):
         keeper = self._keeper_at(place, witness, number)
         keeper.begin()
         self._lock.keeper = keeper
-        keeper.note(locked=True)  # which the next call repeats if it fails
+        keeper.note()  # which the next call repeats if it fails
         self._let_go()
 
     def _keeper_at(self, place: Place, witness: Witness, number: int) -> Keeper:
         name, config = self._named
         about = {"class": name, "config": dict(config), "policy": self._first_life}
-        if place.sealed and self._sealer is None:
+        if self._sealer is None:
             self._sealer = Sealer(self._first_life)
-        sealer = self._sealer if place.sealed else None
-        return Keeper(self.session, place, about, witness, number, sealer)
+        return Keeper(self.session, place, about, witness, number, self._sealer)
 
     @contextmanager
     def _as_durable(self) -> Iterator[Choice]:

@@ -173,6 +173,7 @@ def _claimed(policy: Policy, saved: Saved, place: Place) -> Policy:
         policy._let_go = weakref.finalize(policy, witness.hold())
     keeper = policy._keeper_at(place, witness, mark.number)
     keeper.forget()
+    keeper.destroy_keys()  # which a kill may have left
     policy._lock.keeper = keeper
     return policy
 

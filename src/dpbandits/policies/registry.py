@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ..errors import ArgumentError, MissingExtra, StateFileError
-from ..rooms import papers
+from ..rooms import algorithms, papers
 from ..session.options import of_today
 from ..stores.arguments import arguments
 from ..validation import close_name
@@ -111,6 +111,7 @@ def find(name: str) -> Any:
     >>> find("MergedIMED").policy_class.__name__
     'Arms'
     """
+    algorithms()
     core = _COMPOSED | _REGISTRY
     known = core if name in core else _COMPOSED | registered()
     if name not in known:
@@ -153,6 +154,9 @@ def _first_match(
     return None
 
 
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, struct.error)
+
+
 @contextmanager
 def of_this_version(source: object) -> Iterator[None]:
     """Turn errors in making a policy from stored data into a ``StateFileError``."""
@@ -160,7 +164,7 @@ def of_this_version(source: object) -> Iterator[None]:
         yield
     except MissingExtra:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, struct.error) as error:
+    except _MALFORMED as error:
         raise StateFileError(
             f"{source} does not hold a policy of this version: {error!r}"
         ) from error

@@ -7,7 +7,8 @@ could show exact rewards.  So the restored policy begins a new life, and drops:
 * all raw and exact sums, and all pulls that wait: their records may have been released;
 * the running noise of sums, and the state of random generators: both may have been used;
 * what tokens of earlier lives stand for: their answers are refused;
-* replies that a service has kept for clients that ask again.
+* replies that a service has kept for clients that ask again;
+* the keys of the lost policy, which would open its copies.
 
 Guarantee: no record of the copy enters a release of the restored policy, so no record is released
 by both lives.
@@ -36,6 +37,7 @@ from ..session.writing import Layout, filled_public, filled_rows, parted, public
 from ..stores import FilePlace, Place, Row
 from ..stores.addresses import place_at
 from ..stores.format5 import is_format5, read5
+from ..stores.sealing import Sealer
 from ..stores.tokens import Seal
 from ..stores.witness import Witness
 from .loading import opened, read
@@ -62,7 +64,8 @@ def restore(where: str | os.PathLike[str] | Place) -> Policy:
         ArgumentError: ``where`` is neither a place nor the path of a file.
         StateFileError: it is damaged, not ours, or from another version.
         FileNotFoundError: there is no policy in that place.
-        StoreError: the place cannot be read or written.
+        StoreError: the place cannot be read or written; or keys of the lost policy cannot
+            be destroyed, and ``load`` goes on.
 
     Example:
         >>> import shutil, tempfile, dpbandits as dpb
@@ -89,6 +92,8 @@ def restore(where: str | os.PathLike[str] | Place) -> Policy:
             number = max(number, witness.end(session.life))
     policy._sealer = None  # of the lost policy
     policy._begin_at(place, number)
+    if lost is not None:
+        Sealer(lost).end()
     return policy
 
 

@@ -8,6 +8,7 @@ restart: add the new one, let clients change over, revoke the old one.
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import os
 import secrets
@@ -18,10 +19,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
+from starlette.requests import Request
+
 from ..errors import ArgumentError, StateFileError
 from ..stores.files import write_anew
 from ..validation import choice, real
-from .declaration import name_of
+from .declaration import LONGEST_TENANT, name_of
 from .problems import Problem
 
 ROLES = ("decide", "reward", "read", "admin")
@@ -39,7 +42,7 @@ class Key:
         tenant: whose experiments it is for; it sees no others.
         roles: of ``ROLES``; an admin may do everything.
         experiments: names, or patterns such as "shop-*".
-        per_second: requests, on average; None without a limit.
+        per_second: requests, or items of batches, on average; None without a limit.
     """
 
     id: str
@@ -64,6 +67,25 @@ class Key:
 
 
 EVERYONE = Key("insecure", "")  # where the service asks for no keys
+
+
+def is_local(host: str | None) -> bool:
+    """Whether a host is this machine, by its name or address."""
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def refuse_other_sites(request: Request) -> None:
+    """Refuse what a page of another site lets a browser send to a service without keys.
+
+    Raises:
+        Problem: 403.
+    """
+    origin, own = request.headers.get("origin"), f"{request.url.scheme}://{request.url.netloc}"
+    if not is_local(request.url.hostname) or origin not in (None, own):
+        raise Problem(403, "forbidden", "Without keys, pages of other sites are refused.")
 
 
 @dataclass
@@ -117,7 +139,7 @@ class Keys:
             per_second = real("per_second", per_second, 0.01, 1e6)
         secret = f"dpb_{secrets.token_urlsafe(32)}"
         id_ = secrets.token_hex(4)
-        own = name_of("tenant", tenant)
+        own = name_of("tenant", tenant, LONGEST_TENANT)
         key = Key(id_, _digest(secret), own, roles, experiments, per_second)
         self._write([*self.all(), key])
         return key, secret
@@ -168,6 +190,12 @@ class Keys:
         if changed != self._seen:
             self._by_digest = {one.digest: one for one in self.all()}
             self._seen = changed
+
+    def charge(self, key: Key, items: int) -> None:
+        """Count further items of a request that was admitted; later requests wait for them."""
+        if key.per_second is not None:
+            left, since = self._buckets[key.id]
+            self._buckets[key.id] = left - items, since
 
     def _count(self, key: Key) -> None:
         """A bucket that holds the requests of one second, and fills at the allowed rate."""

@@ -7,24 +7,23 @@ policy: these are the owner's, in its thread.
 from __future__ import annotations
 
 import asyncio
-import math
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ..errors import DPBanditsError
 from . import views
-from .access import EVERYONE, Key, Keys
+from .access import EVERYONE, Key
+from .console.routes import routes_of
 from .declaration import Declaration
 from .experiment import ARCHIVED, PAUSED, RUNNING, Asked, Experiment
-from .log import log
+from .http import body_of, covers, problem_of, read, refused
 from .messages import (
     ArmChange,
     Because,
@@ -38,16 +37,12 @@ from .messages import (
 )
 from .metrics import metrics_of
 from .openapi import document
-from .owner import Owner
+from .owner import exists
 from .problems import Problem
+from .service import Call, Service
 
-LARGEST_BODY = 4 * 2**20  # bytes
-SLOWEST_BODY = 20.0  # seconds
 JSON, PROBLEM = "application/json", "application/problem+json"
-_BEARER = re.compile(r"[Bb]earer +(\S+) *")
-T = TypeVar("T")
 Handler = Callable[[Request, Key], Awaitable[Response]]
-Call = Callable[[Experiment, float], Any]
 
 _declared = msgspec.json.Decoder(dict[str, Any]).decode
 _decision = msgspec.json.Decoder(DecisionRequest).decode
@@ -58,53 +53,6 @@ _named = msgspec.json.Decoder(Named).decode
 _because = msgspec.json.Decoder(Because).decode
 _arm = msgspec.json.Decoder(ArmChange).decode
 _erasure = msgspec.json.Decoder(Erasure).decode
-
-
-@dataclass
-class Service:
-    """What the handlers share.
-
-    Attributes:
-        owner: has all policies.
-        keys: who may do what; None admits everyone as an admin.
-        warm: compiles the code of a declaration in another process.
-        ready: whether all declared experiments are there.
-    """
-
-    owner: Owner
-    keys: Keys | None
-    warm: Callable[[Declaration], Awaitable[None]]
-    ready: bool = False
-    creating: dict[tuple[str, str], str] = field(default_factory=dict)  # and what went wrong
-
-    def admit(
-        self, request: Request, role: str, secret_of: Callable[[Request], str] | None = None
-    ) -> Key:
-        """The key of a request, which must have a role; by default a Bearer token."""
-        key = EVERYONE if self.keys is None else self.keys.of((secret_of or _bearer)(request))
-        key.refuse_unless(role, request.path_params.get("name"))
-        return key
-
-    async def ask(self, request: Request, key: Key, call: Call) -> Any:
-        """What the owner's call on the experiment of a request gives."""
-        return await self.owner.ask((key.tenant, request.path_params["name"]), call)
-
-    async def create(self, tenant: str, declaration: Declaration, who: str) -> Experiment:
-        """Compile what an experiment needs, and make it."""
-        at = tenant, declaration.name
-        self.creating[at] = ""
-        try:
-            await self.warm(declaration)
-            made: Experiment = await self.owner.ask_alone(
-                lambda now: self.owner.create(tenant, declaration, who, now)
-            )
-        except Exception as error:
-            self.creating[at] = Problem.of(error).detail
-            log("experiment failed", experiment=declaration.name, detail=self.creating[at])
-            raise
-        del self.creating[at]
-        log("experiment created", experiment=declaration.name)
-        return made
 
 
 def make_app(
@@ -128,8 +76,6 @@ def make_app(
                 starting.cancel()
             service.owner.stop()
             await asyncio.to_thread(service.owner.join)
-
-    from .console.routes import routes_of
 
     return Starlette(
         routes=[*_routes(service, calls), *routes_of(service)],
@@ -199,6 +145,8 @@ class _Calls:
         return await self._many(request, key, [_taking(one) for one in rewards], 202)
 
     async def _many(self, request: Request, key: Key, calls: list[Call], status: int) -> Response:
+        if self._service.keys is not None:
+            self._service.keys.charge(key, len(calls) - 1)
         waiting = [self._service.ask(request, key, call) for call in calls]
         results = await asyncio.gather(*waiting, return_exceptions=True)
         if isinstance(results[0], Problem) and results[0].kind == "unknown-experiment":
@@ -232,21 +180,21 @@ class _Calls:
             for (tenant, name), why in sorted(self._service.creating.items())
             if tenant == key.tenant and covers(key, name)
         ]
-        return _json({"experiments": [*await asyncio.gather(*found), *coming]})
+        there = await asyncio.gather(*found, return_exceptions=True)
+        told = [_listed(name, one) for name, one in zip(mine, there, strict=True)]
+        return _json({"experiments": [*told, *coming]})
 
     async def declare(self, request: Request, key: Key) -> Response:
         declaration = Declaration.read(read(_declared, await body_of(request)))
         key.refuse_unless("admin", declaration.name)
         at = key.tenant, declaration.name
+        await asyncio.to_thread(declaration.check)
         known = self._service.owner.experiments.get(at)
         if known is not None:
             if known.declaration.given != declaration.given:
-                raise Problem(409, "exists", "There is another experiment of that name.")
-            return _json({"name": declaration.name, "status": "running"}, 200)
-        await asyncio.to_thread(declaration.check)
-        if self._service.creating.get(at) != "":
-            making = self._service.create(key.tenant, declaration, key.id)
-            _keep(asyncio.create_task(making))
+                raise exists()
+            return _json({"name": declaration.name, "status": known.status}, 200)
+        self._service.begin(key.tenant, declaration, key.id)
         return _json({"name": declaration.name, "status": "starting"}, 202)
 
     def shown(self, view: Callable[[Experiment], dict[str, Any]]) -> Handler:
@@ -330,11 +278,12 @@ class _Calls:
         owner = self._service.owner
 
         def gather(_: float) -> list[dict[str, Any]]:
-            return [
-                {**views.summary(one), "tenant": tenant}
-                for (tenant, name), one in owner.experiments.items()
-                if tenant == key.tenant and covers(key, name)
-            ]
+            summaries = []
+            for (tenant, name), one in owner.experiments.items():
+                if tenant == key.tenant and covers(key, name):
+                    with suppress(DPBanditsError):  # it cannot be written, so it is not shown
+                        summaries.append({**views.summary(one), "tenant": tenant})
+            return summaries
 
         text, kind = metrics_of(await owner.ask_alone(gather))
         return Response(text, headers={"content-type": kind})
@@ -346,28 +295,6 @@ class _Calls:
 # Pieces ---------------------------------------------------------------------------------------
 
 
-def _bearer(request: Request) -> str:
-    match = _BEARER.fullmatch(request.headers.get("authorization", ""))
-    if match is None:
-        raise Problem(401, "unauthorized", "Send a key: Authorization: Bearer KEY.")
-    return match[1]
-
-
-_TASKS: set[asyncio.Task[Any]] = set()
-
-
-def _keep(task: asyncio.Task[Any]) -> None:
-    """Hold a task until it is done, and take its error, which was logged."""
-    _TASKS.add(task)
-
-    def done(task: asyncio.Task[Any]) -> None:
-        _TASKS.discard(task)
-        if not task.cancelled():
-            task.exception()
-
-    task.add_done_callback(done)
-
-
 def _answering(service: Service, role: str | None, handler: Handler) -> Any:
     """An endpoint that turns errors into problems, and asks for a role."""
 
@@ -375,23 +302,12 @@ def _answering(service: Service, role: str | None, handler: Handler) -> Any:
         try:
             key = EVERYONE if role is None else service.admit(request, role)
             return await handler(request, key)
+        except ClientDisconnect:  # nobody reads this
+            return Response(status_code=400)
         except Exception as error:
             return _refusal(error)
 
     return endpoint
-
-
-def refused(error: Exception, scheme: str) -> tuple[Problem, dict[str, str]]:
-    """The problem that an error is, and headers of its reply; ``scheme`` asks for a key."""
-    problem, headers = Problem.of(error), {}
-    if problem.status == 500:
-        log("error", error=type(error).__name__)
-    if problem.status in (429, 503):
-        wait = problem.more.get("retry_after", 1.0)
-        headers["retry-after"] = str(math.ceil(wait))
-    if problem.status == 401:
-        headers["www-authenticate"] = scheme
-    return problem, headers
 
 
 def _refusal(error: Exception) -> Response:
@@ -410,48 +326,13 @@ async def _no_such_method(request: Request, error: Any) -> Response:
     return response
 
 
-async def body_of(request: Request) -> bytes:
-    """The body, which must be short and come soon."""
-    length = request.headers.get("content-length", "0")
-    if not length.isdecimal() or int(length) > LARGEST_BODY:
-        raise _too_large()
-    chunks, size = [], 0
-    try:
-        async with asyncio.timeout(SLOWEST_BODY):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > LARGEST_BODY:
-                    raise _too_large()
-                chunks.append(chunk)
-    except TimeoutError:
-        raise Problem(408, "too-slow", "The body did not come in time.") from None
-    return b"".join(chunks)
-
-
-def _too_large() -> Problem:
-    return Problem(413, "too-large", f"A body must have at most {LARGEST_BODY:,} bytes.")
-
-
-def read(decode: Callable[[bytes], T], body: bytes) -> T:
-    """A message; the problem does not repeat values, which may be rewards."""
-    try:
-        return decode(body)
-    except msgspec.ValidationError as error:
-        raise Problem(422, "invalid", f"The body is not as expected: {error}.") from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise Problem(422, "not-json", "The body is not JSON.") from None
-
-
 def _asked(read: DecisionRequest) -> Asked:
-    available = None if read.available is None else tuple(read.available)
-    if available is not None and not available:
-        raise Problem(422, "invalid", "available must list an arm at least.", word="available")
     return Asked(
         read.decision_id,
         read.unit,
         read.contexts,
         read.advice,
-        available,
+        read.available,
         read.deferred,
         encode(read),
     )
@@ -467,18 +348,17 @@ def _taking(read: RewardRequest) -> Call:
 
 def _item(result: Any, status: int) -> dict[str, Any]:
     if isinstance(result, BaseException):
-        problem = Problem.of(result)
+        problem = problem_of(result)
         return {"status": problem.status, "problem": problem.to_dict()}
     return {"status": status, **result._asdict()}
 
 
-def covers(key: Key, name: str) -> bool:
-    """Whether a key is for an experiment."""
-    try:
-        key.refuse_unless("read", name)
-    except Problem:
-        return False
-    return True
+def _listed(name: str, found: Any) -> dict[str, Any]:
+    """An experiment in the list of all; one of them may be out of reach."""
+    if isinstance(found, BaseException):
+        return {"name": name, "status": "failed", "detail": problem_of(found).detail}
+    told: dict[str, Any] = found
+    return told
 
 
 def _json(content: Mapping[str, Any], status: int = 200) -> Response:

@@ -23,8 +23,9 @@ from ..policies.registry import find
 from ..session.options import of_today
 from ..validation import duration, integer, number, printable, seconds_of, shown
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-_IN_WORDS = "1 to 40 small letters, digits, - and _, and begin with a letter or digit"
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+LONGEST_NAME, LONGEST_TENANT = 40, 19  # with a dot between, a key of a store
+_IN_WORDS = "small letters, digits, - and _, and begin with a letter or digit"
 _DEFAULTS = {"answers_within": "1h"}
 _SHORTEST, _LONGEST = "1s", "30d"  # for which a client may repeat a request
 _MOST_RELEASES = 10**9
@@ -116,7 +117,8 @@ class Declaration:
             reader.problems.append(("clip", "clip must be true in a service, got false"))
         if reader.problems:
             raise DeclarationError(reader.problems)
-        return cls(**read, words=words, given=dict(given))
+        # As a store gives it back: TOML has dates, and JSON has not.
+        return cls(**read, words=words, given=json.loads(as_json(given)))
 
     def build(self) -> Policy:
         """Make the policy.
@@ -133,7 +135,7 @@ class Declaration:
             raise
         except ArgumentError as error:
             raise DeclarationError([(error.argument or "", str(error))]) from None
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise DeclarationError([("", str(error))]) from None
         return policy
 
@@ -192,11 +194,11 @@ class _Reader:
             return None
 
 
-def name_of(word: str, value: object) -> str:
+def name_of(word: str, value: object, longest: int = LONGEST_NAME) -> str:
     """The name of an experiment or a tenant; an ``ArgumentError`` for anything else."""
-    if isinstance(value, str) and NAME.fullmatch(value):
+    if isinstance(value, str) and NAME.fullmatch(value) and len(value) <= longest:
         return value
-    raise ArgumentError(f"{word} must have {_IN_WORDS}, got {shown(value)}", word)
+    raise ArgumentError(f"{word} must have 1 to {longest} {_IN_WORDS}, got {shown(value)}", word)
 
 
 def _baseline(word: str, value: object) -> str | int | None:
@@ -210,11 +212,11 @@ def _date(word: str, value: object) -> float | None:
         return None
     try:
         when = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    except ValueError:
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
+    except (ValueError, OverflowError):
         raise ArgumentError(
             f"{word} must be a date and time such as 2026-12-01T08:00:00Z, got {shown(value)}", word
         ) from None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def _breaker(word: str, value: object) -> Breaker | None:

@@ -38,8 +38,9 @@ _MOST_MINUTES = 121
 _MOST_REMEMBERED = 1_000_000  # decisions of one experiment
 _COUNT = struct.Struct(">Q")
 # Token; digest of the request; keyed hashes of its id and unit; arm, propensity, deadline, time.
-_REMEMBERED = struct.Struct("<48s16s16s16sqdddB")
-_RECORDED, _ACTIVE, _CANCELLED = 1, 2, 4
+# How many arms were shown, and flags.
+_REMEMBERED = struct.Struct("<48s16s16s16sqdddIB")
+_RECORDED, _ACTIVE, _CANCELLED, _DEFERRED = 1, 2, 4, 8
 _NO_UNIT = bytes(16)
 
 
@@ -74,6 +75,7 @@ class Remembered(NamedTuple):
     propensity: float
     answer_by: float
     made: float
+    shown: int
     flags: int
 
     @property
@@ -153,6 +155,7 @@ class Experiment:
         made = cls(given.pop("tenant"), Declaration.read(given), policy)
         state = json.loads(policy.notes[SERVICE, _STATE])
         made.status, made.tripped = state["status"], state["tripped"]
+        made._releases = state["releases"]
         made._remember_all()
         return made
 
@@ -161,7 +164,7 @@ class Experiment:
         for (kind, key), content in self.policy.notes.items():
             if kind == REPLY:
                 one = Remembered._make(_REMEMBERED.unpack(content))
-                self._by_alias[one.alias] = key
+                self._index(key, one)
                 kept.append((self._until(one), key))
                 self._served += key.startswith(b"-")
             elif key.startswith(_TRAIL):
@@ -172,7 +175,7 @@ class Experiment:
         self._to_forget.extend(sorted(kept))
 
     def _keep_state(self) -> None:
-        state = {"status": self.status, "tripped": self.tripped}
+        state = {"status": self.status, "tripped": self.tripped, "releases": self._releases}
         self.policy.notes[SERVICE, _STATE] = json.dumps(state).encode()
 
     # Decisions --------------------------------------------------------------------------------
@@ -194,12 +197,18 @@ class Experiment:
         given: dict[str, Any] = {"available": asked.available, "at": self._at(now)}
         if self.policy.max_rounds is not None:
             if asked.unit is None:
-                raise ArgumentError("unit must name the person, because of max_rounds", "unit")
+                raise ArgumentError("unit must be given: the experiment has max_rounds", "unit")
             given["user"] = asked.unit
+        shown = self._shown(asked)
         try:
-            return self.policy.pull(self._shown(asked), **given)
+            return self.policy.pull(shown, **given)
         except BudgetExhausted:  # from now on it chooses by what was released, without a record
-            return self.policy.pull(self._shown(asked), **given)
+            return self.policy.pull(shown, **given)
+
+    def _arms_in(self, contexts: Any) -> int:
+        """How many arms a person was shown: a row for each, or one vector for all."""
+        has_rows = bool(contexts) and isinstance(contexts[0], list)
+        return len(contexts) if has_rows else self.policy.n_arms
 
     def _shown(self, asked: Asked) -> Any:
         sees = self.policy.sees
@@ -223,7 +232,9 @@ class Experiment:
                 raise Problem(409, "baseline-closed", "The baseline is not among available arms.")
         name = self.policy._arms_by_name.name(arm)
         session = self.policy.session
-        return Decision(arm, 1.0, 0, False, session.life, name).sealed(session.seal)
+        # The number makes each token another one.
+        made = Decision(arm, 1.0, self._served, False, session.life, name)
+        return made.sealed(session.seal)
 
     def fixed_arm(self, now: float) -> int | None:
         """The arm that is served whatever the policy says; None where the policy decides."""
@@ -259,7 +270,7 @@ class Experiment:
     def _remember(self, asked: Asked, made: Decision, digest: bytes, now: float) -> Decided:
         token = made.token
         named = asked.decision_id
-        flags = made.recorded * _RECORDED | (not asked.deferred) * _ACTIVE
+        flags = made.recorded * _RECORDED | (_DEFERRED if asked.deferred else _ACTIVE)
         one = Remembered(
             urlsafe_b64decode(token),
             digest,
@@ -269,6 +280,7 @@ class Experiment:
             math.nan if made.propensity is None else made.propensity,
             self._deadline if made.recorded else math.nan,
             now,
+            self._arms_in(asked.contexts),
             flags,
         )
         if made.recorded:
@@ -276,10 +288,16 @@ class Experiment:
         else:
             key, self._served = b"-" + _COUNT.pack(self._served), self._served + 1
         self._keep(key, one)
-        self._by_alias[one.alias] = key
+        self._index(key, one)
         self._to_forget.append((self._until(one), key))
         self.forget(now)
         return self._reply(one, token if named is None else named)
+
+    def _index(self, key: bytes, one: Remembered) -> None:
+        """Let a decision be found by its id, and without a record, by its token."""
+        self._by_alias[one.alias] = key
+        if not one.flags & _RECORDED:
+            self._by_alias[self._alias(one.text)] = key
 
     def _keep(self, key: bytes, one: Remembered) -> None:
         self.policy.notes[REPLY, key] = _REMEMBERED.pack(*one)
@@ -292,7 +310,7 @@ class Experiment:
             self.policy._arms_by_name.name(one.arm),
             None if math.isnan(one.propensity) else one.propensity,
             bool(one.flags & _RECORDED),
-            bool(one.flags & _ACTIVE),
+            not one.flags & _DEFERRED,
             None if math.isnan(one.answer_by) else written(one.answer_by),
         )
 
@@ -324,7 +342,9 @@ class Experiment:
     def _drop(self, key: bytes) -> None:
         content = self.policy.notes.pop((REPLY, key), None)
         if content is not None:
-            self._by_alias.pop(Remembered._make(_REMEMBERED.unpack(content)).alias, None)
+            one = Remembered._make(_REMEMBERED.unpack(content))
+            for alias in (one.alias, self._alias(one.text)):
+                self._by_alias.pop(alias, None)
 
     # Rewards ----------------------------------------------------------------------------------
 
@@ -338,8 +358,6 @@ class Experiment:
     ) -> Taken:
         """Take in a reward; None if none will come."""
         self._refuse_archived()
-        if arm is not None:
-            self.policy._arms_by_name.number("arm", arm)
         known, token = self._decision(decision_id, token)
         if known is not None and not known.flags & _ACTIVE:
             raise _cancelled(known) or Problem(
@@ -347,26 +365,26 @@ class Experiment:
             )
         if not self._recorded(token):
             return Taken(False, "the decision was not recorded")
+        if arm is not None:
+            self._check_taken(arm, known)
         if not self.policy.is_open(token, at=self._at(now)):
             raise _late()
         try:
-            self._take(value, token, arm, self._at(now))
+            if value is None:
+                self.policy.expire(token, at=self._at(now))
+            else:
+                self.policy.update(value, token, arm=arm, at=self._at(now))
         except UpdateError:
             self.repeats += 1
         except BudgetExhausted:  # of policies that learn from every answer
             pass
         return Taken(True)
 
-    def _take(self, value: float | None, token: str, arm: Any, at: float | None) -> None:
-        if value is not None:
-            try:
-                self.policy.update(value, token, arm=arm, at=at)
-                return
-            except ArgumentError:
-                # An arm that was not shown.  To refuse it would tell that no reward has come yet:
-                # a second reward is never refused.
-                pass
-        self.policy.expire(token, at=at)
+    def _check_taken(self, arm: str | int, known: Remembered | None) -> None:
+        """Refuse an arm that the person cannot have taken, whether a reward has come or not."""
+        number = self.policy._arms_by_name.number("arm", arm)
+        if known is None or number >= known.shown:  # nothing is known of very old decisions
+            raise ArgumentError(f"arm must be one of those shown to the person, got {arm!r}", "arm")
 
     def activate(self, decision_id: str | None, token: str | None, now: float) -> Taken:
         """A deferred decision was carried out: its reward may come."""

@@ -55,9 +55,13 @@ class DecisionRequest(Message):
         list[Any] | None,
         Meta(description="For each expert, the probability of each arm."),
     ] = None
-    available: Annotated[
-        list[Arm] | None, Meta(description="The arms that may be served; by default all.")
-    ] = None
+    available: (
+        Annotated[
+            list[Arm],
+            Meta(min_length=1, description="The arms that may be served; by default all."),
+        ]
+        | None
+    ) = None
     deferred: Annotated[
         bool,
         Meta(

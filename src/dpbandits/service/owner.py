@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ..errors import ClaimError, DPBanditsError
+from ..errors import ClaimError
 from ..policies import Policy, load
 from ..policies.batches import batch_of
 from ..stores import Store
@@ -27,6 +27,7 @@ from .problems import Problem
 from .warming import play
 
 MOST_AT_ONCE, MOST_WAITING = 1024, 16_384
+GATHER = 1e-3  # seconds in which requests come together, when there are many
 TICK, LOOK = 1.0, 5.0  # seconds between ticks, and between looks at leases
 Key = tuple[str, str]  # tenant and name
 _Failed = dict[Key, BaseException]
@@ -60,6 +61,7 @@ class Owner(threading.Thread):
         self.experiments: dict[Key, Experiment] = {}
         self._waiting: deque[_Request] = deque()
         self._awake, self._stopping = threading.Event(), False
+        self._many = False  # whether the last batch had more than one request
         self._ticked, self._looked = 0.0, 0.0
         self.missing: dict[str, str] = {}
         self._foreign: set[str] = set()  # places of policies that were not served
@@ -74,7 +76,7 @@ class Owner(threading.Thread):
         """
         if key not in self.experiments:
             if ".".join(key) in self.missing:
-                raise Problem(503, "elsewhere", "Another process serves this experiment.")
+                raise _elsewhere()
             raise Problem(404, "unknown-experiment", "There is no such experiment.")
         return self._put(key, call)
 
@@ -100,17 +102,18 @@ class Owner(threading.Thread):
 
     def run(self) -> None:
         while not (self._stopping and not self._waiting):
-            self._awake.wait(TICK)
+            if not self._waiting:
+                self._awake.wait(TICK)
             self._awake.clear()
-            while self._waiting:
-                some = [
-                    self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))
-                ]
-                self._serve(some)
-            if not self._stopping:
+            if self._many:
+                time.sleep(GATHER)
+            count = min(len(self._waiting), MOST_AT_ONCE)
+            self._many = count > 1
+            self._serve([self._waiting.popleft() for _ in range(count)])
+            if not self._stopping:  # between batches, too: a flood must not hold deadlines up
                 self._tick()
         for experiment in self.experiments.values():
-            with suppress(DPBanditsError):
+            with suppress(Exception):
                 experiment.policy.close()
         self.store.close()
 
@@ -137,8 +140,9 @@ class Owner(threading.Thread):
         if not requests:
             return []
         now = self._time()
-        touched: _Some = {one.key: self.experiments[one.key] for one in requests}
-        failed = self._settled(touched)
+        asked = {one.key for one in requests}
+        touched = {key: one for key, one in self.experiments.items() if key in asked}
+        failed = {key: _elsewhere() for key in asked - touched.keys()} | self._settled(touched)
         ready = [one for one in requests if one.key not in failed]
         results: dict[int, Any] = {}
 
@@ -155,7 +159,7 @@ class Owner(threading.Thread):
         for key, one in experiments.items():
             try:
                 one.policy.settle()
-            except DPBanditsError as error:
+            except Exception as error:
                 failed[key] = error
         self._let_go_of(failed)
         return failed
@@ -173,8 +177,9 @@ class Owner(threading.Thread):
         try:
             with batch_of(policies) as outcomes:
                 work()
-        except DPBanditsError as error:
+        except Exception as error:  # also of a defect: the thread lives on
             log("commit failed", error=type(error).__name__)
+            outcomes = outcomes if any(outcomes) else [error] * len(policies)
         found = zip(experiments, outcomes, strict=True)
         failed = {key: outcome for key, outcome in found if outcome is not None}
         self._let_go_of(failed)
@@ -194,17 +199,20 @@ class Owner(threading.Thread):
 
         def work() -> None:
             for one in every.values():
-                _result(one.tick, now)
+                error = _result(one.tick, now)
+                if error is not None:
+                    log("tick failed", experiment=one.name, error=type(error).__name__)
 
         self._in_batch(every, work)
 
     def _keep_leases(self) -> None:
         """Say that this process lives, and take over what others have left."""
-        try:
-            for one in self.experiments.values():
+        for one in self.experiments.values():
+            with suppress(Exception):  # the next try may succeed
                 one.policy.renew()
+        try:
             self.take_over()
-        except DPBanditsError as error:  # the next try may succeed
+        except Exception as error:
             log("store failed", error=type(error).__name__)
 
     # Experiments, in the thread -----------------------------------------------------------------
@@ -224,7 +232,7 @@ class Owner(threading.Thread):
                 if place.lease_left > 0.0:
                     raise ClaimError(f"{place} is held by a process that was alive lately")
                 self._take(key, load(place))
-            except DPBanditsError as error:
+            except Exception as error:
                 self._miss(key, error)
 
     def _take(self, key: str, policy: Policy) -> None:
@@ -260,7 +268,7 @@ class Owner(threading.Thread):
         if known is not None:
             if known.declaration.given == declaration.given:
                 return known
-            raise Problem(409, "exists", "There is another experiment of that name.")
+            raise exists()
         place = self.store.place(f"{tenant}.{declaration.name}")
         if place.mark() is not None:
             raise ClaimError(
@@ -275,6 +283,15 @@ class Owner(threading.Thread):
         # From here on no other process can load it while this one lives.
         self._take(f"{tenant}.{declaration.name}", load(place))
         return self.experiments[tenant, declaration.name]
+
+
+def exists() -> Problem:
+    """The problem of a name that is taken."""
+    return Problem(409, "exists", "There is another experiment of that name.")
+
+
+def _elsewhere() -> Problem:
+    return Problem(503, "elsewhere", "Another process serves this experiment.")
 
 
 def _result(call: Callable[..., Any], *args: Any) -> Any:

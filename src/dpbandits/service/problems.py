@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import ArgumentError, ClaimError, StoreError, UpdateError
+from ..errors import ArgumentError, ClaimError, StateFileError, StoreError, UpdateError
 
 
 class Problem(Exception):
@@ -36,7 +36,7 @@ class Problem(Exception):
             return cls(404, "unknown-decision", str(error))
         if isinstance(error, ClaimError):
             return cls(503, "elsewhere", "Another process serves this experiment.")
-        if isinstance(error, StoreError):
+        if isinstance(error, StoreError | StateFileError):
             return cls(503, "store", "The store cannot be written. Send the same request again.")
         return cls(500, "internal", "The service failed. The log has the kind of the error.")
 

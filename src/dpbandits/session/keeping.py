@@ -56,7 +56,7 @@ class Keeper:
         about: dict[str, Any],
         witness: Witness,
         number: int,
-        sealer: Sealer | None = None,
+        sealer: Sealer,
     ) -> None:
         self.place, self.number = place, number
         self._session, self._about, self._witness = session, about, witness
@@ -64,7 +64,8 @@ class Keeper:
         self._coming: Durable | None = None
         self._unnoted: bool | None = None  # whether the note of the last batch has to be durable
         self._process = os.getpid()
-        self._seals = None if sealer is None else _Seals(sealer, session)
+        self._sealer = sealer
+        self._seals = _Seals(sealer, session) if place.sealed else None
         self._stamps = Stamps(witness.secret)
 
     # Commits ----------------------------------------------------------------------------------
@@ -99,25 +100,48 @@ class Keeper:
             with self._seals_kept():
                 self._unsent = self._whole() if whole else self._part(head, rows)
             self.forget(head)
-        self._refuse_fork()
         return self.place, self._unsent, self._session.life
 
-    def settle(self, outcome: BaseException | None = None, *, tried: bool = False) -> None:
-        """Write the batch that could not be written before, with the same bytes; or take in the
-        ``outcome`` of a commit that others have ``tried``.
+    def settle(self) -> None:
+        """Write the batch that could not be written before, with the same bytes."""
+        if self._unsent is not None or self._unnoted is not None:
+            with self.going_on():
+                if self._unsent is None:
+                    self.note()
+                else:
+                    self.take_in(self._tried(self._unsent))
+
+    def _tried(self, batch: Batch) -> BaseException | None:
+        """What comes of a commit."""
+        try:
+            self.place.commit(batch, self._session.life)
+        except (StoreError, ClaimError) as error:
+            return error
+        return None
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Let nobody load the policy before a commit is noted.
+
+        Raises:
+            ClaimError: a copy is loaded already.
         """
-        batch = self._unsent
-        if batch is None:
-            if self._unnoted is not None:
-                self.note()
-            return
         self._refuse_fork()
+        with self._witness.going_on(self._session.life, self.place):
+            yield
+
+    @property
+    def policy(self) -> str:
+        """By what the witness knows the policy."""
+        return self._witness.path.name
+
+    def take_in(self, outcome: BaseException | None) -> None:
+        """Note the batch, which was tried while ``going_on``; or raise what has come of it."""
+        batch = self._unsent
+        assert batch is not None
         try:
             if outcome is not None:
                 raise outcome
-            if not tried:
-                self._refuse_followed()
-                self.place.commit(batch, self._session.life)
         except (StoreError, ClaimError):
             self._refuse_unmade(batch)
         self._made(batch)
@@ -129,28 +153,27 @@ class Keeper:
                 return
         raise
 
-    def _refuse_followed(self) -> None:
-        """Refuse a commit where a copy from another place is known to go on."""
-        if not self._witness.goes_on(self._session.life):
-            raise ClaimError(
-                f"{self.place} was not written: a copy of this policy has been loaded, and carries"
-                f" on; {WHY}"
-            )
-
     def _made(self, batch: Batch) -> None:
         assert self._coming is not None
         self.number, self._unsent, self.durable = batch.number, None, self._coming
         self._unnoted = batch.whole or self._released
         self.note()
 
-    def note(self, *, locked: bool = False) -> None:
-        """Tell the witness of the last batch; ``locked`` where it is locked already."""
+    def note(self) -> None:
+        """Tell the witness of the last batch, while it is locked."""
         assert self._unnoted is not None
-        mark = Mark(self._session.life, self.number)
-        self._witness.note(mark, durable=self._unnoted, locked=locked)
+        self._witness.note(Mark(self._session.life, self.number), durable=self._unnoted)
         self._unnoted = None
-        if self._seals is not None:
-            self._seals.destroy()
+        self.destroy_keys()
+
+    def destroy_keys(self) -> None:
+        """Destroy keys that nothing in the place needs."""
+        self._sealer.destroy()
+
+    def close(self) -> None:
+        """Say that the life has ended cleanly; a fork of its process cannot know that."""
+        self._refuse_fork()
+        self.place.release(self._session.life)
 
     @property
     def next_number(self) -> int:
@@ -194,12 +217,11 @@ class Keeper:
     @contextmanager
     def _seals_kept(self) -> Iterator[None]:
         """Remember the keys of present rows, in case that new ones are not written."""
-        used = None if self._seals is None else self._seals.used()
+        used = self._sealer.used()
         try:
             yield
         except BaseException:
-            if self._seals is not None and used is not None:
-                self._seals.use(used)
+            self._sealer.use(used)
             raise
 
     def _new_head(self) -> tuple[bytes, bytes]:
@@ -211,8 +233,7 @@ class Keeper:
         about["sealed"] = self._seals is not None
         first = Row(ABOUT, b"", json.dumps(about, default=as_json).encode())
         rows = list(writing.whole_rows(self._session))
-        if self._seals is not None:
-            self._seals.begin()
+        self._sealer.begin()
         head, rows = self._sealed(self._new_head(), [first, *rows])
         return Batch(self.number + 1, head, rows, whole=True)
 
@@ -250,8 +271,11 @@ class Keeper:
         # noise: if it is one of them, some other row is taken away, and lengths do not tell.
         others = min(rounds.unreleased.renewed(), session.arms.count - len(booked))
         yield from (_gone("booked", _NO_ARM + i) for i in range(others))
-        for alias in rounds.users.seen.changed():
-            yield writing.user(alias, rounds.users.seen[alias])
+        seen = rounds.users.seen
+        for alias in seen.changed():
+            yield writing.user(session, alias, seen[alias])
+        for i in range(seen.kept()):
+            yield from writing.unrecorded(i)
         for kind, key in session.notes.changed():
             yield Row(kind, key, session.notes.get((kind, key)))
 
@@ -283,10 +307,10 @@ class Keeper:
 
     def _waiting(self, number: int) -> Pending | None:
         rounds = self._session.rounds
-        pending = rounds.pending.get(number)
-        for flight in rounds.flights:
-            pending = pending or flight.pending.get(number)
-        return pending
+        if (pending := rounds.pending.get(number)) is not None:
+            return pending
+        waiting = (flight.pending.get(number) for flight in reversed(rounds.flights))
+        return next((one for one in waiting if one is not None), None)
 
 
 class _Seals:
@@ -295,18 +319,6 @@ class _Seals:
     def __init__(self, sealer: Sealer, session: Session) -> None:
         self._sealer, self._count = sealer, 0
         self._kinds = sealed_kinds(session)
-
-    def begin(self) -> None:
-        """Seal all under a new key."""
-        self._sealer.begin()
-
-    def used(self) -> dict[tuple[str, bytes], int]:
-        """The keys that rows need."""
-        return self._sealer.used()
-
-    def use(self, used: dict[tuple[str, bytes], int]) -> None:
-        """Go back to these."""
-        self._sealer.use(used)
 
     def rotate(self, *, ended: bool) -> None:
         """Take a new key after an episode, and now and then where none ends."""
@@ -326,10 +338,6 @@ class _Seals:
     def content(self, row: Row) -> bytes:
         assert row.content is not None
         return self._sealer.seal(row.kind, row.key, row.content)
-
-    def destroy(self) -> None:
-        """Destroy keys that nothing needs."""
-        self._sealer.destroy()
 
 
 def sealed_kinds(session: Session) -> frozenset[str]:

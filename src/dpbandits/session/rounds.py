@@ -105,7 +105,11 @@ class Users:
         """
         known = self.seen.get(user, _STRANGER)
         waiting = any(one == part and last >= first for one, last in known.latest)
-        if known.rounds >= most or waiting:
+        if known.rounds >= most:
+            return False
+        if waiting:
+            if part != WHOLE:  # which depends on the arm, and lengths of commits must not
+                self.seen[user] = known
             return False
         latest = known.latest
         if part is not None:

@@ -62,6 +62,14 @@ class Rows(dict[K, V]):
                 count += 1
         return count
 
+    def kept(self) -> int:
+        """How many times a key was set to what it had."""
+        later, count = dict[K, Any](), 0
+        for key, before in reversed(self.changes or ()):
+            count += later.get(key, self.get(key, ABSENT)) is before
+            later[key] = before
+        return count
+
     def take_back(self, since: int) -> None:
         """Undo all changes after the first ``since``, in the order of the dictionary, too."""
         assert self.changes is not None

@@ -12,13 +12,15 @@ import json
 import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..privacy.ledger import HEAD
+from ..privacy.channels import FAMILY_NAMES
+from ..privacy.ledger import HEAD, SPAN, WHOLE
 from ..privacy.secure import NOISE_LAW
-from ..protocol import NO_ARM, Statistic
+from ..protocol import NO_ARM
 from ..stores import Row
 from .deadlines import Deadlines, Due
 from .decisions import Decision
@@ -39,6 +41,9 @@ _PULL = struct.Struct("<qB")  # arm, and whether it has weights and contexts
 _FLIGHT = struct.Struct("<3qdq")  # span, sensitivity, and the pull at which it ended
 _TIMES = struct.Struct("<24s24sqq?d")  # of deadlines: all but ``due``
 _DUE = struct.Struct("<qqd")
+_NOWHERE = (WHOLE - 1, -1)  # stands for a part and a round where a user has fewer
+_UNREAD = ("about", "void", "unused")  # kinds of rows
+_MANY = 2**53  # more rounds than there are
 _FLAGS = ("release_due", "exhausted")
 _STREAM = struct.Struct("<16s16s?I")  # of a PCG64 generator
 _LENGTH = struct.Struct("<Q")
@@ -167,6 +172,8 @@ def _take_numbers(rounds: Rounds, names: Sequence[str], content: bytes) -> None:
     values = (one[0] for one in _NUMBER.iter_unpack(content))
     for name, value in zip(names, values, strict=True):
         known: Any = bool(value) if name in _FLAGS else value
+        if not (-1 if name == "over" else 0) <= value < _MANY:
+            raise ValueError(f"{name} is out of range")
         setattr(rounds, name, None if name == "over" and value < 0 else known)
 
 
@@ -217,7 +224,7 @@ def whole_rows(session: Session) -> Iterator[Row]:
     yield from (pulled(number, one) for number, one in rounds.pending.items())
     yield from (answered(number, value) for number, value in rounds.answers.items())
     yield from (booked(arm, one) for arm, one in rounds.unreleased.items())
-    yield from (user(alias, seen) for alias, seen in rounds.users.seen.items())
+    yield from (user(session, alias, seen) for alias, seen in rounds.users.seen.items())
     yield from (Row(kind, key, content) for (kind, key), content in session.notes.items())
 
 
@@ -264,10 +271,18 @@ def _booking(one: Booked) -> bytes:
     return _NUMBER.pack(one.rounds) + (_floats(one.weights) if np.ndim(one.weights) else b"")
 
 
-def user(alias: bytes, seen: Seen) -> Row:
-    """How often a user came."""
-    latest = b"".join(_NUMBER.pack(number) for pair in seen.latest for number in pair)
-    return Row("user", alias, _NUMBER.pack(seen.rounds) + latest)
+def user(session: Session, alias: bytes, seen: Seen) -> Row:
+    """How often a user came.  The length does not tell whether the arms were different ones."""
+    most = min(session.settings.max_rounds or 0, max(session.gate.statistic.parts, 1))
+    latest = [*seen.latest, *repeat(_NOWHERE, most - len(seen.latest))]
+    pairs = b"".join(_NUMBER.pack(number) for pair in latest for number in pair)
+    return Row("user", alias, _NUMBER.pack(seen.rounds) + pairs)
+
+
+def unrecorded(number: int) -> Iterator[Row]:
+    """Rows that say nothing, as long as those of a recorded round without features."""
+    for kind, length in (("void", _PULL.size), ("unused", _NUMBER.size)):
+        yield Row(kind, key_of(number), bytes(length))
 
 
 def flown(flight: Flight) -> Iterator[Row]:
@@ -330,10 +345,7 @@ def filled_public(session: Session, layout: Layout, public: bytes) -> bytes:
     session.rounds.users.most = None if most < 0 else most
     if last:
         session.state.wall.release[:] = _array(last)
-    while len(session.state.wall.ledger.span) < head[HEAD.lines]:
-        session.state.make_room(grow=True)
-    ledger = session.state.wall.ledger
-    ledger.head[:] = head
+    session.state.wall.ledger.head[:] = head
     return block
 
 
@@ -342,29 +354,39 @@ def shown(
 ) -> dict[str, np.ndarray]:
     """Take in the public part and the ledger for inspection.  Returns the public arrays by name."""
     block = filled_public(session, layout, public)
-    for row in rows:
-        if row.kind == "line":
-            filled_line(session, row)
+    _fill_ledger(session, [row for row in rows if row.kind == "line"])
     return public_arrays(layout, block)
 
 
-def filled_line(session: Session, row: Row) -> None:
-    """Take in a line of the ledger."""
-    assert row.content is not None
-    ledger, i = session.state.wall.ledger, number_of(row.key)
-    *span, sensitivity, multiplier = _LINE.unpack(row.content)
-    ledger.span[i], ledger.noise[i] = span, (sensitivity, multiplier)
+def _fill_ledger(session: Session, rows: Sequence[Row]) -> None:
+    """Take in the lines of the ledger, of which none may be missing."""
+    head = session.state.wall.ledger.head.copy()
+    wanted = int(head[HEAD.lines])
+    if [number_of(row.key) for row in rows] != list(range(len(rows))) or len(rows) != wanted:
+        raise ValueError(f"the ledger has {len(rows)} lines and should have {wanted}")
+    session.state.wall.ledger.head[:] = 0  # no line is there yet
+    while len(session.state.wall.ledger.span) < wanted:
+        session.state.make_room(grow=True)
+    ledger = session.state.wall.ledger
+    ledger.head[:] = head
+    for i, row in enumerate(rows):
+        *span, sensitivity, multiplier = _LINE.unpack(row.content or b"")
+        ledger.span[i], ledger.noise[i] = span, (sensitivity, multiplier)
+    families = ledger.span[:wanted, SPAN.family]
+    if not (np.isin(families, list(FAMILY_NAMES)).all() and (ledger.noise[:wanted] >= 0.0).all()):
+        raise ValueError("the ledger has a line that no release makes")
 
 
 def filled_rows(session: Session, rows: Iterable[Row]) -> None:
     """Take in all rows."""
     rounds, exchange, width = session.rounds, session.exchange, session.gate.statistic
     waiting: dict[int, Pending] = {}
+    lines: list[Row] = []
     sums: dict[bytes, np.ndarray] = {}
     for row in rows:
         kind, key, content = row.kind, row.key, row.content or b""
         if kind == "line":
-            filled_line(session, row)
+            lines.append(row)
         elif kind == "release":
             life, memo, values = parted(content)
             exchange.shared.append(
@@ -377,17 +399,18 @@ def filled_rows(session: Session, rows: Iterable[Row]) -> None:
         elif kind == "answer":
             rounds.answers[number_of(key)] = _REWARD.unpack(content)[0]
         elif kind == "booked":
-            rounds.unreleased[_arm(session, number_of(key))] = _booked(content)
+            rounds.unreleased[_arm(session, number_of(key))] = _booked(session, content)
         elif kind == "user":
             rounds.users.restore(key, _seen(content))
         elif kind == "flight":
-            rounds.flights.append(_flight(content, width))
+            rounds.flights.append(_flight(session, content))
         elif kind == "sum":
             sums[key] = _array(content, (width.size,))
         elif kind in NOTES:
             session.notes[kind, key] = content
-        elif kind != "about":
+        elif kind not in _UNREAD:
             raise ValueError(f"unknown rows {kind!r}")
+    _fill_ledger(session, lines)
     rounds.flights.sort(key=lambda one: one.before)
     for flight in rounds.flights:
         if (key := flight_key(flight)) in sums:
@@ -427,22 +450,26 @@ def _arm(session: Session, arm: int, least: int = 0) -> int:
     return arm
 
 
-def _booked(content: bytes) -> Booked:
+def _booked(session: Session, content: bytes) -> Booked:
     rounds, weights = _NUMBER.unpack_from(content)[0], content[_NUMBER.size :]
+    if not 0 <= rounds <= session.rounds.recorded:
+        raise ValueError("more rounds wait for a release than there were")
     return Booked(rounds, _array(weights) if weights else 0)
 
 
 def _seen(content: bytes) -> Seen:
     rounds, *latest = (one[0] for one in _NUMBER.iter_unpack(content))
-    return Seen(rounds, tuple(zip(latest[::2], latest[1::2], strict=True)))
+    pairs = zip(latest[::2], latest[1::2], strict=True)
+    return Seen(rounds, tuple(pair for pair in pairs if pair != _NOWHERE))
 
 
-def _flight(content: bytes, width: Statistic) -> Flight:
+def _flight(session: Session, content: bytes) -> Flight:
+    width = session.gate.statistic
     numbers, told, *bookings = parted(content)
     first, last, part, sensitivity, before = _FLIGHT.unpack(numbers)
     memo, statistic = _array(told, (width.memo,)), np.zeros(width.size)
     ended = Ended(Span(first, last, part), sensitivity, memo, statistic)
-    of = {number_of(one[:8]): _booked(one[8:]) for one in bookings}
+    of = {number_of(one[:8]): _booked(session, one[8:]) for one in bookings}
     return Flight(ended, before, Rows(), of, changed=False)
 
 

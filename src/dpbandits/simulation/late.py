@@ -4,14 +4,18 @@ would, at some ten microseconds a round.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from contextlib import suppress
 from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
+from ..environments import LoggedTrial
 from ..environments.base import ArmsEnvironment, World
 from ..environments.delays import NEVER
+from ..errors import BudgetExhausted
 from ..policies import Decision, Policy
 from .tally import CURSOR, Tally
 
@@ -59,6 +63,40 @@ def play_late(
             mark += 1
         if tally.cursor[CURSOR.stopped] == 0 and policy.stopped:
             tally.cursor[CURSOR.stopped] = t
+
+
+def replay_late(policy: Policy, log: LoggedTrial, order: np.ndarray, limit: int) -> np.ndarray:
+    """Replay a log with times: the people whose rounds counted.
+
+    A policy in charge would have asked everybody.  So the n-th counted round is at the time of the
+    log's n-th question, and its person answers as late after it as in the log.
+    """
+    assert log.times is not None
+    assert log.waits is not None
+    clock, (low, high) = policy.settings.uses_clock, policy.reward_range
+    times, counted = log.times.tolist(), list[int]()
+    waiting: list[tuple[float, int, float, Decision]] = []
+    people = iter(order.tolist())
+    while len(counted) < limit:
+        now, number = times[len(counted)], len(counted)
+        while waiting and waiting[0][0] <= now:
+            at, _, reward, asked = heappop(waiting)
+            with suppress(BudgetExhausted):  # nothing more is released
+                policy.update(reward, asked, at=at if clock else None)
+        user = None if policy.max_rounds is None else number
+        try:
+            decision = policy.pull(user=user, at=now if clock else None)
+        except BudgetExhausted:
+            decision = policy.pull(user=user, at=now if clock else None)
+        person = next((one for one in people if log.arms[one] == decision.arm), None)
+        if person is None:
+            break
+        counted.append(person)
+        reward, wait = float(log.rewards[person]), float(log.waits[person])
+        reward = min(max(reward, low), high) if policy.clip else reward
+        if wait < math.inf:
+            heappush(waiting, (now + wait, number, reward, decision))
+    return np.array(counted, np.int64)
 
 
 def _shown_by(environment: World, advice: bool, rng: np.random.Generator) -> Answering:

@@ -26,11 +26,12 @@ from ..errors import ArgumentError
 from ..html import Html, glance
 from ..kernel import Generator, Kernel, bind, entry, unbound
 from ..policies import Policy
-from ..privacy.ledger import is_full
+from ..privacy.ledger import Ledger, is_full
 from ..protocol import Kernels
 from ..session.steps import steps_of
 from ..validation import integer, real
 from .clipping import warn_of_clipping
+from .late import replay_late
 from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches, play_out
 from .results import (
     KEYS,
@@ -246,6 +247,11 @@ def replay(
     run i all policies meet the people in the same order, for any ``n_jobs``.  Every person is a
     separate user.
 
+    If the log has times, answers come late, as in the log.  So a planned ``answers_within`` can be
+    tried, in pulls or by the clock.  The n-th counted round is at the time of the log's n-th
+    question, because a policy in charge would ask everybody.  This assumes that waits do not depend
+    on these times.
+
     Args:
         policies, seed, n_jobs, progress: as of ``simulate``.
         log: each person's arm, the outcome, and for policies with contexts the features.
@@ -306,6 +312,10 @@ def replay(
 
 
 def _check_fit(policy: Policy, log: LoggedTrial) -> None:
+    if policy.sees and log.times is not None:
+        raise ArgumentError(
+            f"policies must see no contexts where the log has times, got {policy!r}", "policies"
+        )
     if policy.sees:
         taken, has = what_is_taken(type(policy)), log.dimension
         if taken == "advice" or policy.dimension != has:
@@ -323,28 +333,18 @@ def _play(
     policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int
 ) -> dict[str, Any]:
     """The values in the row of a run."""
-    contextual = bool(policy.sees)
-    loop = replay_loop(policy.driven, policy.mechanism, contexts=contextual)
-    owner, state = identity(policy.stream_key), policy.new_state()
+    owner = identity(policy.stream_key)
     order = stream(seed, "environment", identity(log.stream_key), run).permutation(len(log))
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
     rngs = (choices, stream(seed, "privacy", owner, run))
-    arms, rewards = log.arms[order], log.rewards[order]
-    seen = np.clip(rewards, *policy.reward_range) if policy.clip else rewards
-    if policy.noise_source.secure:
-        seen = np.array([policy.noise_source.to_grid(reward) for reward in seen.tolist()])
     limit = len(log) if horizon is None else min(horizon, len(log))
-    cursor, counted = np.zeros(len(CURSOR), np.int64), np.empty(limit, np.int64)
-    people: tuple[Any, ...] = (arms, seen, cursor, counted, limit)
-    if contextual:
-        assert log.contexts is not None
-        shape, altered = log.contexts.shape[1:], policy.alters(log.context_bound)
-        people += (log.contexts[order], np.zeros(shape), altered)
-    sides = (policy.params, state.raw, state.public, state.memo)
-    ledger = play_out(policy, state, lambda: loop((*sides, state.wall), people, *rngs))
-    met = counted[: cursor[CURSOR.counted]]
-    successes = float(rewards[met].sum())
-    pulls = np.bincount(arms[met], minlength=log.n_arms)
+    if log.times is None:
+        met, ledger = _at_once(policy, log, order, limit, rngs)
+    else:
+        played = policy.simulated(*rngs)
+        met, ledger = replay_late(played, log, order, limit), played.ledger
+    successes = float(log.rewards[met].sum())
+    pulls = np.bincount(log.arms[met], minlength=log.n_arms)
     return {
         "rounds": met.size,
         "successes": successes,
@@ -354,3 +354,24 @@ def _play(
         "spent": ledger.shown_total(),
         **{f"pulls_{a}": count for a, count in enumerate(pulls)},
     }
+
+
+def _at_once(
+    policy: Policy, log: LoggedTrial, order: np.ndarray, limit: int, rngs: tuple[Any, Any]
+) -> tuple[np.ndarray, Ledger]:
+    """The people whose rounds counted, with each answer before the next person."""
+    contextual, state = bool(policy.sees), policy.new_state()
+    loop = replay_loop(policy.driven, policy.mechanism, contexts=contextual)
+    arms, rewards = log.arms[order], log.rewards[order]
+    seen = np.clip(rewards, *policy.reward_range) if policy.clip else rewards
+    if policy.noise_source.secure:
+        seen = np.array([policy.noise_source.to_grid(reward) for reward in seen.tolist()])
+    cursor, counted = np.zeros(len(CURSOR), np.int64), np.empty(limit, np.int64)
+    people: tuple[Any, ...] = (arms, seen, cursor, counted, limit)
+    if contextual:
+        assert log.contexts is not None
+        shape, altered = log.contexts.shape[1:], policy.alters(log.context_bound)
+        people += (log.contexts[order], np.zeros(shape), altered)
+    sides = (policy.params, state.raw, state.public, state.memo)
+    ledger = play_out(policy, state, lambda: loop((*sides, state.wall), people, *rngs))
+    return order[counted[: cursor[CURSOR.counted]]], ledger

@@ -27,12 +27,8 @@ from urllib.parse import quote, unquote
 from ..errors import ArgumentError, ClaimError, StateFileError, StoreError
 from ..validation import printable, shown
 from .format5 import is_format5
+from .locks import locked
 from .store import WHY, Batch, Held, Mark, Place, Row, Store, taken_over
-
-try:
-    import fcntl
-except ImportError:  # not on POSIX
-    fcntl = None  # type: ignore[assignment]
 
 MAGIC = b"dpbandits place 6\n"
 _FRAME = struct.Struct("<Q16s")  # length and digest of the bytes that follow
@@ -222,17 +218,11 @@ class FilePlace(Place):
     @contextmanager
     def _writing(self) -> Iterator[IO[bytes] | None]:
         """The snapshot, while all other processes wait."""
-        with self._stored("written"):
-            handle = os.open(self.journal, os.O_CREAT | os.O_RDWR, 0o600)
-            try:
-                if os.name == "posix":
-                    os.fchmod(handle, 0o600)
-                if fcntl is not None:
-                    fcntl.flock(handle, fcntl.LOCK_EX)
-                with self._reading() as file:
-                    yield file
-            finally:
-                os.close(handle)
+        with self._stored("written"), locked(self.journal) as lock:
+            if os.name == "posix":
+                os.fchmod(lock.handle, 0o600)
+            with self._reading() as file:
+                yield file
 
     def _append(self, found: _Seen, frame: bytes, *lost: bytes) -> None:
         start = found.end

@@ -22,12 +22,8 @@ from typing import Any
 
 from ..errors import MissingExtra, StateFileError, StoreError
 from .files import sync_folder
-from .witness import checked_life, content_of, state_folder
-
-try:
-    import fcntl
-except ImportError:  # not on POSIX
-    fcntl = None  # type: ignore[assignment]
+from .locks import Lock, locked
+from .witness import checked_life, state_folder
 
 _LEAD = struct.Struct(">Q12s")  # number of the key, and the nonce
 _SLOT = struct.Struct(">Q32s")  # of the file of keys: number and key, or zeros
@@ -52,12 +48,8 @@ class Sealer:
         self._used: dict[tuple[str, bytes], int] = {}  # rows, and the keys that they need
         self._current = 0  # no key of this object yet
         with suppress(FileNotFoundError):
-            handle = os.open(self.path, os.O_RDONLY)
-            try:
-                for slot, number, secret in _stored(handle):
-                    self._slots[number], self._keys[number] = slot, secret
-            finally:
-                os.close(handle)
+            for slot, number, secret in _stored(self.path.read_bytes()):
+                self._slots[number], self._keys[number] = slot, secret
 
     def seal(self, kind: str, key: bytes, content: bytes) -> bytes:
         """Seal the content of a row, under the newest key."""
@@ -95,9 +87,8 @@ class Sealer:
         self._used.pop((kind, key), None)
 
     def begin(self) -> None:
-        """Everything will be sealed anew."""
-        self._used = {}
-        self.rotate()
+        """Everything will be sealed anew, under a new key, or is left in the clear from now on."""
+        self._used, self._current = {}, 0
 
     def used(self) -> dict[tuple[str, bytes], int]:
         """The keys that rows need, to go back to."""
@@ -115,11 +106,11 @@ class Sealer:
         """
         number, secret = secrets.randbits(63) + 1, secrets.token_bytes(32)
         try:
-            with self._locked() as handle:
-                taken = {slot for slot, _, _ in _stored(handle)}
+            with self._locked() as file:
+                taken = {slot for slot, _, _ in _stored(file.read())}
                 slot = next(slot for slot in count() if slot not in taken)
-                _write(handle, slot, _SLOT.pack(number, secret))
-                os.fsync(handle)
+                file.write(_SLOT.pack(number, secret), slot * _SLOT.size)
+                os.fsync(file.handle)
         except OSError as error:
             raise StoreError(f"{self.path} could not be written: {error.strerror}") from error
         self._slots[number], self._keys[number], self._current = slot, secret, number
@@ -133,27 +124,40 @@ class Sealer:
         gone = [number for number in self._slots if number not in needed]
         if not gone:
             return
-        with suppress(OSError), self._locked() as handle:
+        with suppress(OSError), self._locked() as file:
+            content = file.read()
             for number in gone:
-                if _slot(handle, self._slots[number])[:8] == number.to_bytes(8, "big"):
-                    _write(handle, self._slots[number], _EMPTY)
+                at = self._slots[number] * _SLOT.size
+                if content[at : at + 8] == number.to_bytes(8, "big"):
+                    file.write(_EMPTY, at)
                 del self._slots[number], self._keys[number]
 
+    def end(self) -> None:
+        """Destroy all keys for good, because the policy goes on as another.
+
+        Raises:
+            StoreError: their file cannot be written.
+        """
+        if not self.path.exists():
+            return
+        try:
+            with self._locked() as file:
+                file.write(bytes(len(file.read())), 0)
+                os.fsync(file.handle)
+            self.path.unlink()
+        except OSError as error:
+            raise StoreError(
+                f"{self.path} has keys that nothing needs, and could not be removed:"
+                f" {error.strerror}; remove it"
+            ) from error
+
     @contextmanager
-    def _locked(self) -> Iterator[int]:
-        try:
-            handle = os.open(self.path, os.O_RDWR)
-            new = False
-        except FileNotFoundError:
+    def _locked(self) -> Iterator[Lock]:
+        new = not self.path.exists()
+        if new:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
-            new = True
-        try:
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            yield handle
-        finally:
-            os.close(handle)
+        with locked(self.path) as file:
+            yield file
         if new:
             sync_folder(self.path.parent)
 
@@ -169,22 +173,11 @@ class Sealer:
         return b"\0".join([self._policy.encode(), kind.encode(), key])
 
 
-def _stored(handle: int) -> list[tuple[int, int, bytes]]:
-    """Slots, numbers and keys of the file."""
-    content = content_of(handle)
+def _stored(content: bytes) -> list[tuple[int, int, bytes]]:
+    """Slots, numbers and keys of a file."""
     whole = content[: len(content) // _SLOT.size * _SLOT.size]
     slots = enumerate(_SLOT.iter_unpack(whole))
     return [(slot, number, secret) for slot, (number, secret) in slots if number]
-
-
-def _slot(handle: int, slot: int) -> bytes:
-    os.lseek(handle, slot * _SLOT.size, os.SEEK_SET)
-    return os.read(handle, _SLOT.size)
-
-
-def _write(handle: int, slot: int, content: bytes) -> None:
-    os.lseek(handle, slot * _SLOT.size, os.SEEK_SET)
-    os.write(handle, content)
 
 
 def _cipher(key: bytes) -> Any:

@@ -302,7 +302,7 @@ def _told(store: SQLiteStore) -> Iterator[None]:
         yield
     except StoreError:  # which is an OSError, too
         raise
-    except (apsw.CorruptError, apsw.NotADBError) as error:
+    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
         raise StateFileError(f"{store} is damaged, or no database: {error}") from error
     except (apsw.Error, OSError) as error:
         raise StoreError(f"{store} cannot be used: {error}") from error

@@ -1,26 +1,29 @@
-"""Stamps: a place that somebody has edited is refused, before a number in it can do harm.
+"""Stamps: a place that was damaged or edited is refused, before a number in it can do harm.
 
-Every head and row carries a keyed hash of itself, its kind and its key.  The key lies with the
-witness in the state folder.  Where that is lost, contents cannot be checked this way: only their
-ranges are.
+Every head and row carries a checksum and a keyed hash of itself, its kind and its key.  The key
+lies with the witness in the state folder.  Where that is lost, the checksum tells damage, and
+nothing tells who has edited a row and its checksum.
 """
 
 from __future__ import annotations
 
 import hmac
+import struct
+import zlib
 from collections.abc import Iterator
 
 from ..errors import StateFileError
 from .store import Row
 
-_BYTES = 8  # a forger without the key needs 2**64 tries
+_CHECKSUM = 4  # bytes
+_STAMP = struct.Struct("<I8s")  # with a hash for which a forger needs 2**64 tries
 
 
 class Stamps:
     """The stamps of one policy.
 
     Args:
-        secret: the key; None where the state folder is lost, and nothing is checked.
+        secret: the key; None where the state folder is lost, and only checksums are checked.
     """
 
     def __init__(self, secret: bytes | None) -> None:
@@ -39,11 +42,11 @@ class Stamps:
             StateFileError: the stamp does not fit.
         """
         content = row.content or b""
-        told, stamp = content[:-_BYTES], content[-_BYTES:]
-        if self._secret is not None and not hmac.compare_digest(
-            stamp, self._stamp(row.kind, row.key, told)
-        ):
-            raise StateFileError(f"{place} was edited: the stamp of a row does not fit")
+        told, stamp = content[: -_STAMP.size], content[-_STAMP.size :]
+        fitting = self._stamp(row.kind, row.key, told)
+        known = _CHECKSUM if self._secret is None else _STAMP.size
+        if not hmac.compare_digest(stamp[:known], fitting[:known]):
+            raise StateFileError(f"{place} was edited or damaged: the stamp of a row does not fit")
         return row._replace(content=told)
 
     def all_checked(self, rows: Iterator[Row], place: object) -> Iterator[Row]:
@@ -52,4 +55,5 @@ class Stamps:
 
     def _stamp(self, kind: str, key: bytes, content: bytes) -> bytes:
         whole = b"\0".join([kind.encode(), key, content])
-        return hmac.digest(self._secret or b"", whole, "sha256")[:_BYTES]
+        keyed = hmac.digest(self._secret or b"", whole, "sha256")[:8]
+        return _STAMP.pack(zlib.crc32(whole), keyed)

@@ -9,8 +9,9 @@ A load notes first which life will go on, then makes it the holder of the place,
 this is done.  A process that is killed in between has committed nothing, so both the old life and
 the new may be loaded; whichever is loaded first goes on, alone.
 
-The number is noted after each commit.  After a release it is synchronised: what a loss of power
-takes back later are commits that released nothing.
+Each commit locks the witness until its number is noted, so no copy is loaded meanwhile.  After a
+release the note is synchronised: what a loss of power takes back later are commits that released
+nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ import re
 import secrets
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,12 +30,8 @@ import platformdirs
 
 from ..errors import ClaimError, StateFileError, StoreError
 from ..validation import shown
+from .locks import Lock, locked
 from .store import WHY, Mark
-
-try:
-    import fcntl
-except ImportError:  # not on POSIX
-    fcntl = None  # type: ignore[assignment]
 
 # Of one note: its own number, the life that goes on, the one that is to, and the last batch.
 _NOTE = struct.Struct("<Q32s32sQ")
@@ -76,25 +72,55 @@ class Witness:
         checked_life(policy)
         self.path, self._living = folder / policy, folder / f"{policy}.living"
         self._last: _Note | None = None
+        self._file: Lock  # while it is locked
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Lock the policy against all other processes that would load or save it."""
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
-        except OSError as error:
-            raise StateFileError(
-                f"the state folder {self.path.parent} cannot be used: {error.strerror}; set"
-                " DPBANDITS_STATE_DIR to a folder that can be written"
-            ) from error
-        try:
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            self._last = self._read()
+        """Lock the policy against all others that would load, save or commit it.
+
+        Raises:
+            StateFileError: the state folder cannot be used.
+        """
+        with ExitStack() as lock:
+            try:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                lock.enter_context(self._locked())
+            except OSError as error:
+                raise StateFileError(
+                    f"the state folder {self.path.parent} cannot be used: {error.strerror}; set"
+                    " DPBANDITS_STATE_DIR to a folder that can be written"
+                ) from error
             yield
-        finally:
-            os.close(handle)  # which unlocks
+
+    @contextmanager
+    def going_on(self, life: str, place: object) -> Iterator[None]:
+        """Lock the policy for a commit and its note: no copy is loaded between the two.
+
+        Raises:
+            ClaimError: another life goes on.
+            StoreError: the state folder cannot be used.
+        """
+        with ExitStack() as lock:
+            try:
+                lock.enter_context(self._locked())
+            except OSError as error:
+                raise StoreError(f"{self.path} cannot be used: {error.strerror}") from error
+            if not self.is_of(life):
+                raise ClaimError(
+                    f"{place} cannot be written any more: a copy of this policy has been loaded,"
+                    f" and carries on; {WHY}"
+                )
+            yield
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with locked(self.path) as self._file:
+            self._last = _newest(self._file.read())
+            yield
+
+    def is_of(self, life: str) -> bool:
+        """Whether no other life goes on; asked while locked."""
+        return self._last is None or self._last.life == life
 
     @property
     def secret(self) -> bytes | None:
@@ -107,26 +133,21 @@ class Witness:
             return None
 
     def begin(self, mark: Mark) -> None:
-        """Make a secret and the first note, if there is none; asked while ``alone``."""
+        """Make a secret and the first note, if there is none; asked while locked."""
         if self._last is not None:
             return
-        with open(self.path, "r+b") as file:
-            file.seek(_SECRET)
-            file.write(secrets.token_bytes(32))
+        self._write(secrets.token_bytes(32), _SECRET)
         self.note(mark, durable=True)
 
     def refuse(self, mark: Mark, place: object) -> None:
         """Refuse to load a place that is behind, or whose policy goes on elsewhere."""
-        if fcntl is not None and self._living.exists():
-            handle = os.open(self._living, os.O_RDWR)
+        if self._living.exists():
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                Lock(self._living, wait=False).release()
             except BlockingIOError:
                 raise ClaimError(
                     f"{place} has been loaded, and the loaded policy still runs in a process; {WHY}"
                 ) from None
-            finally:
-                os.close(handle)
         known = self._last
         if known is None:
             raise ClaimError(
@@ -148,43 +169,32 @@ class Witness:
 
     def is_behind(self, mark: Mark) -> bool:
         """Whether the policy is known to go on elsewhere, or to have made later batches."""
-        known = self._read()
+        try:
+            known = _newest(self.path.read_bytes())
+        except OSError:
+            return False
         return known is not None and (
             mark.life not in (known.life, known.heir) or mark.number < known.number
         )
 
-    def goes_on(self, life: str) -> bool:
-        """Whether no other life has been loaded."""
-        known = self._read()
-        return known is None or known.life == life
-
-    def note(self, mark: Mark, *, heir: str = "", durable: bool, locked: bool = True) -> None:
-        """Note the last batch of the life that goes on; ``locked`` within ``alone``.
+    def note(self, mark: Mark, *, heir: str = "", durable: bool) -> None:
+        """Note the last batch of the life that goes on; asked while locked.
 
         Raises:
-            ClaimError: another life goes on, from a copy in another place.
             StoreError: the state folder cannot be written.
         """
+        turn = 0 if self._last is None else self._last.turn
+        note = _Note(turn + 1, mark.life, heir, mark.number)
+        body = _NOTE.pack(note.turn, note.life.encode(), note.heir.encode(), note.number)
+        # Two slots in turn: a torn note leaves the one before.
+        self._write(body + _digest(body), note.turn % 2 * _SLOT, durable=durable)
+        self._last = note
+
+    def _write(self, content: bytes, at: int, *, durable: bool = False) -> None:
         try:
-            handle = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
-            try:
-                if not locked and fcntl is not None:  # else a load could come in between
-                    fcntl.flock(handle, fcntl.LOCK_EX)
-                last = _newest(content_of(handle)) or _Note(0, mark.life, "", 0)
-                if not locked and last.life != mark.life:
-                    raise ClaimError(
-                        "a copy of this policy has been loaded, from another place or just now,"
-                        f" and carries on; {WHY}"
-                    )
-                note = _Note(last.turn + 1, mark.life, heir, mark.number)
-                body = _NOTE.pack(note.turn, note.life.encode(), note.heir.encode(), note.number)
-                # Two slots in turn: a torn note leaves the one before.
-                os.lseek(handle, note.turn % 2 * _SLOT, os.SEEK_SET)
-                os.write(handle, body + _digest(body))
-                if durable:
-                    os.fsync(handle)
-            finally:
-                os.close(handle)
+            self._file.write(content, at)
+            if durable:
+                os.fsync(self._file.handle)
         except OSError as error:
             raise StoreError(f"{self.path} could not be written: {error.strerror}") from error
 
@@ -201,29 +211,13 @@ class Witness:
         self.note(Mark(heir, number + 1), durable=True)
         return number
 
-    def _read(self) -> _Note | None:
-        try:
-            return _newest(self.path.read_bytes())
-        except OSError:
-            return None
-
     def hold(self) -> Callable[[], None]:
         """Prevent loads while this process lives, where the platform can do that.
 
         Returns:
             A function that ends the hold.
         """
-        if fcntl is None:
-            return lambda: None
-        handle = os.open(self._living, os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        return partial(os.close, handle)
-
-
-def content_of(handle: int) -> bytes:
-    """All bytes of an open file."""
-    os.lseek(handle, 0, os.SEEK_SET)
-    return os.read(handle, os.fstat(handle).st_size)
+        return Lock(self._living).release
 
 
 def _newest(content: bytes) -> _Note | None:

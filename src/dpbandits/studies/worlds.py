@@ -22,6 +22,7 @@ from ..validation import close_name
 from .schema import Problems, WorldEntry, build
 
 _ANY_ARMS, _ANY_DIMENSION = 3, 2
+_LOGS = {"LoggedTrial", "LoggedTrial.read", "DoctorReplay"}
 
 
 @dataclass(frozen=True)
@@ -143,9 +144,7 @@ def read_worlds(
             differs = f"{_shown(made)} where {names[repr(worlds[0])]} {_shown(worlds[0])}"
             problems.add(place, f"{differs}; one study has one kind of them")
         worlds.append(made)
-    chosen = [kinds.get(entry.kind) for _, entry in entries]
-    logs = [isinstance(kind, type) and issubclass(kind, LoggedTrial) for kind in chosen]
-    if entries and all(logs):
+    if entries and {entry.kind for _, entry in entries} <= _LOGS:
         rule = "must hold one that is simulated, beside the log that is replayed"
         problems.add("environments", rule)
     if log is not None and worlds and _dimension(worlds[0]) is not None:
@@ -182,6 +181,7 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
         "GLMContexts.random": environments.GLMContexts.random,
         "GaussianContexts.on_sphere": environments.GaussianContexts.on_sphere,
         "PoolContexts.uniform": environments.PoolContexts.uniform,
+        "LoggedTrial.read": data.trial,
         "RewardTable": data.table,
         "Advised.constant": _advised(Advised.constant),
         "Advised.shifted": _advised(Advised.shifted),
@@ -242,13 +242,22 @@ class _Data:
             raise ArgumentError(f"folder must be the name of a folder, got {given!r}", "folder")
         return self._beside / given
 
+    def _file(self, path: Any) -> Path:
+        if not isinstance(path, str) or not (self._beside / path).is_file():
+            raise ArgumentError(f"path must be a file beside the study, got {path!r}", "path")
+        return self._beside / path
+
     def table(
         self, path: Any, separator: str = ",", decimal: str = ".", thousands: str = ""
     ) -> RewardTable:
-        if not isinstance(path, str) or not (self._beside / path).is_file():
-            raise ArgumentError(f"path must be a file beside the study, got {path!r}", "path")
         marks = {"separator": separator, "decimal": decimal, "thousands": thousands}
-        return RewardTable(read_numbers("path", self._beside / path, **marks))
+        return RewardTable(read_numbers("path", self._file(path), **marks))
+
+    def trial(
+        self, path: Any, separator: str = ",", decimal: str = ".", thousands: str = ""
+    ) -> LoggedTrial:
+        marks = {"separator": separator, "decimal": decimal, "thousands": thousands}
+        return LoggedTrial.read(self._file(path), **marks)
 
     def lastfm(
         self, folder: Any, components: int = 25, per_round: int = 25

@@ -64,6 +64,8 @@ LARGEST = math.nextafter(1e100, 0.0)
 # Public tables: environments, replays, plans.
 PUBLIC = Manner()
 WHOLE_NUMBERS = Manner(low=0.0, high=2.0**53, whole=True)  # which floats tell apart
+TIMES = Manner(low=0.0, high=1e11)  # in seconds, as ``pull`` takes them
+TIMES_OF_ANSWERS = replace(TIMES, missing="keep", typed=False)  # of which some never came
 PUBLIC_FEATURES = Manner(low=-LARGEST, high=LARGEST)
 # Logs.  A missing reward counts as the default, as in ``update``.
 LOGGED_REWARDS = Manner(missing="keep", infinite="keep")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import chisquare
 
 from ...errors import ArgumentError
-from ...tables import frozen, is_missing, listed, numbered
+from ...tables import TextTable, array, frozen, is_missing, listed, numbered, read_text_table
+from ...tables.manners import TIMES, TIMES_OF_ANSWERS
 from ..arrays import content, finite_array, longest, require_equally_long, whole_numbers
 from ..base import Environment
 from ..tabulated import RewardTable
@@ -34,6 +36,9 @@ class LoggedTrial(Environment):
             (N, d), shown alike to all arms, or (N, K, d).  The arms must not depend on them.
         arm_names: names of arms 0 to K - 1.  For arms given by name, their order, which is
             alphabetical by default.
+        asked, answered: when each person was asked and answered, shape (N,), in seconds since
+            1970 or a later moment; a missing time of an answer means that none came.  With them
+            ``replay`` tries deadlines.
 
     Columns may be arrays, lists, or those of pandas and Arrow.  Leave out records without a reward
     first, or fill them in: the right choice depends on why it is missing.
@@ -45,10 +50,14 @@ class LoggedTrial(Environment):
         contexts: shape (N, K, d), or None.
         dimension: of the contexts, d, or None.
         context_bound: bound on the length of contexts.
+        times: when people were asked, in order, shape (N,), or None.
+        waits: the seconds until each person's answer, shape (N,), infinite where none came; or
+            None.
 
     Raises:
         ArgumentError: shapes do not fit, an arm is missing, an entry is no finite number, or the
-            allocation is not uniform.  Messages contain rows and counts, and never a reward.
+            allocation is not uniform; or only one of the times is given, or an answer is before its
+            question.  Messages contain rows and counts, and never a reward.
 
     >>> trial = LoggedTrial([0, 1, 1, 0], [1.0, 0.0, 1.0, 1.0])
     >>> trial.means().tolist(), trial.mean()
@@ -61,6 +70,8 @@ class LoggedTrial(Environment):
     contexts: np.ndarray | None = None
     dimension: int | None = None
     context_bound: float = 0.0
+    times: np.ndarray | None = None
+    waits: np.ndarray | None = None
 
     def __init__(
         self,
@@ -69,6 +80,8 @@ class LoggedTrial(Environment):
         contexts: ArrayLike | None = None,
         *,
         arm_names: Sequence[str] | None = None,
+        asked: ArrayLike | None = None,
+        answered: ArrayLike | None = None,
     ) -> None:
         arm_names = _names(arms) if arm_names is None else arm_names
         names = [str(name) for name in listed(arm_names)]
@@ -94,6 +107,38 @@ class LoggedTrial(Environment):
         self._name_arms("arm_names", arm_names, "arm")
         if contexts is not None:
             self._keep(contexts)
+        if asked is not None or answered is not None:
+            self._time(asked, answered)
+
+    @staticmethod
+    def read(
+        path: str | os.PathLike[str],
+        *,
+        separator: str = ",",
+        decimal: str = ".",
+        thousands: str = "",
+    ) -> LoggedTrial:
+        """Read a trial from a text file with the columns ``arm`` and ``reward``, and perhaps
+        ``asked`` and ``answered``; other columns are left out.
+
+        Args:
+            path: of the file, whose first line has the names of columns.
+            separator, decimal, thousands: marks between cells and within numbers.
+
+        Raises:
+            ArgumentError: the file cannot be read, lacks a column, or has a cell that is no number;
+                or as ``LoggedTrial`` itself.
+        """
+        marks = {"separator": separator, "decimal": decimal, "thousands": thousands}
+        text = read_text_table("path", path, header=True, **marks)
+        for name in sorted({"arm", "reward"}.difference(text.names)):
+            raise ArgumentError(f"path must have a column {name!r}: {path}", "path")
+        arms = text.entries("arm")
+        named = text.texts("arm") if arms.wrong.any() else arms.values
+        asked, answered = (
+            _numbers(text, name) if name in text.names else None for name in ("asked", "answered")
+        )
+        return LoggedTrial(named, _numbers(text, "reward"), asked=asked, answered=answered)
 
     def _keep(self, contexts: Any) -> None:
         given = finite_array("contexts", contexts, "N, d", "N, K, d")
@@ -109,6 +154,22 @@ class LoggedTrial(Environment):
                 "contexts",
             )
         self.contexts = np.broadcast_to(given[:, None] if alike else given, shape)
+
+    def _time(self, asked: Any, answered: Any) -> None:
+        if asked is None or answered is None:
+            raise ArgumentError("asked and answered must be given together")
+        begun = array("asked", asked, TIMES, "N")
+        ended = array("answered", answered, TIMES_OF_ANSWERS, "N")
+        require_equally_long("arms and asked", self.arms, begun)
+        require_equally_long("arms and answered", self.arms, ended)
+        if (early := ended < begun).any():
+            raise ArgumentError(
+                f"answered must not be before asked, got that in row {early.argmax()}", "answered"
+            )
+        self.times = frozen(np.sort(begun))
+        self.waits = frozen(np.where(np.isnan(ended), np.inf, ended - begun))
+        known = () if self.contexts is None else (self.contexts,)
+        self._digest = content(self.arms, self.rewards, *known, begun, self.waits)
 
     def __len__(self) -> int:
         return self.arms.size
@@ -141,6 +202,18 @@ class LoggedTrial(Environment):
     def _arguments(self) -> str:
         features = f"dimension {self.dimension}, " if self.dimension else ""
         return f"{len(self)} records, {self.n_arms} arms, {features}{self._content}"
+
+
+def _numbers(text: TextTable, name: str) -> np.ndarray:
+    """A column of a file, in which missing cells are NaN."""
+    found = text.entries(name)
+    if found.wrong.any():
+        line = text.lines[found.wrong.argmax()]
+        raise ArgumentError(
+            f"path must hold numbers, got none on line {line} of {text.path}, column {name!r}",
+            "path",
+        )
+    return found.values
 
 
 def _names(arms: Any) -> list[str] | None:

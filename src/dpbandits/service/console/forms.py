@@ -25,10 +25,11 @@ from starlette.requests import Request
 
 from ...html import Html, tag, void
 from ..access import Key
-from ..app import Call, body_of, read
 from ..experiment import ARCHIVED, PAUSED, RUNNING, Experiment
+from ..http import body_of, read
 from ..messages import ArmChange, Because, Erasure, Message, encode
 from ..problems import Problem
+from ..service import Call
 from .facts import Facts
 
 _DAY = 86_400.0

@@ -12,8 +12,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ..access import Key
-from ..app import Service, covers, refused
+from ..http import covers, refused
 from ..problems import Problem
+from ..service import Service
 from . import pages
 from .facts import Facts
 from .forms import ACTIONS, Tokens, fields_of, password

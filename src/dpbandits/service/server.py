@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
+import gc
+import logging
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +15,12 @@ import uvicorn
 
 from ..errors import ArgumentError
 from ..stores.addresses import store_at
-from .access import OWN_TENANT, Keys
-from .app import Service, make_app
+from .access import OWN_TENANT, Keys, is_local
+from .app import make_app
 from .declaration import Declaration
 from .log import log
 from .owner import Owner
+from .service import Service
 from .warming import warm
 
 SWITCH = 5e-4  # seconds after which the owner's thread lets the event loop go on
@@ -48,13 +52,15 @@ def serve(settings: Settings) -> None:
         ArgumentError: ``host`` is open to others, and there are no keys.
         StoreError, StateFileError: the store cannot be used.
     """
-    if settings.keys is None and not _is_local(settings.host):
+    if settings.keys is None and not is_local(settings.host):
         raise ArgumentError(
             f"host must be of this machine without keys, got {settings.host!r}: others could"
             " read and change everything",
             "host",
         )
-    sys.setswitchinterval(SWITCH)
+    tune()
+    # Policies warn of answers that are late or clipped: the log must not tell.
+    logging.getLogger("dpbandits").setLevel(logging.CRITICAL)
     service = service_of(settings)
     config = uvicorn.Config(
         make_app(service, on_start=lambda: begin(service, settings.declarations)),
@@ -67,14 +73,24 @@ def serve(settings: Settings) -> None:
         timeout_keep_alive=75,
         limit_concurrency=4096,
     )
-    log(
-        "started",
-        host=settings.host,
-        port=settings.port,
-        experiments=len(service.owner.experiments),
-    )
-    uvicorn.Server(config).run()
+    socket = config.bind_socket()
+    port = socket.getsockname()[1]  # which the system has chosen for 0
+    log("started", host=settings.host, port=port, experiments=len(service.owner.experiments))
+    with suppress(ValueError):  # not in the main thread
+        for one in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(one, _handled)
+    uvicorn.Server(config).run(sockets=[socket])
     log("stopped")
+
+
+def _handled(*_: object) -> None:
+    """uvicorn raises a signal again that it has handled; then there is nothing left to do."""
+
+
+def tune() -> None:
+    """Set up the interpreter for many short requests."""
+    sys.setswitchinterval(SWITCH)
+    gc.set_threshold(50_000, 20, 100)  # to look for garbage takes longer than a request
 
 
 def service_of(settings: Settings) -> Service:
@@ -100,10 +116,3 @@ async def begin(service: Service, declarations: Sequence[Declaration]) -> None:
         except Exception:  # which was logged
             failed = True
     service.ready = not failed
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
