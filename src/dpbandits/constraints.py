@@ -292,7 +292,7 @@ class Range(Constraint):
         return interval(name, value)
 
     def __str__(self) -> str:
-        return "a pair (lo, hi) with lo < hi"
+        return "a pair (lo, hi) with lo < hi and a finite width hi - lo"
 
     @property
     def refused(self) -> tuple[object, ...]:

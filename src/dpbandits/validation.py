@@ -136,7 +136,11 @@ def interval(name: str, value: object) -> tuple[float, float]:
         lo, hi = real(f"{name}[0]", lo), real(f"{name}[1]", hi)
         if lo < hi and math.isfinite(hi - lo):
             return lo, hi
-    raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {shown(value)}", name)
+    raise ArgumentError(
+        f"{name} must be a pair (lo, hi) with lo < hi and a finite width hi - lo, got"
+        f" {shown(value)}",
+        name,
+    )
 
 
 def choice(name: str, value: object, allowed: Collection[str]) -> str:

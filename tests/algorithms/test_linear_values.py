@@ -75,7 +75,7 @@ def test_a_combination_without_a_name_says_so_and_is_saved(tmp_path):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"models": "disjoint"}, r"models must be 'shared' with Switching\(\)"),
+        ({"models": "disjoint"}, r"models must be 'shared' with updates=Switching\(\)"),
         ({"models": "own"}, "models must be one of"),
         ({"explore": "IMED"}, r"explore must be one of Optimism\(\), Sampling\(\), Divergence\(\)"),
         ({"updates": "Often"}, r"updates must be one of EveryAnswer\(\), Switching\(\)"),
@@ -98,7 +98,7 @@ def test_a_combination_without_a_name_says_so_and_is_saved(tmp_path):
             {"explore": PUBLISHED, "budget": PureDP(1.0)},
             "radius must not be 'published' for a PureDP budget",
         ),
-        ({"explore": PUBLISHED, "counter": "tree"}, "counter must be None with the published"),
+        ({"explore": PUBLISHED, "counter": "tree"}, "counter must be None with radius='published'"),
     ],
 )
 def test_what_means_nothing_is_refused_by_name(given, told):

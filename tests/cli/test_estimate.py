@@ -143,7 +143,7 @@ def test_what_is_changed_is_counted_for_the_operator_alone(tmp_path: Path):
             "only empty cells in the column a. Leave it out with --ignore",
         ),
         ("a,b,y\n,1,1\n,1,0\n", [], "got text or only empty cells in the column a."),
-        ('a,"b, c",d,y\nx,?,1,1\nx,?,1,0\n', [], 'in the columns a,"b, c". Leave them'),
+        ('a,"b, c",d,y\nx,?,1,1\nx,?,1,0\n', [], 'in the columns a, "b, c". Leave them'),
         ("a;y\n1;1\n", [], "is --separator right?"),
         ("a,y\n1,\n2,NA\n", [], "got empty cells only in 'y'"),
         ('a,y\n"8,981",1\n"8,982",0\n', [], "use --decimal or --thousands"),

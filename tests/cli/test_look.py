@@ -27,7 +27,7 @@ def test_inspect_shows_promise_spending_and_estimates(tmp_path, monkeypatch):
     assert shown.exit_code == 0, shown.output
     for words in (
         "AdaCUCB(n_arms=2",
-        "The rewards of one user are protected with 0.5-zCDP",
+        "With secure noise, the rewards of one user would be protected with 0.5-zCDP",
         "0.5-zCDP of at most 0.5-zCDP",
         f"{policy.ledger.releases:,}",
         "50 recorded",

@@ -175,7 +175,7 @@ def test_all_rounds_of_a_user_cost_at_most_the_budget(case: Case):
     guarantee = policy.guarantee
     assert (guarantee.unit, one.guarantee.unit) == ("user", "round")
     assert guarantee.holds == one.guarantee.holds
-    assert "of one user are protected" in str(guarantee)
+    assert " of one user would be protected" in str(guarantee)
     assert "participation is public" in str(guarantee)
     assert f"at most {MOST} rounds" in str(guarantee)
     assert "participation is public" not in str(one.guarantee)

@@ -120,7 +120,7 @@ def test_arms_may_have_names():
     assert (ordered.arm_names, ordered.arms.tolist()) == (["placebo", "drug"], [0, 1, 1, 0])
     numbered = LoggedTrial([0, 1], [1.0, 0.0], arm_names=["a", "b"])
     assert numbered.reward_table().arm_names == ["a", "b"]
-    with pytest.raises(ArgumentError, match=r"^arms must hold one of arm_names, .* row 1"):
+    with pytest.raises(ArgumentError, match=r"^arms must hold names of arm_names .* row 1"):
         LoggedTrial(given, [1.0, 0.0, 1.0, 1.0], arm_names=["placebo", "other"])
     with pytest.raises(ArgumentError, match=r"^arm_names must hold 2 names"):
         LoggedTrial([0, 1], [1.0, 0.0], arm_names=["a"])
@@ -131,11 +131,11 @@ def test_arms_may_have_names():
     [
         (
             ["drug", "control"] * 50 + [None],
-            r"one of arm_names, 'control', 'drug', got nothing .* 100",
+            r"names of arm_names \('control', 'drug'\); row 100 \(from 0\) holds nothing",
         ),
         (
             ["drug", "control"] * 50 + [3],
-            r"one of arm_names, 'control', 'drug', got no text in row 100",
+            r"names of arm_names \('control', 'drug'\); row 100 \(from 0\) holds no text",
         ),
         ([0, 1] * 50 + ["drug"], r"whole numbers .* got text in row 100"),
         ([0, 1] * 50 + [None], r"whole numbers .* got NaN or nothing in row 100"),

@@ -107,7 +107,7 @@ def test_the_default_of_a_setting_fits_it(one):
         ({}, ZCDP(1.0), "UCB1", "has no privacy"),
         ({}, ZCDP(1.0), "LinearIMED", "takes contexts, but the setting has no contexts"),
         ({}, ZCDP(1.0), "MergedTopTwo", "searches for the best arm"),
-        ({}, ZCDP(1.0), "HTINF", "is for rewards that follow no law, at the price of"),
+        ({}, ZCDP(1.0), "HTINF", "is for rewards that follow no law (adversarial), at the price of"),
         ({}, ZCDP(1.0), "AdaCGOPE", "needs the features of its arms"),
         ({}, ZCDP(1.0), "LDPUCB", "also protects from the party that runs it, at the price of more noise"),
         ({"trust": "local"}, PureDP(1.0), "MergedIMEDSDP", "needs a shuffler"),

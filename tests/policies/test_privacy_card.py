@@ -208,10 +208,46 @@ def test_the_noise_scale_is_explained_and_says_how_it_was_rounded():
     assert f"sensitivity times multiplier times {factor:.6g}, because" in facts["noise scale"]
     assert "(rounded down): " in facts["noise scale"]
     assert "(rounded up)" in facts["sensitivity"]
-    assert facts["noise multiplier"] == "1"
+    assert facts["noise multiplier"] == (
+        "1: the standard deviation of the noise divided by the sensitivity, before the factor of the"
+        " running sum"
+    )
     play(policy, 30)
     said = section(policy.card_page(), "Ledger").points
     assert f"The column 'scale' omits the factor {factor:.6g} of the running sum." in said
+
+
+def test_noise_of_a_law_of_its_own_has_no_scale_and_no_count():
+    certified = registered()["WishartLinUCBJDP"]
+    policy = certified(**certified.example, budget=dpb.ApproxDP(1.0, 1e-5), seed=1)
+    play(policy, 30)
+    said = section(policy.card_page(), "Ledger").points
+    assert any(point.startswith("'certified' means") for point in said)
+    assert not any("'scale'" in point for point in said)
+    assert "variables" not in rows(policy.card_page())["releases so far"]
+    tree = dpb.algorithms.LinearIMED(3, 2, horizon=1000, budget=dpb.PureDP(1.0), seed=1)
+    play(tree, 30)
+    drawn = f"{tree.ledger.draws:,} noise variables were drawn (a running sum may need several"
+    assert drawn in rows(tree.card_page())["releases so far"]
+    assert any("'pure' means" in point for point in section(tree.card_page(), "Ledger").points)
+
+
+def test_a_simulated_guarantee_says_so_first():
+    def starts(noise):
+        policy = dpb.bandit(2, budget=dpb.PureDP(1.0), noise=noise)
+        said = str(policy.guarantee)
+        return said, rows(policy.card_page())["in a sentence"]
+
+    for said in starts("simulation"):
+        assert said.startswith("The noise is simulated and protects nobody. With secure noise, the")
+    for said in starts("secure"):
+        assert said.startswith("The rewards of one round are protected with 1-DP from anyone")
+
+
+def test_links_to_errata_are_made_for_sites_alone():
+    card = dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), seed=1).card_page()
+    assert "(docs/errata.md#adac-ucb)" in card.markdown()
+    assert "([errata](../errata.md#adac-ucb))" in card.markdown("../errata.md")
 
 
 def test_a_release_with_less_noise_is_explained():

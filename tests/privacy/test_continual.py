@@ -888,11 +888,11 @@ def test_a_secure_sum_refuses_what_it_cannot_add():
     with pytest.raises(BudgetExhausted, match="planned for 2 releases"):
         running.add(state, np.zeros(2), CHANNELS[2], 1.0)
     assert state.clock[0] == 2
-    for counter in (HonakerTree(8), BufferedToeplitz(8), BinaryTree(2**31)):
-        with pytest.raises(
-            ArgumentError,
-            match=r"^counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz",
-        ):
+    kind = r"^counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz"
+    horizon = r"^counter must have a horizon of at most 2\*\*30 releases"
+    refused = {HonakerTree(8): kind, BufferedToeplitz(8): kind, BinaryTree(2**31): horizon}
+    for counter, why in refused.items():
+        with pytest.raises(ArgumentError, match=why):
             SecureSum(counter, 1, 1.0, Script())
 
 

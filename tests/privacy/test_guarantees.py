@@ -59,7 +59,8 @@ def test_every_guarantee_reads_as_sentences_and_survives_json(holds, asked, trus
         assert "Proof" not in text
         assert "protected" not in text
     else:
-        assert f"protected with {holds} ({view} privacy)" in text
+        assert f"protected with {holds} from" in text
+        assert f" ({view} privacy). " in text
         assert "Proof: Theorem 12." in text
     assert all(caveat + "." in text for caveat in caveats)
 
@@ -67,13 +68,13 @@ def test_every_guarantee_reads_as_sentences_and_survives_json(holds, asked, trus
 def test_the_sentence_in_full():
     assert (
         str(guarantee())
-        == "The rewards of one round are protected with 0.5-zCDP (interactive privacy) from anyone"
-        " who sees every decision, and may even override it. Suppose an adversary knows everything"
-        " except the rewards of one round, and considers two values equally likely. After the"
-        " releases, they guess right at most 74 % of the time (chance: 50 %). Their belief in the"
-        " true value rises above 99.7 % with a probability of at most 1 in 1,000,000. The party"
-        " that runs the policy sees the true rewards and is trusted with them. This assumes that"
-        " rewards lie in [0, 1]; time is public. Proof: Theorem 12."
+        == "The rewards of one round are protected with 0.5-zCDP from anyone who sees every"
+        " decision, and may even override it (interactive privacy). Suppose an adversary knows"
+        " everything except the rewards of one round, and thinks two possible values of them equally"
+        " likely. After all that they see, they guess right at most 74 % of the time (chance: 50"
+        " %). Their belief in the true value rises above 99.7 % with a probability of at most 1 in"
+        " 1,000,000. The party that runs the policy sees the true rewards and is trusted with them."
+        " This assumes that rewards lie in [0, 1]; time is public. Proof: Theorem 12."
     )
 
 

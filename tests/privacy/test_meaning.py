@@ -108,7 +108,7 @@ def test_percentages_are_rounded_up(share):
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SENTENCE = re.compile(
-    r"Suppose an adversary.*?of one (?:round|user|person), and considers.*?\. Their belief in the"
+    r"Suppose an adversary.*?of one (?:round|user|person), and thinks.*?\. Their belief in the"
     r" true value (?:never )?rises above [\d.]+ %(?: with a probability of at most 1 in [\d,]+\d"
     r"(?: \(twice delta\))?)?",
     re.S,
@@ -171,7 +171,7 @@ def test_guarantee_card_and_report_say_it_alike():
     assert sentence in str(policy.guarantee)
     words = [row for part in policy.card_page().sections for row in part.rows]
     assert ["in other words", sentence] in [list(row) for row in words]
-    assert sentence.split("considers")[1] in meaning(ZCDP(0.1))
+    assert sentence.split("thinks")[1] in meaning(ZCDP(0.1))
     said = CliRunner()
     for command in ("explain", "card"):
         told = said.invoke(app, [command, "AdaCUCB", "--budget", "zcdp=0.1"])

@@ -115,5 +115,5 @@ def test_derived_budgets_are_shown_in_six_digits():
     holds = policy.guarantee.holds
     shown = float(holds.shown().split(", ")[1].removesuffix(")-DP"))
     assert holds.delta <= shown < holds.delta + 1e-6
-    assert f"with {holds.shown()} (" in str(policy.guarantee)
+    assert f"with {holds.shown()} from " in str(policy.guarantee)
     assert str(holds.delta) not in str(policy.guarantee)

@@ -104,7 +104,7 @@ def test_a_page_has_all_that_is_public_and_marks_the_rest(console):
         "2999-12-31 00:00:00 UTC",
         "below a mean of -1, from 2 releases on; has not tripped",
         "0.5-zCDP of at most 0.5-zCDP",
-        "The rewards of one round are protected with 0.5-zCDP",
+        "With secure noise, the rewards of one round would be protected with 0.5-zCDP",
         "Assumptions A person contributes one round.",
         "Simulated noise protects nobody",
         "From the noisy values of",

@@ -104,7 +104,7 @@ def test_keys_differ_and_leave_with_no_decision():
     assert "_seal" not in asdict(decision)
     assert key.hex() not in repr(decision) + repr(one) + repr(one.session.seal)
     assert one.chooser().to_json().find(key.hex()) < 0
-    with pytest.raises(dpb.UpdateError, match="as pull"):
+    with pytest.raises(dpb.UpdateError, match=r"that pull\(\) returned"):
         _ = copy.token
     assert one.update(1.0, copy)
 

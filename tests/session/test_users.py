@@ -186,7 +186,7 @@ def test_radii_follow_the_noise():
 
 def test_who_enforces_the_number_of_rounds_is_said():
     central = str(ada().guarantee)
-    assert "The rewards of one user are protected" in central
+    assert "the rewards of one user would be protected" in central
     assert "at most 3 rounds recorded over the whole run, and at most one in a release" in central
     assert "which the policy enforces" in central
     assert "a person always comes under the same name" in central

@@ -144,7 +144,9 @@ def test_results_with_different_policies_of_one_name_are_not_combined():
         dpb.simulate(policy, world, horizon=5)
         for policy, world in zip(policies, worlds, strict=True)
     )
-    with pytest.raises(dpb.ArgumentError, match="one policy per name"):
+    with pytest.raises(
+        dpb.ArgumentError, match="each policy name and budget one setting, got two for"
+    ):
         Result.combined([one, other])
 
 

@@ -70,7 +70,7 @@ def test_a_file_is_loaded_once_and_then_belongs_to_the_loaded_policy(tmp_path):
     first.until_release()
     assert first.policy.save(path) == path  # who saves, offers the file to the next
     second = Clinic(dpb.load(path))
-    with pytest.raises(dpb.ClaimError, match=r"another policy holds it|and carries on"):
+    with pytest.raises(dpb.ClaimError, match=r"and carries on"):
         first.play(1)
     second.until_release()
     died(second)
@@ -216,7 +216,7 @@ def test_of_two_policies_saved_to_one_file_only_the_later_goes_on(tmp_path):
     newer.until_release()
     content = journal(path).read_bytes()
     for _ in range(2):
-        with pytest.raises(dpb.ClaimError, match=r"another policy holds it|and carries on"):
+        with pytest.raises(dpb.ClaimError, match=r"and carries on"):
             older.until_release()
     assert journal(path).read_bytes() == content
     older.policy.save(tmp_path / "b")
@@ -315,7 +315,7 @@ def test_the_original_is_refused_at_its_next_call_once_its_save_was_loaded(tmp_p
     first, second = policy.pull(), policy.pull()
     loaded = dpb.load(path)
     for call in (policy.pull, lambda: policy.update(1.0, first), lambda: policy.retire(0)):
-        with pytest.raises(dpb.ClaimError, match=r"another policy holds it|and carries on"):
+        with pytest.raises(dpb.ClaimError, match=r"and carries on"):
             call()
     with pytest.raises(dpb.ClaimError, match="has been loaded and carries on"):
         policy.save(tmp_path / "b")
@@ -651,7 +651,7 @@ def test_a_save_that_could_not_be_noted_can_be_made_again_or_loaded(tmp_path, mo
 @pytest.mark.parametrize("path", [None, 5, b"a", "", "/", True, object()])
 def test_a_path_has_to_name_a_file(path):
     for action in (ada().save, dpb.load, lambda path: ada().batch(path).__enter__()):
-        with pytest.raises(dpb.ArgumentError, match="name a"):
+        with pytest.raises(dpb.ArgumentError, match=r"names? a"):
             action(path)
 
 

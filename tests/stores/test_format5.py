@@ -311,7 +311,10 @@ def test_a_damaged_file_is_refused_and_nothing_is_claimed(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda header: header.update(version=4), "has format dpbandits-state 4; .* reads 5 and 6"),
+        (
+            lambda header: header.update(version=4),
+            "has format dpbandits-state 4; .* reads formats 5 and 6",
+        ),
         (lambda header: header.update(format="other"), "has format other"),
         (lambda header: header.pop("format"), "not a saved policy"),
         (lambda header: header.update({"class": "Policy"}), "does not hold a policy"),

@@ -220,7 +220,7 @@ def test_a_lease_ends_by_itself_and_its_holder_may_go_on_until_somebody_claims(d
     place.commit(Batch(2, b"second", []), "old")
     threading.Event().wait(0.1)
     place.claim(Mark("old", 2), "new")
-    with pytest.raises(ClaimError, match="another copy"):
+    with pytest.raises(ClaimError, match="a copy of this one"):
         place.commit(Batch(3, b"third", []), "old")
     place.store.close()
 

@@ -69,7 +69,10 @@ def test_every_flipped_bit_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda about: about.update(version=7), "has format 7; this version reads 5 and 6"),
+        (
+            lambda about: about.update(version=7),
+            "has format 7; this version of dpbandits reads formats 5 and 6",
+        ),
         (lambda about: about.pop("version"), "does not hold a policy"),
         (lambda about: about.update({"class": "Policy"}), "does not hold a policy"),
         (lambda about: about["config"].update(n_arms=0), "does not hold a policy"),

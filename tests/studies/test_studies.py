@@ -371,6 +371,7 @@ def test_all_mistakes_come_at_once(folder: Path) -> None:
         runs = -4
         colour = "red"
         horizon = 100
+        record = [5, 500]
         [budgets]
         zcdp = [0, 1]
         [[environments]]
@@ -396,6 +397,7 @@ def test_all_mistakes_come_at_once(folder: Path) -> None:
             "title",
             "runs",
             "colour",
+            "record",
             "budgets.zcdp[0]",
             "environments[0].means",
             "environments[1].kind",

@@ -215,7 +215,10 @@ def test_what_names_a_column_may_be_the_column_itself_and_is_not_told():
 @pytest.mark.parametrize("to", [list, np.array, pd.Series, pd.Categorical, pa.array])
 def test_names_are_found_in_any_column(to):
     assert numbered("arm", to(["y", "x", "y"]), ["x", "y"]).tolist() == [1, 0, 1]
-    with pytest.raises(ArgumentError, match=r"one of names, 'x', got another name in row 0, .* 1 "):
+    with pytest.raises(
+        ArgumentError,
+        match=r"names of names \('x'\); row 0 \(from 0\) holds another name, and 1 more",
+    ):
         numbered("arm", to(["y", "x", "y"]), ["x"])
 
 

@@ -23,7 +23,8 @@ def check_policy(
         str,
         Argument(
             metavar="MODULE:CLASS",
-            help="A module in this folder or on the Python path, and a class that it registers.",
+            help="A module in this folder or on the Python path, and a class that it registers,"
+            " such as my_policies:MyPolicy.",
         ),
     ],
 ) -> None:

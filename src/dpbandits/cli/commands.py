@@ -163,8 +163,16 @@ def run(
 
 
 @app.command()
-def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
-    """Run the shipped study: privately chosen treatments for the patients of a real HIV trial."""
+def demo(
+    output: Annotated[
+        Path | None, Option(help="Folder to write. Default: dpbandits-demo-<time>.")
+    ] = None,
+    jobs: Jobs = -1,
+    force: Force = False,
+) -> None:
+    """Run the shipped study: simulate private choices of treatment with the data of a real HIV
+    trial.
+    """
     from ..studies import DEMO, load_study
 
     with clear_errors(_KEPT):

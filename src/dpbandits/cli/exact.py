@@ -23,11 +23,17 @@ _ROUNDING = 1e-12  # what is less, relative to large numbers, may be rounding al
 
 def exact(
     file: Annotated[
-        Path | None, Argument(metavar="POLICY.json", help="Tables of probabilities.")
+        Path | None,
+        Argument(metavar="POLICY.json", help="Tables of probabilities. Not with --example."),
     ] = None,
     example: Annotated[
         str | None,
-        Option(help="view-not-table, table-not-interactive or interactive-not-adaptive."),
+        Option(
+            help="A shipped policy instead. view-not-table: private for observed rewards, not for"
+            " all rewards that arms could have brought. table-not-interactive: private until the"
+            " adversary overrides an arm. interactive-not-adaptive: less private if the adversary"
+            " also chooses rewards during the run."
+        ),
     ] = None,
     epsilon: Annotated[float, Option(help="The epsilon for which to find delta.")] = 1.0,
     delta: Annotated[float, Option(help="The delta for which to find epsilon.")] = 0.0,
@@ -36,7 +42,8 @@ def exact(
     """Read a small policy from a file, and compute its exact privacy loss.
 
     The file has the arguments of `FinitePolicy`: {"probabilities": [[[0.5, 0.5]], ...], "rewards":
-    [0, 1]}.  Numbers are rounded up.
+    [0, 1]}.  "probabilities" has a table for each round. A table has a row for each history before
+    that round, and a row has a probability for each arm. Results are rounded up.
     """
     with clear_errors():
         policy = _read(file, example)
@@ -60,7 +67,7 @@ def _read(file: Path | None, example: str | None) -> FinitePolicy:
     from ..finite import EXAMPLES, FinitePolicy
 
     if (file is None) == (example is None):
-        raise ArgumentError("a FILE of tables, or --example with a name, must be given")
+        raise ArgumentError("POLICY.json or --example must be given, and not both")
     if example is not None:
         return EXAMPLES[choice("--example", example, EXAMPLES)]()
     try:

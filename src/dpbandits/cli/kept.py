@@ -49,7 +49,7 @@ def restore(place: Where) -> None:
     """Go on from a backup of a policy whose newest state is lost.
 
     The policy keeps its releases, ledger and estimates. It drops all records of the backup that
-    were not released, and counts their cost. It refuses tokens of earlier decisions.
+    were not released, and counts their cost as spent. It refuses tokens of earlier decisions.
     """
     from ..policies import restore as revive
 

@@ -90,6 +90,13 @@ def listed(names: str) -> list[str]:
     return [name.strip() for row in rows for name in row]
 
 
+def _in_a_list(name: str) -> str:
+    """A name as ``listed`` reads it."""
+    written = io.StringIO()
+    csv.writer(written, lineterminator="").writerow([name])
+    return written.getvalue()
+
+
 def _check_names(table: TextTable, option: str, names: Sequence[str]) -> None:
     for name in names:
         if name not in table.names:
@@ -133,12 +140,11 @@ def _refuse_without_numbers(columns: dict[str, Entries]) -> None:
     bad = [name for name, found in columns.items() if found.all_absent]
     if not bad:
         return
-    named = io.StringIO()
-    csv.writer(named, lineterminator="").writerow(bad)
     several = len(bad) > 1
+    named = ", ".join(map(_in_a_list, bad))
     raise ArgumentError(
         f"TABLE must hold numbers, got text or only empty cells in the column{'s' * several}"
-        f" {named.getvalue()}. Leave {'them' if several else 'it'} out with --ignore, or name"
+        f" {named}. Leave {'them' if several else 'it'} out with --ignore, or name"
         f" other columns with --features. {_MARKS}"
     )
 

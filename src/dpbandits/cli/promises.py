@@ -143,7 +143,7 @@ def write_cards(folder: Path, audits: Mapping[str, Any] | None = None) -> Sequen
     lines = ["# Privacy cards\n"]
     for name, cls in registered().items():
         found = _played(_instances(cls, None, None, first=True)[0], (audits or {}).get(name))
-        (folder / f"{name}.md").write_text(found.markdown(), encoding="utf-8")
+        (folder / f"{name}.md").write_text(found.markdown("../errata.md"), encoding="utf-8")
         (folder / f"{name}.html").write_text(found.html(), encoding="utf-8")
         lines.append(f"* [{name}]({name}.md): {found.title}")
     (folder / "index.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

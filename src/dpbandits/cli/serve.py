@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 keys = typer.Typer(no_args_is_help=True, help="Make, list and revoke keys of the service.")
 
+_KEYS_FILE = (
+    "Default: keys.json in $DPBANDITS_STATE_DIR, or in the user's state folder, such as"
+    " ~/.local/state/dpbandits."
+)
 KeyFile = Annotated[
     Path | None,
-    Option("--file", help="The file of keys. Default: keys.json in the platform's state folder."),
+    Option("--file", help=f"The file of keys. {_KEYS_FILE}"),
 ]
 
 
@@ -36,7 +40,7 @@ def serve(
     port: Annotated[int, Option(min=0, max=65535, help="The port to listen at.")] = 8000,
     key_file: Annotated[
         Path | None,
-        Option("--keys", help="The file of keys. Default: keys.json in the state folder."),
+        Option("--keys", help=f"The file of keys. {_KEYS_FILE}"),
     ] = None,
     insecure: Annotated[
         bool, Option("--insecure", help="Admit everyone on this machine, without keys.")
@@ -54,8 +58,8 @@ def serve(
         path = None if insecure else key_file or _default_file()
         if path is not None and not path.exists():
             raise ArgumentError(
-                f"there is no file of keys {path}: make a key with dpbandits keys add, or admit"
-                " everyone on this machine with --insecure",
+                f"there is no file of keys {path}: make a key with `dpbandits keys add --role admin"
+                f" --file {path}`, or admit everyone on this machine with --insecure",
                 "keys",
             )
         declared = [] if experiments is None else read_file(experiments)
@@ -65,9 +69,15 @@ def serve(
 @keys.command()
 def add(
     role: Annotated[
-        list[str], Option(help="decide, reward, read or admin; give it again for more.")
+        list[str],
+        Option(
+            help="What the key allows: decide, reward, read, or admin for everything. Repeat for"
+            " several."
+        ),
     ],
-    tenant: Annotated[str, Option(help="Whose experiments the key is for.")] = "default",
+    tenant: Annotated[
+        str, Option(help="The name of the tenant, whose experiments alone the key may see.")
+    ] = "default",
     experiment: Annotated[
         list[str] | None, Option(help="A name, or a pattern such as shop-*. Default: all.")
     ] = None,

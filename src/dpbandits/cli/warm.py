@@ -28,7 +28,7 @@ def warm(
         ),
     ],
 ) -> None:
-    """Compile the code of studies or policies, and keep it in the cache.
+    """Compile the code of studies or policies ahead, and keep it in the cache for later runs.
 
     For a study, this compiles its loops.  For a policy, it compiles `pull` and `update` with
     default arguments.

@@ -107,7 +107,7 @@ def unsuited(cls: type[Policy] | Preset, setting: Setting) -> str | None:
     any_rewards = getattr(cls, "policy_class", cls) is Adversarial
     if setting.rewards == "law":
         return (
-            "is for rewards that follow no law, at the price of more regret"
+            "is for rewards that follow no law (adversarial), at the price of more regret"
             if any_rewards
             else None
         )

@@ -80,9 +80,10 @@ class Setting(DecisionProblem):
                 "changing",
             )
         if self.gaps is not None and self.shows != "no contexts":
+            what = "the experts' advice" if self.shows == "advice" else "the features of a round"
             raise ArgumentError(
                 f"gaps must not be given where the setting has {self.shows}, because gaps do"
-                " not tell the features of a round",
+                f" not tell {what}",
                 "gaps",
             )
         world = self.simulated

@@ -18,6 +18,7 @@ from ..stores.addresses import place_at
 from ..stores.format5 import claim5, is_format5, read5
 from ..stores.sealing import Sealer
 from ..stores.stamps import Stamps
+from ..stores.store import OTHER_FORMAT
 from ..stores.witness import Witness
 from .policy import Policy
 from .registry import arguments_of_today, find, of_this_version
@@ -93,10 +94,7 @@ def read(place: Place) -> Saved:
             raise ValueError("it does not say what policy it is")
         about = json.loads(Stamps(None).checked(first, place).content or b"")
         if about["version"] not in _FORMATS:
-            raise StateFileError(
-                f"{place} has format {about['version']}; this version reads 5 and 6: load it with"
-                " the version that wrote it, or update dpbandits"
-            )
+            raise StateFileError(f"{place} has format {about['version']}; {OTHER_FORMAT}")
         stamps = Stamps(Witness(about["policy"]).secret)
         stamps.checked(first, place)
         head = stamps.checked(Row(HEAD_ROW, b"", held.head), place).content or b""

@@ -34,6 +34,17 @@ _CURRENCIES = {  # of ledgers, in words
     "rdp": "Renyi divergence",
     "gdp": "mu^2 of Gaussian DP",
 }
+_SHOWN = {  # of ``Policy.sees``
+    "contexts": "The contexts, which are public, and what choices show of them",
+    "advice": "The advice, which is public, and what choices show of it",
+}
+_LAWS = {  # in the column 'noise'
+    "certified": "'certified' means noise of a law of the algorithm's own, which has no one scale.",
+    "pure": (
+        "'pure' means noise with a pure DP guarantee for all releases of the running sum together."
+    ),
+}
+_EPISODE = "episode (rounds whose answers are released together)"
 _NEEDED = {"local": "reports=True", "shuffle": "messages=True"}  # else the operator is trusted
 
 
@@ -130,8 +141,8 @@ class PrivacyCard:
             body.append(tag("section", *found))
         return Html("".join(body))
 
-    def markdown(self, errata: str = "../errata.md") -> str:
-        """The page as Markdown for a site; ``errata`` is where its page of errata is."""
+    def markdown(self, errata: str | None = None) -> str:
+        """The page as Markdown.  ``errata`` is where a site has its page of errata, for links."""
         name = self.policy.partition("(")[0]
         lines = [f"# {name}", f"Privacy card of {self.title}, as `{self.policy}`."]
         for one in self.sections:
@@ -143,6 +154,8 @@ class PrivacyCard:
                 grid = [heads, ["---"] * len(heads), *one.rows]
                 lines.append("\n".join(f"| {' | '.join(map(_plain, row))} |" for row in grid))
         found = "\n\n".join(lines) + "\n"
+        if errata is None:
+            return found
         return re.sub(r"docs/errata\.md#([\w-]+)", rf"[errata]({errata}#\1)", found)
 
 
@@ -208,12 +221,9 @@ def _promised(policy: Policy) -> Iterator[list[str]]:
         return
     differ = f"data sets that differ in the {promise.protects} of one {promise.unit}"
     yield ["neighbours", differ]
-    yield ["from whom", promise.observers]
-    yield [
-        "privacy notion",
-        f"{promise.holds.shown()}, {promise.view} view, {promise.trust_model} trust"
-        + _unmet(policy),
-    ]
+    adversary = f"adversary: {promise.view} ({promise.observers})"
+    trust = f"{promise.trust_model} trust{_unmet(policy)}"
+    yield ["privacy notion", f"{promise.holds.shown()}; {trust}; {adversary}"]
     found = as_approx(policy)
     if found is not None:
         yield ["as (epsilon, delta)", f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"]
@@ -281,7 +291,9 @@ def _schedule(policy: Policy) -> str:
         default += ", with noise like that of any report"
     within = policy.answers_within
     if within is None:
-        return "when all answers of an episode have come. So its time shows when the last one came"
+        return (
+            f"when all answers of an {_EPISODE} have come. So its time shows when the last one came"
+        )
     if policy.card.learns_at_once and not within:
         return (
             "at every answer, in order of arrival. An answer that the operator declares missing"
@@ -289,16 +301,13 @@ def _schedule(policy: Policy) -> str:
         )
     if isinstance(within, str):
         plus = f" (plus at most 1/60 of {within} or 1 s, whichever is longer)"
-        wait = f"{within} after the last decision of an episode{plus}"
+        wait = f"{within} after the last decision of an {_EPISODE}{plus}"
     else:
         wait = f"{within:,} decisions" if within else "at the first decision"
-        wait += " after an episode"
+        wait += f" after an {_EPISODE}"
     times = ", ".join(settings.finish_at or ())
     daily = f", and daily at {times} UTC" if times else ""
-    return (
-        f"{wait}{daily}. Answers of one episode are released together. An answer"
-        f" that is missing, late or not a number counts as {default}"
-    )
+    return f"{wait}{daily}. An answer that is missing, late or not a number counts as {default}"
 
 
 def _noise(policy: Policy) -> str:
@@ -306,7 +315,7 @@ def _noise(policy: Policy) -> str:
     if policy.takes_reports:
         drawn = "drawn on people's devices, before anything is sent"
         return drawn if policy.noise_source.secure else f"{simulated}; {drawn}"
-    once = "each release gets its noise once"
+    once = "noise is never drawn again for the same release"
     if not policy.noise_source.secure:
         return f"{simulated}; {once}"
     return (
@@ -329,7 +338,7 @@ def _unprotected(policy: Policy) -> Iterator[str]:
     if policy.card.hides_contexts:
         yield "A person's own decision: anyone who sees it may learn something of their contexts"
     elif policy.sees:
-        yield "Contexts and advice, which are public, and what choices show of them"
+        yield _SHOWN[policy.sees]
     if promise.trust_model == "central":
         yield f"Anything from the party that runs the policy, which sees the {promise.protects}"
     if settings.answers_within is None or (
@@ -337,7 +346,7 @@ def _unprotected(policy: Policy) -> Iterator[str]:
     ):
         yield "The time of an answer, and whether it came: releases follow answers"
     elif not policy.takes_reports:
-        yield "How many answers were late or clipped: the operator sees these counts"
+        yield "Counts of late and clipped answers: they get no noise. Do not publish them"
 
 
 def _returning(policy: Policy) -> str:
@@ -379,25 +388,51 @@ def _constants(policy: Policy) -> Iterator[list[str]]:
     yield ["numbers in a release", f"{statistic.size:,}"]
     law = {
         OPEN: "none: releases are exact",
-        CERTIFIED: "certified: the protocol's own law, with its own proof",
+        CERTIFIED: "a law of the algorithm's own, with its own proof (see 'proof')",
     }
     yield ["law of the noise", law.get(channel.family, channel.name)]
     if channel.family != OPEN:
-        alike = "that of Gaussian noise with the same cost" if channel.family == CERTIFIED else ""
-        yield ["noise multiplier", _rounded(downward, channel.multiplier, alike)]
-    if channel.family not in (OPEN, CERTIFIED, HEMISPHERE):
         kind = "standard deviation" if channel.family == GAUSSIAN else "scale"
+        yield [
+            "noise multiplier",
+            _rounded(downward, channel.multiplier, _multiplier(policy, kind)),
+        ]
+    if channel.family not in (OPEN, CERTIFIED, HEMISPHERE):
         yield [
             "noise scale",
             _rounded(downward, policy.noise_scale, _scaled(policy, kind)),
         ]
     ledger = policy.ledger
-    yield ["releases so far", f"{ledger.releases:,}, made with {ledger.draws:,} draws"]
+    yield ["releases so far", f"{ledger.releases:,}{_drawn(policy)}"]
     yield ["rounds recorded", f"{policy.rounds:,}"]
     horizon = policy.config.get("horizon") or policy.planned_rounds
     yield ["horizon", "none is needed" if horizon is None else f"at most {horizon:,} rounds"]
     if settings.max_rounds is not None:
         yield ["rounds of a user", f"at most {settings.max_rounds:,}"]
+
+
+def _multiplier(policy: Policy, kind: str) -> str:
+    """What the multiplier of a policy's noise is."""
+    family = policy.channel.family
+    if family == CERTIFIED:
+        return (
+            "Gaussian noise with a standard deviation of this multiple of the sensitivity would"
+            " cost as much"
+        )
+    if family == HEMISPHERE:
+        return "1 / epsilon of the randomiser"
+    before = "" if _factor(policy) == 1.0 else ", before the factor of the running sum"
+    return f"the {kind} of the noise divided by the sensitivity{before}"
+
+
+def _drawn(policy: Policy) -> str:
+    """How many noise variables the releases have, where a policy itself draws one at a time."""
+    ledger, drawn = policy.ledger, policy.ledger.draws
+    if not drawn or policy.takes_reports or policy.channel.family in (CERTIFIED, HEMISPHERE):
+        return ""
+    several = drawn > ledger.releases * policy.statistic.size
+    why = " (a running sum may need several for each number)" if several else ""
+    return f", for which {drawn:,} noise variables were drawn{why}"
 
 
 def _rounded(rounding: Callable[[float], float], number: float, meaning: str) -> str:
@@ -448,24 +483,30 @@ def _ledger(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequence
         notes.append(
             "Releases that a record moves less than the sensitivity above have less noise."
         )
-    if factor != 1.0:
+    if factor != 1.0 and ledger.frame["noise_scale"].notna().any():
         notes.append(f"The column 'scale' omits the factor {factor:.6g} of the running sum.")
+    notes.extend(_LAWS[name] for name in sorted({row[3] for row in rows} & _LAWS.keys()))
     return notes, heads, rows
 
 
 def _who_pays(policy: Policy) -> str:
     """How lines of the ledger add up for the protected unit."""
-    most = policy.settings.max_rounds
+    most, counter = policy.settings.max_rounds, policy.statistic.counter
     pays = (
-        "A record pays for each line that covers its round and whose part is 'all' or the record's"
-        " arm."
+        "A record pays if the line covers the record's round, and has the part 'all' or the"
+        " record's arm."
     )
-    if most is None:
-        return pays
-    releases = f"{most:,} releases" if most > 1 else "1 release"
+    if most is not None:
+        releases = f"{most:,} releases" if most > 1 else "1 release"
+        return (
+            f"The cost of a line is that of {releases} with rounds of one user. {pays} A user pays"
+            " at most the largest total of a record."
+        )
+    alone = counter is None or isinstance(counter, Independent)
+    later = "" if alone else ", and for all later releases of the running sum"
     return (
-        f"The cost of a line is that of {releases} with rounds of one user. {pays} A user pays at"
-        " most the largest total of a record."
+        f"The cost of a line is what one record pays for all releases of the line together{later}."
+        f" {pays}"
     )
 
 
@@ -486,7 +527,11 @@ def _sources(policy: Policy) -> list[list[str]]:
     card = policy.card
     proof = [["proof", card.proof or "see the row 'algorithm'"]] if policy.effective_budget else []
     parts = [f"{name}={one!r}" for name, one in policy.config.items() if isinstance(one, Part)]
-    made = [["made of", f"{type(policy).__name__}({', '.join(parts)})"]] if parts else []
+    made = (
+        [["the same policy, in parts", f"{type(policy).__name__}({', '.join(parts)})"]]
+        if parts
+        else []
+    )
     usual = [
         ["the default for", f"{one.setting}, {one.trust} trust{_with(one.trust)}. {one.why}"]
         for one in DEFAULTS

@@ -90,8 +90,11 @@ class ContinualSum:
         self._channel: Channel = family.calibrated(budget)
         norm = self._channel.norm
         if counter.exact_column_norm(norm) > counter.column_norm(norm) * (1.0 + 1e-12):
-            what = f"noise for all its levels, got {counter!r}: its releases would cost more"
-            raise ArgumentError(f"counter must have {what}", "counter")
+            raise ArgumentError(
+                f"counter must have noise for all its levels, got {counter!r}: its releases would"
+                " cost more than the budget",
+                "counter",
+            )
         self._meter = Meter.of(budget)
         self._scale = self._channel.scale(self.sensitivity)
         if self._secure:

@@ -121,19 +121,23 @@ class Guarantee:
         return _TRUST[self.trust_model].format(protects=self.protects, algorithm=self._algorithm)
 
     def promise(self, budget: str) -> str:
-        """The first sentence, with these words for the budget that holds."""
+        """What the first sentences say, with these words for the budget that holds."""
         if self.holds is None:
             nothing = f"This {self._algorithm} gives no privacy guarantee for the {self.protects}"
             return f"{nothing} that it learns from."
-        protected = f"The {self.protects} of one {self.unit} are protected with {budget}"
-        return f"{protected} ({self.view} privacy) from {self.observers}."
+        who, end = f"{self.protects} of one {self.unit}", f"({self.view} privacy)."
+        protected = f"protected with {budget} from {self.observers} {end}"
+        if self.simulated:
+            nobody = "The noise is simulated and protects nobody"
+            return f"{nobody}. With secure noise, the {who} would be {protected}"
+        return f"The {who} are {protected}"
 
     def in_words(self, budget: str, *means: str) -> str:
         """As sentences, with the given words for the budget and, if any, for its meaning."""
         sentences = [self.promise(budget), *means, self.trust + "."]
         if self.assumptions:
             sentences.append("This assumes that " + "; ".join(self.assumptions) + ".")
-        sentences += [caveat if caveat.endswith(".") else caveat + "." for caveat in self.caveats]
+        sentences += [f"{caveat.rstrip('.')}." for caveat in self.caveats]
         if self.holds is not None:
             sentences.append(f"Proof: {self.source}.")
         return " ".join(sentences)
@@ -145,8 +149,9 @@ class Guarantee:
 
     def _repr_html_(self) -> Html:
         asked = "" if self.holds == self.asked else f"; asked for: {self.asked}"
+        nobody = "; simulated noise, which protects nobody" if self.simulated else ""
         rows = [
-            ["holds", f"{self._holds}{asked}"],
+            ["holds", f"{self._holds}{asked}{nobody}"],
             ["protects", f"the {self.protects} of one {self.unit}"],
             ["from", self.observers],
             ["in other words", self.means],

@@ -330,7 +330,9 @@ class Ledger:
 
     @property
     def draws(self) -> int:
-        """The number of scalar noise variables drawn: one per coordinate of each release."""
+        """The number of scalar noise variables drawn: one for each coordinate of a release, or
+        several where the release is a running sum that needs them.
+        """
         return int(self._arrays.head[HEAD.draws])
 
     @property

@@ -1,9 +1,9 @@
 """The meaning of a budget, in two numbers and in one sentence.
 
-An adversary knows everything except the data of one unit, and considers two values of these equally
-likely.  P and Q are the laws of the adversary's observations under either value, and L = ln(dP /
-dQ) is the privacy loss.  Both numbers follow from the budget alone, for any mechanism that keeps
-it.
+An adversary knows everything except the data of one unit, and thinks two possible values of them
+equally likely.  P and Q are the laws of the adversary's observations under either value, and L =
+ln(dP / dQ) is the privacy loss.  Both numbers follow from the budget alone, for any mechanism that
+keeps it.
 
 **How often a guess is right on average.**  The best guess is right with probability (1 + V) / 2,
 where V is the total variation of P and Q.
@@ -79,13 +79,14 @@ class Meaning:
         >>> for part in Meaning.of(PureDP(1.0)).sentence().replace(", and", ".").split(". "):
         ...     print(part)
         Suppose an adversary knows everything except the data of one person
-        considers two values equally likely
-        After the releases, they guess right at most 73.2 % of the time (chance: 50 %)
+        thinks two possible values of them equally likely
+        After all that they see, they guess right at most 73.2 % of the time (chance: 50 %)
         Their belief in the true value never rises above 73.2 %.
         """
         return (
             f"Suppose an adversary knows everything except the {protects} of one {unit}, and"
-            f" considers two values equally likely. After the releases, they {self.numbers}."
+            f" thinks two possible values of them equally likely. After all that they see, they"
+            f" {self.numbers}."
         )
 
     @property

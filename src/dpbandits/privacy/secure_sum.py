@@ -157,11 +157,16 @@ def integer_counter(counter: Counter) -> Counter:
     """The counter, with factors in integers; raises ArgumentError where it has none."""
     if isinstance(counter, SqrtToeplitz):
         return counter if counter.bits is not None else SqrtToeplitz(counter.horizon, _BITS)
-    whole = isinstance(counter, BinaryTree | HybridTree | Independent)
-    if whole and (counter.horizon or 1) <= _MOST_RELEASES:
-        return counter
-    raise ArgumentError(
-        "counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz for secure noise,"
-        f" with at most 2**30 releases, because sums are made in integers; got {counter!r}",
-        "counter",
-    )
+    if not isinstance(counter, BinaryTree | HybridTree | Independent):
+        raise ArgumentError(
+            "counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz for secure noise,"
+            f" because sums are made in integers, got {counter!r}",
+            "counter",
+        )
+    if (counter.horizon or 1) > _MOST_RELEASES:
+        raise ArgumentError(
+            "counter must have a horizon of at most 2**30 releases for secure noise, because sums"
+            f" are made in integers, got {counter!r}",
+            "counter",
+        )
+    return counter

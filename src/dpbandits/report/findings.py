@@ -64,7 +64,7 @@ def meaning(budget: Budget | None) -> str:
     if not budget.is_epsilon:
         at = budget.to_approx(_DELTA)
         implied = f"Implies ε = {upward(at.epsilon, 3):g} with δ = {probability_in_words(_DELTA)}. "
-    return implied + Meaning.of(budget).sentence("answer")
+    return implied + Meaning.of(budget).sentence("answers")
 
 
 def _setting(summary: EnvironmentSummary) -> Iterator[str]:

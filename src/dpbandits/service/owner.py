@@ -271,7 +271,10 @@ class Owner(threading.Thread):
             raise exists()
         place = self.store.place(f"{tenant}.{declaration.name}")
         if place.mark() is not None:
-            raise ClaimError(f"{place} holds a policy that this process does not serve")
+            raise ClaimError(
+                f"{place} already holds a policy, which this service does not serve. Give the"
+                " experiment another name, or use another store"
+            )
         play(declaration.build(), rounds=1)  # which loads kernels
         policy = declaration.build()
         Experiment(tenant, declaration, policy).begin(who, now)

@@ -123,7 +123,9 @@ class Decision(_LikeAnArm):
         """
         seal: Seal | None = getattr(self, "_seal", None)
         if seal is None:
-            raise UpdateError("decision must be as pull() returned it, to have a token")
+            raise UpdateError(
+                "decision must be the object that pull() returned: copies have no token"
+            )
         seconds = real("lifetime", lifetime, 1.0, 1e9)
         return seal.token(self.life, self.number, self.recorded, seconds)
 

@@ -187,7 +187,10 @@ def merged_settings(several: Iterable[SettingsByKey]) -> SettingsByKey:
     for settings in several:
         for key, one in settings.items():
             if merged.setdefault(key, one) != one:
-                raise ArgumentError(f"results must have one policy per name, got two {key}")
+                raise ArgumentError(
+                    "results must give each policy name and budget one setting, got two for"
+                    f" {key[0]!r} at {key[1]!r}"
+                )
     return merged
 
 

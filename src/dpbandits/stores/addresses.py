@@ -62,7 +62,7 @@ def store_at(where: Store | Address) -> Store:
     if not _is_address(path):
         return FolderStore(Path(path))
     if "#" in path:
-        raise ArgumentError("path must name a store, without # and a key", "path")
+        raise ArgumentError("path must name a store, without '#' and the key of a policy", "path")
     return _database(path)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import ArgumentError, ClaimError, StateFileError, StoreError
 from ..validation import printable
-from .store import WHY, Batch, Held, Mark, Place, Store
+from .store import WHY, Batch, Held, Mark, Place, Store, taken_over
 
 LONGEST_KEY = 60
 
@@ -118,9 +118,7 @@ def batch_refused(place: Place, held: Mark | None, batch: Batch, life: str) -> C
             f"{place} was not written: batch {batch.number} does not follow batch {held.number};"
             " another process may write for the same policy"
         )
-    return ClaimError(
-        f"{place} was not written: another copy of the policy, or another policy, holds it; {WHY}"
-    )
+    return taken_over(place)
 
 
 def claim_refused(place: Place) -> ClaimError:

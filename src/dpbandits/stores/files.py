@@ -28,7 +28,7 @@ from ..errors import ArgumentError, ClaimError, StateFileError, StoreError
 from ..validation import printable, shown
 from .format5 import is_format5
 from .locks import locked
-from .store import WHY, Batch, Held, Mark, Place, Row, Store
+from .store import WHY, Batch, Held, Mark, Place, Row, Store, taken_over
 
 MAGIC = b"dpbandits place 6\n"
 _FRAME = struct.Struct("<Q16s")  # length and digest of the bytes that follow
@@ -69,7 +69,9 @@ class FilePlace(Place):
 
     def __init__(self, path: Path) -> None:
         if not isinstance(path, Path) or not path.name:
-            raise ArgumentError(f"path must name a file, as a Path, got {shown(path)}", "path")
+            raise ArgumentError(
+                f"path must be a pathlib.Path that names a file, got {shown(path)}", "path"
+            )
         self.path, self.journal = path, path.with_name(path.name + ".journal")
         self._seen: _Seen | None = None
 
@@ -125,7 +127,7 @@ class FilePlace(Place):
             if batch.whole:
                 return self._replace(found, batch, mark)
             if found is None or found.mark.life != life:
-                raise ClaimError(f"{self} was not written: another policy holds it; {WHY}")
+                raise taken_over(self)
             _refuse_gap(self, found.mark, batch.number, whole=False)
             self._append(found, _framed(_BATCH, mark, batch.head, batch.rows))
 
@@ -203,7 +205,10 @@ class FilePlace(Place):
                 if not former:
                     return  # of another policy, which the snapshot has replaced
                 if number != last.number + (not claims):
-                    raise _GapError(f"{self.journal} does not follow {self.path}: one is older")
+                    raise _GapError(
+                        f"{self.journal} does not follow {self.path}: one of them is an older copy."
+                        " Copy both files together"
+                    )
                 last = frame.mark
                 yield frame._replace(begin=begin)
                 frame.skip()
@@ -245,7 +250,7 @@ class FilePlace(Place):
             if found.mark.life == mark.life:
                 _refuse_gap(self, found.mark, batch.number, whole=True)
             elif mark.life.encode() in found.former:
-                raise ClaimError(f"{self} was not written: another policy holds it; {WHY}")
+                raise taken_over(self)
             former = (found.former | {found.mark.life.encode()}) - {mark.life.encode()}
         self._seen = None
         rows = [*(Row(_FORMER, life, b"") for life in former), *batch.rows]

@@ -23,7 +23,7 @@ import numpy as np
 from ..errors import ClaimError, StateFileError
 from ..privacy.ledger import Line
 from ..validation import shown
-from .store import WHY, User
+from .store import OTHER_FORMAT, WHY, User
 from .witness import state_folder
 
 _FORMAT, _VERSION = "dpbandits-state", 5
@@ -118,8 +118,7 @@ def _decoded(content: bytes, path: Path) -> tuple[dict[str, Any], dict[str, np.n
             header = json.loads(file["header"].tobytes())
             if header["format"] != _FORMAT or header["version"] != _VERSION:
                 raise StateFileError(
-                    f"{path} has format {header['format']} {header['version']}; this version reads"
-                    f" {_VERSION} and 6: load it with the version that wrote it, and save it there"
+                    f"{path} has format {header['format']} {header['version']}; {OTHER_FORMAT}"
                 )
             arrays = {name: file[name] for name in file.files if name != "header"}
     except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile) as error:

@@ -22,6 +22,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ..errors import ClaimError
+
+OTHER_FORMAT = (  # of a saved policy: what to do about it
+    "this version of dpbandits reads formats 5 and 6. If the file is newer, update dpbandits; if it"
+    " is older, save it again with a version that reads it and writes format 5 or 6"
+)
 WHY = "two copies would release the same raw data twice with fresh noise"
 
 User = str | int
@@ -193,3 +199,12 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of files and connections."""
+
+
+def taken_over(place: Place) -> ClaimError:
+    """The error for a policy whose place another life has taken."""
+    return ClaimError(
+        f"{place} was not written: another policy was saved there since, or a copy of this one was"
+        " loaded from there and carries on. Save each policy in a place of its own, and load it"
+        f" once: {WHY}"
+    )

@@ -96,6 +96,7 @@ class PolicyEntry(Entry):
 
 
 Horizon = Annotated[int, Field(ge=1, le=2**62)]
+Record = Annotated[int | list[int], pydantic.PlainValidator(_record)]
 
 
 class StudyForm(_Form):
@@ -107,7 +108,7 @@ class StudyForm(_Form):
     runs: Annotated[int, Field(ge=1, le=10**6)] = 100
     horizon: Horizon
     imports: list[str] = []
-    record: Annotated[int | list[int], pydantic.PlainValidator(_record)] = 200
+    record: Record = 200
     bounds: bool = False
     environments: Annotated[list[WorldEntry], Field(min_length=1)]
     policies: Annotated[list[PolicyEntry], Field(min_length=1)]

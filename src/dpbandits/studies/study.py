@@ -52,6 +52,7 @@ from .schema import (
     Horizon,
     PolicyEntry,
     Problems,
+    Record,
     StudyForm,
     WorldEntry,
     build,
@@ -205,12 +206,10 @@ def _parse(
     before_policies()
     entries = _entries(PolicyEntry, data, "policies")
     policies = _policies(entries, budgets, worlds, horizon, problems)
-    if (
-        form is not None
-        and isinstance(form.record, list)
-        and (late := [r for r in form.record if r > form.horizon])
-    ):
-        problems.add("record", f"must hold rounds up to the horizon {form.horizon}, got {late}")
+    record = _valid(Record, data.get("record"))
+    rounds = record if isinstance(record, list) and horizon is not None else []
+    if late := [one for one in rounds if one > horizon]:
+        problems.add("record", f"must hold rounds up to the horizon {horizon}, got {late}")
     if problems or form is None:
         places = _place_in_file if isinstance(alone, dict) else str
         raise StudyError(source, list(map(places, problems)))

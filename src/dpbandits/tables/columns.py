@@ -160,7 +160,7 @@ def blocks(
     try:
         count = len(plain)
     except TypeError:
-        raise ArgumentError(f"{place} must be a column, got none", argument) from None
+        raise ArgumentError(f"{place} must be a column, got {_shape(given)}", argument) from None
     if rows is not None and count != rows:
         raise ArgumentError(f"{place} must have {rows} rows, got {count}", argument)
     whole = entries(plain)
@@ -173,9 +173,9 @@ def blocks(
             if manner.takes_all:
                 found.append(np.array(np.nan))
                 continue
-            got = "nothing" if one is None else "no array of numbers"
+            got = "is missing" if one is None else "holds something else"
             raise ArgumentError(
-                f"{place} must hold arrays of numbers, got {got} in row {i}", argument
+                f"{place} must hold arrays of numbers, but row {i} (from 0) {got}", argument
             )
         found.append(_accepted(argument, block, manner, at, within=(i,)))
     return found
@@ -281,9 +281,11 @@ def numbered(
     if (found < 0).any():
         first = int((found < 0).argmax())
         known = ", ".join(map(repr, names[:_LISTED])) + (", ..." if len(names) > _LISTED else "")
+        others = int((found < 0).sum()) - 1
+        more = f", and {others:,} more cell{'s hold' if others > 1 else ' holds'} none of them"
         raise ArgumentError(
-            f"{place} must hold one of {source}, {known}, got {_kind(rows[first])} in row {first}"
-            f"{_more(int((found < 0).sum()))}",
+            f"{place} must hold names of {source} ({known}); row {first} (from 0) holds"
+            f" {_kind(rows[first])}{more if others else ''}",
             argument,
         )
     return found.astype(np.int64)

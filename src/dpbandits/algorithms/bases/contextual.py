@@ -200,8 +200,9 @@ class ContextualPolicy(Shown):
             ]
         return [
             bounded_features(self.context_bound, "scaling"),
-            "only the person learns their arm and its probability, and nobody sees counts of arms:"
-            " these depend on private features",
+            "only the person (and, under central trust, the party that runs the policy) learns the"
+            " person's arm and its probability",
+            "nobody else sees counts of arms, because these depend on private features",
             influence_through("releases"),
         ]
 

@@ -301,8 +301,8 @@ def _refuse_unpublished(updates: Part, counter: str | None, budget: Budget | Non
         )
     if counter is not None:
         raise ArgumentError(
-            "counter must be None with the published radius, which has noise of its own, got"
-            f" {counter!r}",
+            "counter must be None with radius='published', which was derived for the paper's own"
+            f" noise, got {counter!r}",
             "counter",
         )
 
@@ -313,13 +313,8 @@ _OF_MODEL = "ridge subgaussian context_bound"
 _OF_RADIUS = "parameter_bound failure_probability radius_scale"
 _MODELS = given("models", "shared", quiet=True)
 _OPEN = given("budget", None, values={None: None})
-_NOT_PRIVATE = {"noise": (), "trust_model": "none"}
+_NOT_PRIVATE = {"noise": (), "proof": "", "trust_model": "none"}
 _ON_COUNTERS = "; continual sums: dpbandits.privacy.continual"
-
-
-def _known(source: str, **more: Any) -> dict[str, Any]:
-    """Facts about a preset: its source, and that its proof is there."""
-    return {"source": source, "proof": "", **more}
 
 
 def _optimism(**radius: Any) -> Any:
@@ -336,7 +331,11 @@ LinUCB = preset(
     Linear,
     f"n_arms dimension models {_OF_MODEL} {_OF_RADIUS} budget",
     """LinUCB, or OFUL, not private (Abbasi-Yadkori et al. 2011); see ``PrivateLinUCB``.""",
-    about=_known(f"{Optimism.source}, Theorem 2", title="LinUCB, not private", **_NOT_PRIVATE),
+    about={
+        "source": f"{Optimism.source}, Theorem 2",
+        "title": "LinUCB, not private",
+        **_NOT_PRIVATE,
+    },
     example={"n_arms": 3, "dimension": 2},
     explore=_optimism(radius="safe"),
     updates=EveryAnswer(),
@@ -353,11 +352,11 @@ PrivateLinUCB = preset(
     """LinUCB on a running sum that is released after every answer.  Under pure DP, with the binary
     tree and ``models="disjoint"``, this is the mechanism of LinPriv (Neel & Roth 2018).
     """,
-    about=_known(
-        "Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via Differential Privacy"
-        f"{_ON_COUNTERS}",
-        errata=(LINPRIV,),
-    ),
+    about={
+        "source": "Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via"
+        f" Differential Privacy{_ON_COUNTERS}",
+        "errata": (LINPRIV,),
+    },
     explore=_optimism(
         radius=given("radius", "safe", values={"safe": "safe", "heuristic": "heuristic"})
     ),
@@ -370,9 +369,10 @@ LinearThompson = preset(
     Linear,
     f"n_arms dimension horizon counter inflation models {_OF_MODEL}",
     """Linear Thompson sampling on a running sum, with the law of its noise in the posterior.""",
-    about=_known(
-        f"{Sampling.source}{_ON_COUNTERS}", title="linear Thompson sampling on a continual sum"
-    ),
+    about={
+        "source": f"{Sampling.source}{_ON_COUNTERS}",
+        "title": "linear Thompson sampling on a continual sum",
+    },
     explore=like(Sampling, "inflation"),
     updates=EveryAnswer(),
     models=_MODELS,
@@ -383,7 +383,7 @@ LinearIMED = preset(
     Linear,
     f"n_arms dimension horizon counter alpha margin models {_OF_MODEL}",
     """Indexed minimum empirical divergence on a running sum, released after every answer.""",
-    about=_known(f"{Divergence.source}{_ON_COUNTERS}"),
+    about={"source": f"{Divergence.source}{_ON_COUNTERS}"},
     explore=_divergence(1.5, 2.0),
     updates=EveryAnswer(),
     models=_MODELS,
@@ -394,11 +394,11 @@ RSOFUL = preset(
     Linear,
     f"n_arms dimension growth {_OF_MODEL} {_OF_RADIUS} budget",
     """Rarely switching OFUL, not private (Abbasi-Yadkori et al. 2011, 5.1); see ``AdaCOFUL``.""",
-    about=_known(
-        f"{Optimism.source}, Section 5.1",
-        title="Rarely switching OFUL, not private",
+    about={
+        "source": f"{Optimism.source}, Section 5.1",
+        "title": "Rarely switching OFUL, not private",
         **_NOT_PRIVATE,
-    ),
+    },
     example={"n_arms": 3, "dimension": 2},
     explore=_optimism(radius="safe"),
     updates=like(Switching, growth=given("growth", 1.0)),
@@ -416,12 +416,12 @@ AdaCOFUL = preset(
     correlated noise and a radius that is proved to hold, "heuristic" one that claims no coverage,
     and "published" that of Appendix F, with independent noise in every episode.
     """,
-    about=_known(
-        "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3; counters:"
-        " dpbandits.privacy.continual",
-        title="Rarely switching OFUL on noisy sums",
-        errata=(ADAC_OFUL,),
-    ),
+    about={
+        "source": "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3;"
+        " counters: dpbandits.privacy.continual",
+        "title": "Rarely switching OFUL on noisy sums",
+        "errata": (ADAC_OFUL,),
+    },
     explore=_optimism(
         radius=given(
             "variant",
@@ -440,10 +440,10 @@ RSLinearIMED = preset(
     Linear,
     f"n_arms dimension horizon counter growth alpha margin share {_OF_MODEL}",
     """Linear IMED on rarely released sums: the default with public contexts.""",
-    about=_known(
-        f"{Divergence.source}; releases: Azize & Basu (2024), Concentrated Differential Privacy for"
-        " Bandits, Theorem 3; counters: dpbandits.privacy.continual"
-    ),
+    about={
+        "source": f"{Divergence.source}; releases: Azize & Basu (2024), Concentrated Differential"
+        " Privacy for Bandits, Theorem 3; counters: dpbandits.privacy.continual"
+    },
     explore=_divergence(1.8, 2.5, share=given("share", 1.0)),
     updates=like(Switching, growth=given("growth", 0.4)),
     models="shared",

@@ -215,8 +215,8 @@ class BatchedEXP4(Mixture):
             return worst
         if policy.config["noise"] == "secure":
             raise ArgumentError(
-                "noise must be 'simulation' for variant='improved', which has a statistic on no"
-                " grid",
+                "noise must be 'simulation' for variant='improved': secure noise needs statistics"
+                " that are multiples of a grid",
                 "noise",
             )
         n = policy.n_experts

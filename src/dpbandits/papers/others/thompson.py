@@ -147,6 +147,7 @@ class DPTS(Policy):
     card = Card(
         title="Thompson sampling on continual sums",
         source="Hu & Hegde (2022), DP-TS, with one continual sum of vectors for all arms",
+        proof="dpbandits.papers.others.thompson; continual sums: dpbandits.privacy.continual",
         noise=("Laplace", "Gaussian"),
         learns_at_once=True,
         randomised=True,
