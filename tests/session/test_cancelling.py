@@ -5,7 +5,9 @@ import pytest
 
 import dpbandits as dpb
 from dpbandits.errors import UpdateError
+from dpbandits.papers.others import AdaPTT
 from dpbandits.session.writing import private_part, public_part
+from dpbandits.testing.living import with_fixed_releases
 
 BUDGET = dpb.ZCDP(2.0)
 MAKERS = {
@@ -93,6 +95,66 @@ def test_whether_a_decision_is_open_does_not_depend_on_its_answer():
     for at in (1.0, 3_000.0, 3_700.0, 10_000.0):
         ours, theirs = answered.is_open(decisions[0], at=at), silent.is_open(decisions[1], at=at)
         assert ours == theirs == (at < 3_600.0)
+
+
+OPEN = {
+    "flights": lambda **o: dpb.algorithms.MergedIMED(2, budget=BUDGET, seed=1, **o),
+    "waits": lambda **o: dpb.algorithms.GLMUCBJDP(
+        2, 1, horizon=30_000, batch=4, budget=BUDGET, seed=1, **o
+    ),
+    "search": lambda **o: dpb.bandit(2, BUDGET, seed=1, goal="best arm", **o),
+    "parts": lambda **o: AdaPTT(2, failure_probability=0.1, budget=dpb.PureDP(2.0), seed=1, **o),
+    "every round": lambda **o: dpb.algorithms.HTINF(2, budget=BUDGET, seed=1, **o),
+}
+WITHIN = pytest.mark.parametrize("within", [3, 40, "2min", "2h"])
+NIGHT, STEP = 4 * 3600.0, 7.0
+START = NIGHT - 60 * STEP
+
+
+def nights(make, within, answers):
+    """Which decisions are open at every moment, with so many answers out of three, over a time of
+    day that ticks come late to, and ``finish`` now and then.
+    """
+    policy = make(answers_within=within, finish_at=("04:00",))
+    if not policy.card.learns_at_once:
+        with_fixed_releases(policy)
+    decisions, answered, seen = [], set(), []
+    for t in range(120):
+        at = START + STEP * t
+        if not 60 <= t < 70:  # when the first tick after it comes
+            shown = [np.array([[0.5], [0.4]])] * bool(policy.sees)
+            decisions.append(policy.pull(*shown, at=at))
+        if t in (30, 90):
+            policy.finish()
+        open_now = [policy.is_open(one, at=at + 1.0) for one in decisions]
+        seen.append(open_now)
+        if (number := len(decisions) - 1 - t % 5) % 3 < answers and number not in answered:
+            answered.add(number)
+            took = policy.update(0.5, decisions[number], at=at + 1.0)
+            if not policy.session.gate.statistic.parts and not policy.session.rounds.exhausted:
+                assert took >= open_now[number]
+        assert seen[-1] == [policy.is_open(one, at=at + 1.0) for one in decisions]
+    return seen
+
+
+@WITHIN
+@pytest.mark.parametrize("make", OPEN.values(), ids=OPEN)
+def test_at_no_moment_it_shows_whether_answers_came(make, within):
+    silent = nights(make, within, 0)
+    assert silent == nights(make, within, 1) == nights(make, within, 3)
+    assert any(map(any, silent))
+
+
+@pytest.mark.parametrize("make", [OPEN["flights"], OPEN["every round"]])
+def test_what_was_finished_is_not_open(make):
+    policy = make(answers_within="2h")
+    decisions = [policy.pull(at=float(t)) for t in range(20)]
+    policy.update(0.5, decisions[0], at=20.0)
+    assert all(policy.is_open(one, at=20.0) for one in decisions)
+    policy.finish()
+    for decision in decisions[:2]:
+        assert not policy.is_open(decision, at=20.0)
+        assert not policy.update(0.5, decision, at=20.0)
 
 
 def test_deadlines_in_pulls_close_decisions():

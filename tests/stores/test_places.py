@@ -450,8 +450,9 @@ def test_a_policy_that_was_closed_is_loaded_before_its_lease_ends(database):
     policy = dpb.bandit(2, budget=dpb.ZCDP(1.0), seed=1)
     policy.save(place)
     policy.update(1.0, policy.pull())
-    with pytest.raises(ClaimError, match="try again in"):
-        dpb.load(place)
+    for take_over in (dpb.load, dpb.restore):
+        with pytest.raises(ClaimError, match="try again in"):
+            take_over(place)
     policy.close()
     loaded = dpb.load(place)
     assert loaded.rounds == 1

@@ -15,6 +15,7 @@ from clinic import (
     ada,
     died,
     exit_code,
+    fail,
     forked,
     inside,
     lose_a_draw,
@@ -29,7 +30,10 @@ from dpbandits.policies import registered
 from dpbandits.privacy import Open
 from dpbandits.privacy.channels import noise_for
 from dpbandits.privacy.ledger import SPAN, WHOLE, Line
-from dpbandits.stores import FilePlace
+from dpbandits.stores import FilePlace, Mark
+from dpbandits.stores.addresses import place_at
+from dpbandits.stores.sealing import Sealer
+from dpbandits.stores.witness import Witness
 from kinds import KINDS
 
 
@@ -389,3 +393,98 @@ def test_a_release_that_is_due_after_a_lost_draw_does_not_cover_an_empty_span(mo
     frame = clinic.until_release().policy.ledger.frame
     assert (frame["first"] <= frame["last"]).all()
     assert clinic.policy.ledger.total() == pytest.approx(0.5)
+
+
+# Restores -------------------------------------------------------------------------------------
+
+WHERE = pytest.mark.parametrize("where", ["{}/a", "sqlite:///{}/a.db#one"], ids=["file", "sqlite"])
+
+
+def kept(where, folder):
+    """A place with a policy in the midst of its rounds, and what it knows."""
+    place, clinic = place_at(where.format(folder)), Clinic(ada(answers_within=9)).play(40)
+    clinic.policy.save(place)
+    before = state_of(clinic.policy)
+    died(clinic)
+    return place, before
+
+
+@WHERE
+def test_a_policy_that_is_served_is_not_restored(where, tmp_path):
+    place, _ = kept(where, tmp_path)
+    served = dpb.load(place)
+    before = state_of(served)
+    with pytest.raises(dpb.ClaimError, match="still runs in a process: end that process first"):
+        dpb.restore(place_at(where.format(tmp_path)))
+    assert state_of(served) == before
+    Clinic(served).play(20)
+    served.close()
+    assert dpb.restore(place).session.restored == 1
+
+
+@WHERE
+@pytest.mark.parametrize("error", [dpb.errors.StoreError("full"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [("place", "mark"), ("place", "commit"), (Witness, "begin"), (Sealer, "rotate")],
+)
+def test_a_restore_that_fails_leaves_the_policy_as_it_was(
+    where, owner, name, error, monkeypatch, tmp_path
+):
+    place, before = kept(where, tmp_path)
+    if owner is Sealer and not place.sealed:
+        pytest.skip("its rows are not sealed")
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            fail(patch, type(place) if owner == "place" else owner, name, error)
+            with pytest.raises(type(error)):
+                dpb.restore(place)
+    loaded = dpb.load(place)
+    assert state_of(loaded) == before
+    loaded.close()
+    assert dpb.restore(place).session.restored == 1
+
+
+@WHERE
+@pytest.mark.parametrize("again", [dpb.load, dpb.restore])
+@pytest.mark.parametrize(("owner", "name"), [(Witness, "end"), (Sealer, "end")])
+def test_a_restore_that_is_killed_after_its_commit_is_finished_later(
+    where, owner, name, again, monkeypatch, tmp_path
+):
+    place, _ = kept(where, tmp_path)
+    lost = place.mark().life
+    with monkeypatch.context() as patch:
+        fail(patch, owner, name, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            dpb.restore(place)
+    restored = again(place)
+    assert restored.session.restored == 1 + (again is dpb.restore)
+    assert Witness(lost).is_behind(Mark(lost, 10**6))
+    assert not Sealer(lost).path.exists()
+    restored.close()
+    assert dpb.load(place).session.restored == restored.session.restored
+
+
+@FORKING
+@UNWARNED
+@WHERE
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_process_that_is_killed_in_a_restore(where, when, tmp_path):
+    place, before = kept(where, tmp_path)
+
+    def work():
+        commit = type(place).commit
+
+        def killing(*arguments):
+            if when == "after":
+                commit(*arguments)
+            os._exit(9)
+
+        type(place).commit = killing
+        dpb.restore(place_at(where.format(tmp_path)))
+
+    assert exit_code(work) == 9
+    loaded = dpb.load(place)
+    assert loaded.session.restored == (when == "after")
+    if when == "before":
+        assert state_of(loaded) == before

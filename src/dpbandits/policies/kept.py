@@ -35,6 +35,7 @@ class Kept(Configured):
 
     _inspected: Place | None = None  # where an inspection has read it
     _sealer: Sealer | None = None  # once a place keeps it
+    _replaces: str | None = None  # the first life of the policy that it replaces, once restored
 
     def _begin_life(self) -> None:
         self._lock = Turns()
@@ -214,6 +215,8 @@ class Kept(Configured):
     def _keeper_at(self, place: Place, witness: Witness, number: int) -> Keeper:
         name, config = self._named
         about = {"class": name, "config": dict(config), "policy": self._first_life}
+        if self._replaces is not None:
+            about["replaces"] = self._replaces
         if self._sealer is None:
             self._sealer = Sealer(self._first_life)
         return Keeper(self.session, place, about, witness, number, self._sealer)

@@ -6,10 +6,10 @@ import json
 import os
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from ..errors import ClaimError, StateFileError
+from ..errors import ClaimError, StateFileError, StoreError
 from ..session import format5
 from ..session.keeping import ABOUT, HEAD_ROW, sealed_kinds
 from ..session.writing import Layout, filled, parted
@@ -175,7 +175,22 @@ def _claimed(policy: Policy, saved: Saved, place: Place) -> Policy:
     keeper.forget()
     keeper.destroy_keys()  # which a kill may have left
     policy._lock.keeper = keeper
+    end_replaced(saved.about)
     return policy
+
+
+def end_replaced(about: dict[str, Any]) -> None:
+    """End the life that a restored policy has replaced; a kill may have left it.
+
+    Without a secret the place was not checked, and may name anybody's.
+    """
+    if "replaces" not in about or Witness(about["policy"]).secret is None:
+        return
+    witness = Witness(about["replaces"])
+    with witness.alone():
+        witness.end(about["policy"])
+    with suppress(StoreError):  # which the next load repeats
+        Sealer(about["replaces"]).end()
 
 
 @contextmanager

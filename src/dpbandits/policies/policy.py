@@ -420,8 +420,10 @@ class Policy(Kept, metaclass=PolicyClass):
             at: when this is, as in ``pull``.
 
         Returns:
-            False once its deadline has passed, by the clock or by the number of pulls; and False
-            if the round was not recorded.
+            False once its deadline has passed, by the clock or by the number of pulls; once
+            ``finish`` has released it; and if the round was not recorded.  Where each arm has
+            episodes of its own, as in ``AdaPTT``, the deadline alone decides: after ``finish``,
+            True may be said of a decision whose answer is late.
 
         Raises:
             UpdateError: the decision is another policy's, or its token has expired.
@@ -435,8 +437,7 @@ class Policy(Kept, metaclass=PolicyClass):
         """
         with self._lock:
             own, session = self.session.own(decision), self.session
-            passed = own.number < session.rounds.deadlines.passed
-            return own.recorded and not passed and not session.is_late(own.number, self._time(at))
+            return own.recorded and session.is_open(own.number, self._time(at))
 
     def tick(self, at: float | None = None) -> int:
         """Release all that is past its deadline by the clock, as ``pull`` does.  Call it in hours

@@ -40,7 +40,7 @@ from ..stores.format5 import is_format5, read5
 from ..stores.sealing import Sealer
 from ..stores.tokens import Seal
 from ..stores.witness import Witness
-from .loading import opened, read
+from .loading import end_replaced, opened, read
 from .policy import Policy
 from .registry import arguments_of_today, find, of_this_version
 
@@ -64,8 +64,10 @@ def restore(where: str | os.PathLike[str] | Place) -> Policy:
         ArgumentError: ``where`` is neither a place nor the path of a file.
         StateFileError: it is damaged, not ours, or from another version.
         FileNotFoundError: there is no policy in that place.
-        StoreError: the place cannot be read or written; or keys of the lost policy cannot
-            be destroyed, and ``load`` goes on.
+        ClaimError: a process that lives has loaded the policy, or has a lease on the place.  End
+            that process first.
+        StoreError: the place cannot be read or written, and the copy stays as it was; or the
+            place was written, but the lost policy cannot be ended, and ``load`` goes on.
 
     Example:
         >>> import shutil, tempfile, dpbandits as dpb
@@ -86,15 +88,26 @@ def restore(where: str | os.PathLike[str] | Place) -> Policy:
     _drop_records(session)
     session.former, session.last = {}, None
     session.restored += 1
-    if lost is not None:
-        witness = Witness(lost)
-        with witness.alone():
-            number = max(number, witness.end(session.life))
-    policy._sealer = None  # of the lost policy
-    policy._begin_at(place, number)
-    if lost is not None:
-        Sealer(lost).end()
+    policy._replaces, policy._sealer = lost, None
+    if lost is None:
+        policy._begin_at(place, number)
+    else:
+        _replace(policy, place, lost, number)
     return policy
+
+
+def _replace(policy: Policy, place: Place, lost: str, number: int) -> None:
+    """Keep the policy, and then end the life that it replaces.
+
+    Until the place has taken the restored policy, the old one can be loaded, and its keys are all
+    there.  What a kill leaves undone afterwards, the next ``load`` does.
+    """
+    witness = Witness(lost)
+    with witness.alone():
+        witness.refuse_living(place)
+        policy._begin_at(place, max(number, witness.number))
+        witness.end(policy.session.life)
+    Sealer(lost).end()
 
 
 def _read(place: Place) -> tuple[Policy, str, int]:
@@ -113,6 +126,7 @@ def _read(place: Place) -> tuple[Policy, str, int]:
         block = filled_public(session, layout, public)
         filled_rows(session, kept if not about["sealed"] else _in_clear(kept, policy))
         session.state.fill_public(policy._of_today(public_arrays(layout, block)))
+    end_replaced(about)
     return policy, about["policy"], mark.number
 
 

@@ -33,7 +33,7 @@ def release_passed(running: Running) -> None:
 
 
 def is_over(running: Running, number: int) -> bool:
-    """Whether ``finish`` would take in the pull that waits for its answer."""
+    """Whether ``finish`` would take in a recorded pull, whether its answer has come or not."""
     return bool(running.rounds.deadlines.within)
 
 

@@ -189,6 +189,14 @@ class Session(Running):
         except UpdateError:  # its answer has entered a sum
             return False
 
+    def is_open(self, number: int, at: float | None) -> bool:
+        """Whether an answer to a recorded pull comes in time, whether one has come or not."""
+        rounds = self.rounds
+        closed = rounds.deadlines.passed
+        if not self._arms_decide:
+            closed = max(closed, rounds.closed)
+        return number >= closed and not self.is_late(number, at)
+
     def is_late(self, number: int, at: float | None) -> bool:
         """Whether an answer comes after the deadline of a pull.  When the last tick was makes no
         difference, and the answer passes no deadline.
@@ -198,7 +206,16 @@ class Session(Running):
         deadlines = self.rounds.deadlines
         if deadlines.is_late(number, at, self.rounds.pulls):
             return True
-        return deadlines.finishes(at, self.settings.finish_at) and self._play.is_over(self, number)
+        if self._arms_decide or not deadlines.finishes(at, self.settings.finish_at):
+            return False
+        return bool(self._play.is_over(self, number))
+
+    @property
+    def _arms_decide(self) -> bool:
+        """Whether the arm of a pull decides when its episode ends.  The arm is forgotten once the
+        pull is answered, so only deadlines tell that an answer is late.
+        """
+        return self.gate.statistic.parts > 0
 
     def learn_from(self, release: Release) -> bool:
         """Take in a release of another worker, and return whether it was new."""

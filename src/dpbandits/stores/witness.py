@@ -9,6 +9,9 @@ A load notes first which life will go on, then makes it the holder of the place,
 this is done.  A process that is killed in between has committed nothing, so both the old life and
 the new may be loaded; whichever is loaded first goes on, alone.
 
+A restore keeps the new life under a witness of its own.  It ends the old life once the place has
+taken the new one.
+
 Each commit locks the witness until its number is noted, so no copy is loaded meanwhile.  After a
 release the note is synchronised: what a loss of power takes back later are commits that released
 nothing.
@@ -139,15 +142,21 @@ class Witness:
         self._write(secrets.token_bytes(32), _SECRET)
         self.note(mark, durable=True)
 
+    def refuse_living(self, place: object) -> None:
+        """Refuse a place whose policy was loaded by a process that lives."""
+        if not self._living.exists():
+            return
+        try:
+            Lock(self._living, wait=False).release()
+        except BlockingIOError:
+            raise ClaimError(
+                f"{place} has been loaded, and the loaded policy still runs in a process: end that"
+                f" process first; {WHY}"
+            ) from None
+
     def refuse(self, mark: Mark, place: object) -> None:
         """Refuse to load a place that is behind, or whose policy goes on elsewhere."""
-        if self._living.exists():
-            try:
-                Lock(self._living, wait=False).release()
-            except BlockingIOError:
-                raise ClaimError(
-                    f"{place} has been loaded, and the loaded policy still runs in a process; {WHY}"
-                ) from None
+        self.refuse_living(place)
         known = self._last
         if known is None:
             raise ClaimError(
@@ -198,18 +207,17 @@ class Witness:
         except OSError as error:
             raise StoreError(f"{self.path} could not be written: {error.strerror}") from error
 
-    def end(self, heir: str) -> int:
-        """Note that copies of the policy are not loaded any more, because it was restored as
-        another.
+    @property
+    def number(self) -> int:
+        """The number of the last batch that is known; 0 for an unknown policy."""
+        return 0 if self._last is None else self._last.number
 
-        Returns:
-            The number of the last batch that is known; 0 for an unknown policy.
+    def end(self, heir: str) -> None:
+        """Note that copies of the policy are not loaded any more, because it was restored as
+        another; asked while locked.
         """
-        if self._last is None:
-            return 0
-        number = self._last.number
-        self.note(Mark(heir, number + 1), durable=True)
-        return number
+        if not self.is_of(heir):
+            self.note(Mark(heir, self.number + 1), durable=True)
 
     def hold(self) -> Callable[[], None]:
         """Prevent loads while this process lives, where the platform can do that.
