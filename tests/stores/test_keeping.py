@@ -464,6 +464,39 @@ def test_keys_of_ended_episodes_are_destroyed(tmp_path):
     assert len(sealer._keys) < 12
 
 
+def opens(policy, row):
+    """Whether some key in the state folder opens a sealed row."""
+    try:
+        Sealer(policy._first_life).open(*row)
+    except StateFileError:
+        return False
+    return True
+
+
+def test_replies_keep_no_key_of_an_episode_that_was_released(tmp_path, monkeypatch):
+    policy, sealed, seal = MAKERS["hidden"](**SEEDED), [], Sealer.seal
+
+    def noted(self, kind, key, content, **how):
+        sealed.append((kind, key, seal(self, kind, key, content, **how)))
+        return sealed[-1][2]
+
+    monkeypatch.setattr(Sealer, "seal", noted)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    made = []
+    while policy.ledger.releases < 3:
+        before, earlier = policy.ledger.releases, len(sealed)
+        with policy.batch():
+            number = policy.pull(CONTEXTS[0]).number
+            policy.notes["reply", key_of(number)] = b"served"
+        if policy.ledger.releases > before:
+            made.append([(row[0], opens(policy, row)) for row in sealed[:earlier]])
+        policy.update(0.5)
+    for rows in made:
+        assert {kind for kind, opened in rows if opened} == {"reply"}
+        assert {kind for kind, opened in rows if not opened} == {"head", "pull"}
+    assert len(dpb.load(f"sqlite:///{tmp_path}/a.db#one", simulation=True).notes) == number + 1
+
+
 def keys_left(folder):
     """The keys in the state folder."""
     files = [path.read_bytes() for path in (folder / "state" / "keys").glob("*")]

@@ -73,7 +73,7 @@ class Keeper:
     def begin(self) -> None:
         """Write everything for the first time; ``note`` has to follow."""
         self._released = True
-        with self._seals_kept():
+        with self._sealer.undone():
             batch = self._whole()
             try:
                 self.place.commit(batch, self._session.life)
@@ -97,7 +97,7 @@ class Keeper:
                 return None
             releases = int(self._session.state.wall.ledger.head[HEAD.releases])
             self._released = releases > self._releases
-            with self._seals_kept():
+            with self._sealer.undone():
                 self._unsent = self._whole() if whole else self._part(head, rows)
             self.forget(head)
         return self.place, self._unsent, self._session.life
@@ -214,16 +214,6 @@ class Keeper:
         yield self._session.notes
         yield from (flight.pending for flight in rounds.flights)
 
-    @contextmanager
-    def _seals_kept(self) -> Iterator[None]:
-        """Remember the keys of present rows, in case that new ones are not written."""
-        used = self._sealer.used()
-        try:
-            yield
-        except BaseException:
-            self._sealer.use(used)
-            raise
-
     def _new_head(self) -> tuple[bytes, bytes]:
         return writing.public_part(self._session), writing.private_part(self._session)
 
@@ -337,12 +327,13 @@ class _Seals:
 
     def content(self, row: Row) -> bytes:
         assert row.content is not None
-        return self._sealer.seal(row.kind, row.key, row.content)
+        lasting = row.kind == writing.REPLY
+        return self._sealer.seal(row.kind, row.key, row.content, lasting=lasting)
 
 
 def sealed_kinds(session: Session) -> frozenset[str]:
     """The kinds of rows that are sealed in a place that wants it."""
-    hidden = ("pull", "reply", "booked") if session.card.hides_contexts else ()
+    hidden = ("pull", writing.REPLY, "booked") if session.card.hides_contexts else ()
     return frozenset(("answer", "sum", *hidden))
 
 
