@@ -4,6 +4,8 @@ and what was sealed or dropped tells nothing.
 
 import shutil
 import sqlite3
+import sys
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -272,6 +274,22 @@ def test_while_a_place_fails_the_last_durable_choice_is_served(tmp_path):
         policy.pull()
     place.failing = 0
     assert policy.pull().number == pulls + 1  # the pull that failed first is there, and no other
+
+
+def test_a_call_takes_as_many_steps_however_many_episodes_and_sealed_rows_wait(tmp_path):
+    policy, steps = dpb.algorithms.HTINF(3, budget=BUDGET, answers_within="1h", **SEEDED), []
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    for waiting in (100, 3000):
+        with policy.batch():
+            while policy.session.rounds.pulls < waiting:
+                policy.pull(at=0.0)
+        made = Counter[str]()
+        sys.setprofile(lambda _, event, __, made=made: made.update([event]))
+        policy.update(0.5, policy.pull(at=0.0), at=0.0)
+        sys.setprofile(None)
+        steps.append(made.total())
+    assert len(policy.session.rounds.flights) == 3000
+    assert steps[1] < steps[0] + 50
 
 
 @pytest.mark.parametrize("fails", ["the commit", "what prepares it"])
