@@ -350,6 +350,9 @@ DOORS: dict[str, list[Door]] = {
     ],
     "Policy.checked_reward": [Door((), lambda v: policy("UCB1", 2).checked_reward(v))],
     "Policy.expire": [Door((), lambda v: pulled("UCB1", 2).expire(v))],
+    "Policy.cancel": [Door((), lambda v: pulled("UCB1", 2).cancel(v))],
+    "Policy.erase": [Door((), lambda v: pulled("UCB1", 2).erase(v))],
+    "Policy.is_open": [Door((), lambda v: pulled("UCB1", 2).is_open(v))],
     "Policy.learn_from": [
         Door((1,), release_of),
         Door((), lambda v: policy("MergedIMED", 2, budget=ZCDP).learn_from(v)),

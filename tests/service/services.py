@@ -168,7 +168,6 @@ KINDS = {
     "a kind": {"kind": "HTINF", "n_arms": 3, "budget": {"pure": 1.0}},
     "a paper's": {"kind": "AdaCUCB", "n_arms": 3, "budget": {"zcdp": 1.0}, "answers_within": "2h"},
     "by count": {"arms": 3, "answers_within": 5, "budget": {"zcdp": 1.0}},
-    "waiting": {"arms": 3, "answers_within": None, "budget": {"zcdp": 1.0}},
 }  # fmt: skip
 
 

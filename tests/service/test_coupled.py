@@ -18,11 +18,7 @@ from dpbandits.stores import tokens
 from dpbandits.stores.addresses import store_at
 
 VIEWS = ("", "/ledger", "/guarantee", "/estimates", "/card", "/chooser", "/trail")
-NOTIONS = {
-    kind: {**NOISY, **words}
-    for kind, words in KINDS.items()
-    if kind != "waiting"  # whose releases wait for answers, as its guarantee says
-}
+NOTIONS = {kind: {**NOISY, **words} for kind, words in KINDS.items()}
 ROUNDS = 48
 
 

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from services import ARMS, NOISY, Served
 
+import dpbandits as dpb
 from dpbandits import ZCDP, restore
 from dpbandits.algorithms import MergedIMED
-from dpbandits.errors import StoreError
-from dpbandits.service.owner import MOST_AT_ONCE
+from dpbandits.errors import ClaimError, StoreError
+from dpbandits.service.declaration import Declaration
+from dpbandits.service.owner import MOST_AT_ONCE, Owner
 from dpbandits.stores.sqlite import SQLiteStore
 
 
@@ -316,3 +318,44 @@ def test_a_backup_is_refused_and_served_once_it_is_restored(store, clock, tmp_pa
             trial.reward(1.0, 404, token=token)
         assert trial.get("/trail").told["lines"][0]["what"] == "created"
         trial.reward(1.0, token=trial.decide(unit="Eve")["token"])
+
+
+def test_of_two_services_that_create_an_experiment_at_once_one_does(tmp_path, clock):
+    """Between the look at the place and the save of the first, the second one saves."""
+    first, second = (Owner(SQLiteStore(tmp_path / "one.db"), clock) for _ in range(2))
+    words = {"name": "shop", "arms": 2, "budget": None, "allow_simulation": True}
+    declaration = Declaration.read(words)
+    build = Declaration.build
+
+    class Slow(Declaration):
+        def build(self):
+            if not second.experiments:
+                second.create("default", declaration, "second", 1.0)
+            return build(self)
+
+    with pytest.raises(ClaimError):
+        first.create("default", Slow(**vars(declaration)), "first", 1.0)
+    assert list(second.experiments) == [("default", "shop")]
+    assert not first.experiments
+    first.take_over()
+    assert list(first.missing) == ["default.shop"]
+
+
+def test_a_policy_of_somebody_else_is_not_claimed(tmp_path, clock):
+    store = SQLiteStore(tmp_path / "one.db")
+    policy = dpb.bandit(2, None, seed=1)
+    policy.save(store.place("my own trial"))
+    owner = Owner(store, clock)
+    owner.take_over()
+    assert (owner.experiments, owner.missing) == ({}, {})
+    policy.update(1.0, policy.pull())  # which is not refused
+
+
+def test_a_service_notices_that_its_place_was_taken(tmp_path, clock):
+    store = SQLiteStore(tmp_path / "one.db")
+    owner = Owner(store, clock)
+    words = {"name": "shop", "arms": 2, "budget": None, "allow_simulation": True}
+    owner.create("default", Declaration.read(words), "me", 1.0)
+    dpb.bandit(2, None, seed=1).save(store.place("default.shop"))  # by mistake
+    owner._keep_leases()
+    assert not owner.experiments

@@ -428,7 +428,7 @@ def test_what_is_no_address_of_a_place_is_refused(where, message):
 
 
 def test_what_is_no_address_of_a_store_is_refused():
-    for where, message in ((7, "a folder, or a database"), ("sqlite:///a.db#b", "without #")):
+    for where, message in ((7, "a folder, or a database"), ("sqlite:///a.db#b", "without '#'")):
         with pytest.raises(dpb.ArgumentError, match=f"^path must name .*{message}"):
             store_at(where)
 

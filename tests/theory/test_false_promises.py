@@ -165,9 +165,15 @@ def test_signs_that_no_reward_can_have_are_promised_nothing():
     [
         (["report_noise", "batch=20", "epsilon=1", "delta=0.1"], "5.46"),
         (["divided_epsilon", "epsilon=0.5", "delta=1e-6", "batches=50"], "0.00656"),
-        (["arms_zcdp", "horizon=1e4", "n_arms=5", "rho=0"], "no value there"),
-        (["exp3_conversion", "horizon=0", "n_arms=2", "epsilon=0.1"], "no value there"),
-        (["batch_conversion", "horizon=10", "learner_regret=3", "batch=1"], "no value there"),
+        (["arms_zcdp", "horizon=1e4", "n_arms=5", "rho=0"], "no value at these arguments"),
+        (
+            ["exp3_conversion", "horizon=0", "n_arms=2", "epsilon=0.1"],
+            "no value at these arguments",
+        ),
+        (
+            ["batch_conversion", "horizon=10", "learner_regret=3", "batch=1"],
+            "no value at these arguments",
+        ),
     ],
 )
 def test_the_command_computes_with_whole_numbers_and_shows_no_traceback(arguments, said):

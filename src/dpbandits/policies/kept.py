@@ -42,12 +42,16 @@ class Kept(Configured):
         self._first_life = self._life  # by which stores know it
         self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
 
-    def save(self, where: str | os.PathLike[str] | Place) -> Any:
+    def save(self, where: str | os.PathLike[str] | Place, *, new: bool = False) -> Any:
         """Write the whole state, pending decisions included, to a file or another place, and keep
         it there from now on.
 
         Every later call of this policy commits what it has changed to the place before it returns.
         ``batch`` makes one commit of several calls.  ``dpbandits.load`` goes on from the place.
+
+        Args:
+            where: the path of a file, or another place.
+            new: True to refuse a place where something was saved before.
 
         Returns:
             The path of the file, or the place.
@@ -55,14 +59,15 @@ class Kept(Configured):
         Raises:
             ArgumentError: ``where`` is neither a place nor the path of a file.
             StateFileError: the state folder cannot be used.
-            ClaimError: an earlier save has been loaded, this process is a fork of the one that made
-                the policy, or the policy is a simulation of another.
+            ClaimError: something was saved there, and ``new`` is True; an earlier save has been
+                loaded; this process is a fork of the one that made the policy; or the policy is a
+                simulation of another.
             StoreError: the place cannot be written, and the policy is kept where it was kept
                 before; or only its witness cannot be told, which the next call does.
         """
         place = place_at(where)
         with self._lock.aside:
-            self._save(place)
+            self._save(place, new)
         return place.path if isinstance(place, FilePlace) else place
 
     @contextmanager
@@ -123,6 +128,15 @@ class Kept(Configured):
             if self._keeper is not None:
                 self._keeper.close()
 
+    @property
+    def holds_place(self) -> bool:
+        """Whether the place still has this policy: no other process has loaded or replaced it."""
+        with self._lock.lock:
+            if self._keeper is None:
+                return False
+            mark = self._keeper.place.mark()
+            return mark is not None and mark.life == self.session.life
+
     def renew(self) -> None:
         """Keep the lease on the place while nothing is committed.
 
@@ -162,7 +176,7 @@ class Kept(Configured):
         keeper = self._lock.keeper
         return keeper if isinstance(keeper, Keeper) else None
 
-    def _save(self, place: Place) -> None:
+    def _save(self, place: Place, new: bool) -> None:
         if self.session.gate.simulated:
             raise ClaimError(f"{place} was not written: this is a simulation of a policy")
         if self.session.gate.is_fork:
@@ -177,7 +191,7 @@ class Kept(Configured):
                     f"{place} was not written: an earlier save of this policy has been loaded and"
                     f" carries on; {WHY}"
                 )
-            self._begin(place, witness, 0 if before is None else before.next_number)
+            self._begin(place, witness, 0 if before is None else before.next_number, new=new)
 
     def _begin_at(self, place: Place, number: int) -> None:
         """Keep a restored policy, whose copy had batches up to that number."""
@@ -185,14 +199,14 @@ class Kept(Configured):
         with witness.alone():
             self._begin(place, witness, number)
 
-    def _begin(self, place: Place, witness: Witness, number: int) -> None:
+    def _begin(self, place: Place, witness: Witness, number: int, *, new: bool = False) -> None:
         with suppress(StateFileError):  # something else, which the save replaces or refuses
             found = place.mark()
             if found is not None and found.life == self.session.life:
                 number = max(number, found.number)  # of a save that could not be noted
         witness.begin(Mark(self.session.life, number))  # first: no place is loaded without one
         keeper = self._keeper_at(place, witness, number)
-        keeper.begin()
+        keeper.begin(new=new)
         self._lock.keeper = keeper
         keeper.note()  # which the next call repeats if it fails
         self._let_go()

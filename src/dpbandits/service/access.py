@@ -13,7 +13,8 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,6 +24,7 @@ from starlette.requests import Request
 
 from ..errors import ArgumentError, StateFileError
 from ..stores.files import write_anew
+from ..stores.locks import Lock
 from ..validation import choice, real
 from .declaration import LONGEST_TENANT, name_of
 from .problems import Problem
@@ -141,7 +143,8 @@ class Keys:
         id_ = secrets.token_hex(4)
         own = name_of("tenant", tenant, LONGEST_TENANT)
         key = Key(id_, _digest(secret), own, roles, experiments, per_second)
-        self._write([*self.all(), key])
+        with self._alone():
+            self._write([*self.all(), key])
         return key, secret
 
     def revoke(self, id_: str) -> None:
@@ -150,11 +153,12 @@ class Keys:
         Raises:
             ArgumentError: there is none of that id.
         """
-        known = self.all()
-        kept = [one for one in known if one.id != id_]
-        if len(kept) == len(known):
-            raise ArgumentError(f"id must name a key of {self.path}, got {id_!r}", "id")
-        self._write(kept)
+        with self._alone():
+            known = self.all()
+            kept = [one for one in known if one.id != id_]
+            if len(kept) == len(known):
+                raise ArgumentError(f"id must name a key of {self.path}, got {id_!r}", "id")
+            self._write(kept)
 
     def all(self) -> list[Key]:
         """All keys, in the order in which they were made."""
@@ -169,10 +173,22 @@ class Keys:
         except (TypeError, KeyError):
             raise StateFileError(f"{self.path} is no file of keys") from None
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let no other process change the file meanwhile."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = Lock(self.path.with_name(f".{self.path.name}.lock"))
+        except OSError as error:
+            raise StateFileError(f"{self.path} cannot be written: {error.strerror}") from None
+        try:
+            yield
+        finally:
+            lock.release()
+
     def _write(self, keys: list[Key]) -> None:
         content = json.dumps([asdict(one) for one in keys], indent=1).encode()
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_anew(self.path, lambda file: _write(file, content))
         except OSError as error:
             raise StateFileError(f"{self.path} cannot be written: {error.strerror}") from None

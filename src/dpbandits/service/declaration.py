@@ -29,6 +29,10 @@ _IN_WORDS = "small letters, digits, - and _, and begin with a letter or digit"
 _DEFAULTS = {"answers_within": "1h"}
 _SHORTEST, _LONGEST = "1s", "30d"  # for which a client may repeat a request
 _MOST_RELEASES = 10**9
+_NO_DEADLINE = (
+    "answers_within must be a time such as '1h', or a number of decisions from 1: a service does"
+    " not wait for all rewards, as its replies would show that they came"
+)
 T = TypeVar("T")
 
 
@@ -105,14 +109,8 @@ class Declaration:
             reader.problems.append(("ends", "ends must be after starts"))
         if read.get("breaker") is not None and read.get("baseline") is None:
             reader.problems.append(("baseline", "baseline must be given with breaker"))
-        if words.get("answers_within", 1) == 0:
-            reader.problems.append(
-                (
-                    "answers_within",
-                    "answers_within must be a time such as '1h', a number of"
-                    " decisions from 1, or null, got 0: answers of a service come late",
-                )
-            )
+        if words.get("answers_within", 1) in (0, None):
+            reader.problems.append(("answers_within", _NO_DEADLINE))
         if words.get("clip") is False:
             reader.problems.append(("clip", "clip must be true in a service, got false"))
         if reader.problems:

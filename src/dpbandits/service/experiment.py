@@ -32,6 +32,7 @@ from .replies import (
     ACTIVE,
     CANCELLED,
     DEFERRED,
+    MOST,
     NO_UNIT,
     RECORDED,
     Remembered,
@@ -43,6 +44,7 @@ SERVICE = "service"
 RUNNING, PAUSED, ARCHIVED = "running", "paused", "archived"
 _DECLARED, _STATE, _TRAIL = b"declaration", b"state", b"trail"
 _MOST_MINUTES = 121
+_NOT_PULLED = 2**48  # no policy has so many pulls
 _COUNT = struct.Struct(">Q")
 
 
@@ -153,6 +155,8 @@ class Experiment:
             if known is not None:
                 return self._again(known, digest, asked.decision_id)
         self._refuse_archived()
+        if self._replies.is_full:
+            raise Problem(503, "full", f"{MOST:,} decisions wait for their deadlines.")
         self._check_breaker(now)
         arm = self.fixed_arm(now)
         made = self._chosen(asked, now) if arm is None else self._by_default(asked, arm)
@@ -197,8 +201,8 @@ class Experiment:
                 raise Problem(409, "baseline-closed", "The baseline is not among available arms.")
         name = self.policy._arms_by_name.name(arm)
         session = self.policy.session
-        # The number makes each token another one.
-        made = Decision(arm, 1.0, self._replies.aside, False, session.life, name)
+        # The number makes each token another one, also than those of the policy.
+        made = Decision(arm, 1.0, _NOT_PULLED + self._replies.aside, False, session.life, name)
         return made.sealed(session.seal)
 
     def fixed_arm(self, now: float) -> int | None:
@@ -368,6 +372,8 @@ class Experiment:
 
     def change_status(self, status: str, who: str, reason: str, now: float) -> None:
         """Pause, resume or archive; what was archived stays so."""
+        if status == self.status and self.tripped is None:
+            return  # a repeated request
         self._refuse_archived()
         if status == RUNNING:
             self.tripped, self._releases = None, self.policy.ledger.releases
@@ -381,12 +387,16 @@ class Experiment:
         number = self.policy._arms_by_name.number("arm", arm)
         if number == self._baseline:
             raise Problem(409, "baseline", "The baseline cannot be retired.")
+        if number in self.policy.retired:
+            return  # a repeated request
         self.policy.retire(arm)
         self.note(now, who, "retired an arm", reason, arm=arm)
 
     def add(self, arm: str | int, who: str, reason: str, now: float) -> None:
         """Serve a retired arm again."""
         self._refuse_archived()
+        if self.policy._arms_by_name.number("arm", arm) not in self.policy.retired:
+            return  # a repeated request
         self.policy.add(arm)
         self.note(now, who, "added an arm", reason, arm=arm)
 

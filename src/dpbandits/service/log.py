@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 
 def log(event: str, **facts: str | int | float | None) -> None:
     """Write an event to standard error."""
     line: dict[str, Any] = {"at": round(time.time(), 3), "event": event, **facts}
-    print(json.dumps(line), file=sys.stderr, flush=True)
+    with suppress(OSError, ValueError):  # nobody reads it
+        print(json.dumps(line), file=sys.stderr, flush=True)

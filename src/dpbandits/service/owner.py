@@ -9,6 +9,8 @@ in memory, and the next commit writes it.
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 import time
 from collections import deque
@@ -16,9 +18,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ..errors import ClaimError
+from ..errors import ClaimError, StoreError
 from ..policies import Policy, load
 from ..policies.batches import batch_of
+from ..policies.loading import read
 from ..stores import Store
 from .declaration import Declaration
 from .experiment import Experiment
@@ -101,6 +104,16 @@ class Owner(threading.Thread):
     # The thread -------------------------------------------------------------------------------
 
     def run(self) -> None:
+        try:
+            self._run()
+        except BaseException as error:
+            log("owner died", error=type(error).__name__)
+            self._stopping = True
+            _deliver([(one.future, _broken()) for one in self._waiting])
+            os.kill(os.getpid(), signal.SIGTERM)  # a supervisor starts another process
+            raise
+
+    def _run(self) -> None:
         while not (self._stopping and not self._waiting):
             if not self._waiting:
                 self._awake.wait(TICK)
@@ -207,9 +220,11 @@ class Owner(threading.Thread):
 
     def _keep_leases(self) -> None:
         """Say that this process lives, and take over what others have left."""
-        for one in self.experiments.values():
-            with suppress(Exception):  # the next try may succeed
+        for at, one in [*self.experiments.items()]:
+            with suppress(StoreError):  # the next try may succeed
                 one.policy.renew()
+                if not one.policy.holds_place:
+                    self._let_go(at, ClaimError(f"{one.policy.kept_in} has another holder"))
         try:
             self.take_over()
         except Exception as error:
@@ -229,6 +244,9 @@ class Owner(threading.Thread):
             if str(place) in mine or key in self._foreign:
                 continue
             try:
+                if not read(place).about.get("served"):
+                    self._foreign.add(key)  # a policy of somebody else
+                    continue
                 if place.lease_left > 0.0:
                     raise ClaimError(f"{place} is held by a process that was alive lately")
                 self._take(key, load(place))
@@ -236,12 +254,7 @@ class Owner(threading.Thread):
                 self._miss(key, error)
 
     def _take(self, key: str, policy: Policy) -> None:
-        try:
-            made = Experiment.of(policy)
-        except KeyError:  # a policy that was not served
-            self._foreign.add(key)
-            policy.close()
-            return
+        made = Experiment.of(policy)
         play(made.declaration.build(), rounds=1)  # which loads kernels
         self.experiments[made.tenant, made.name] = made
         self.missing.pop(key, None)
@@ -254,6 +267,8 @@ class Owner(threading.Thread):
 
     def _let_go(self, at: Key, error: BaseException) -> None:
         """Another process has taken an experiment over."""
+        with suppress(Exception):
+            self.experiments[at].policy.close()  # which may come back to this process later
         del self.experiments[at]
         self._miss(".".join(at), error)
 
@@ -278,7 +293,7 @@ class Owner(threading.Thread):
         play(declaration.build(), rounds=1)  # which loads kernels
         policy = declaration.build()
         Experiment(tenant, declaration, policy).begin(who, now)
-        policy.save(place)
+        policy.save(place, new=True)
         policy.close()
         # From here on no other process can load it while this one lives.
         self._take(f"{tenant}.{declaration.name}", load(place))
@@ -288,6 +303,10 @@ class Owner(threading.Thread):
 def exists() -> Problem:
     """The problem of a name that is taken."""
     return Problem(409, "exists", "There is another experiment of that name.")
+
+
+def _broken() -> Problem:
+    return Problem(503, "stopping", "The service stops. Send the same request again.")
 
 
 def _elsewhere() -> Problem:

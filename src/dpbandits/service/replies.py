@@ -2,6 +2,7 @@
 
 They are rows of the policy's place, and so as durable as the decisions.  An id is kept as a keyed
 hash.  A decision is forgotten by its own time and deadline alone, whether a reward has come or not.
+One that is open is never forgotten: at the limit the service makes no more decisions for a while.
 """
 
 from __future__ import annotations
@@ -15,12 +16,11 @@ from typing import NamedTuple, Self
 
 from ..policies import Policy
 from ..session.decisions import Decision
-from ..stores.tokens import LIFETIME
 
 KIND = "reply"
 RECORDED, ACTIVE, CANCELLED, DEFERRED = 1, 2, 4, 8
 NO_UNIT = bytes(16)
-_MOST = 1_000_000  # decisions of one experiment
+MOST = 1_000_000  # decisions of one experiment
 _COUNT = struct.Struct(">Q")
 # Token; digest of the request; keyed hashes of its id and unit; arm, propensity, deadline, time.
 # How many arms were shown, and flags.
@@ -76,10 +76,10 @@ class Remembered(NamedTuple):
         """Whether it counts as not made."""
         return bool(self.flags & CANCELLED)
 
-    def until(self, retries_for: float) -> float:
-        """When it may be forgotten: so long after it was made, or after its deadline."""
-        open_until = self.made + LIFETIME if math.isnan(self.answer_by) else self.answer_by
-        return (open_until if self.is_recorded else self.made) + retries_for
+    @property
+    def by_clock(self) -> bool:
+        """Whether its deadline is a time; of others it is a number of pulls, or there is none."""
+        return not math.isnan(self.answer_by)
 
 
 def token_bytes(decision: Decision) -> bytes:
@@ -101,14 +101,21 @@ class Replies:
     def __init__(self, policy: Policy, retries_for: float) -> None:
         self._policy, self._notes, self._retries_for = policy, policy.notes, retries_for
         self._by_alias: dict[bytes, bytes] = {}  # keys of rows
-        self._to_forget: deque[tuple[float, bytes]] = deque()
+        # Keys of rows, in the order in which they may be forgotten, with a time.
+        self._timed: deque[tuple[float, bytes]] = deque()  # by deadlines on the clock
+        self._counted: deque[tuple[float, bytes]] = deque()  # by deadlines in pulls
+        self._unrecorded: deque[tuple[float, bytes]] = deque()
         self.aside = 0
-        found = sorted((one.until(retries_for), key, one) for key, one in self._all())
-        for until, key, one in found:
+        for key, one in sorted(self._all()):
             self._index(key, one)
-            self._to_forget.append((until, key))
+            self._queue(key, one)
             if not one.is_recorded:
-                self.aside = max(self.aside, _COUNT.unpack(key[1:])[0] + 1)
+                self.aside = _COUNT.unpack(key[1:])[0] + 1
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are so many open decisions that no other can be remembered."""
+        return len(self._timed) + len(self._counted) >= MOST
 
     def alias(self, decision_id: str) -> bytes:
         """The keyed hash that stands for an id."""
@@ -135,7 +142,7 @@ class Replies:
             key, self.aside = b"-" + _COUNT.pack(self.aside), self.aside + 1
         self._notes[KIND, key] = _ROW.pack(*one)
         self._index(key, one)
-        self._to_forget.append((one.until(self._retries_for), key))
+        self._queue(key, one)
         self.forget(now)
 
     def flag(self, one: Remembered, flag: int) -> None:
@@ -148,9 +155,13 @@ class Replies:
         self._drop(self._by_alias[one.alias])
 
     def forget(self, now: float) -> None:
-        """Forget decisions whose time has passed, and the oldest of too many."""
-        rows = self._to_forget
-        while rows and (rows[0][0] <= now or len(rows) > _MOST):
+        """Forget decisions whose time has passed, and the oldest unrecorded ones of too many."""
+        passed = self._policy.session.rounds.deadlines.passed
+        while (rows := self._timed) and rows[0][0] <= now:
+            self._drop(rows.popleft()[1])
+        while (rows := self._counted) and rows[0][0] <= now and _number(rows[0][1]) < passed:
+            self._drop(rows.popleft()[1])
+        while (rows := self._unrecorded) and (rows[0][0] <= now or len(rows) > MOST):
             self._drop(rows.popleft()[1])
 
     def _all(self) -> Iterator[tuple[bytes, Remembered]]:
@@ -161,6 +172,14 @@ class Replies:
     def _at(self, key: bytes) -> Remembered | None:
         row = self._notes.get((KIND, key))
         return None if row is None else Remembered.read(row)
+
+    def _queue(self, key: bytes, one: Remembered) -> None:
+        if not one.is_recorded:
+            self._unrecorded.append((one.made + self._retries_for, key))
+        elif one.by_clock:
+            self._timed.append((one.answer_by + self._retries_for, key))
+        else:
+            self._counted.append((one.made + self._retries_for, key))
 
     def _index(self, key: bytes, one: Remembered) -> None:
         """Let a decision be found by its id, and without a record, by its token."""
@@ -174,3 +193,8 @@ class Replies:
             one = Remembered.read(row)
             for alias in (one.alias, self.alias(one.text)):
                 self._by_alias.pop(alias, None)
+
+
+def _number(key: bytes) -> int:
+    number: int = _COUNT.unpack(key)[0]
+    return number

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import uvicorn
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ClaimError
 from ..stores.addresses import store_at
 from .access import OWN_TENANT, Keys, is_local
 from .app import make_app
@@ -107,12 +107,16 @@ async def begin(service: Service, declarations: Sequence[Declaration]) -> None:
     failed = False
     for one in declarations:
         known = service.owner.experiments.get((OWN_TENANT, one.name))
-        if known is not None and known.declaration.given == one.given:
+        if known is not None:
+            if known.declaration.given != one.given:
+                log("declaration differs, and was not taken", experiment=one.name)
             continue
         if f"{OWN_TENANT}.{one.name}" in service.owner.missing:
             continue  # another process has it
         try:
             await service.create(OWN_TENANT, one, "file")
+        except ClaimError:  # another process was faster: the owner takes it over later
+            continue
         except Exception:  # which was logged
             failed = True
     service.ready = not failed

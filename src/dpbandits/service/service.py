@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from ..errors import ClaimError
 from .access import EVERYONE, Key, Keys, refuse_other_sites
 from .declaration import Declaration
 from .experiment import Experiment
@@ -78,8 +79,12 @@ class Service:
                 lambda now: self.owner.create(tenant, declaration, who, now)
             )
         except Exception as error:
-            self.creating[at] = Problem.of(error).detail
-            log("experiment failed", experiment=declaration.name, detail=self.creating[at])
+            detail = Problem.of(error).detail
+            log("experiment failed", experiment=declaration.name, detail=detail)
+            if isinstance(error, ClaimError):  # another process has made it
+                del self.creating[at]
+            else:
+                self.creating[at] = detail
             raise
         finally:
             del self._making[at]

@@ -39,7 +39,7 @@ def summary(one: Experiment) -> dict[str, Any]:
         "decisions": policy.session.rounds.pulls,
         "recorded": policy.rounds,
         "stopped": policy.stopped,
-        "recommendation": policy.recommendation,
+        "recommendation": None if policy.card.hides_contexts else policy.recommendation,
     }
 
 

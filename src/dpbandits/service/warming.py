@@ -23,6 +23,7 @@ from ..kernel import cache_folder
 from ..policies import Policy
 from .declaration import Declaration, DeclarationError, as_json
 
+_AT_ONCE = asyncio.Semaphore(2)  # processes that compile
 _MOST_ROUNDS = 300
 _A_ROUND, _A_YEAR = 60.0, 3.2e7  # seconds
 
@@ -36,6 +37,14 @@ async def warm(declaration: Declaration) -> None:
     mark = _mark(declaration)
     if mark.exists():
         return
+    async with _AT_ONCE:
+        await _warmed(declaration)
+    with suppress(OSError):
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+
+
+async def _warmed(declaration: Declaration) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -53,9 +62,6 @@ async def warm(declaration: Declaration) -> None:
     if process.returncode:
         reason = told.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it was killed"]
         raise DeclarationError([("name", f"{declaration.name} could not be tried: {reason[0]}")])
-    with suppress(OSError):
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
 
 
 def _mark(declaration: Declaration) -> Path:

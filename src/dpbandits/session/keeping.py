@@ -70,11 +70,13 @@ class Keeper:
 
     # Commits ----------------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """Write everything for the first time; ``note`` has to follow."""
+    def begin(self, *, new: bool = False) -> None:
+        """Write everything for the first time; ``note`` has to follow.  ``new`` where nothing may
+        have been there.
+        """
         self._released = True
         with self._sealer.undone():
-            batch = self._whole()
+            batch = self._whole()._replace(new=new)
             try:
                 self.place.commit(batch, self._session.life)
             except (StoreError, ClaimError):
@@ -218,6 +220,7 @@ class Keeper:
         layout = writing.Layout.of(self._session)
         about = {"version": FORMAT, **self._about, "layout": layout._asdict()}
         about["sealed"] = self._seals is not None
+        about["served"] = any(kind == "service" for kind, _ in self._session.notes)
         first = Row(ABOUT, b"", json.dumps(about, default=as_json).encode())
         rows = list(writing.whole_rows(self._session))
         self._sealer.begin()

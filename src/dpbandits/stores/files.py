@@ -124,6 +124,8 @@ class FilePlace(Place):
         with self._writing() as file:
             older = file is not None and batch.whole and is_format5(self.path)
             found = None if file is None or older else self._look(file)
+            if batch.new and file is not None:
+                raise taken_over(self)
             if batch.whole:
                 return self._replace(found, batch, mark)
             if found is None or found.mark.life != life:

@@ -67,6 +67,9 @@ REPLACE = """INSERT INTO dpbandits_places AS old VALUES (
         SELECT FROM dpbandits_former AS former
         WHERE former.place = excluded.key AND former.life = excluded.life
     ) END RETURNING 1"""
+NEW = """INSERT INTO dpbandits_places VALUES (
+        %(key)s, %(life)s, %(number)s, %(head)b, now() + %(lease)s * interval '1 second'
+    ) ON CONFLICT (key) DO NOTHING RETURNING 1"""
 CLAIM = """UPDATE dpbandits_places
     SET life = %(heir)s, until = now() + %(lease)s * interval '1 second'
     WHERE key = %(key)s AND life = %(life)s AND number = %(number)s AND until <= now()
@@ -200,11 +203,10 @@ class PostgreSQLStore(DatabaseStore):
     def _take(self, connection: Any, place: DatabasePlace, batch: Batch, life: str) -> None:
         """Write number and head, if the place takes the batch, and renew the lease."""
         given = {"key": place.key, "life": life, "number": batch.number, "head": batch.head}
-        if batch.whole:
+        if batch.whole and not batch.new:
             connection.execute(LOSE, given)
-        taken = connection.execute(
-            REPLACE if batch.whole else FOLLOW, {**given, "lease": self.lease}
-        )
+        statement = NEW if batch.new else REPLACE if batch.whole else FOLLOW
+        taken = connection.execute(statement, {**given, "lease": self.lease})
         if taken.fetchone() is None:
             held, seconds = _left(connection, place.key)
             if batch.whole and held is not None and held.life != life and seconds > 0:

@@ -56,6 +56,7 @@ REPLACE = """INSERT INTO places VALUES (:key, :life, :number, :head)
     SET life = excluded.life, number = excluded.number, head = excluded.head
     WHERE CASE life WHEN excluded.life THEN number < excluded.number
     ELSE NOT EXISTS (SELECT 1 FROM former WHERE (place, life) = (:key, :life)) END"""
+NEW = "INSERT INTO places VALUES (:key, :life, :number, :head) ON CONFLICT (key) DO NOTHING"
 CLAIM = "UPDATE places SET life = ? WHERE key = ? AND life = ? AND number = ?"
 LOST = "INSERT OR IGNORE INTO former VALUES (?, ?)"
 EMPTY = "DELETE FROM rows WHERE place = ?"
@@ -274,9 +275,9 @@ def _attempt(connection: Any, place: DatabasePlace, batch: Batch, life: str) -> 
 def _taken(connection: Any, key: str, batch: Batch, life: str) -> bool:
     """Whether the place takes the batch; if so, its head and number."""
     given = {"key": key, "life": life, "number": batch.number, "head": batch.head}
-    if batch.whole:
+    if batch.whole and not batch.new:
         connection.execute(LOSE, given)
-    connection.execute(REPLACE if batch.whole else FOLLOW, given)
+    connection.execute(NEW if batch.new else REPLACE if batch.whole else FOLLOW, given)
     return bool(connection.changes())
 
 

@@ -55,12 +55,14 @@ class Batch(NamedTuple):
         head: takes the place of the head before.
         rows: rows that are new, changed or taken away; at most one of a kind and key.
         whole: whether ``rows`` are all rows of the policy: whatever else is there is removed.
+        new: whether a whole batch is refused where anything was committed before.
     """
 
     number: int
     head: bytes
     rows: Sequence[Row]
     whole: bool = False
+    new: bool = False
 
 
 class Mark(NamedTuple):
