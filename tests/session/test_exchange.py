@@ -85,11 +85,11 @@ def test_learning_in_mid_episode_and_in_flight_leaves_the_episode_as_it_was():
     for policy in (plain, other):
         played(policy, 40)
     running = other.session.state.public.clock[1:].copy()
-    flights = [flight.ended.span for flight in other.session.rounds.flights]
+    flights = [flight.ended.span for flight in other.session.rounds.flights.values()]
     for release in one.releases():
         assert other.learn_from(release)
     assert other.session.state.public.clock[1:].tolist() == running.tolist()
-    assert [flight.ended.span for flight in other.session.rounds.flights] == flights
+    assert [flight.ended.span for flight in other.session.rounds.flights.values()] == flights
     assert other.session.state.raw.total.tolist() == plain.session.state.raw.total.tolist()
     made = other.ledger.releases
     played(other, 100)

@@ -12,6 +12,7 @@ import dpbandits as dpb
 from dpbandits.papers.others import AdaPTT, LazyDPTS
 from dpbandits.policies import Policy
 from dpbandits.privacy.ledger import WHOLE
+from dpbandits.session.rounds import Flight
 
 PATIENCE, DEFAULT = 5, 0.25
 REWARDS = np.random.default_rng(3).random((2000, 3))
@@ -57,7 +58,7 @@ class Clinic:
             for late in [one for one in self.waiting if one[0] <= number]:
                 self.waiting.remove(late)
                 self.policy.update(late[2], late[1])
-            waiting = self.policy.session.rounds.flights[:1]
+            waiting = self.policy.session.rounds.next_flight
             decision = self.policy.pull()
             self.check(number, waiting)
             self.most = max(self.most, len(self.policy.session.rounds.flights))
@@ -69,7 +70,7 @@ class Clinic:
             self.waiting.append((number + 1 + late, decision, reward))
         return self
 
-    def check(self, number: int, waiting: list[Any]) -> None:
+    def check(self, number: int, waiting: Flight | None) -> None:
         """A release that was made at this pull, of what had waited longest."""
         ledger = self.policy.ledger
         if ledger.releases == self.checked:
@@ -77,7 +78,8 @@ class Clinic:
         assert ledger.releases == self.checked + 1
         self.checked += 1
         wall = self.policy.session.state.wall
-        first, last, part = waiting[0].ended.span
+        assert waiting is not None
+        first, last, part = waiting.ended.span
         rounds = [r for r in range(first, last + 1) if part in (WHOLE, self.arms[r])]
         self.covered += rounds
         assert self.arrivals[max(rounds)][0] + 1 + PATIENCE == number  # the deadline, in pulls
@@ -196,7 +198,7 @@ def test_after_a_lost_draw_flights_are_released_with_defaults_and_cover_no_round
         policy.update(1.0, answered)
     lose_a_draw(policy, monkeypatch)
     assert policy.ledger.releases == 1  # it is charged
-    flights = policy.session.rounds.flights
+    flights = policy.session.rounds.flights.values()
     assert len(flights) >= 3
     n = [sum(booked.rounds for booked in flight.booked.values()) for flight in flights]
     sums = [flight.ended.statistic.tolist() for flight in flights]

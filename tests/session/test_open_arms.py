@@ -132,7 +132,7 @@ def test_an_arm_retired_in_mid_episode_is_released_with_defaults(answers_within)
     total, left = float(policy.session.state.raw.total[0]), rounds.left
     assert 0 < left < size
     policy.retire(2)
-    assert (rounds.left, rounds.release_due, rounds.flights) == (0, True, [])
+    assert (rounds.left, rounds.release_due, rounds.flights) == (0, True, {})
     before = public.estimate[2]
     for _ in range(answers_within):
         assert policy.pull().arm != 2

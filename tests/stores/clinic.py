@@ -93,7 +93,9 @@ def state_of(policy):
     exact |= {"lines": [row for row in rows if row.kind == "line"]}
     exact |= {"shared": [numbers for _, *numbers in session.exchange.shared]}
     waiting = [row for row in rows if row.kind != "line"]
-    order = list(session.rounds.pending), [list(one.pending) for one in session.rounds.flights]
+    rounds = session.rounds
+    flights = [[n for n in one.pulls if n in rounds.flown] for one in rounds.flights.values()]
+    order = list(rounds.pending), flights
     drawn = tuple(json.loads(told)["streams"]), streams
     return Known(
         exact, (numbers, counts, choice, times, waiting, order), drawn, spent_inside(policy)

@@ -286,11 +286,11 @@ def check(policy: dpb.Policy, known: History, seed: int, kind: str, base: float)
     require(max(known.pulled, default=-1) < rounds.pulls, seed, kind, "a pull was lost")
     span = ledger.span[: int(ledger.head[0])]
     require(bool((span[1:, 0] > span[:-1, 1]).all()), seed, kind, "a record in two releases")
-    waiting = set(rounds.pending) | {n for flight in rounds.flights for n in flight.pending}
+    waiting = {*rounds.pending, *rounds.flown}
     require(not waiting & set(known.answered), seed, kind, "an answer was lost, and waits again")
     # Sums of all that entered: released, in flight, and in the running episode.
     held = sum(sum(values) for _, _, values in session.exchange.shared) - base
-    held += sum(float(flight.ended.statistic.sum()) for flight in rounds.flights)
+    held += sum(float(flight.ended.statistic.sum()) for flight in rounds.flights.values())
     held += sum(float(side.sum()) for side in session.state.raw)
     sure = sum(known.answered.values())
     unsure = [value for number, value in known.begun.items() if number not in known.answered]

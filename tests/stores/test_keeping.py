@@ -4,6 +4,8 @@ and what was sealed or dropped tells nothing.
 
 import shutil
 import sqlite3
+import sys
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -274,6 +276,22 @@ def test_while_a_place_fails_the_last_durable_choice_is_served(tmp_path):
     assert policy.pull().number == pulls + 1  # the pull that failed first is there, and no other
 
 
+def test_a_call_takes_as_many_steps_however_many_episodes_and_sealed_rows_wait(tmp_path):
+    policy, steps = dpb.algorithms.HTINF(3, budget=BUDGET, answers_within="1h", **SEEDED), []
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    for waiting in (100, 3000):
+        with policy.batch():
+            while policy.session.rounds.pulls < waiting:
+                policy.pull(at=0.0)
+        made = Counter[str]()
+        sys.setprofile(lambda _, event, __, made=made: made.update([event]))
+        policy.update(0.5, policy.pull(at=0.0), at=0.0)
+        sys.setprofile(None)
+        steps.append(made.total())
+    assert len(policy.session.rounds.flights) == 3000
+    assert steps[1] < steps[0] + 50
+
+
 @pytest.mark.parametrize("fails", ["the commit", "what prepares it"])
 def test_ledger_and_rounds_wait_for_the_commit(fails, tmp_path, monkeypatch):
     place = Recording(FilePlace(tmp_path / "a"))
@@ -462,6 +480,39 @@ def test_keys_of_ended_episodes_are_destroyed(tmp_path):
     left = sealer.path.read_bytes()
     assert sum(left[i : i + 8] != bytes(8) for i in range(0, len(left), 40)) == len(sealer._keys)
     assert len(sealer._keys) < 12
+
+
+def opens(policy, row):
+    """Whether some key in the state folder opens a sealed row."""
+    try:
+        Sealer(policy._first_life).open(*row)
+    except StateFileError:
+        return False
+    return True
+
+
+def test_replies_keep_no_key_of_an_episode_that_was_released(tmp_path, monkeypatch):
+    policy, sealed, seal = MAKERS["hidden"](**SEEDED), [], Sealer.seal
+
+    def noted(self, kind, key, content, **how):
+        sealed.append((kind, key, seal(self, kind, key, content, **how)))
+        return sealed[-1][2]
+
+    monkeypatch.setattr(Sealer, "seal", noted)
+    policy.save(f"sqlite:///{tmp_path}/a.db#one")
+    made = []
+    while policy.ledger.releases < 3:
+        before, earlier = policy.ledger.releases, len(sealed)
+        with policy.batch():
+            number = policy.pull(CONTEXTS[0]).number
+            policy.notes["reply", key_of(number)] = b"served"
+        if policy.ledger.releases > before:
+            made.append([(row[0], opens(policy, row)) for row in sealed[:earlier]])
+        policy.update(0.5)
+    for rows in made:
+        assert {kind for kind, opened in rows if opened} == {"reply"}
+        assert {kind for kind, opened in rows if not opened} == {"head", "pull"}
+    assert len(dpb.load(f"sqlite:///{tmp_path}/a.db#one", simulation=True).notes) == number + 1
 
 
 def keys_left(folder):

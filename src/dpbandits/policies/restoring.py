@@ -149,7 +149,7 @@ def _read5(place: FilePlace) -> tuple[Policy, None, int]:
 def _drop_records(session: Session) -> None:
     """Charge every record that no release covers, and drop it."""
     gate, rounds = session.gate, session.rounds
-    spans = [flight.ended.span for flight in rounds.flights]
+    spans = [flight.ended.span for flight in rounds.flights.values()]
     spans += [one for one in _unreleased(session) if one.first <= one.last]
     family, bound, multiplier = (
         gate.ledger_family,
@@ -167,7 +167,7 @@ def _unreleased(session: Session) -> Iterator[Span]:
     span = ledger.span[: int(ledger.head[HEAD.lines])]
     for part in range(parts) if parts else (WHOLE,):
         mine = span[(span[:, SPAN.part] == part) | (span[:, SPAN.part] == WHOLE)]
-        ended = [flight.ended.span for flight in session.rounds.flights]
+        ended = [flight.ended.span for flight in session.rounds.flights.values()]
         covered = [one.last for one in ended if one.part in (part, WHOLE)]
         first = 1 + max([-1, *covered, *mine[:, SPAN.last].tolist()])
         yield Span(first, session.rounds.recorded - 1, part)

@@ -172,15 +172,15 @@ def _take_off(running: Running) -> None:
 
 def _land(running: Running, passed: float) -> None:
     """Release the episodes that only cover pulls before this one."""
-    while running.rounds.flights and running.rounds.flights[0].before <= passed:
+    rounds = running.rounds
+    while (flight := rounds.next_flight) is not None and flight.before <= passed:
         running.gate.refuse_fork()
-        flight = running.rounds.flights[0]
-        running.rounds.close(flight.before)
-        while flight.pending:
-            pending, flight.changed = flight.pending.popitem()[1], True
-            running.intake.take_late(flight, pending, running.intake.substitute())
+        rounds.close(flight.before)
+        for number in reversed(flight.pulls):
+            if number in rounds.flown:
+                _, pending = rounds.take_out(number)
+                running.intake.take_late(flight, pending, running.intake.substitute())
         with AllOrNothing(running):
-            flight = running.rounds.flights[0]
             running.gate.cross(running.state, flight.ended)
-            running.rounds.land()
+            rounds.land()
             running.released(flight.ended.memo)

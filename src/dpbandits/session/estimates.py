@@ -226,9 +226,8 @@ class Diagnostics:
         """The diagnostics of a policy."""
         names = ("clipped", "missing", "dropped", "late", "blanked", "scaled")
         waiting = len(rounds.pending) - len(rounds.answers)
-        in_flight = sum(len(flight.pending) for flight in rounds.flights)
         counted = {name: getattr(rounds, name) for name in names}
-        return cls(**counted, pending=waiting + in_flight)
+        return cls(**counted, pending=waiting + len(rounds.flown))
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}={n}" for name, n in asdict(self).items())

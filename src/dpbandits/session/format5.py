@@ -15,7 +15,7 @@ from ..stores.tokens import Seal
 from .deadlines import Deadlines
 from .decisions import Decision
 from .exchange import Exchange
-from .rounds import Booked, Choice, Flight, Pending, Rounds, Seen
+from .rounds import Booked, Choice, Flight, Flown, Pending, Rounds, Seen
 from .rows import Rows
 from .session import Session
 from .state import Ended, Span
@@ -126,12 +126,15 @@ def _rounds(session: Session, numbers: dict[str, Any], arrays: dict[str, np.ndar
     waited = numbers.pop("waited")  # pulls since the episode ended
     numbers["over"] = numbers["pulls"] - waited if waited else None
     pending, unreleased = _taken(arrays, "rounds", numbers["pending"], numbers["unreleased"])
-    flights = []
+    flights, flown = Rows[int, Flight](), Rows[int, Flown]()
     for i, one in enumerate(numbers["flights"]):
         waiting, booked = _taken(arrays, f"flight.{i}", one["pending"], one["booked"])
         memo, statistic = (arrays.pop(f"flight.{i}.{name}") for name in ("memo", "statistic"))
-        ended = Ended(Span(*one["span"]), one["sensitivity"], memo, statistic)
-        flights.append(Flight(ended, one["before"], waiting, booked))
+        span = Span(*one["span"])
+        ended, key = Ended(span, one["sensitivity"], memo, statistic), (span.first, span.part)
+        flights[i] = Flight(ended, one["before"], sorted(waiting), booked, key)
+        for number, pending_in_flight in waiting.items():
+            flown[number] = Flown(i, pending_in_flight)
     users, last = numbers["users"], int(numbers["recorded"]) - 1
     given = {
         **numbers,
@@ -140,6 +143,7 @@ def _rounds(session: Session, numbers: dict[str, Any], arrays: dict[str, np.ndar
         "answers": Rows((int(number), value) for number, value in numbers["answers"].items()),
         "unreleased": unreleased,
         "flights": flights,
+        "flown": flown,
         "deadlines": Deadlines.of(session.settings.answers_within),
         "retired": tuple(numbers["retired"]),
     }

@@ -66,7 +66,7 @@ class Intake:
         """Answer all rounds of open episodes with the default, because their answers are lost."""
         for arm, n, weights in _means(rounds.unreleased):
             self.take(Pending(arm, weights), self._substitutes(n), n)
-        for flight in rounds.flights:
+        for flight in rounds.flights.values():
             for arm, n, weights in _means(flight.booked):
                 self.take_late(flight, Pending(arm, weights), self._substitutes(n), n)
 

@@ -75,7 +75,7 @@ class Keeper:
         have been there.
         """
         self._released = True
-        with self._seals_kept():
+        with self._sealer.undone():
             batch = self._whole()._replace(new=new)
             try:
                 self.place.commit(batch, self._session.life)
@@ -99,7 +99,7 @@ class Keeper:
                 return None
             releases = int(self._session.state.wall.ledger.head[HEAD.releases])
             self._released = releases > self._releases
-            with self._seals_kept():
+            with self._sealer.undone():
                 self._unsent = self._whole() if whole else self._part(head, rows)
             self.forget(head)
         return self.place, self._unsent, self._session.life
@@ -187,9 +187,7 @@ class Keeper:
         rounds = self._session.rounds
         for rows in self._rows:
             rows.changes = []
-        self._flights = [(writing.flight_key(one), one) for one in rounds.flights]
-        for _, flight in self._flights:
-            flight.changed = False
+        self._flights = len(rounds.flights)
         self._lines = int(self._session.state.wall.ledger.head[HEAD.lines])
         self._releases = int(self._session.state.wall.ledger.head[HEAD.releases])
         self._shared, self._session.exchange.noted = len(self._session.exchange.shared), []
@@ -214,17 +212,6 @@ class Keeper:
         yield from rounds.rows
         yield rounds.users.seen
         yield self._session.notes
-        yield from (flight.pending for flight in rounds.flights)
-
-    @contextmanager
-    def _seals_kept(self) -> Iterator[None]:
-        """Remember the keys of present rows, in case that new ones are not written."""
-        used = self._sealer.used()
-        try:
-            yield
-        except BaseException:
-            self._sealer.use(used)
-            raise
 
     def _new_head(self) -> tuple[bytes, bytes]:
         return writing.public_part(self._session), writing.private_part(self._session)
@@ -242,7 +229,7 @@ class Keeper:
 
     def _part(self, head: tuple[bytes, bytes], rows: list[Row]) -> Batch:
         if self._seals is not None:
-            ended = self._released or len(self._session.rounds.flights) > len(self._flights)
+            ended = self._released or len(self._session.rounds.flights) > self._flights
             self._seals.rotate(ended=ended)
         return Batch(self.number + 1, *self._sealed(head, rows))
 
@@ -283,23 +270,20 @@ class Keeper:
             yield Row(kind, key, session.notes.get((kind, key)))
 
     def _changed_flights(self) -> Iterator[Row]:
-        now = self._session.rounds.flights
-        keys = {writing.flight_key(one) for one in now}
-        known = {id(one) for _, one in self._flights}
-        for key in (key for key, _ in self._flights if key not in keys):
-            yield from (Row(kind, key, None) for kind in ("flight", "sum"))
-        for flight in now:
-            if flight.changed or id(flight) not in known:
+        flights = self._session.rounds.flights
+        for number, before in flights.changed().items():
+            flight = flights.get(number)
+            if flight is not None:
                 yield from writing.flown(flight)
+            elif before is not ABSENT:
+                yield from (
+                    Row(kind, writing.flight_key(before), None) for kind in ("flight", "sum")
+                )
 
     def _changed_pulls(self) -> Iterator[Row]:
         """Pulls that wait, in the running episode or in flight; and those that do no longer."""
-        rounds, before = self._session.rounds, dict[int, Any]()
-        flown = {id(flight) for flight in rounds.flights}
-        for flight in (one for _, one in self._flights if id(one) not in flown):
-            before |= {number: ABSENT for number in flight.pending}
-        for rows in (rounds.pending, *(flight.pending for _, flight in self._flights)):
-            before |= rows.changed()
+        rounds = self._session.rounds
+        before = dict.fromkeys(rounds.flown.changed(), ABSENT) | rounds.pending.changed()
         for number in before:
             pending, new = self._waiting(number), number >= self._pulls
             if pending is None:
@@ -310,10 +294,8 @@ class Keeper:
 
     def _waiting(self, number: int) -> Pending | None:
         rounds = self._session.rounds
-        if (pending := rounds.pending.get(number)) is not None:
-            return pending
-        waiting = (flight.pending.get(number) for flight in reversed(rounds.flights))
-        return next((one for one in waiting if one is not None), None)
+        flown = rounds.flown.get(number)
+        return rounds.pending.get(number) if flown is None else flown.pending
 
 
 class _Seals:
@@ -340,12 +322,13 @@ class _Seals:
 
     def content(self, row: Row) -> bytes:
         assert row.content is not None
-        return self._sealer.seal(row.kind, row.key, row.content)
+        lasting = row.kind == writing.REPLY
+        return self._sealer.seal(row.kind, row.key, row.content, lasting=lasting)
 
 
 def sealed_kinds(session: Session) -> frozenset[str]:
     """The kinds of rows that are sealed in a place that wants it."""
-    hidden = ("pull", "reply", "booked") if session.card.hides_contexts else ()
+    hidden = ("pull", writing.REPLY, "booked") if session.card.hides_contexts else ()
     return frozenset(("answer", "sum", *hidden))
 
 

@@ -136,14 +136,16 @@ class Flight:
 
     ended: Ended  # what will be released
     before: int  # it covers pulls before this one, and is released once all of them are past theirs
-    pending: Rows[int, Pending]  # those of them that are not answered
+    pulls: list[int]  # those of them that were not answered when it ended, in their order
     booked: dict[int, Booked]  # its rounds, by arm
-    changed: bool = True  # since the last commit
+    key: tuple[int, int]  # the first round that it covered, and its part; no other flight has both
 
-    @property
-    def key(self) -> tuple[int, int]:
-        """What tells it from other flights: the first round that it covers, and their part."""
-        return self.ended.span.first, self.ended.span.part
+
+class Flown(NamedTuple):
+    """A pull of an episode that is over, whose answer may still come."""
+
+    flight: int  # the number of the flight
+    pending: Pending
 
 
 @dataclass(repr=False, slots=True)  # in which features wait for their answers
@@ -170,7 +172,10 @@ class Rounds:
     pending: Rows[int, Pending] = field(default_factory=Rows)  # by the number of the pull
     answers: Rows[int, float] = field(default_factory=Rows)  # whose turn has not come, likewise
     unreleased: Rows[int, Booked] = field(default_factory=Rows)  # by arm
-    flights: list[Flight] = field(default_factory=list)  # in the order of their deadlines
+    # By their numbers, in the order of their deadlines.  Whoever changes a flight sets it anew.
+    flights: Rows[int, Flight] = field(default_factory=Rows)
+    landed: int = 0  # the number of the first flight, if any
+    flown: Rows[int, Flown] = field(default_factory=Rows)  # by the number of the pull
     deadlines: Deadlines = field(default_factory=Deadlines)
     users: Users = field(default_factory=Users)
     retired: tuple[int, ...] = ()  # arms
@@ -179,7 +184,7 @@ class Rounds:
     @property
     def rows(self) -> tuple[Rows[int, Any], ...]:
         """The dictionaries that may be long."""
-        return self.pending, self.answers, self.unreleased
+        return self.pending, self.answers, self.unreleased, self.flights, self.flown
 
     def book(self, arm: int, weights: np.ndarray | int, n: int) -> None:
         """Count n rounds of an arm, or take one back, until a release covers them."""
@@ -196,15 +201,27 @@ class Rounds:
 
     def take_off(self, ended: Ended) -> None:
         """An episode is over, and stays open for answers until its deadline."""
-        part = ended.span.part
-        awaited = {number: self.pending.pop(number) for number in self.awaited(part)}
-        booked = self.cover(part)
-        flight = Flight(ended, self.pulls, Rows(awaited), booked)
-        self.flights = [*self.flights, flight]  # an undone step goes back to the old list
+        first, _, part = ended.span
+        number, awaited = self.landed + len(self.flights), self.awaited(part)
+        for pull in awaited:
+            self.flown[pull] = Flown(number, self.pending.pop(pull))
+        self.flights[number] = Flight(ended, self.pulls, awaited, self.cover(part), (first, part))
+
+    @property
+    def next_flight(self) -> Flight | None:
+        """The flight that is released first."""
+        return self.flights.get(self.landed)
 
     def land(self) -> None:
         """The first flight was released."""
-        self.flights = self.flights[1:]
+        del self.flights[self.landed]
+        self.landed += 1
+
+    def take_out(self, number: int) -> tuple[Flight, Pending]:
+        """A pull of a flight waits no longer."""
+        at, pending = self.flown.pop(number)
+        self.flights[at] = flight = self.flights[at]
+        return flight, pending
 
     def awaited(self, part: int) -> list[int]:
         """The unanswered pulls that the coming release of a part covers."""
@@ -238,11 +255,9 @@ class Rounds:
         """Answers to pulls before this one come too late, unless they are awaited."""
         self.closed = max(self.closed, before)
 
-    def flight_of(self, decision: Decision) -> Flight | None:
-        """The flight that waits for the answer."""
-        if not decision.recorded:
-            return None
-        return next((one for one in self.flights if decision.number in one.pending), None)
+    def find_flown(self, decision: Decision) -> Flown | None:
+        """The pull of an answer, if it is of a flight."""
+        return self.flown.get(decision.number) if decision.recorded else None
 
     def lose(self, past: int) -> None:
         """Forget the rounds that wait for answers, with all records up to round ``past``.
@@ -250,10 +265,11 @@ class Rounds:
         Each flight and the running episode count one round without a person's data.  So every due
         release covers a non-empty span of its own.
         """
-        for i, flight in enumerate(self.flights):
-            flight.pending.clear()
-            flight.ended.statistic[:], flight.changed = 0.0, True
+        for i, (number, flight) in enumerate(self.flights.items()):
+            flight.ended.statistic[:] = 0.0
             flight.ended.span = flight.ended.span._replace(first=past + i, last=past + i)
+            self.flights[number] = flight
+        self.flown.clear()
         self.recorded, self.closed = past + len(self.flights) + 1, self.pulls
         self.pending.clear()
         self.answers.clear()

@@ -117,7 +117,8 @@ class Running:
         if found is not None:
             rounds.exhausted, rounds.current_choice = True, found
             # Never released, as what was open then.
-            rounds.flights = []
+            rounds.flights.clear()
+            rounds.flown.clear()
             rounds.pending.clear()
             rounds.close(rounds.pulls)
 
@@ -138,7 +139,8 @@ class AllOrNothing:
         self.state = running.state.copied()
         self.numbers, self.times = _NUMBERS(rounds), _TIMES(rounds.deadlines)
         # The one that a step may release; its statistic is cleared by that.
-        self.landing = rounds.flights[0].ended if rounds.flights else None
+        landing = rounds.next_flight
+        self.landing = None if landing is None else landing.ended
         self.statistic = None if self.landing is None else self.landing.statistic.copy()
         # So many changes were noted; from now on all are. None if nobody has asked for them.
         self.marks = []

@@ -145,14 +145,14 @@ class Session(Running):
         Returns whether the policy learns from it.
         """
         rounds = self.rounds
-        flight = rounds.flight_of(decision) if rounds.flights else None
-        found = rounds.find(decision) if flight is None else flight.pending[decision.number]
+        flown = rounds.find_flown(decision)
+        found = rounds.find(decision) if flown is None else flown.pending
         if found is None or self.is_late(decision.number, at):
             rounds.dropped += 1
             rounds.late += decision.recorded
             return False
-        if flight is not None:
-            pending, flight.changed = flight.pending.pop(decision.number), True
+        if flown is not None:
+            flight, pending = rounds.take_out(decision.number)
             value = value if done in (None, pending.arm) else None
             self.intake.take_late(flight, pending, self.intake.entering(value, rounds))
             return True
@@ -171,7 +171,7 @@ class Session(Running):
         an episode that is over, and where contexts are private, it counts as unanswered instead.
         """
         rounds = self.rounds
-        found = None if rounds.flight_of(decision) else rounds.find(decision)
+        found = None if rounds.find_flown(decision) else rounds.find(decision)
         if found is None or self.card.hides_contexts or self.is_late(decision.number, at):
             self.take(None, decision, None, at)
             return False

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import struct
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -24,14 +25,14 @@ from ..protocol import NO_ARM
 from ..stores import Row
 from .deadlines import Deadlines, Due
 from .decisions import Decision
-from .rounds import Booked, Choice, Flight, Pending, Rounds, Seen
-from .rows import Rows
+from .rounds import Booked, Choice, Flight, Flown, Pending, Rounds, Seen
 from .session import Session
 from .state import Ended, Span
 
 # In this order; each whole batch lists them, so a later version may have others.
 NUMBERS = ("recorded", "pulls", "closed", "left", "held", "over", "release_due", "exhausted")
-NOTES = ("reply", "service")  # kinds of rows that a service around the policy keeps
+REPLY = "reply"  # the kind of rows that outlive episodes
+NOTES = (REPLY, "service")  # kinds of rows that a service around the policy keeps
 COUNTS = ("dropped", "late", "clipped", "missing", "blanked", "scaled")  # depend on answers
 _LINE = struct.Struct("<5q2d")  # span and noise of a line of the ledger
 _COUNT, _NUMBER, _REWARD = struct.Struct(">Q"), struct.Struct("<q"), struct.Struct("<d")
@@ -218,9 +219,9 @@ def whole_rows(session: Session) -> Iterator[Row]:
     yield from shared(session, 0)
     for worker, numbers in exchange.learned.items():
         yield from (learned(worker, number) for number in sorted(numbers))
-    for flight in rounds.flights:
+    for flight in rounds.flights.values():
         yield from flown(flight)
-        yield from (pulled(number, one) for number, one in flight.pending.items())
+    yield from (pulled(number, one.pending) for number, one in rounds.flown.items())
     yield from (pulled(number, one) for number, one in rounds.pending.items())
     yield from (answered(number, value) for number, value in rounds.answers.items())
     yield from (booked(arm, one) for arm, one in rounds.unreleased.items())
@@ -382,6 +383,7 @@ def filled_rows(session: Session, rows: Iterable[Row]) -> None:
     rounds, exchange, width = session.rounds, session.exchange, session.gate.statistic
     waiting: dict[int, Pending] = {}
     lines: list[Row] = []
+    flights: list[Flight] = []
     sums: dict[bytes, np.ndarray] = {}
     for row in rows:
         kind, key, content = row.kind, row.key, row.content or b""
@@ -403,7 +405,7 @@ def filled_rows(session: Session, rows: Iterable[Row]) -> None:
         elif kind == "user":
             rounds.users.restore(key, _seen(content))
         elif kind == "flight":
-            rounds.flights.append(_flight(session, content))
+            flights.append(_flight(session, key, content))
         elif kind == "sum":
             sums[key] = _array(content, (width.size,))
         elif kind in NOTES:
@@ -411,20 +413,26 @@ def filled_rows(session: Session, rows: Iterable[Row]) -> None:
         elif kind not in _UNREAD:
             raise ValueError(f"unknown rows {kind!r}")
     _fill_ledger(session, lines)
-    rounds.flights.sort(key=lambda one: one.before)
-    for flight in rounds.flights:
+    flights.sort(key=lambda one: one.before)
+    for number, flight in enumerate(flights):
+        rounds.flights[number] = flight
         if (key := flight_key(flight)) in sums:
             flight.ended.statistic[:] = sums[key]
-    for number, one in waiting.items():
-        _home(rounds, number, one)[number] = one
+    ends = [flight.before for flight in flights]
+    for number, one in sorted(waiting.items()):
+        later = range(bisect_right(ends, number), len(ends))
+        _place_pull(rounds, number, one, later)
 
 
-def _home(rounds: Rounds, number: int, one: Pending) -> dict[int, Pending]:
-    """Where a pull waits: in the first flight that ended after it and covers it, if any."""
-    for flight in rounds.flights:
-        if number < flight.before and flight.ended.span.part in (-1, one.arm):
-            return flight.pending
-    return rounds.pending
+def _place_pull(rounds: Rounds, number: int, one: Pending, later: range) -> None:
+    """A pull waits in the first of the later flights that covers it, if any."""
+    for at in later:
+        flight = rounds.flights[at]
+        if flight.ended.span.part in (WHOLE, one.arm):
+            rounds.flown[number] = Flown(at, one)
+            flight.pulls.append(number)
+            return
+    rounds.pending[number] = one
 
 
 def _pending(session: Session, content: bytes) -> Pending:
@@ -463,14 +471,14 @@ def _seen(content: bytes) -> Seen:
     return Seen(rounds, tuple(pair for pair in pairs if pair != _NOWHERE))
 
 
-def _flight(session: Session, content: bytes) -> Flight:
+def _flight(session: Session, key: bytes, content: bytes) -> Flight:
     width = session.gate.statistic
     numbers, told, *bookings = parted(content)
     first, last, part, sensitivity, before = _FLIGHT.unpack(numbers)
     memo, statistic = _array(told, (width.memo,)), np.zeros(width.size)
     ended = Ended(Span(first, last, part), sensitivity, memo, statistic)
     of = {number_of(one[:8]): _booked(session, one[8:]) for one in bookings}
-    return Flight(ended, before, Rows(), of, changed=False)
+    return Flight(ended, before, [], of, (number_of(key[:8]), number_of(key[8:]) - 1))
 
 
 def _decision(session: Session, made: tuple[Any, ...], life: str) -> Decision:

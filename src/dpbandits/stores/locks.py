@@ -46,9 +46,11 @@ class Lock:
             self.release()
             raise
 
-    def read(self) -> bytes:
-        """All that is in the file."""
-        os.lseek(self.handle, 0, os.SEEK_SET)
+    def read(self, at: int = 0, size: int | None = None) -> bytes:
+        """All that is in the file, or up to ``size`` bytes from ``at`` on."""
+        os.lseek(self.handle, at, os.SEEK_SET)
+        if size is not None:
+            return os.read(self.handle, size)
         return b"".join(iter(lambda: os.read(self.handle, 2**20), b""))
 
     def write(self, content: bytes, at: int) -> None:

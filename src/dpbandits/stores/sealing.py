@@ -4,7 +4,8 @@ A store keeps more than its present content: a write-ahead log, free pages, back
 Successive private states differ by single rewards.  So private bytes are sealed (AES-GCM, under a
 random nonce) before they reach the store.  Their keys lie in the state folder.  Whenever an episode
 ends, later bytes are sealed under a new key.  A key that nothing present needs is destroyed.  From
-then on all copies of the old bytes tell nothing.
+then on all copies of the old bytes tell nothing.  Rows that outlive their episode have keys of
+their own, and keep no key of other rows alive.
 
 Sealed bytes cannot be moved: the name of the policy, the kind and the key of a row are
 authenticated with it.
@@ -15,9 +16,9 @@ from __future__ import annotations
 import os
 import secrets
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
 from typing import Any
 
 from ..errors import MissingExtra, StateFileError, StoreError
@@ -28,6 +29,7 @@ from .witness import checked_life, state_folder
 _LEAD = struct.Struct(">Q12s")  # number of the key, and the nonce
 _SLOT = struct.Struct(">Q32s")  # of the file of keys: number and key, or zeros
 _EMPTY = bytes(_SLOT.size)
+_Row = tuple[str, bytes]  # kind and key
 
 
 class Sealer:
@@ -45,21 +47,31 @@ class Sealer:
         self.path = state_folder() / "keys" / policy
         self._slots: dict[int, int] = {}  # of keys, by their numbers
         self._keys: dict[int, bytes] = {}
-        self._used: dict[tuple[str, bytes], int] = {}  # rows, and the keys that they need
-        self._current = 0  # no key of this object yet
+        self._used: dict[_Row, int] = {}  # rows, and the keys that they need
+        self._rows = Counter[int]()  # how many rows need a key
+        self._idle = set[int]()  # keys that may be needed no longer
+        self._changes: list[tuple[_Row, int]] | None = None  # of ``_used``, and what was before
+        self._current = [0, 0]  # keys, for rows that last and for others; 0: none yet
+        self._free, self._size = list[int](), 0  # slots, as far as this object knows
         with suppress(FileNotFoundError):
-            for slot, number, secret in _stored(self.path.read_bytes()):
-                self._slots[number], self._keys[number] = slot, secret
+            for slot, number, secret in _slots(self.path.read_bytes()):
+                self._size = slot + 1
+                if number:
+                    self._slots[number], self._keys[number] = slot, secret
+                    self._idle.add(number)
+                else:
+                    self._free.append(slot)
 
-    def seal(self, kind: str, key: bytes, content: bytes) -> bytes:
-        """Seal the content of a row, under the newest key."""
-        if not self._current:
-            self.rotate()
+    def seal(self, kind: str, key: bytes, content: bytes, *, lasting: bool = False) -> bytes:
+        """Seal the content of a row under the newest key.  Rows that are ``lasting`` share none
+        with others.
+        """
+        number = self._current[lasting] or self._new_key(lasting=lasting)
         nonce = secrets.token_bytes(12)
-        self._used[kind, key] = self._current
-        cipher = _cipher(self._key(self._current))
+        self._use((kind, key), number)
+        cipher = _cipher(self._key(number))
         sealed: bytes = cipher.encrypt(nonce, content, self._about(kind, key))
-        return _LEAD.pack(self._current, nonce) + sealed
+        return _LEAD.pack(number, nonce) + sealed
 
     def open(self, kind: str, key: bytes, sealed: bytes) -> bytes:
         """Unseal the content of a row.
@@ -79,27 +91,58 @@ class Sealer:
             raise StateFileError(
                 f"a {kind} was changed, or belongs to another policy: its seal does not fit"
             ) from None
-        self._used[kind, key] = number
+        self._use((kind, key), number)
         return content
 
     def forget(self, kind: str, key: bytes) -> None:
         """A row is gone, and needs its key no longer."""
-        self._used.pop((kind, key), None)
+        self._use((kind, key), 0)
 
     def begin(self) -> None:
-        """Everything will be sealed anew, under a new key, or is left in the clear from now on."""
-        self._used, self._current = {}, 0
+        """Everything will be sealed anew, under new keys, or is left in the clear from now on."""
+        for row in list(self._used):
+            self._use(row, 0)
+        self._retire()
 
-    def used(self) -> dict[tuple[str, bytes], int]:
-        """The keys that rows need, to go back to."""
-        return dict(self._used)
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """Rows need the keys of before where a block fails."""
+        self._changes = []
+        try:
+            yield
+        except BaseException:
+            changes, self._changes = self._changes, None
+            for row, number in reversed(changes):
+                self._use(row, number)
+            raise
+        finally:
+            self._changes = None
 
-    def use(self, used: dict[tuple[str, bytes], int]) -> None:
-        """Go back to what ``used`` has returned."""
-        self._used = used
+    def _use(self, row: _Row, number: int) -> None:
+        """A row needs the key of that number from now on, or none for 0."""
+        before = self._used.pop(row, 0)
+        if self._changes is not None:
+            self._changes.append((row, before))
+        if before:
+            self._rows[before] -= 1
+            if not self._rows[before]:
+                del self._rows[before]
+                self._idle.add(before)
+        if number:
+            self._used[row] = number
+            self._rows[number] += 1
 
     def rotate(self) -> None:
-        """Seal under a new key from now on.  It is durable before anything needs it.
+        """Seal under new keys from now on."""
+        self._retire()
+        self._new_key(lasting=False)
+
+    def _retire(self) -> None:
+        self._idle.update(filter(None, self._current))
+        self._current = [0, 0]
+
+    def _new_key(self, *, lasting: bool) -> int:
+        """A new current key.  It is durable before anything needs it.
 
         Its number is drawn, and its slot is one that is free on the disk: a former holder of the
         policy, which does not know yet that it is refused, leaves the keys of its heir alone.
@@ -107,30 +150,41 @@ class Sealer:
         number, secret = secrets.randbits(63) + 1, secrets.token_bytes(32)
         try:
             with self._locked() as file:
-                taken = {slot for slot, _, _ in _stored(file.read())}
-                slot = next(slot for slot in count() if slot not in taken)
+                slot = self._free_slot(file)
                 file.write(_SLOT.pack(number, secret), slot * _SLOT.size)
                 os.fsync(file.handle)
         except OSError as error:
             raise StoreError(f"{self.path} could not be written: {error.strerror}") from error
-        self._slots[number], self._keys[number], self._current = slot, secret, number
+        self._slots[number], self._keys[number], self._current[lasting] = slot, secret, number
+        return number
+
+    def _free_slot(self, file: Lock) -> int:
+        while True:
+            if not self._free:
+                self._free.append(self._size)
+                self._size += 1
+            slot = self._free.pop()
+            if not any(file.read(slot * _SLOT.size, _SLOT.size)):  # or another holder took it
+                return slot
 
     def destroy(self) -> None:
         """Destroy all keys that nothing present needs.
 
-        The next ``rotate`` synchronises that.  If it fails, the next call repeats it.
+        The next new key synchronises that.  If it fails, the next call repeats it.
         """
-        needed = {self._current, *self._used.values()}
-        gone = [number for number in self._slots if number not in needed]
-        if not gone:
+        kept = (number for number in self._idle if self._rows[number] or number in self._current)
+        self._idle.difference_update(list(kept))
+        if not self._idle:
             return
         with suppress(OSError), self._locked() as file:
-            content = file.read()
-            for number in gone:
-                at = self._slots[number] * _SLOT.size
-                if content[at : at + 8] == number.to_bytes(8, "big"):
+            for number in list(self._idle):
+                slot = self._slots[number]
+                at = slot * _SLOT.size
+                if file.read(at, 8) == number.to_bytes(8, "big"):
                     file.write(_EMPTY, at)
+                    self._free.append(slot)
                 del self._slots[number], self._keys[number]
+                self._idle.discard(number)
 
     def end(self) -> None:
         """Destroy all keys for good, because the policy goes on as another.
@@ -173,11 +227,11 @@ class Sealer:
         return b"\0".join([self._policy.encode(), kind.encode(), key])
 
 
-def _stored(content: bytes) -> list[tuple[int, int, bytes]]:
-    """Slots, numbers and keys of a file."""
+def _slots(content: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Slots, numbers and keys of a file; the number of a free slot is 0."""
     whole = content[: len(content) // _SLOT.size * _SLOT.size]
-    slots = enumerate(_SLOT.iter_unpack(whole))
-    return [(slot, number, secret) for slot, (number, secret) in slots if number]
+    for slot, (number, secret) in enumerate(_SLOT.iter_unpack(whole)):
+        yield slot, number, secret
 
 
 def _cipher(key: bytes) -> Any:
