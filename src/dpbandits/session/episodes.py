@@ -57,7 +57,7 @@ def is_over(running: Running, number: int) -> bool:
     difference, so public numbers decide.
     """
     rounds = running.rounds
-    return rounds.release_due or any(number < flight.before for flight in rounds.flights)
+    return rounds.release_due or any(number < flight.before for flight in rounds.flights.values())
 
 
 def finish(running: Running) -> bool:
