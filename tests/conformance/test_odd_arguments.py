@@ -71,6 +71,9 @@ def methods(policy: Policy) -> list[tuple[str, str]]:
     ]
 
 
+OF_DECISIONS = ("cancel", "erase", "is_open")
+
+
 @pytest.mark.parametrize("kind", POLICIES)
 @pytest.mark.filterwarnings("ignore::dpbandits.ClippingWarning")
 def test_odd_arguments_of_policies_are_named_and_change_nothing(kind, tmp_path, monkeypatch):
@@ -82,8 +85,13 @@ def test_odd_arguments_of_policies_are_named_and_change_nothing(kind, tmp_path, 
             arguments["contexts"] = SHOWN.get(kind)
         if name == "update" and argument != "reward":
             arguments["reward"] = 1.0
-        if name in ("update", "expire") and kind in ("named", "public"):
+        if name in ("update", "expire", *OF_DECISIONS) and kind in ("named", "public"):
             policy.pull(SHOWN.get(kind))
+        if name in OF_DECISIONS and argument != "decision":
+            last = policy.session.last
+            arguments["decision"] = "a token of nobody" if last is None else last
+        if name == "save" and argument != "where":
+            arguments["where"] = "policy"
         before = snapshot(policy)
         try:
             getattr(policy, name)(**arguments)

@@ -426,7 +426,7 @@ def test_a_policy_that_is_served_is_not_restored(where, tmp_path):
 @pytest.mark.parametrize("error", [dpb.errors.StoreError("full"), KeyboardInterrupt()])
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [("place", "mark"), ("place", "commit"), (Witness, "begin"), (Sealer, "rotate")],
+    [("place", "mark"), ("place", "commit"), (Witness, "begin"), (Sealer, "_new_key")],
 )
 def test_a_restore_that_fails_leaves_the_policy_as_it_was(
     where, owner, name, error, monkeypatch, tmp_path

@@ -16,6 +16,7 @@ from ..stores.addresses import place_at
 from ..stores.sealing import Sealer
 from ..stores.tokens import Seal
 from ..stores.witness import Witness
+from ..validation import flag
 from .batches import batch_of
 from .configured import Configured
 from .turns import Turns
@@ -58,7 +59,8 @@ class Kept(Configured):
             The path of the file, or the place.
 
         Raises:
-            ArgumentError: ``where`` is neither a place nor the path of a file.
+            ArgumentError: ``where`` is neither a place nor the path of a file, or ``new`` is not
+                True or False.
             StateFileError: the state folder cannot be used.
             ClaimError: something was saved there, and ``new`` is True; an earlier save has been
                 loaded; this process is a fork of the one that made the policy; or the policy is a
@@ -66,7 +68,7 @@ class Kept(Configured):
             StoreError: the place cannot be written, and the policy is kept where it was kept
                 before; or only its witness cannot be told, which the next call does.
         """
-        place = place_at(where)
+        place, new = place_at(where), flag("new", new)
         with self._lock.aside:
             self._save(place, new)
         return place.path if isinstance(place, FilePlace) else place
