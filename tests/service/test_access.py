@@ -370,9 +370,14 @@ def test_numbers_that_are_odd_and_valid(served):
     assert served.http.post(f"{trial.at}/decisions", content=body).status_code in (200, 422)
 
 
-def test_too_many_waiting_requests_are_sent_away(served, monkeypatch):
+@pytest.mark.parametrize("limit", ["MOST_WAITING", "MOST_OF_ONE"])
+def test_too_many_waiting_requests_are_sent_away(limit, served, monkeypatch):
     trial = served.declare(**ARMS)
-    monkeypatch.setattr("dpbandits.service.owner.MOST_WAITING", 0)
+    for _ in range(3):
+        trial.decide()  # which wait no more
+    monkeypatch.setattr(f"dpbandits.service.owner.{limit}", 1)
+    trial.decide()
+    monkeypatch.setattr(f"dpbandits.service.owner.{limit}", 0)
     reply = trial.post("/decisions", 503)
     assert reply.headers["retry-after"] == "1"
     assert reply.told["type"] == "busy"

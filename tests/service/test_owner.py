@@ -320,6 +320,15 @@ def test_a_backup_is_refused_and_served_once_it_is_restored(store, clock, tmp_pa
         trial.reward(1.0, token=trial.decide(unit="Eve")["token"])
 
 
+def test_tokens_of_before_a_restore_are_gone(store, clock):
+    with Served(store, clock) as served:
+        old = served.declare(name="trial", arms=2, **NOISY).decide()
+    restore(store.place("default.trial")).close()
+    with Served(store, clock) as served:
+        told = served.client().post("/rewards", 410, token=old["token"], reward=1.0)
+        assert told.told["type"] == "restored"
+
+
 def test_of_two_services_that_create_an_experiment_at_once_one_does(tmp_path, clock):
     """Between the look at the place and the save of the first, the second one saves."""
     first, second = (Owner(SQLiteStore(tmp_path / "one.db"), clock) for _ in range(2))

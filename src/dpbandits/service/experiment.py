@@ -362,6 +362,9 @@ class Experiment:
             own = self.policy.session.own(token)
         except UpdateError as error:
             raise (_late() if "expired" in str(error) else unknown()) from None
+        session = self.policy.session
+        if own.life != session.life and own.life not in session.former:
+            raise Problem(410, "restored", "The decision was lost before a backup was restored.")
         known = self._replies.of_number(own.number) if own.recorded else None
         return known or self._replies.find(token), token
 

@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from .problems import Problem
 from .warming import play
 
 MOST_AT_ONCE, MOST_WAITING = 1024, 16_384
+MOST_OF_ONE = MOST_WAITING // 2  # that may wait of one tenant
 GATHER = 1e-3  # seconds in which requests come together, when there are many
 TICK, LOOK = 1.0, 5.0  # seconds between ticks, and between looks at leases
 Key = tuple[str, str]  # tenant and name
@@ -64,6 +65,8 @@ class Owner(threading.Thread):
         self.experiments: dict[Key, Experiment] = {}
         self._waiting: deque[_Request] = deque()
         self._awake, self._stopping = threading.Event(), False
+        # By tenant: counted by the event loop, and by this thread.
+        self._asked, self._taken = Counter[str](), Counter[str]()
         self._many = False  # whether the last batch had more than one request
         self._ticked, self._looked = 0.0, 0.0
         self.missing: dict[str, str] = {}
@@ -88,8 +91,11 @@ class Owner(threading.Thread):
         return self._put(_ALONE, call)
 
     def _put(self, key: Key, call: Callable[..., Any]) -> asyncio.Future[Any]:
-        if self._stopping or len(self._waiting) >= MOST_WAITING:
+        tenant = key[0]
+        mine = self._asked[tenant] - self._taken[tenant]
+        if self._stopping or len(self._waiting) >= MOST_WAITING or mine >= MOST_OF_ONE:
             raise Problem(503, "busy", "Too many requests wait. Send the same request again.")
+        self._asked[tenant] += 1
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(_Request(key, call, future))
         if not self._awake.is_set():
@@ -122,7 +128,10 @@ class Owner(threading.Thread):
                 time.sleep(GATHER)
             count = min(len(self._waiting), MOST_AT_ONCE)
             self._many = count > 1
-            self._serve([self._waiting.popleft() for _ in range(count)])
+            requests = [self._waiting.popleft() for _ in range(count)]
+            self._taken.update(one.key[0] for one in requests)
+            self._serve(requests)
+            del requests  # whose errors would keep experiments alive
             if not self._stopping:  # between batches, too: a flood must not hold deadlines up
                 self._tick()
         for experiment in self.experiments.values():
