@@ -368,7 +368,7 @@ def test_a_search_is_measured_in_rounds_and_one_that_promises_nothing_is_no_advi
     early = plan(Setting.of(Bernoulli([0.5, 0.6]), goal="best arm"), 300, ZCDP(1.0), runs=10)
     assert early.best == "MergedTopTwo"
     assert early.free_from is None
-    with pytest.raises(ArgumentError, match="for reward"):
+    with pytest.raises(ArgumentError, match="goal must be 'regret'"):
         early.budget_for(10.0)
     with pytest.raises(ArgumentError, match="simulated regret"):
         early.plot()

@@ -151,10 +151,14 @@ class Plan:
         """
         target = real("regret", regret, 0.0, float("inf"), strict=True)
         world = self.setting.simulated
-        if world is None or self.setting.best_arm or self.rounds < self.horizon:
+        if self.setting.best_arm:
+            raise ArgumentError(
+                "goal must be 'regret' to find a budget for a regret, got 'best arm'", "goal"
+            )
+        if world is None or self.rounds < self.horizon:
             raise ArgumentError(
                 f"rounds must be {self.horizon} to find a budget, because regret must be simulated"
-                " over the whole horizon. Make the plan with an environment and goal='regret'",
+                " over the whole horizon. Make the plan with an environment",
                 "rounds",
             )
         if self.budget is None:
