@@ -1,6 +1,6 @@
 """Requests, their repetition, and errors, without a network.
 
-A call on the service is a generator, ``Steps``.  It yields what is to be done, a request to send or
+A call on the service is a generator, ``Steps``.  It yields each step, a request to send or
 a time to wait, and returns the result of the call.  Transports do the steps: see ``clients``.
 """
 

@@ -40,7 +40,7 @@ class DeclarationError(ArgumentError):
     """A declaration has mistakes.
 
     Attributes:
-        problems: all of them: the word, and what is wrong with it.
+        problems: each mistake, as a pair of the word and a sentence.
     """
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:

@@ -46,7 +46,7 @@ class Settings:
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; then answer what is under way, and let the store go.
+    """Serve until SIGTERM or SIGINT; then answer the requests under way, and let the store go.
 
     Raises:
         ArgumentError: ``host`` is open to others, and there are no keys.
