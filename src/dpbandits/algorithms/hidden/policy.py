@@ -277,5 +277,5 @@ class HiddenPolicy(LinearPolicy):
         return gaussian_norm(self.dimension, std, releases, probability, axis)
 
     def _with_published_bounds(self, params: Params) -> Params:
-        """Put in shift and radius of a paper, where the class has some (``_published``)."""
-        return params
+        """Shift and radius of a paper; called only for classes with ``_published``."""
+        raise NotImplementedError
