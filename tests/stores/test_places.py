@@ -4,6 +4,7 @@ import os
 import sqlite3
 import stat
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -376,6 +377,45 @@ def test_a_process_that_was_forked_during_a_read_is_told(tmp_path):
     assert os.waitpid(process, 0)[1] == 0
     assert len(list(held.rows)) == 2
     place.commit(Batch(2, b"", []), "old")
+
+
+@pytest.mark.parametrize("kind", ["text", "empty", "missing"])
+def test_a_file_that_was_refused_hinders_no_forked_process(kind, tmp_path):
+    wrong = tmp_path / "wrong" / "policies.db"
+    if kind != "missing":
+        wrong.parent.mkdir()
+        wrong.write_bytes(b"no database" * 100 if kind == "text" else b"")
+    kept = []  # errors hold the frames of what failed
+    for action in (
+        SQLiteStore(wrong).place("one").read,
+        lambda: begun(SQLiteStore(wrong).place("one")),
+    ):
+        try:
+            action()
+        except (OSError, StateFileError, StoreError) as error:
+            kept.append(error)
+    assert kept
+    assert_a_forked_process_commits(tmp_path / "policies.db")
+
+
+def test_a_read_that_nobody_finished_hinders_no_forked_process(tmp_path):
+    place = begun(SQLiteStore(tmp_path / "policies.db").place("one"), ROW, ROW._replace(key=b"2"))
+    held = place.read()
+    next(held.rows)
+    circle = [held]
+    circle.append(circle)
+    del held, circle
+    assert_a_forked_process_commits(tmp_path / "others.db")
+
+
+def assert_a_forked_process_commits(path):
+    process = os.fork()
+    if process == 0:
+        with suppress(StoreError):
+            begun(SQLiteStore(path).place("one"), ROW)
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(process, 0)[1] == 0
 
 
 def test_after_an_error_a_connection_is_made_again():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -129,10 +130,12 @@ class SQLiteStore(DatabaseStore):
             connection = self._opened()
             if connection is None:
                 return None
-            connection.execute("BEGIN")
-            for life, number, head in connection.execute(HELD, [key]):
-                return Held(Mark(life, number), head, self._rows(connection, key))
-            connection.close()
+            with ExitStack() as unless_read:
+                unless_read.enter_context(closing(connection))
+                connection.execute("BEGIN")
+                for life, number, head in connection.execute(HELD, [key]):
+                    unless_read.pop_all()
+                    return Held(Mark(life, number), head, self._rows(connection, key))
             return None
 
     def _rows(self, connection: Any, key: str) -> Iterator[Row]:
@@ -212,15 +215,24 @@ class SQLiteStore(DatabaseStore):
                 f"{self} cannot be used: this process was forked during a read or a commit; start"
                 " processes when the store is idle, or by the method spawn"
             )
-        connection = _Connection(str(self.path), flags=flags)
-        connection.set_busy_timeout(PATIENCE)
-        found = (connection.pragma("application_id"), connection.pragma("user_version"))
-        if found == (APPLICATION, VERSION):
-            return connection
-        connection.close()
-        if found[0] == APPLICATION:
-            raise StateFileError(f"{self} has version {found[1]}; this dpbandits reads {VERSION}")
-        raise StateFileError(f"{self} is not a database of dpbandits")
+        with ExitStack() as unless_kept:
+            connection = unless_kept.enter_context(
+                closing(_Connection(str(self.path), flags=flags))
+            )
+            connection.set_busy_timeout(PATIENCE)
+            self._recognise(connection)
+            unless_kept.pop_all()
+        return connection
+
+    def _recognise(self, connection: Any) -> None:
+        application, version = (
+            connection.pragma("application_id"),
+            connection.pragma("user_version"),
+        )
+        if application != APPLICATION:
+            raise StateFileError(f"{self} is not a database of dpbandits")
+        if version != VERSION:
+            raise StateFileError(f"{self} has version {version}; this dpbandits reads {VERSION}")
 
 
 def _has_moved(connection: Any) -> bool:
@@ -242,11 +254,21 @@ class _Connection(apsw.Connection):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         _Connection.open.add(self)
-        super().__init__(*arguments, **options)
+        try:
+            super().__init__(*arguments, **options)
+        except BaseException:
+            _Connection.open.discard(self)
+            raise
 
     def close(self, *arguments: Any) -> None:
         super().close(*arguments)
         _Connection.open.discard(self)
+
+
+def _before_fork() -> None:
+    """Close what nobody can reach, such as the connection of a read that nobody finished."""
+    if _Connection.open:
+        gc.collect()
 
 
 def _after_fork() -> None:
@@ -256,7 +278,7 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
 def _attempt(connection: Any, place: DatabasePlace, batch: Batch, life: str) -> ClaimError | None:
