@@ -1,12 +1,14 @@
-"""The configuration of a policy, and the values that follow from the configuration alone."""
+"""The configuration of a policy, what its class provides, and the values that follow from both."""
 
 from __future__ import annotations
 
 import hashlib
-from abc import abstractmethod
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from ..errors import ArgumentError
 from ..privacy.budgets import Budget
@@ -16,7 +18,8 @@ from ..privacy.grids import default_grid, drawn_scale, finest_grid
 from ..privacy.ledger import Meter
 from ..privacy.noise import NoiseSource
 from ..privacy.secure_sum import row_scale
-from ..protocol import Card, Statistic
+from ..protocol import Card, Kernels, Statistic
+from ..session.estimates import UNKNOWN, ArmEstimates
 from ..session.options import DEFAULTS, NAMES, RENAMED, Settings
 from .registry import preset_of
 from .terms import Terms
@@ -25,10 +28,17 @@ from .terms import Terms
 _EACH_ITS_OWN = ("name", "answers_within", "finish_at", "noise", "arm_names")
 
 
-class Configured:
+class Configured(ABC):
     """Arguments as the constructor has checked them, and the values derived from them."""
 
     card: Card
+    kernels: Kernels
+    params: Any
+    sees: ClassVar[str] = ""  # what ``pull`` takes: "contexts", "advice", or nothing
+    takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
+    n_arms: int
+    arm_names: Sequence[str] | None
+    clip: bool
     reward_range: tuple[float, float]
     name: str | None
     max_rounds: int | None
@@ -43,10 +53,72 @@ class Configured:
     settings: Settings
     _terms: Terms
 
-    @property
+    # What a subclass provides -----------------------------------------------------------------
+
+    _no_estimates = UNKNOWN  # why there are neither means nor coefficients
+
     @abstractmethod
+    def _params(self) -> Any:
+        """The algorithm's ``params``, once the channel is calibrated."""
+
+    def _statistic(self) -> Statistic:
+        """The statistic that each release contains; by default one sum of rewards."""
+        return Statistic.of_rewards(self.reward_range)
+
+    @property
     def _counter(self) -> Counter | None:
         """The counter of running sums; None for statistics that are released by themselves."""
+        return None
+
+    def params_for(self, n: int) -> Any:
+        """``params`` under which an arm's first batch has n rounds, where batches may be of any
+        length: those of a public log tell most in one.  None where lengths are the algorithm's.
+        """
+        return None
+
+    def _of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Arrays that were saved, also of an earlier version, as this one has them."""
+        return dict(arrays)
+
+    def _assumed(self) -> Sequence[str]:
+        """The assumptions of this guarantee, beside those of all guarantees."""
+        return ()
+
+    @staticmethod
+    def _arm_estimates(params: Any, public: Any) -> ArmEstimates | None:
+        """Estimates for every arm, from public quantities only; None where there are none."""
+        return None
+
+    @property
+    def _coefficients(self) -> tuple[int, ...]:
+        """The shape of the coefficients that the kernel ``estimate`` returns one by one."""
+        return ()
+
+    def seen(self, contexts: Any) -> Any:
+        """The contexts for ``choose``: a matrix of its own, or 0 for nothing."""
+        if contexts is not None:
+            raise ArgumentError(
+                f"contexts must not be given, because {self.preset} takes none",
+                "contexts",
+            )
+        return 0
+
+    @property
+    def dimension(self) -> int:
+        """The number of features of each arm; 0 for policies without contexts."""
+        return 0
+
+    def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
+        """Whether contexts of that shape may have led to the choice of an arm."""
+        return bool(self.sees)
+
+    def alters(self, context_bound: float) -> bool:
+        """Whether ``preprocess_contexts`` may change the contexts of an environment with that
+        bound.
+        """
+        return False
+
+    # What follows from the configuration ------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
         # What has been promised cannot be changed afterwards.

@@ -1,0 +1,200 @@
+"""What a policy publishes: releases, estimates, its ledger, its guarantee and its card."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..html import Html, glance
+from ..privacy.channels import Certified
+from ..privacy.guarantees import Guarantee
+from ..privacy.ledger import Ledger, LedgerArrays
+from ..protocol import NO_ARM, no_estimate, own_alone
+from ..session.estimates import Diagnostics, Estimates
+from ..session.exchange import ASSUMED as ASSUMED_OF_WORKERS
+from ..session.exchange import Release, checked_release
+from ..session.open_arms import ASSUMED
+from ..session.options import WIDEST, WILDEST
+from ..validation import integer, shown
+from .kept import ASSUMED_OF_PLACES, Kept
+from .privacy_card import PrivacyCard
+
+
+class Publishing(Kept):
+    """The base of policies, as far as they publish released values and their cost."""
+
+    def releases(self, after: int = 0) -> list[Release]:
+        """The policy's releases, without the first ``after``, for other workers to learn from.
+        Empty for algorithms that learn from their own releases alone.  Without a budget these are
+        sums of rewards as they are.
+
+        Raises:
+            ArgumentError: ``after`` is no whole number from 0.
+        """
+        first = integer("after", after, 0)
+        with self._lock:
+            made = enumerate(self.session.exchange.shared)
+            return [
+                Release(life, i, self.exchange_key, memo, values)
+                for i, (life, memo, values) in made
+                if i >= first
+            ]
+
+    def learn_from(self, release: Release | Sequence[Any]) -> bool:
+        """Learn from a release of another worker's policy.
+
+        Returns:
+            Whether it was new.  A policy takes each release once, and none of its own.
+
+        Raises:
+            ArgumentError: it is no release, or of a policy of another class, budget or other
+                arguments; or the algorithm learns from its own releases alone.
+
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> one, other = (MergedIMED(2, budget=ZCDP(1.0), seed=seed) for seed in (1, 2))
+        >>> for _ in range(20):
+        ...     decision = one.pull()
+        ...     _ = one.update(float(decision.arm == 1))
+        >>> all([other.learn_from(release) for release in one.releases()])
+        True
+        >>> other.pull().arm  # both arms are known
+        1
+        """
+        if self.kernels.absorb is own_alone:
+            raise ArgumentError(
+                f"release must not be given to {self.preset}, which learns from its own only",
+                "release",
+            )
+        memo, size = self.statistic.memo, self.statistic.size
+        most = self.statistic.max_abs_contribution if self.clip else WIDEST
+        most += WILDEST * self.noise_scale
+        checked = checked_release(release, self.exchange_key, self.n_arms, memo, size, most)
+        with self._lock.step:
+            new = self.session.learn_from(checked)
+            if new and ASSUMED_OF_WORKERS not in self.session.told:
+                self.session.told = (*self.session.told, ASSUMED_OF_WORKERS)
+            return new
+
+    @property
+    def estimates(self) -> Estimates:
+        """Estimates of the arms or of the model, from released values.  Where the guarantee holds,
+        they may be shown to anyone.
+        """
+        with self._lock:
+            return self._estimated(self.session.state.public, self.ledger.releases)
+
+    @property
+    def rounds(self) -> int:
+        """The number of recorded rounds."""
+        with self._lock:
+            return self.session.rounds.recorded
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """Counts of how answers were processed, for the operator.  They depend on answers, and the
+        guarantee does not cover them.
+        """
+        with self._lock:
+            return Diagnostics.of(self.session.rounds)
+
+    @property
+    def retired(self) -> tuple[int, ...]:
+        """The arms that are retired."""
+        return self.session.rounds.retired
+
+    @property
+    def recommendation(self) -> int | None:
+        """The arm that a search for the best one recommends; None for policies that play for
+        reward.
+        """
+        with self._lock:
+            arm = int(self.kernels.recommend(self.params, self.session.state.public))
+        return None if arm == NO_ARM else arm
+
+    @property
+    def ledger(self) -> Ledger:
+        """All releases so far, and their privacy cost.  With ``max_rounds``, the cost is that of
+        the user with most recorded rounds. Among reports it is the largest that a user may have.
+        With certified noise it always covers all rounds of a user, because the proof does.
+        """
+        at_most = self.takes_reports or isinstance(self.channel, Certified)
+        with self._lock:
+            most = self.max_rounds if at_most else self.session.rounds.users.most
+        growth = self._terms.growth(self._counter, most)
+        return Ledger(self._durable_lines, self._terms.meter(growth))
+
+    def _durable_lines(self) -> LedgerArrays:
+        with self._lock:  # which first makes durable what is not yet
+            return self.session.state.wall.ledger
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The privacy guarantee: its budget, the people it protects, and its assumptions."""
+        own = [*self._assumed(), *self.session.told]
+        if self.session.rounds.chosen_among and not self.card.hides_contexts:
+            own.append(ASSUMED)
+        if self.kept_in is not None:
+            own.append(ASSUMED_OF_PLACES)
+        promise = self._terms.guarantee(own, simulated=self.session.gate.simulated)
+        return self._terms.restated(promise, self.session.restored)
+
+    @property
+    def guarantee_in_simulations(self) -> Guarantee:
+        """The guarantee of a simulation: none, because simulated noise does not protect anyone."""
+        return self._terms.guarantee(self._assumed(), simulated=True)
+
+    def card_page(self, audit: Any = None) -> PrivacyCard:
+        """Make the privacy card: one page with the guarantee, its assumptions, its enforcement and
+        its limits.  It also lists the spent budget and the errata of the publication.
+
+        Args:
+            audit: the result of ``dpbandits.audit`` for such a policy, or another object with a
+                ``sentence``.
+
+        Returns:
+            A ``PrivacyCard``.
+
+        Raises:
+            ArgumentError: ``audit`` has no ``sentence``.
+
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> MergedIMED(2, budget=ZCDP(1.0), seed=1).card_page().claimed
+        ZCDP(rho=1.0)
+        """
+        if audit is not None and not hasattr(audit, "sentence"):
+            raise ArgumentError(
+                f"audit must be a result of dpbandits.audit, got {shown(audit)}", "audit"
+            )
+        with self._lock:
+            return PrivacyCard.of(self, audit)
+
+    def _repr_html_(self) -> Html:
+        promise, ledger = self.guarantee, self.ledger
+        spent = "not counted" if promise.holds is None else ledger.spent() or "nothing"
+        simulated = "; simulated noise, which protects nobody" if promise.simulated else ""
+        rows = [
+            ["holds", f"{promise.holds or 'nothing'}{simulated}"],
+            ["spent", str(spent)],
+            ["rounds", f"{self.rounds:,} recorded"],
+        ]
+        title = self.name or self.heading
+        return Html(glance(title, [], rows) + self.estimates._repr_html_())
+
+    def _estimated(self, public: Any, releases: int) -> Estimates:
+        """The estimates of a public side after so many releases."""
+        arms = None if self.card.hides_contexts else self._arm_estimates(self.params, public)
+        told = {} if arms is None else arms._asdict()
+        shape = () if self.kernels.estimate is no_estimate else self._coefficients
+        if shape:
+            each = [self.kernels.estimate(self.params, public, i) for i in range(math.prod(shape))]
+            told["coefficients"] = np.reshape(each, shape)
+        copied = {name: None if one is None else np.array(one) for name, one in told.items()}
+        reason = "" if told else self._no_estimates
+        estimates = Estimates(releases, **copied, reason=reason, names=self.arm_names)
+        return estimates.without(self.retired)
