@@ -294,13 +294,24 @@ def test_pending_data_of_a_person_are_erased(console):
     assert "unit must be a whole number." in page.text
 
 
+def test_an_archived_experiment_says_until_when_it_takes_rewards(console):
+    console.declare({**SHOP, "answers_within": "1h"})
+    bearer = {"authorization": f"Bearer {console.admin}"}
+    console.client.post("/v1/experiments/shop/decisions", json={"unit": "anna"}, headers=bearer)
+    page = console.send("archive", confirmation="shop", reason="over")
+    assert re.search(
+        r"archived It makes no more decisions, and takes rewards until 2\d\d\d-", page.text
+    )
+    assert page.forms.keys() == {"erase"}
+
+
 def test_to_archive_the_name_must_be_typed(console):
     console.declare(SHOP)
     page = console.send("archive", confirmation="shopp", reason="over", status=422)
     assert "Type the name of the experiment to archive it." in page.text
     page = console.send("archive", confirmation="shop", reason="over")
-    assert "archived It takes no more requests." in page.text
-    assert page.forms.keys() == {"erase"}
+    assert "archived It is finished. Nothing private is left, and these pages stay." in page.text
+    assert not page.forms
     assert "archived" in console.get().text
 
 

@@ -92,6 +92,7 @@ def test_operations_that_are_repeated_are_done_once():
         "paused",
         "added an arm",
         "archived",
+        "finished",
     ]
 
 

@@ -252,7 +252,7 @@ class ExperimentMethods:
 
     @Method
     def archive(self, *, reason: str) -> Steps[dict[str, Any]]:
-        """End the experiment for good."""
+        """Make no more decisions, take rewards until their deadlines, then finish for good."""
         return (yield from self._operate("archive", reason=reason))
 
     @Method

@@ -99,7 +99,7 @@ class Replies:
     """
 
     def __init__(self, policy: Policy, retries_for: float) -> None:
-        self._policy, self._notes, self._retries_for = policy, policy.notes, retries_for
+        self._policy, self._notes, self.retries_for = policy, policy.notes, retries_for
         self._by_alias: dict[bytes, bytes] = {}  # keys of rows
         # Keys of rows, in the order in which they may be forgotten, with a time.
         self._timed: deque[tuple[float, bytes]] = deque()  # by deadlines on the clock
@@ -154,6 +154,14 @@ class Replies:
         """Forget a decision."""
         self._drop(self._by_alias[one.alias])
 
+    def clear(self) -> None:
+        """Forget all decisions."""
+        for rows in (self._timed, self._counted, self._unrecorded):
+            for _, key in rows:
+                self._notes.pop((KIND, key), None)
+            rows.clear()
+        self._by_alias.clear()
+
     def forget(self, now: float) -> None:
         """Forget decisions whose time has passed, and the oldest unrecorded ones of too many."""
         passed = self._policy.session.rounds.deadlines.passed
@@ -175,11 +183,11 @@ class Replies:
 
     def _queue(self, key: bytes, one: Remembered) -> None:
         if not one.is_recorded:
-            self._unrecorded.append((one.made + self._retries_for, key))
+            self._unrecorded.append((one.made + self.retries_for, key))
         elif one.by_clock:
-            self._timed.append((one.answer_by + self._retries_for, key))
+            self._timed.append((one.answer_by + self.retries_for, key))
         else:
-            self._counted.append((one.made + self._retries_for, key))
+            self._counted.append((one.made + self.retries_for, key))
 
     def _index(self, key: bytes, one: Remembered) -> None:
         """Let a decision be found by its id, and without a record, by its token."""
