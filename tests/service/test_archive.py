@@ -1,11 +1,16 @@
 """An archived experiment takes rewards until the last deadline, and then has nothing private."""
 
+from contextlib import suppress
+
 import pytest
 from operators import Page
 from services import KINDS, NOISY, Served, asked_of
 from test_coupled import SCHEDULED, send_first, send_repeated_or_none
 
+from dpbandits.errors import StoreError, UpdateError
 from dpbandits.policies.loading import read
+from dpbandits.service.declaration import Declaration
+from dpbandits.service.warming import _contexts
 from dpbandits.stores.sealing import Sealer
 
 VIEWS = ("", "/ledger", "/guarantee", "/estimates", "/card", "/chooser", "/trail")
@@ -142,8 +147,6 @@ def test_it_finishes_after_a_restart_too(store, clock):
 
 
 def test_a_commit_that_fails_at_the_end_is_repeated(store, clock, monkeypatch):
-    from dpbandits.errors import StoreError
-
     with Served(store, clock) as served:
         trial = served.declare(**ONE)
         trial.decide(decision_id="one")
@@ -163,6 +166,27 @@ def test_a_commit_that_fails_at_the_end_is_repeated(store, clock, monkeypatch):
         served.pass_time(2)
         assert kinds_in(store) <= {"line", "release", "service"}
         assert trial.get().told["releases"] == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_ended_policy_chooses_from_released_values_without_a_record(kind):
+    words = {"name": "trial", **HOUR, **KINDS[kind]}
+    policy = Declaration.read(words).build()
+    made = []
+    for _ in range(2):
+        for i in range(30):
+            contexts, at = _contexts(policy), 60.0 * i if policy._uses_clock else None
+            user = {"user": i} if policy.max_rounds else {}
+            made.append(policy.pull(contexts, at=at, **user))
+            if i % 2:
+                with suppress(UpdateError):
+                    policy.update(1.0, made[-1], at=at)
+        releases, means = policy.ledger.releases, repr(policy.estimates)
+        policy.end()
+    assert (policy.ledger.releases, repr(policy.estimates)) == (releases, means)
+    assert not any(one.recorded for one in made[30:])
+    with pytest.raises(UpdateError, match="must come from this policy's"):
+        policy.update(1.0, made[0].token)
 
 
 @pytest.mark.parametrize("kind", SCHEDULED)

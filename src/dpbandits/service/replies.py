@@ -101,6 +101,7 @@ class Replies:
     def __init__(self, policy: Policy, retries_for: float) -> None:
         self._policy, self._notes, self.retries_for = policy, policy.notes, retries_for
         self._by_alias: dict[bytes, bytes] = {}  # keys of rows
+        self._by_unit: dict[bytes, dict[bytes, None]] = {}  # likewise, in their order
         # Keys of rows, in the order in which they may be forgotten, with a time.
         self._timed: deque[tuple[float, bytes]] = deque()  # by deadlines on the clock
         self._counted: deque[tuple[float, bytes]] = deque()  # by deadlines in pulls
@@ -132,7 +133,8 @@ class Replies:
 
     def of_unit(self, unit: bytes) -> list[Remembered]:
         """All decisions of a person."""
-        return [one for _, one in self._all() if one.unit == unit]
+        found = (self._at(key) for key in self._by_unit.get(unit, ()))
+        return [one for one in found if one is not None]
 
     def add(self, one: Remembered, number: int, now: float) -> None:
         """Remember a decision; ``number`` is that of its pull, if it is recorded."""
@@ -161,6 +163,7 @@ class Replies:
                 self._notes.pop((KIND, key), None)
             rows.clear()
         self._by_alias.clear()
+        self._by_unit.clear()
 
     def forget(self, now: float) -> None:
         """Forget decisions whose time has passed, and the oldest unrecorded ones of too many."""
@@ -190,8 +193,10 @@ class Replies:
             self._counted.append((one.made + self.retries_for, key))
 
     def _index(self, key: bytes, one: Remembered) -> None:
-        """Let a decision be found by its id, and without a record, by its token."""
+        """Let a decision be found by its id and unit, and without a record, by its token."""
         self._by_alias[one.alias] = key
+        if one.unit != NO_UNIT:
+            self._by_unit.setdefault(one.unit, {})[key] = None
         if not one.is_recorded:
             self._by_alias[self.alias(one.text)] = key
 
@@ -201,6 +206,10 @@ class Replies:
             one = Remembered.read(row)
             for alias in (one.alias, self.alias(one.text)):
                 self._by_alias.pop(alias, None)
+            mine = self._by_unit.get(one.unit, {})
+            mine.pop(key, None)
+            if not mine:
+                self._by_unit.pop(one.unit, None)
 
 
 def _number(key: bytes) -> int:
