@@ -301,7 +301,8 @@ def _answering(service: Service, role: str | None, handler: Handler) -> Any:
     async def endpoint(request: Request) -> Response:
         try:
             key = EVERYONE if role is None else service.admit(request, role)
-            return await handler(request, key)
+            with service.bodies.counted(request, key.tenant):
+                return await handler(request, key)
         except ClientDisconnect:  # nobody reads this
             return Response(status_code=400)
         except Exception as error:

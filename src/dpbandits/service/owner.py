@@ -26,7 +26,7 @@ from ..stores import Store
 from .declaration import Declaration
 from .experiment import Experiment
 from .log import log
-from .problems import Problem
+from .problems import Problem, busy
 from .warming import play
 
 MOST_AT_ONCE, MOST_WAITING = 1024, 16_384
@@ -94,7 +94,7 @@ class Owner(threading.Thread):
         tenant = key[0]
         mine = self._asked[tenant] - self._taken[tenant]
         if self._stopping or len(self._waiting) >= MOST_WAITING or mine >= MOST_OF_ONE:
-            raise Problem(503, "busy", "Too many requests wait. Send the same request again.")
+            raise busy()
         self._asked[tenant] += 1
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(_Request(key, call, future))

@@ -14,6 +14,7 @@ from ..errors import ClaimError
 from .access import EVERYONE, Key, Keys, refuse_other_sites
 from .declaration import Declaration
 from .experiment import Experiment
+from .http import Bodies
 from .log import log
 from .owner import Owner, exists
 from .problems import Problem
@@ -31,12 +32,14 @@ class Service:
         keys: who may do what; None admits everyone as an admin.
         warm: compiles the code of a declaration in another process.
         ready: whether all declared experiments are there.
+        bodies: of the requests that have no reply yet.
     """
 
     owner: Owner
     keys: Keys | None
     warm: Callable[[Declaration], Awaitable[None]]
     ready: bool = False
+    bodies: Bodies = field(default_factory=Bodies)
     creating: dict[tuple[str, str], str] = field(default_factory=dict)  # and what went wrong
     _making: dict[tuple[str, str], Declaration] = field(default_factory=dict)  # right now
 

@@ -64,7 +64,8 @@ class _Console:
         async def endpoint(request: Request) -> Response:
             try:
                 key = self._service.admit(request, "admin", password)
-                response = await handler(request, key)
+                with self._service.bodies.counted(request, key.tenant):
+                    response = await handler(request, key)
             except Exception as error:
                 problem, headers = refused(error, _ASK)
                 page = request.url.path.rpartition("/")[0] if request.method == "POST" else ""
