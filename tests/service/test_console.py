@@ -11,6 +11,7 @@ from dpbandits.service.access import EVERYONE, Key
 from dpbandits.service.app import make_app
 from dpbandits.service.console.forms import Tokens
 from dpbandits.service.experiment import Traffic
+from dpbandits.service.problems import Problem
 
 OWN = {"sec-fetch-site": "same-origin"}
 ADDRESS = "http://console.example"
@@ -78,8 +79,8 @@ def test_the_list_has_status_budget_releases_and_decisions(console):
 def test_failed_experiments_are_listed_with_the_reason(console):
     console.service.owner.missing["default.old"] = "the page is damaged"
     console.service.owner.missing["others.theirs"] = "secret"
-    console.service.creating["default", "young"] = ""
-    console.service.creating["default", "wrong"] = "arms must be given"
+    console.service.making["default", "young"] = None
+    console.service.failed["default", "wrong"] = Problem(422, "invalid", "arms must be given")
     page = console.get()
     for said in (
         "old unavailable the page is damaged",

@@ -570,7 +570,7 @@ def test_what_is_nowhere(served, trial):
     for path in ("/v2", "/v1/experiments/trial/nothing", "/v1/experiments/trial/decisions/x"):
         reply = served.http.get(path)
         assert (reply.status_code, reply.json()["type"]) == (404, "unknown-address")
-    reply = served.http.request("DELETE", trial.at)
+    reply = served.http.request("PUT", trial.at)
     assert (reply.status_code, reply.json()["type"]) == (405, "method")
     assert served.client("none").get(status=404).told["type"] == "unknown-experiment"
     assert json.loads(served.http.get("/readyz").content) == {"ready": True, "missing": 0}

@@ -266,6 +266,12 @@ class ExperimentMethods:
         return (yield from self._operate("add", arm=arm, reason=reason))
 
     @Method
+    def delete(self) -> Steps[dict[str, Any]]:
+        """Forget an experiment that could not be made; archive others."""
+        reply = yield from self._endpoint.ask("DELETE", _path(self.name), repeatable=False)
+        return read(reply, dict[str, Any])
+
+    @Method
     def erase(self, unit: str | int, *, reason: str) -> Steps[int]:
         """Erase the pending data of a person; returns the number of their decisions."""
         told = yield from self._operate("erase", unit=unit, reason=reason)

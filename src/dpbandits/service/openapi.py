@@ -95,6 +95,7 @@ _CALLS = (
         202,
     ),
     _Call(_ONE, "get", "An experiment at a glance.", "read"),
+    _Call(_ONE, "delete", "Forget an experiment that could not be made.", "admin"),
     _Call(f"{_ONE}/ledger", "get", "Releases and their privacy loss.", "read"),
     _Call(f"{_ONE}/guarantee", "get", "What is protected, and under which assumptions.", "read"),
     _Call(f"{_ONE}/card", "get", "The privacy card, as Markdown or HTML.", "read"),

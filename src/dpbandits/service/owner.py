@@ -83,7 +83,7 @@ class Owner(threading.Thread):
         if key not in self.experiments:
             if ".".join(key) in self.missing:
                 raise _elsewhere()
-            raise Problem(404, "unknown-experiment", "There is no such experiment.")
+            raise unknown_experiment()
         return self._put(key, call)
 
     def ask_alone(self, call: Callable[[float], Any]) -> asyncio.Future[Any]:
@@ -285,7 +285,8 @@ class Owner(threading.Thread):
         """Make an experiment, and keep it.
 
         Raises:
-            Problem: there is one of that name, with other words.
+            Problem: there is one of that name, with other words; or a policy that is not served.
+            ClaimError: another process has made it.
             DeclarationError: the policy cannot be made.
         """
         known = self.experiments.get((tenant, declaration.name))
@@ -295,9 +296,13 @@ class Owner(threading.Thread):
             raise exists()
         place = self.store.place(f"{tenant}.{declaration.name}")
         if place.mark() is not None:
-            raise ClaimError(
-                f"{place} already holds a policy, which this service does not serve. Give the"
-                " experiment another name, or use another store"
+            if read(place).about.get("served"):
+                raise ClaimError(f"{place} has the experiment of another process")
+            raise Problem(
+                409,
+                "taken",
+                "The store already holds a policy of that name, which this service does not serve."
+                " Give the experiment another name, or use another store.",
             )
         play(declaration.build(), rounds=1)  # which loads kernels
         policy = declaration.build()
@@ -307,6 +312,11 @@ class Owner(threading.Thread):
         # From here on no other process can load it while this one lives.
         self._take(f"{tenant}.{declaration.name}", load(place))
         return self.experiments[tenant, declaration.name]
+
+
+def unknown_experiment() -> Problem:
+    """The problem of a name that no experiment has."""
+    return Problem(404, "unknown-experiment", "There is no such experiment.")
 
 
 def exists() -> Problem:
