@@ -3,6 +3,7 @@
 import shutil
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from services import ARMS, NOISY, Served
@@ -11,8 +12,10 @@ import dpbandits as dpb
 from dpbandits import ZCDP, restore
 from dpbandits.algorithms import MergedIMED
 from dpbandits.errors import ClaimError, StoreError
+from dpbandits.service import http
 from dpbandits.service.declaration import Declaration
 from dpbandits.service.owner import MOST_AT_ONCE, Owner
+from dpbandits.service.problems import Problem
 from dpbandits.stores.sqlite import SQLiteStore
 
 
@@ -216,6 +219,45 @@ def test_a_flood_does_not_hold_deadlines_up(served, trial, clock):
     while flood and served.owner._ticked == ticked:
         pass
     assert flood > 190
+
+
+def test_bodies_that_wait_are_bounded_by_their_bytes(served, store, trial, monkeypatch):
+    monkeypatch.setattr(http, "MOST_OF_ONE", 3_500_000)
+    large = [(f"{trial.at}/decisions", {"contexts": ["x" * 1_000_000]})] * 5
+    store.go.clear()
+    store.entered.clear()
+    start = served.http.portal.start_task_soon
+    first = start(served.http.posted, *decisions(trial, 1)[0])
+    assert store.entered.wait(30.0)
+    waiting = [start(served.http.posted, *call) for call in large]
+    served.http.portal.call(served.http.idle)
+    refused = [one.result() for one in waiting if one.done()]
+    assert [one.status_code for one in refused] == [503, 503]
+    assert {one.json()["type"] for one in refused} == {"busy"}
+    assert {one.headers["retry-after"] for one in refused} == {"1"}
+    store.go.set()
+    assert first.result().status_code == 200
+    assert sorted(one.result().status_code for one in waiting) == [422] * 3 + [503] * 2
+    for _ in range(5):  # there is room again
+        assert served.http.post(large[0][0], json=large[0][1]).status_code == 422
+
+
+def test_no_tenant_has_all_the_room_for_bodies(monkeypatch):
+    monkeypatch.setattr(http, "MOST_BYTES", 10)
+    monkeypatch.setattr(http, "MOST_OF_ONE", 5)
+    bodies, one = http.Bodies(), SimpleNamespace(state=SimpleNamespace())
+    with bodies.counted(one, "a"):
+        one.state.count(5)
+        with pytest.raises(Problem):
+            one.state.count(1)
+        others = [SimpleNamespace(state=SimpleNamespace()) for _ in range(2)]
+        with bodies.counted(others[0], "b"), bodies.counted(others[1], "c"):
+            others[0].state.count(5)
+            with pytest.raises(Problem) as refused:
+                others[1].state.count(1)
+    assert refused.value.status == 503
+    with bodies.counted(one, "a"):
+        one.state.count(5)
 
 
 # Two processes -----------------------------------------------------------------------------

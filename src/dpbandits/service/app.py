@@ -99,6 +99,7 @@ def _routes(service: Service, calls: _Calls) -> list[Route]:
         route("/v1/experiments", "GET", "read", calls.listed),
         route("/v1/experiments", "POST", "admin", calls.declare),
         route(one, "GET", "read", calls.shown(views.summary)),
+        route(one, "DELETE", "admin", calls.delete),
         route(f"{one}/ledger", "GET", "read", calls.shown(views.ledger)),
         route(f"{one}/guarantee", "GET", "read", calls.shown(views.guarantee)),
         route(f"{one}/estimates", "GET", "read", calls.shown(views.estimates)),
@@ -176,9 +177,9 @@ class _Calls:
         ]
         found = [owner.ask((key.tenant, name), lambda one, _: views.summary(one)) for name in mine]
         coming = [
-            {"name": name, "status": "failed" if why else "starting", "detail": why or None}
-            for (tenant, name), why in sorted(self._service.creating.items())
-            if tenant == key.tenant and covers(key, name)
+            _absent(name, why)
+            for name, why in self._service.absent(key.tenant).items()
+            if covers(key, name)
         ]
         there = await asyncio.gather(*found, return_exceptions=True)
         told = [_listed(name, one) for name, one in zip(mine, there, strict=True)]
@@ -201,14 +202,17 @@ class _Calls:
         """A handler that shows an experiment."""
 
         async def show(request: Request, key: Key) -> Response:
-            at = key.tenant, request.path_params["name"]
-            failed = self._service.creating.get(at)
-            if failed is not None and at not in self._service.owner.experiments:
-                status = "failed" if failed else "starting"
-                return _json({"name": at[1], "status": status, "detail": failed or None})
+            name, absent = request.path_params["name"], self._service.absent(key.tenant)
+            if name in absent:
+                return _json(_absent(name, absent[name]))
             return _json(await self._service.ask(request, key, lambda one, _: view(one)))
 
         return show
+
+    async def delete(self, request: Request, key: Key) -> Response:
+        name = request.path_params["name"]
+        self._service.forget(key.tenant, name)
+        return _json({"name": name, "status": "deleted"})
 
     async def card(self, request: Request, key: Key) -> Response:
         html = "text/html" in request.headers.get("accept", "")
@@ -269,10 +273,8 @@ class _Calls:
         return _json({"alive": alive}, 200 if alive else 503)
 
     async def ready(self, request: Request, key: Key) -> Response:
-        owner = self._service.owner
-        missing = sorted(owner.missing)
-        ready = self._service.ready and owner.is_alive() and not missing
-        return _json({"ready": ready, "missing": len(missing)}, 200 if ready else 503)
+        ready, missing = self._service.is_ready, len(self._service.owner.missing)
+        return _json({"ready": ready, "missing": missing}, 200 if ready else 503)
 
     async def metrics(self, request: Request, key: Key) -> Response:
         owner = self._service.owner
@@ -301,7 +303,8 @@ def _answering(service: Service, role: str | None, handler: Handler) -> Any:
     async def endpoint(request: Request) -> Response:
         try:
             key = EVERYONE if role is None else service.admit(request, role)
-            return await handler(request, key)
+            with service.bodies.counted(request, key.tenant):
+                return await handler(request, key)
         except ClientDisconnect:  # nobody reads this
             return Response(status_code=400)
         except Exception as error:
@@ -359,6 +362,13 @@ def _listed(name: str, found: Any) -> dict[str, Any]:
         return {"name": name, "status": "failed", "detail": problem_of(found).detail}
     told: dict[str, Any] = found
     return told
+
+
+def _absent(name: str, why: Problem | None) -> dict[str, Any]:
+    """An experiment that is being made, or could not be made."""
+    if why is None:
+        return {"name": name, "status": "starting", "detail": None}
+    return {"name": name, "status": "failed", "detail": why.detail, "problem": why.to_dict()}
 
 
 def _json(content: Mapping[str, Any], status: int = 200) -> Response:

@@ -26,7 +26,7 @@ from ..stores import Store
 from .declaration import Declaration
 from .experiment import Experiment
 from .log import log
-from .problems import Problem
+from .problems import Problem, busy
 from .warming import play
 
 MOST_AT_ONCE, MOST_WAITING = 1024, 16_384
@@ -83,7 +83,7 @@ class Owner(threading.Thread):
         if key not in self.experiments:
             if ".".join(key) in self.missing:
                 raise _elsewhere()
-            raise Problem(404, "unknown-experiment", "There is no such experiment.")
+            raise unknown_experiment()
         return self._put(key, call)
 
     def ask_alone(self, call: Callable[[float], Any]) -> asyncio.Future[Any]:
@@ -94,7 +94,7 @@ class Owner(threading.Thread):
         tenant = key[0]
         mine = self._asked[tenant] - self._taken[tenant]
         if self._stopping or len(self._waiting) >= MOST_WAITING or mine >= MOST_OF_ONE:
-            raise Problem(503, "busy", "Too many requests wait. Send the same request again.")
+            raise busy()
         self._asked[tenant] += 1
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(_Request(key, call, future))
@@ -285,7 +285,8 @@ class Owner(threading.Thread):
         """Make an experiment, and keep it.
 
         Raises:
-            Problem: there is one of that name, with other words.
+            Problem: there is one of that name, with other words; or a policy that is not served.
+            ClaimError: another process has made it.
             DeclarationError: the policy cannot be made.
         """
         known = self.experiments.get((tenant, declaration.name))
@@ -295,9 +296,13 @@ class Owner(threading.Thread):
             raise exists()
         place = self.store.place(f"{tenant}.{declaration.name}")
         if place.mark() is not None:
-            raise ClaimError(
-                f"{place} already holds a policy, which this service does not serve. Give the"
-                " experiment another name, or use another store"
+            if read(place).about.get("served"):
+                raise ClaimError(f"{place} has the experiment of another process")
+            raise Problem(
+                409,
+                "taken",
+                "The store already holds a policy of that name, which this service does not serve."
+                " Give the experiment another name, or use another store.",
             )
         play(declaration.build(), rounds=1)  # which loads kernels
         policy = declaration.build()
@@ -307,6 +312,11 @@ class Owner(threading.Thread):
         # From here on no other process can load it while this one lives.
         self._take(f"{tenant}.{declaration.name}", load(place))
         return self.experiments[tenant, declaration.name]
+
+
+def unknown_experiment() -> Problem:
+    """The problem of a name that no experiment has."""
+    return Problem(404, "unknown-experiment", "There is no such experiment.")
 
 
 def exists() -> Problem:

@@ -104,7 +104,6 @@ def service_of(settings: Settings) -> Service:
 
 async def begin(service: Service, declarations: Sequence[Declaration]) -> None:
     """Compile, and begin the declared experiments; then the service is ready."""
-    failed = False
     for one in declarations:
         known = service.owner.experiments.get((OWN_TENANT, one.name))
         if known is not None:
@@ -118,5 +117,5 @@ async def begin(service: Service, declarations: Sequence[Declaration]) -> None:
         except ClaimError:  # another process was faster: the owner takes it over later
             continue
         except Exception:  # which was logged
-            failed = True
-    service.ready = not failed
+            service.unmade.add((OWN_TENANT, one.name))
+    service.ready = True

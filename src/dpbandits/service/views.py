@@ -20,6 +20,8 @@ def summary(one: Experiment) -> dict[str, Any]:
         "name": one.name,
         "title": own.title,
         "status": one.status,
+        "finishes": None if one.finishes is None else written(one.finishes),
+        "finished": None if one.finished is None else written(one.finished),
         "breaker_tripped": None if one.tripped is None else written(one.tripped),
         "policy": policy.preset,
         "arms": list(policy.arm_names or range(policy.n_arms)),

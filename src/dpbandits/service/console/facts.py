@@ -15,7 +15,7 @@ from ...privacy import Guarantee, Ledger
 from ...session import Diagnostics
 from .. import views
 from ..declaration import Declaration
-from ..experiment import ARCHIVED, Experiment, Traffic
+from ..experiment import Experiment, Traffic, written
 from ..problems import Problem
 
 
@@ -70,6 +70,11 @@ class Facts:
         return self.declaration.title or self.name
 
 
+def moment(when: str | None) -> str:
+    """A time for people."""
+    return "" if when is None else when.replace("T", " ").replace("+00:00", " UTC")
+
+
 def _changes_arms(policy: Policy) -> bool:
     try:
         policy._refuse_masks("arm", "retired")
@@ -79,8 +84,11 @@ def _changes_arms(policy: Policy) -> bool:
 
 
 def _serves(one: Experiment, now: float) -> str:
-    if one.status == ARCHIVED:
-        return "It takes no more requests."
+    if one.finished is not None:
+        return "It is finished. Nothing private is left, and these pages stay."
+    if one.finishes is not None:
+        until = moment(written(one.finishes))
+        return f"It makes no more decisions, and takes rewards until {until}. Then it finishes."
     try:
         arm = one.fixed_arm(now)
     except Problem as problem:

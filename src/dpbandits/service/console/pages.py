@@ -10,7 +10,7 @@ from ...html import Html, document, items, tag, text, void
 from ...policies.privacy_card import PrivacyCard, spent
 from ..problems import Problem
 from . import charts, forms
-from .facts import Facts
+from .facts import Facts, moment
 
 _LINES, _TRAIL = 500, 5  # of the ledger, and of the trail on the first page
 _COUNTS = {
@@ -170,15 +170,15 @@ def _at_a_glance(facts: Facts) -> Html:
         "releases": f"{one['releases']:,}",
         "decisions": f"{one['decisions']:,}",
         "recorded": f"{one['recorded']:,}",
-        "starts": _moment(one["starts"]) or "at once",
-        "ends": _moment(one["ends"]) or "never",
+        "starts": moment(one["starts"]) or "at once",
+        "ends": moment(one["ends"]) or "never",
         "baseline": "none" if one["baseline"] is None else str(one["baseline"]),
         "breaker": "none",
         "rewards within": _wait(one["answers_within"]),
     }
     if breaker is not None:
         after = f"{breaker.releases:,} release{'s' * (breaker.releases != 1)}"
-        tripped = _moment(one["breaker_tripped"])
+        tripped = moment(one["breaker_tripped"])
         state = f"tripped {tripped}" if tripped else "has not tripped"
         told["breaker"] = f"below a mean of {breaker.floor:g}, from {after} on; {state}"
     if one["recommendation"] is not None and not one["private_contexts"]:
@@ -266,7 +266,7 @@ def _actions(facts: Facts, token_of: Callable[[str], str]) -> Iterator[Html]:
         " breaks the guarantee.",
     )
     drawn = [forms.form(facts, one, token_of(one)) for one in forms.possible(facts)]
-    yield tag("div", *drawn, class_="actions")
+    yield tag("div", *drawn, class_="actions") if drawn else tag("p", "None is left.")
 
 
 def _last_of_trail(facts: Facts) -> Iterator[Html]:
@@ -305,7 +305,7 @@ def _trail_table(lines: Sequence[dict[str, Any]]) -> Html:
     """Lines of the audit trail, the newest first."""
     words = "what", "arm", "reason", "who"
     rows = [
-        [_moment(line["at"]), *(str(line.get(word, "")) for word in words)]
+        [moment(line["at"]), *(str(line.get(word, "")) for word in words)]
         for line in reversed(lines)
     ]
     return _table(["When", *map(str.capitalize, words)], rows, "Audit trail")
@@ -313,11 +313,6 @@ def _trail_table(lines: Sequence[dict[str, Any]]) -> Html:
 
 def _without(column: int, row: Sequence[str]) -> list[str]:
     return [*row[:column], *row[column + 1 :]]
-
-
-def _moment(written: str | None) -> str:
-    """A time for people."""
-    return "" if written is None else written.replace("T", " ").replace("+00:00", " UTC")
 
 
 def _wait(within: str | int | None) -> str:
