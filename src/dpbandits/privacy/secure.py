@@ -176,25 +176,31 @@ class DeviceNoise(GridNoise):
 
     def sigma_squared(self, scale: float) -> Fraction:
         """The parameter of discrete Gaussian noise, in squared grid units, rounded up."""
-        return _squared(in_steps(GAUSSIAN, scale, self.grid))
+        return self.parameter(GAUSSIAN, scale)
+
+    def parameter(self, family: int, scale: float) -> Fraction:
+        """The parameter of discrete noise, rounded up: of Gaussian noise the variance, in squared
+        grid units, and of Laplace noise the scale, in grid units.
+        """
+        return _parameter(family, in_steps(family, scale, self.grid))
 
     def law(self, channel: Channel, scale: float, reach: int) -> np.ndarray:
         """The probabilities of noise -reach, ..., reach grid units, Gaussian or Laplace."""
-        units, noise = in_steps(channel.family, scale, self.grid), np.arange(-reach, reach + 1.0)
-        if channel.family == GAUSSIAN:
-            weights = np.exp(-(noise**2) / (2.0 * float(_squared(units))))
-        elif channel.family == LAPLACE:
-            weights = np.exp(-np.abs(noise) / float(_rounded_up(Fraction(units))))
-        else:
+        if channel.family not in (GAUSSIAN, LAPLACE):
             raise ArgumentError(f"channel must be Gaussian or Laplace, got {channel!r}", "channel")
+        parameter = float(self.parameter(channel.family, scale))
+        noise = np.arange(-reach, reach + 1.0)
+        if channel.family == GAUSSIAN:
+            weights = np.exp(-(noise**2) / (2.0 * parameter))
+        else:
+            weights = np.exp(-np.abs(noise) / parameter)
         return weights / weights.sum()
 
     def _draw(self, family: int, scale: float) -> int:
         if scale == 0.0:
             return 0
-        if family == GAUSSIAN:
-            return discrete_gaussian(*_squared(scale).as_integer_ratio(), self._take)
-        return discrete_laplace(*_rounded_up(Fraction(scale)).as_integer_ratio(), self._take)
+        draw = discrete_gaussian if family == GAUSSIAN else discrete_laplace
+        return draw(*_parameter(family, scale).as_integer_ratio(), self._take)
 
 
 def _rounded_up(value: Fraction) -> Fraction:
@@ -203,8 +209,8 @@ def _rounded_up(value: Fraction) -> Fraction:
 
 
 @functools.lru_cache(maxsize=256)
-def _squared(scale: float) -> Fraction:
-    return _rounded_up(Fraction(scale) ** 2)
+def _parameter(family: int, scale: float) -> Fraction:
+    return _rounded_up(Fraction(scale) ** (2 if family == GAUSSIAN else 1))
 
 
 def noise_source(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,11 +27,13 @@ from .experiment import ARCHIVED, PAUSED, RUNNING, Asked, Experiment
 from .http import body_of, covers, problem_of, read, refused
 from .messages import (
     ArmChange,
+    BatchRequest,
     Because,
     DecisionBatch,
     DecisionRequest,
     Erasure,
     Named,
+    ReportRequest,
     RewardBatch,
     RewardRequest,
     encode,
@@ -43,6 +46,7 @@ from .service import Call, Service
 
 JSON, PROBLEM = "application/json", "application/problem+json"
 Handler = Callable[[Request, Key], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 _declared = msgspec.json.Decoder(dict[str, Any]).decode
 _decision = msgspec.json.Decoder(DecisionRequest).decode
@@ -51,6 +55,8 @@ _reward = msgspec.json.Decoder(RewardRequest).decode
 _rewards = msgspec.json.Decoder(RewardBatch).decode
 _named = msgspec.json.Decoder(Named).decode
 _because = msgspec.json.Decoder(Because).decode
+_report = msgspec.json.Decoder(ReportRequest).decode
+_batch = msgspec.json.Decoder(BatchRequest).decode
 _arm = msgspec.json.Decoder(ArmChange).decode
 _erasure = msgspec.json.Decoder(Erasure).decode
 
@@ -86,7 +92,8 @@ def make_app(
 
 def _routes(service: Service, calls: _Calls) -> list[Route]:
     def route(path: str, method: str, role: str | None, handler: Any) -> Route:
-        return Route(path, _answering(service, role, handler), methods=[method])
+        admit = partial(service.admit, role=role) if role else lambda _: EVERYONE
+        return Route(path, _answering(service, admit, handler), methods=[method])
 
     one = "/v1/experiments/{name}"
     return [
@@ -104,7 +111,9 @@ def _routes(service: Service, calls: _Calls) -> list[Route]:
         route(f"{one}/guarantee", "GET", "read", calls.shown(views.guarantee)),
         route(f"{one}/estimates", "GET", "read", calls.shown(views.estimates)),
         route(f"{one}/card", "GET", "read", calls.card),
-        route(f"{one}/chooser", "GET", "read", calls.chooser),
+        *_for_pages(service, calls),
+        route(f"{one}/config", "GET", "read", calls.config),
+        route(f"{one}/batches", "POST", "shuffle", calls.batch),
         route(f"{one}/trail", "GET", "admin", calls.trail),
         route(f"{one}/pause", "POST", "admin", calls.status(PAUSED)),
         route(f"{one}/resume", "POST", "admin", calls.status(RUNNING)),
@@ -117,6 +126,47 @@ def _routes(service: Service, calls: _Calls) -> list[Route]:
         route("/metrics", "GET", "read", calls.metrics),
         route("/openapi.json", "GET", None, calls.openapi),
     ]
+
+
+def _for_pages(service: Service, calls: _Calls) -> list[Route]:
+    """Addresses that pages of other origins may call, where an experiment allows it."""
+    found = []
+    for what, method, admit, handler in (
+        ("chooser", "GET", service.admit_reader, calls.chooser),
+        ("randomiser", "GET", service.admit_reader, calls.randomiser),
+        ("reports", "POST", partial(service.admit, role="report"), calls.report),
+    ):
+        path, answering = f"/v1/experiments/{{name}}/{what}", _answering(service, admit, handler)
+        found.append(Route(path, _sharing(service, answering), methods=[method]))
+        found.append(Route(path, _sharing(service, _preflight(method)), methods=["OPTIONS"]))
+    return found
+
+
+def _sharing(service: Service, endpoint: Endpoint) -> Endpoint:
+    """An endpoint whose replies pages of the declared origins may read (CORS)."""
+
+    async def shared(request: Request) -> Response:
+        response = await endpoint(request)
+        response.headers["vary"] = "origin"
+        origin = request.headers.get("origin")
+        if origin is not None and origin in service.origins(request):
+            response.headers["access-control-allow-origin"] = origin
+        return response
+
+    return shared
+
+
+def _preflight(method: str) -> Endpoint:
+    headers = {
+        "access-control-allow-methods": method,
+        "access-control-allow-headers": "authorization, content-type",
+        "access-control-max-age": "600",
+    }
+
+    async def endpoint(request: Request) -> Response:
+        return Response(status_code=204, headers=headers)
+
+    return endpoint
 
 
 class _Calls:
@@ -225,6 +275,22 @@ class _Calls:
         found = await self._service.ask(request, key, lambda one, _: one.policy.chooser())
         return Response(found.to_json(), media_type=JSON)
 
+    async def randomiser(self, request: Request, key: Key) -> Response:
+        return _json(await self._service.ask(request, key, lambda one, _: one.parties.round()))
+
+    async def config(self, request: Request, key: Key) -> Response:
+        return _json(await self._service.ask(request, key, lambda one, _: one.parties.config()))
+
+    async def report(self, request: Request, key: Key) -> Response:
+        sent = read(_report, await body_of(request))
+        taken = await self._service.ask(request, key, lambda one, now: one.report(sent, now))
+        return _json(taken._asdict(), 202)
+
+    async def batch(self, request: Request, key: Key) -> Response:
+        sent = read(_batch, await body_of(request))
+        taken = await self._service.ask(request, key, lambda one, now: one.batch(sent, now))
+        return _json(taken._asdict(), 202)
+
     async def trail(self, request: Request, key: Key) -> Response:
         lines = await self._service.ask(request, key, lambda one, _: one.trail)
         return _json({"lines": lines})
@@ -297,12 +363,12 @@ class _Calls:
 # Pieces ---------------------------------------------------------------------------------------
 
 
-def _answering(service: Service, role: str | None, handler: Handler) -> Any:
-    """An endpoint that turns errors into problems, and asks for a role."""
+def _answering(service: Service, admit: Callable[[Request], Key], handler: Handler) -> Endpoint:
+    """An endpoint that turns errors into problems, and asks for a key."""
 
     async def endpoint(request: Request) -> Response:
         try:
-            key = EVERYONE if role is None else service.admit(request, role)
+            key = admit(request)
             with service.bodies.counted(request, key.tenant):
                 return await handler(request, key)
         except ClientDisconnect:  # nobody reads this

@@ -169,6 +169,12 @@ class ShuffledPolicy(Policy):
             protocol, version = self.protocol, self.session.rounds.recorded
             return Shuffler(protocol, version=version, short=short, **self._source())
 
+    def _round(self) -> tuple[int, dict[str, Any]]:
+        with self._lock:
+            arm, protocol = self.session.coming()[0].arm, self._coming()
+            told = {"arm": arm, "protocol": protocol.to_dict(), "batch": protocol.batch}
+            return self.session.rounds.recorded, told
+
     def receive(self, messages: Messages | None) -> bool:
         """Take in the shuffler's output for the coming batch; None if the batch was discarded.
 

@@ -28,6 +28,7 @@ noise as that of the orthogonal ensemble, which has more on the diagonal.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -400,6 +401,11 @@ class HiddenLinearShuffled(HiddenPolicy):
         self._shufflers += 1
         source = self._source(2 * self._shufflers + 1)
         return Shuffler(protocol, version=self.ledger.releases, short=short, **source)
+
+    def _round(self) -> tuple[int, dict[str, Any]]:
+        protocol, chooser = self._checked_protocol(), json.loads(self.chooser().to_json())
+        told = {"chooser": chooser, "protocol": protocol.to_dict(), "batch": protocol.batch}
+        return self.ledger.releases, told
 
     def receive(self, messages: Messages | None) -> bool:
         """Take in the shuffler's output: the sum of a batch of people who chose with the present
