@@ -41,6 +41,7 @@ from .messages import (
 from .metrics import metrics_of
 from .openapi import document
 from .owner import exists
+from .parties import Parties
 from .problems import Problem
 from .service import Call, Service
 
@@ -276,10 +277,10 @@ class _Calls:
         return Response(found.to_json(), media_type=JSON)
 
     async def randomiser(self, request: Request, key: Key) -> Response:
-        return _json(await self._service.ask(request, key, lambda one, _: one.parties.round()))
+        return _json(await self._service.ask(request, key, lambda one, _: one.told(Parties.round)))
 
     async def config(self, request: Request, key: Key) -> Response:
-        return _json(await self._service.ask(request, key, lambda one, _: one.parties.config()))
+        return _json(await self._service.ask(request, key, lambda one, _: one.told(Parties.config)))
 
     async def report(self, request: Request, key: Key) -> Response:
         sent = read(_report, await body_of(request))

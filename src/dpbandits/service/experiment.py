@@ -404,6 +404,11 @@ class Experiment:
         key = self.policy.notes.get((SERVICE, _PUBLIC_KEY), b"")
         return Parties(self.name, self.policy, key)
 
+    def told(self, what: Callable[[Parties], dict[str, Any]]) -> dict[str, Any]:
+        """Something for devices and shufflers."""
+        self._refuse_archived()
+        return what(self.parties)
+
     def report(self, sent: ReportRequest, now: float) -> Taken:
         """Take in the report of a device."""
         self._refuse_unless("reports")

@@ -139,8 +139,12 @@ class ShuffledPolicy(Policy):
             raise ArgumentError(
                 "no batch is coming: one arm is left, and the policy has stopped learning"
             )
-        lo, hi = self.reward_range
-        return _protocol(self.budget, people, 0.5 * (hi - lo), math.floor(self._dropout * people))
+        return self._protocol_for(people)
+
+    def _protocol_for(self, people: int) -> LaplaceShares:
+        (lo, hi), budget = self.reward_range, self.budget
+        assert budget is not None
+        return _protocol(budget, people, 0.5 * (hi - lo), math.floor(self._dropout * people))
 
     def device(self) -> RewardDevice:
         """Program for the devices of the coming batch.
