@@ -71,14 +71,12 @@ class ConnectedDevice(Blocking):
         retries: Retries | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        pinned = Config(config)
-        self._server = Endpoint(server, key, retries or Retries())
-        self._program = program_of(pinned, 0)
-        self._receiver = self._server
-        if self._program.sends_to == "messages":
+        pinned, retries = Config(config), retries or Retries()
+        self._receiver = self._server = Endpoint(server, key, retries)
+        if pinned.policy._serving == "messages":
             if shuffler is None:
-                raise ArgumentError("shuffler must be its address: it takes messages", "shuffler")
-            self._receiver = Endpoint(shuffler, ticket, retries or Retries())
+                raise ArgumentError("shuffler must be the address of one", "shuffler")
+            self._receiver = Endpoint(shuffler, ticket, retries)
         self._path = f"/v1/experiments/{quote(pinned.name, safe='')}/"
         self._unit = {} if unit is None else {"unit": unit}
         self._state = StateFile(Path(folder), Kept(pinned.name, pinned.reports))
