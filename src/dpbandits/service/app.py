@@ -7,7 +7,7 @@ policy: these are the owner's, in its thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -23,7 +23,9 @@ from .access import EVERYONE, Key
 from .console.routes import routes_of
 from .declaration import Declaration
 from .experiment import ARCHIVED, PAUSED, RUNNING, Asked, Experiment
-from .http import body_of, covers, problem_of, read, refused
+from .http import JSON, NO_SUCH, body_of, covers, problem_of, read
+from .http import refusal as _refusal
+from .http import reply as _json
 from .messages import (
     ArmChange,
     Because,
@@ -41,7 +43,6 @@ from .owner import exists
 from .problems import Problem
 from .service import Call, Service
 
-JSON, PROBLEM = "application/json", "application/problem+json"
 Handler = Callable[[Request, Key], Awaitable[Response]]
 
 _declared = msgspec.json.Decoder(dict[str, Any]).decode
@@ -80,7 +81,7 @@ def make_app(
     return Starlette(
         routes=[*_routes(service, calls), *routes_of(service)],
         lifespan=lifespan,
-        exception_handlers={404: _no_such_address, 405: _no_such_method},
+        exception_handlers=NO_SUCH,
     )
 
 
@@ -310,22 +311,6 @@ def _answering(service: Service, role: str | None, handler: Handler) -> Any:
     return endpoint
 
 
-def _refusal(error: Exception) -> Response:
-    problem, headers = refused(error, "Bearer")
-    headers["content-type"] = PROBLEM
-    return Response(encode(problem.to_dict()), problem.status, headers)
-
-
-async def _no_such_address(request: Request, _: Exception) -> Response:
-    return _refusal(Problem(404, "unknown-address", "There is nothing at this address."))
-
-
-async def _no_such_method(request: Request, error: Any) -> Response:
-    response = _refusal(Problem(405, "method", "This address does not take this method."))
-    response.headers.update(error.headers or {})
-    return response
-
-
 def _asked(read: DecisionRequest) -> Asked:
     return Asked(
         read.decision_id,
@@ -359,7 +344,3 @@ def _listed(name: str, found: Any) -> dict[str, Any]:
         return {"name": name, "status": "failed", "detail": problem_of(found).detail}
     told: dict[str, Any] = found
     return told
-
-
-def _json(content: Mapping[str, Any], status: int = 200) -> Response:
-    return Response(encode(content), status, media_type=JSON)

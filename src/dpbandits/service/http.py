@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
+from starlette.responses import Response
 
 from .access import Key
 from .log import log
+from .messages import encode
 from .problems import Problem
 
 LARGEST_BODY = 4 * 2**20  # bytes
 SLOWEST_BODY = 20.0  # seconds
+JSON, PROBLEM = "application/json", "application/problem+json"
 T = TypeVar("T")
 
 
@@ -77,3 +80,28 @@ def covers(key: Key, name: str) -> bool:
     except Problem:
         return False
     return True
+
+
+def reply(content: Mapping[str, Any], status: int = 200) -> Response:
+    """A reply in JSON."""
+    return Response(encode(content), status, media_type=JSON)
+
+
+def refusal(error: Exception) -> Response:
+    """The reply that tells a program of an error."""
+    problem, headers = refused(error, "Bearer")
+    headers["content-type"] = PROBLEM
+    return Response(encode(problem.to_dict()), problem.status, headers)
+
+
+async def _no_such_address(request: Request, _: Exception) -> Response:
+    return refusal(Problem(404, "unknown-address", "There is nothing at this address."))
+
+
+async def _no_such_method(request: Request, error: Any) -> Response:
+    response = refusal(Problem(405, "method", "This address does not take this method."))
+    response.headers.update(error.headers or {})
+    return response
+
+
+NO_SUCH: Any = {404: _no_such_address, 405: _no_such_method}  # of ``Starlette``
