@@ -48,7 +48,7 @@ class Service:
             refuse_other_sites(request)
             key = EVERYONE
         else:
-            key = self.keys.of((secret_of or _bearer)(request))
+            key = self.keys.of((secret_of or bearer)(request))
         key.refuse_unless(role, request.path_params.get("name"))
         return key
 
@@ -93,7 +93,8 @@ class Service:
         return made
 
 
-def _bearer(request: Request) -> str:
+def bearer(request: Request) -> str:
+    """The key or ticket of a request."""
     match = _BEARER.fullmatch(request.headers.get("authorization", ""))
     if match is None:
         raise Problem(401, "unauthorized", "Send a key: Authorization: Bearer KEY.")
