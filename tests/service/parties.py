@@ -12,7 +12,13 @@ from dpbandits.policies.registry import arguments_of_today, find
 
 PRIVATE = {"protects": "contexts and rewards", "horizon": 1000, "features": 2, "arms": ["x", "y"]}
 LOCAL = {**PRIVATE, "trust": "local", "reports": True, "budget": {"zcdp": 1.0}}
-SUMS = {**PRIVATE, "trust": "shuffle", "messages": True, "batch": 3, "budget": {"approx": [1, 1e-3]}}
+SUMS = {
+    **PRIVATE,
+    "trust": "shuffle",
+    "messages": True,
+    "batch": 3,
+    "budget": {"approx": [1, 1e-3]},
+}
 ARMS = {"arms": ["x", "y"], "trust": "shuffle", "messages": True, "budget": {"pure": 1.0}}
 REWARDS = {"arms": ["x", "y"], "trust": "local", "reports": True, "budget": {"pure": 1.0}}
 ADVICE = {**REWARDS, "experts": 2, "horizon": 1000}
@@ -63,8 +69,9 @@ class Collecting:
     def handle(self, request):
         if self.status == 202:
             self.bodies.append(json.loads(request.content))
+            return httpx.Response(202, json={"label": self.bodies[-1]["label"]})
         problem = {"type": "stale", "detail": "It is over.", "status": self.status}
-        return httpx.Response(self.status, json={} if self.status == 202 else problem)
+        return httpx.Response(self.status, json=problem)
 
     def batch(self, batch_id="b"):
         """The body of a batch for the server."""
@@ -74,16 +81,11 @@ class Collecting:
         told = json.loads(self.client.get("/randomiser").told["round"])
         total = None
         if bodies[0]["masked"] is not None:
-            modulus = modulus_of(policy_of(self.client.get("/config").told), told)
+            policy = policy_of(self.client.get("/config").told)
+            modulus = policy.protocol_for(told["batch"]).modulus
             total = (np.sum([one["masked"] for one in bodies], axis=0) % modulus).tolist()
         sealed = sorted(one["sealed"] for one in bodies)
         return {"batch_id": batch_id, "label": label, "sum": total, "sealed": sealed}
-
-
-def modulus_of(policy, told):
-    if hasattr(policy, "_protocol_for"):
-        return policy._protocol_for(told["batch"]).modulus
-    return policy.protocol.modulus
 
 
 class Both(httpx.BaseTransport):

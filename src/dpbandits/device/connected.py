@@ -18,8 +18,9 @@ from ..shuffle.sealing import label_of
 from .programs import Config, program_of
 from .state import Kept, StateFile
 
-# Refusals that time or an operator may end; after others, a report is lost.
-_LATER = ("paused", "not-started", "full", "unauthorized", "forbidden", "unknown-experiment")
+_FINAL = (409, 410, 413, 422)  # statuses of refusals after which a report is lost
+_NOT_NOW = ("paused", "not-started")  # kinds of others, that time or an operator ends
+_ECHOED = ("report_id", "label")  # by which a reply is that to a report
 
 
 class _Told(msgspec.Struct):
@@ -152,10 +153,11 @@ class ConnectedDevice(Blocking):
         while outbox := self._state.kept.outbox:
             path, body = outbox[0]
             try:
-                self._run(self._receiver.ask("POST", path, body.encode()))
+                reply = self._run(self._receiver.ask("POST", path, body.encode()))
+                _refuse_strange(reply, body)
                 arrived += 1
             except ServiceError as error:
-                if error.is_temporary or error.kind in _LATER:
+                if not _is_final(error):
                     raise
             self._state.change(outbox=outbox[1:])
         return arrived
@@ -200,3 +202,20 @@ class ConnectedDevice(Blocking):
     def _ask(self, what: str, body: dict[str, Any]) -> Any:
         content = encode({**body, **self._unit})
         return read(self._run(self._server.ask("POST", self._path + what, content)), dict[str, Any])
+
+
+def _is_final(error: ServiceError) -> bool:
+    """Whether a report that was refused will not be taken later."""
+    if error.kind in _NOT_NOW:
+        return False
+    return error.status in _FINAL or error.kind == "unknown-decision"
+
+
+def _refuse_strange(reply: httpx.Response, body: str) -> None:
+    """Refuse a reply of something else, such as a page that asks for a password."""
+    told, sent = read(reply, dict[str, Any]), json.loads(body)
+    echoed = [name for name in _ECHOED if name in sent]
+    if [told.get(name) for name in echoed] != [sent[name] for name in echoed] or (
+        not echoed and "learned" not in told
+    ):
+        raise unexpected(reply.status_code)

@@ -16,7 +16,6 @@ from ..shuffle import Messages, Protocol, Randomizer
 from ..shuffle.sealing import seal_record
 from ..validation import integer
 
-_MOST_PEOPLE = 2**40
 Ask = Callable[[str, dict[str, Any]], Any]
 
 
@@ -170,7 +169,7 @@ class SealingRewards(_Rewarding):
 
     def use(self, label: str, told: Mapping[str, Any]) -> None:
         policy = self._config.policy
-        protocol = policy._protocol_for(integer("batch", told["batch"], 1, _MOST_PEOPLE))
+        protocol = policy.protocol_for(told["batch"])
         _refuse_other(protocol, told)
         arm = integer("arm", told["arm"], 0, policy.n_arms - 1)
         randomizer = Randomizer(protocol, noise=policy.config["noise"])

@@ -7,7 +7,7 @@ policy: these are the owner's, in its thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
@@ -24,7 +24,9 @@ from .access import EVERYONE, Key
 from .console.routes import routes_of
 from .declaration import Declaration
 from .experiment import ARCHIVED, PAUSED, RUNNING, Asked, Experiment
-from .http import body_of, covers, problem_of, read, refused
+from .http import JSON, LARGEST_BATCH, NO_SUCH, body_of, covers, problem_of, read
+from .http import refusal as _refusal
+from .http import reply as _json
 from .messages import (
     ArmChange,
     BatchRequest,
@@ -45,7 +47,6 @@ from .parties import Parties
 from .problems import Problem
 from .service import Call, Service
 
-JSON, PROBLEM = "application/json", "application/problem+json"
 Handler = Callable[[Request, Key], Awaitable[Response]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -87,7 +88,7 @@ def make_app(
     return Starlette(
         routes=[*_routes(service, calls), *routes_of(service)],
         lifespan=lifespan,
-        exception_handlers={404: _no_such_address, 405: _no_such_method},
+        exception_handlers=NO_SUCH,
     )
 
 
@@ -285,12 +286,12 @@ class _Calls:
     async def report(self, request: Request, key: Key) -> Response:
         sent = read(_report, await body_of(request))
         taken = await self._service.ask(request, key, lambda one, now: one.report(sent, now))
-        return _json(taken._asdict(), 202)
+        return _json({"report_id": sent.report_id, **taken._asdict()}, 202)
 
     async def batch(self, request: Request, key: Key) -> Response:
-        sent = read(_batch, await body_of(request))
+        sent = read(_batch, await body_of(request, LARGEST_BATCH))
         taken = await self._service.ask(request, key, lambda one, now: one.batch(sent, now))
-        return _json(taken._asdict(), 202)
+        return _json({"batch_id": sent.batch_id, **taken._asdict()}, 202)
 
     async def trail(self, request: Request, key: Key) -> Response:
         lines = await self._service.ask(request, key, lambda one, _: one.trail)
@@ -380,22 +381,6 @@ def _answering(service: Service, admit: Callable[[Request], Key], handler: Handl
     return endpoint
 
 
-def _refusal(error: Exception) -> Response:
-    problem, headers = refused(error, "Bearer")
-    headers["content-type"] = PROBLEM
-    return Response(encode(problem.to_dict()), problem.status, headers)
-
-
-async def _no_such_address(request: Request, _: Exception) -> Response:
-    return _refusal(Problem(404, "unknown-address", "There is nothing at this address."))
-
-
-async def _no_such_method(request: Request, error: Any) -> Response:
-    response = _refusal(Problem(405, "method", "This address does not take this method."))
-    response.headers.update(error.headers or {})
-    return response
-
-
 def _asked(read: DecisionRequest) -> Asked:
     return Asked(
         read.decision_id,
@@ -436,7 +421,3 @@ def _absent(name: str, why: Problem | None) -> dict[str, Any]:
     if why is None:
         return {"name": name, "status": "starting", "detail": None}
     return {"name": name, "status": "failed", "detail": why.detail, "problem": why.to_dict()}
-
-
-def _json(content: Mapping[str, Any], status: int = 200) -> Response:
-    return Response(encode(content), status, media_type=JSON)

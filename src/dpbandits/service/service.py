@@ -86,7 +86,7 @@ class Service:
             refuse_other_sites(request, self.origins(request))
             key = EVERYONE
         else:
-            key = self.keys.of((secret_of or _bearer)(request))
+            key = self.keys.of((secret_of or bearer)(request))
         key.refuse_unless(role, request.path_params.get("name"))
         return key
 
@@ -158,7 +158,8 @@ class Service:
             del self.failed[one]
 
 
-def _bearer(request: Request) -> str:
+def bearer(request: Request) -> str:
+    """The key or ticket of a request."""
     match = _BEARER.fullmatch(request.headers.get("authorization", ""))
     if match is None:
         raise Problem(401, "unauthorized", "Send a key: Authorization: Bearer KEY.")

@@ -32,7 +32,7 @@ from ...shuffle.randomness import seed_of
 from ...stores import User
 from ...tables import TableLike, flat
 from ...tables.manners import PRIVATE
-from ...validation import number_or_nan
+from ...validation import integer, number_or_nan
 
 _MOST = 2**40  # people of a batch
 
@@ -132,19 +132,24 @@ class ShuffledPolicy(Policy):
             return self._coming()
 
     def _coming(self) -> LaplaceShares:
-        if self.budget is None:
-            raise ArgumentError("budget must not be None for a shuffled batch", "budget")
         people = self.session.coming()[1]
-        if people > _MOST:
+        if self.budget is not None and people > _MOST:
             raise ArgumentError(
                 "no batch is coming: one arm is left, and the policy has stopped learning"
             )
-        return self._protocol_for(people)
+        return self.protocol_for(people)
 
-    def _protocol_for(self, people: int) -> LaplaceShares:
-        (lo, hi), budget = self.reward_range, self.budget
-        assert budget is not None
-        return _protocol(budget, people, 0.5 * (hi - lo), math.floor(self._dropout * people))
+    def protocol_for(self, people: int) -> LaplaceShares:
+        """Protocol of a batch of so many people; devices and shufflers refuse any other.
+
+        Raises:
+            ArgumentError: the policy has no budget, or there is no such batch.
+        """
+        if self.budget is None:
+            raise ArgumentError("budget must not be None for a shuffled batch", "budget")
+        people = integer("people", people, 1, _MOST)
+        lo, hi = self.reward_range
+        return _protocol(self.budget, people, 0.5 * (hi - lo), math.floor(self._dropout * people))
 
     def device(self) -> RewardDevice:
         """Program for the devices of the coming batch.

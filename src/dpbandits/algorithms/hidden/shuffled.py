@@ -308,6 +308,15 @@ class HiddenLinearShuffled(HiddenPolicy):
             dropout=config["dropout"],
         )
 
+    def protocol_for(self, people: int) -> CertifiedProtocol:
+        """Protocol of a batch of so many people; devices and shufflers refuse any other.
+
+        Raises:
+            ArgumentError: the policy has no budget, or batches of another size.
+        """
+        integer("people", people, self._batch, self._batch)
+        return self._checked_protocol()
+
     def _kept(self, budget: ApproxDP) -> float:
         """The delta that is proved of published noise."""
         assert self.protocol is not None
