@@ -37,7 +37,7 @@ from .messages import (
 )
 from .metrics import metrics_of
 from .openapi import document
-from .owner import exists
+from .owner import refuse_changes
 from .problems import Problem
 from .service import Call, Service
 
@@ -98,7 +98,7 @@ def _routes(service: Service, calls: _Calls) -> list[Route]:
         route(f"{one}/cancel", "POST", "decide", calls.cancel),
         route("/v1/experiments", "GET", "read", calls.listed),
         route("/v1/experiments", "POST", "admin", calls.declare),
-        route(one, "GET", "read", calls.shown(views.summary)),
+        route(one, "GET", "read", calls.summary),
         route(one, "DELETE", "admin", calls.delete),
         route(f"{one}/ledger", "GET", "read", calls.shown(views.ledger)),
         route(f"{one}/guarantee", "GET", "read", calls.shown(views.guarantee)),
@@ -175,7 +175,8 @@ class _Calls:
             for tenant, name in sorted(owner.experiments)
             if tenant == key.tenant and covers(key, name)
         ]
-        found = [owner.ask((key.tenant, name), lambda one, _: views.summary(one)) for name in mine]
+        view = _summary_for(key)
+        found = [owner.ask((key.tenant, name), lambda one, _: view(one)) for name in mine]
         coming = [
             _absent(name, why)
             for name, why in self._service.absent(key.tenant).items()
@@ -192,11 +193,13 @@ class _Calls:
         await asyncio.to_thread(declaration.check)
         known = self._service.owner.experiments.get(at)
         if known is not None:
-            if known.declaration.given != declaration.given:
-                raise exists()
+            refuse_changes(known.declaration, declaration)
             return _json({"name": declaration.name, "status": known.status}, 200)
         self._service.begin(key.tenant, declaration, key.id)
         return _json({"name": declaration.name, "status": "starting"}, 202)
+
+    async def summary(self, request: Request, key: Key) -> Response:
+        return await self.shown(_summary_for(key))(request, key)
 
     def shown(self, view: Callable[[Experiment], dict[str, Any]]) -> Handler:
         """A handler that shows an experiment."""
@@ -262,7 +265,7 @@ class _Calls:
     async def _changed(self, request: Request, key: Key, call: Call) -> Response:
         def change(one: Experiment, now: float) -> dict[str, Any]:
             call(one, now)
-            return views.summary(one)
+            return views.for_admins(one)
 
         return _json(await self._service.ask(request, key, change))
 
@@ -327,6 +330,10 @@ async def _no_such_method(request: Request, error: Any) -> Response:
     response = _refusal(Problem(405, "method", "This address does not take this method."))
     response.headers.update(error.headers or {})
     return response
+
+
+def _summary_for(key: Key) -> Callable[[Experiment], dict[str, Any]]:
+    return views.for_admins if "admin" in key.roles else views.summary
 
 
 def _asked(read: DecisionRequest) -> Asked:

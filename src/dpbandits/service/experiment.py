@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Self
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..policies import Policy
 from ..session.decisions import Decision
-from .declaration import Declaration, as_json
+from .declaration import Change, Declaration, as_json
 from .problems import Problem
 from .replies import (
     ACTIVE,
@@ -99,6 +99,7 @@ class Experiment:
         tripped: when its breaker has tripped, in seconds since the epoch; None if it has not.
         finishes: when the last deadline of an archived one passes; None for others.
         finished: when it passed: then nothing private is left.  None before.
+        changes: the words that the file of this process declares otherwise; they are not taken.
         repeats: how many rewards came for decisions that had one, since this process began.
         traffic: of the last minutes, since this process began; public.
     """
@@ -108,6 +109,7 @@ class Experiment:
         self.name = declaration.name
         self.status, self.repeats = RUNNING, 0
         self.traffic: deque[Traffic] = deque(maxlen=_MOST_MINUTES)
+        self.changes: list[Change] = []
         self.tripped: float | None = None
         self.finishes: float | None = None
         self.finished: float | None = None

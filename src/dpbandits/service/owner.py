@@ -14,8 +14,9 @@ import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..errors import ClaimError, StoreError
@@ -57,10 +58,17 @@ class Owner(threading.Thread):
     Args:
         store: where policies are kept.
         clock: the time in seconds since the epoch.
+        declared: what the file of experiments says, by tenant and name.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], float] = time.time,
+        declared: Mapping[Key, Declaration] = MappingProxyType({}),
+    ) -> None:
         super().__init__(name="owner", daemon=True)
+        self.declared = declared
         self.store, self._clock, self._now = store, clock, 0.0
         self.experiments: dict[Key, Experiment] = {}
         self._waiting: deque[_Request] = deque()
@@ -265,9 +273,14 @@ class Owner(threading.Thread):
     def _take(self, key: str, policy: Policy) -> None:
         made = Experiment.of(policy)
         play(made.declaration.build(), rounds=1)  # which loads kernels
-        self.experiments[made.tenant, made.name] = made
+        at = made.tenant, made.name
+        if at in self.declared:
+            made.changes = made.declaration.changes(self.declared[at])
+        self.experiments[at] = made
         self.missing.pop(key, None)
         log("experiment taken", place=key)
+        for one in made.changes:
+            log("declaration differs, and was not taken", experiment=made.name, word=str(one))
 
     def _miss(self, key: str, error: BaseException) -> None:
         if key not in self.missing:
@@ -291,9 +304,8 @@ class Owner(threading.Thread):
         """
         known = self.experiments.get((tenant, declaration.name))
         if known is not None:
-            if known.declaration.given == declaration.given:
-                return known
-            raise exists()
+            refuse_changes(known.declaration, declaration)
+            return known
         place = self.store.place(f"{tenant}.{declaration.name}")
         if place.mark() is not None:
             if read(place).about.get("served"):
@@ -319,9 +331,16 @@ def unknown_experiment() -> Problem:
     return Problem(404, "unknown-experiment", "There is no such experiment.")
 
 
-def exists() -> Problem:
-    """The problem of a name that is taken."""
-    return Problem(409, "exists", "There is another experiment of that name.")
+def refuse_changes(known: Declaration, other: Declaration) -> None:
+    """Refuse another declaration of a name that is taken, with the words that differ."""
+    words = [one.word for one in known.changes(other)]
+    if words:
+        raise Problem(
+            409,
+            "exists",
+            f"There is another experiment of that name, with other values of {', '.join(words)}.",
+            words=words,
+        )
 
 
 def _broken() -> Problem:

@@ -95,7 +95,8 @@ def tune() -> None:
 
 def service_of(settings: Settings) -> Service:
     """The service, with all experiments of its store."""
-    owner = Owner(store_at(settings.store))
+    declared = {(OWN_TENANT, one.name): one for one in settings.declarations}
+    owner = Owner(store_at(settings.store), declared=declared)
     keys = None if settings.keys is None else Keys(settings.keys)
     service = Service(owner, keys, warm)
     owner.take_over()
@@ -105,13 +106,9 @@ def service_of(settings: Settings) -> Service:
 async def begin(service: Service, declarations: Sequence[Declaration]) -> None:
     """Compile, and begin the declared experiments; then the service is ready."""
     for one in declarations:
-        known = service.owner.experiments.get((OWN_TENANT, one.name))
-        if known is not None:
-            if known.declaration.given != one.given:
-                log("declaration differs, and was not taken", experiment=one.name)
-            continue
-        if f"{OWN_TENANT}.{one.name}" in service.owner.missing:
-            continue  # another process has it
+        there = (OWN_TENANT, one.name) in service.owner.experiments
+        if there or f"{OWN_TENANT}.{one.name}" in service.owner.missing:
+            continue  # also where another process has it
         try:
             await service.create(OWN_TENANT, one, "file")
         except ClaimError:  # another process was faster: the owner takes it over later

@@ -16,7 +16,7 @@ from .declaration import Declaration
 from .experiment import Experiment
 from .http import Bodies
 from .log import log
-from .owner import Owner, exists, unknown_experiment
+from .owner import Owner, refuse_changes, unknown_experiment
 from .problems import Problem, busy
 
 At = tuple[str, str]  # tenant and name
@@ -108,8 +108,8 @@ class Service:
                 raise busy()
             self.making[at] = declaration
             _keep(asyncio.create_task(self.create(tenant, declaration, who)))
-        elif self.making[at].given != declaration.given:
-            raise exists()
+        else:
+            refuse_changes(self.making[at], declaration)
 
     async def create(self, tenant: str, declaration: Declaration, who: str) -> Experiment:
         """Compile what an experiment needs, and make it."""
