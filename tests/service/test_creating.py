@@ -12,6 +12,7 @@ from services import ARMS, Served
 
 from dpbandits.algorithms import MergedIMED
 from dpbandits.privacy import ZCDP
+from dpbandits.service import server
 from dpbandits.service import service as making
 from dpbandits.service.access import Keys
 from dpbandits.service.declaration import Declaration, DeclarationError
@@ -170,9 +171,12 @@ def test_a_file_with_other_words_is_told_to_operators(store, clock, tmp_path, ca
         assert served.client(headers=admin).get().told["changes"] == []
 
 
-def test_the_command_names_words_that_differ_as_it_starts(store, clock, tmp_path, capsys):
+def test_the_command_names_words_that_differ_as_it_starts(
+    store, clock, tmp_path, capsys, monkeypatch
+):
     with Served(store, clock) as served:
         served.declare(**ARMS)
+    monkeypatch.setattr(server, "is_warm", lambda _: True)
     settings = Settings(
         f"sqlite:///{tmp_path}/policies.db",
         declarations=[Declaration.read({**ARMS, "arms": ["a", "b"]})],

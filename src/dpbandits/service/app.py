@@ -68,12 +68,12 @@ def make_app(
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         service.owner.start()
-        starting = None if on_start is None else asyncio.create_task(on_start())
+        running = [asyncio.create_task(one()) for one in (service.keep_warm, on_start) if one]
         try:
             yield
         finally:
-            if starting is not None:
-                starting.cancel()
+            for one in running:
+                one.cancel()
             service.owner.stop()
             await asyncio.to_thread(service.owner.join)
 

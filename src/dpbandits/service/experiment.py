@@ -18,7 +18,7 @@ import json
 import math
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, Self
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..policies import Policy
 from ..session.decisions import Decision
+from ..stores import Row
 from .declaration import Change, Declaration, as_json
 from .problems import Problem
 from .replies import (
@@ -139,8 +140,7 @@ class Experiment:
         Raises:
             KeyError: the policy was not served.
         """
-        given = json.loads(policy.notes[SERVICE, _DECLARED])
-        made = cls(given.pop("tenant"), Declaration.read(given), policy)
+        made = cls(*_declared(policy.notes[SERVICE, _DECLARED]), policy)
         state = json.loads(policy.notes[SERVICE, _STATE])
         made.status, made.tripped = state["status"], state["tripped"]
         made.finishes, made.finished = state["finishes"], state["finished"]
@@ -511,6 +511,24 @@ class Experiment:
 
     def _digest(self, body: bytes) -> bytes:
         return hmac.digest(self.policy.session.seal.key, b"request:" + body, "sha256")[:16]
+
+
+def declaration_in(rows: Iterable[Row]) -> Declaration:
+    """The declaration among the rows of a place, which is readable without loading the policy.
+
+    Raises:
+        KeyError: the policy was not served.
+    """
+    for row in rows:
+        if (row.kind, row.key) == (SERVICE, _DECLARED):
+            return _declared(row.content or b"")[1]
+    raise KeyError(_DECLARED)
+
+
+def _declared(note: bytes) -> tuple[str, Declaration]:
+    """Tenant and declaration, as they were kept."""
+    given = json.loads(note)
+    return given.pop("tenant"), Declaration.read(given)
 
 
 def unknown() -> Problem:

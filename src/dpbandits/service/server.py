@@ -23,7 +23,7 @@ from .declaration import Declaration
 from .log import log
 from .owner import Owner
 from .service import Service
-from .warming import warm
+from .warming import is_warm, warm
 
 SWITCH = 5e-4  # seconds after which the owner's thread lets the event loop go on
 MOST_CONNECTIONS = 4096  # beyond which requests are refused
@@ -118,9 +118,9 @@ def allow_files() -> None:
 
 
 def service_of(settings: Settings) -> Service:
-    """The service, with all experiments of its store."""
+    """The service, with all experiments of its store whose code is compiled."""
     declared = {(OWN_TENANT, one.name): one for one in settings.declarations}
-    owner = Owner(store_at(settings.store), declared=declared)
+    owner = Owner(store_at(settings.store), declared=declared, is_warm=is_warm)
     keys = None if settings.keys is None else Keys(settings.keys)
     service = Service(owner, keys, warm)
     owner.take_over()
