@@ -7,14 +7,16 @@ import time
 import weakref
 
 import pytest
-from operators import Page
+from operators import Page, basic
 from services import ARMS, Served
 
 from dpbandits.algorithms import MergedIMED
 from dpbandits.privacy import ZCDP
+from dpbandits.service import server
 from dpbandits.service import service as making
+from dpbandits.service.access import Keys
 from dpbandits.service.declaration import Declaration, DeclarationError
-from dpbandits.service.server import begin
+from dpbandits.service.server import Settings, begin, service_of
 
 AT = "/v1/experiments/trial"
 
@@ -132,3 +134,55 @@ def test_a_policy_of_that_name_that_is_not_served_is_told(store, clock):
         post(served, ARMS)
         told = served.client().get().told
         assert (told["status"], told["problem"]["type"]) == ("failed", "taken")
+
+
+def test_a_file_with_other_words_is_told_to_operators(store, clock, tmp_path, capsys):
+    keys = Keys(tmp_path / "keys.json")
+    admin, reader = (
+        {"authorization": f"Bearer {keys.add(roles=[role])[1]}"} for role in ("admin", "read")
+    )
+    with Served(store, clock, keys) as served:
+        trial = served.declare(headers=admin, **ARMS, title="A trial")
+        assert trial.get().told["changes"] == []
+    other = Declaration.read({**ARMS, "arms": ["a", "b"], "baseline": "a"})
+    capsys.readouterr()
+    with Served(store, clock, keys, declared={("default", "trial"): other}) as served:
+        served.http.portal.call(begin, served.service, [other])
+        assert served.client(headers=admin).get().told["changes"] == [
+            {"word": "arms", "served": ["a", "b", "c"], "declared": ["a", "b"]},
+            {"word": "baseline", "served": None, "declared": "a"},
+            {"word": "title", "served": "A trial", "declared": None},
+        ]
+        assert "changes" not in served.client(headers=reader).get().told
+        log = capsys.readouterr().err
+        assert "arms is ['a', 'b', 'c'], declared is ['a', 'b']" in log
+        assert log.count("declaration differs, and was not taken") == 3
+        secret = admin["authorization"].removeprefix("Bearer ")
+        pages = [
+            Page(served.http.get(f"/console{path}", headers=basic(secret)).text).text
+            for path in ("/trial", "")
+        ]
+        assert "baseline is None, declared is 'a'" in pages[0]
+        assert all("running file differs" in page for page in pages)
+        reply = served.http.post("/v1/experiments", headers=admin, json=dict(other.given))
+        assert (reply.status_code, reply.json()["words"]) == (409, ["arms", "baseline", "title"])
+    other = Declaration.read({**ARMS, "title": "A trial"})
+    with Served(store, clock, keys, declared={("default", "trial"): other}) as served:
+        assert served.client(headers=admin).get().told["changes"] == []
+
+
+def test_the_command_names_words_that_differ_as_it_starts(
+    store, clock, tmp_path, capsys, monkeypatch
+):
+    with Served(store, clock) as served:
+        served.declare(**ARMS)
+    monkeypatch.setattr(server, "is_warm", lambda _: True)
+    settings = Settings(
+        f"sqlite:///{tmp_path}/policies.db",
+        declarations=[Declaration.read({**ARMS, "arms": ["a", "b"]})],
+    )
+    capsys.readouterr()
+    service = service_of(settings)
+    assert '"word": "arms is [' in capsys.readouterr().err
+    for one in service.owner.experiments.values():
+        one.policy.close()

@@ -42,7 +42,7 @@ from .messages import (
 )
 from .metrics import metrics_of
 from .openapi import document
-from .owner import exists
+from .owner import refuse_changes
 from .parties import Parties
 from .problems import Problem
 from .service import Call, Service
@@ -76,12 +76,12 @@ def make_app(
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         service.owner.start()
-        starting = None if on_start is None else asyncio.create_task(on_start())
+        running = [asyncio.create_task(one()) for one in (service.keep_warm, on_start) if one]
         try:
             yield
         finally:
-            if starting is not None:
-                starting.cancel()
+            for one in running:
+                one.cancel()
             service.owner.stop()
             await asyncio.to_thread(service.owner.join)
 
@@ -107,7 +107,7 @@ def _routes(service: Service, calls: _Calls) -> list[Route]:
         route(f"{one}/cancel", "POST", "decide", calls.cancel),
         route("/v1/experiments", "GET", "read", calls.listed),
         route("/v1/experiments", "POST", "admin", calls.declare),
-        route(one, "GET", "read", calls.shown(views.summary)),
+        route(one, "GET", "read", calls.summary),
         route(one, "DELETE", "admin", calls.delete),
         route(f"{one}/ledger", "GET", "read", calls.shown(views.ledger)),
         route(f"{one}/guarantee", "GET", "read", calls.shown(views.guarantee)),
@@ -227,7 +227,8 @@ class _Calls:
             for tenant, name in sorted(owner.experiments)
             if tenant == key.tenant and covers(key, name)
         ]
-        found = [owner.ask((key.tenant, name), lambda one, _: views.summary(one)) for name in mine]
+        view = _summary_for(key)
+        found = [owner.ask((key.tenant, name), lambda one, _: view(one)) for name in mine]
         coming = [
             _absent(name, why)
             for name, why in self._service.absent(key.tenant).items()
@@ -244,11 +245,13 @@ class _Calls:
         await asyncio.to_thread(declaration.check)
         known = self._service.owner.experiments.get(at)
         if known is not None:
-            if known.declaration.given != declaration.given:
-                raise exists()
+            refuse_changes(known.declaration, declaration)
             return _json({"name": declaration.name, "status": known.status}, 200)
         self._service.begin(key.tenant, declaration, key.id)
         return _json({"name": declaration.name, "status": "starting"}, 202)
+
+    async def summary(self, request: Request, key: Key) -> Response:
+        return await self.shown(_summary_for(key))(request, key)
 
     def shown(self, view: Callable[[Experiment], dict[str, Any]]) -> Handler:
         """A handler that shows an experiment."""
@@ -330,7 +333,7 @@ class _Calls:
     async def _changed(self, request: Request, key: Key, call: Call) -> Response:
         def change(one: Experiment, now: float) -> dict[str, Any]:
             call(one, now)
-            return views.summary(one)
+            return views.for_admins(one)
 
         return _json(await self._service.ask(request, key, change))
 
@@ -379,6 +382,10 @@ def _answering(service: Service, admit: Callable[[Request], Key], handler: Handl
             return _refusal(error)
 
     return endpoint
+
+
+def _summary_for(key: Key) -> Callable[[Experiment], dict[str, Any]]:
+    return views.for_admins if "admin" in key.roles else views.summary
 
 
 def _asked(read: DecisionRequest) -> Asked:

@@ -18,7 +18,7 @@ import json
 import math
 import struct
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -27,7 +27,8 @@ from typing import Any, NamedTuple, Self
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..policies import Policy
 from ..session.decisions import Decision
-from .declaration import Declaration, as_json
+from ..stores import Row
+from .declaration import Change, Declaration, as_json
 from .messages import BatchRequest, ReportRequest, encode
 from .parties import WHY, Parties, new_key
 from .problems import Problem
@@ -103,6 +104,7 @@ class Experiment:
         tripped: when its breaker has tripped, in seconds since the epoch; None if it has not.
         finishes: when the last deadline of an archived one passes; None for others.
         finished: when it passed: then nothing private is left.  None before.
+        changes: the words that the file of this process declares otherwise; they are not taken.
         repeats: how many rewards came for decisions that had one, since this process began.
         traffic: of the last minutes, since this process began; public.
     """
@@ -112,6 +114,7 @@ class Experiment:
         self.name = declaration.name
         self.status, self.repeats = RUNNING, 0
         self.traffic: deque[Traffic] = deque(maxlen=_MOST_MINUTES)
+        self.changes: list[Change] = []
         self.tripped: float | None = None
         self.finishes: float | None = None
         self.finished: float | None = None
@@ -144,8 +147,7 @@ class Experiment:
         Raises:
             KeyError: the policy was not served.
         """
-        given = json.loads(policy.notes[SERVICE, _DECLARED])
-        made = cls(given.pop("tenant"), Declaration.read(given), policy)
+        made = cls(*_declared(policy.notes[SERVICE, _DECLARED]), policy)
         state = json.loads(policy.notes[SERVICE, _STATE])
         made.status, made.tripped = state["status"], state["tripped"]
         made.finishes, made.finished = state["finishes"], state["finished"]
@@ -582,6 +584,24 @@ class Experiment:
 
     def _digest(self, body: bytes) -> bytes:
         return hmac.digest(self.policy.session.seal.key, b"request:" + body, "sha256")[:16]
+
+
+def declaration_in(rows: Iterable[Row]) -> Declaration:
+    """The declaration among the rows of a place, which is readable without loading the policy.
+
+    Raises:
+        KeyError: the policy was not served.
+    """
+    for row in rows:
+        if (row.kind, row.key) == (SERVICE, _DECLARED):
+            return _declared(row.content or b"")[1]
+    raise KeyError(_DECLARED)
+
+
+def _declared(note: bytes) -> tuple[str, Declaration]:
+    """Tenant and declaration, as they were kept."""
+    given = json.loads(note)
+    return given.pop("tenant"), Declaration.read(given)
 
 
 def unknown() -> Problem:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -16,7 +18,7 @@ from .declaration import Declaration
 from .experiment import Experiment
 from .http import Bodies
 from .log import log
-from .owner import Owner, exists, unknown_experiment
+from .owner import Owner, refuse_changes, starting, unknown_experiment
 from .problems import Problem, busy
 
 At = tuple[str, str]  # tenant and name
@@ -24,6 +26,7 @@ Call = Callable[[Experiment, float], Any]
 MOST_MAKING, MOST_FAILED = 50, 100  # of one tenant, at once and remembered
 _LONGEST = 1000  # letters of a failure
 FOR_PAGES = ("/chooser", "/randomiser", "/reports")  # ends of addresses
+_LOOK = 0.2  # seconds between looks for code to compile
 _BEARER = re.compile(r"[Bb]earer +(\S+) *")
 
 
@@ -111,7 +114,7 @@ class Service:
         """What the owner's call on the experiment of a request gives."""
         at = key.tenant, request.path_params["name"]
         if at in self.making and at not in self.owner.experiments:
-            raise Problem(503, "starting", "The experiment starts. Send the same request again.")
+            raise starting()
         return await self.owner.ask(at, call)
 
     def begin(self, tenant: str, declaration: Declaration, who: str) -> None:
@@ -126,8 +129,8 @@ class Service:
                 raise busy()
             self.making[at] = declaration
             _keep(asyncio.create_task(self.create(tenant, declaration, who)))
-        elif self.making[at].given != declaration.given:
-            raise exists()
+        else:
+            refuse_changes(self.making[at], declaration)
 
     async def create(self, tenant: str, declaration: Declaration, who: str) -> Experiment:
         """Compile what an experiment needs, and make it."""
@@ -146,6 +149,18 @@ class Service:
             del self.making[at]
         log("experiment created", experiment=declaration.name)
         return made
+
+    async def keep_warm(self) -> None:
+        """Compile what the owner is to take over, while it serves others; runs for good."""
+        while True:
+            for place, declaration in [*self.owner.cold.items()]:
+                try:
+                    await self.warm(declaration)
+                except Exception as error:  # then the owner compiles it
+                    log("warming failed", place=place, error=type(error).__name__)
+                with suppress(Exception):  # which the owner repeats, and logs
+                    await self.owner.ask_alone(partial(self.owner.take_warm, place))
+            await asyncio.sleep(_LOOK)
 
     def _note_failure(self, at: At, problem: Problem, is_elsewhere: bool) -> None:
         detail = problem.detail[:_LONGEST]

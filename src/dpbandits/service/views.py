@@ -45,6 +45,11 @@ def summary(one: Experiment) -> dict[str, Any]:
     }
 
 
+def for_admins(one: Experiment) -> dict[str, Any]:
+    """The summary, and the words that the file declares otherwise."""
+    return {**summary(one), "changes": [change._asdict() for change in one.changes]}
+
+
 def spent(one: Experiment) -> str | None:
     """The privacy loss so far, in words."""
     if one.policy.guarantee.holds is None:

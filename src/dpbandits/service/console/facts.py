@@ -14,7 +14,7 @@ from ...policies import Estimates, Policy
 from ...privacy import Guarantee, Ledger
 from ...session import Diagnostics
 from .. import views
-from ..declaration import Declaration
+from ..declaration import Change, Declaration
 from ..experiment import Experiment, Traffic, written
 from ..problems import Problem
 
@@ -26,6 +26,7 @@ class Facts:
     Attributes:
         summary: as ``views.summary``.
         serves: what requests for decisions get, in a sentence.
+        changes: the words that the file declares otherwise.
         changes_arms: whether arms can be retired and added.
     """
 
@@ -38,6 +39,7 @@ class Facts:
     traffic: tuple[Traffic, ...]
     trail: list[dict[str, Any]]
     changes_arms: bool
+    changes: list[Change]
     diagnostics: Diagnostics
     repeats: int
 
@@ -55,6 +57,7 @@ class Facts:
             traffic=tuple(one.traffic),
             trail=one.trail,
             changes_arms=_changes_arms(policy),
+            changes=one.changes,
             diagnostics=policy.diagnostics,
             repeats=one.repeats,
         )

@@ -53,6 +53,7 @@ def experiment(facts: Facts, token_of: Callable[[str], str], notice: str = "") -
         *said,
         tag("p", _badge(facts), " ", facts.serves),
         *_stamp(facts),
+        *_changes(facts),
         _section("At a glance", _at_a_glance(facts)),
         tag("div", _spending(facts), _traffic(facts), class_="pair"),
         _section("Guarantee", *_guarantee(facts)),
@@ -143,10 +144,12 @@ def _share(one: Facts) -> Html:
 
 def _badge(one: Facts) -> Html:
     status = one.summary["status"]
-    shown = tag("span", status, class_=f"badge {status}")
+    shown = [tag("span", status, class_=f"badge {status}")]
     if one.summary["breaker_tripped"]:
-        return Html(f"{shown} {tag('span', 'breaker tripped', class_='badge tripped')}")
-    return shown
+        shown.append(tag("span", "breaker tripped", class_="badge tripped"))
+    if one.changes:
+        shown.append(tag("span", "file differs", class_="badge tripped"))
+    return Html(" ".join(shown))
 
 
 def _stamp(facts: Facts) -> Iterator[Html]:
@@ -158,6 +161,15 @@ def _stamp(facts: Facts) -> Iterator[Html]:
     else:
         return
     yield tag("p", tag("strong", words[0]), words[1], class_="stamp")
+
+
+def _changes(facts: Facts) -> Iterator[Html]:
+    if not facts.changes:
+        return
+    said = "The file of experiments has other words, which were not taken. "
+    how = " To serve them, declare an experiment under a new name."
+    listed = "; ".join(map(str, facts.changes))
+    yield tag("p", tag("strong", said), f"{listed}.", how, class_="stamp")
 
 
 def _at_a_glance(facts: Facts) -> Html:
