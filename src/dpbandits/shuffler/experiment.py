@@ -84,7 +84,7 @@ class Experiment:
         """As ``_step``; a failure is told once, and tried again."""
         try:
             pause, self._failure = await self._step(), ""
-        except DPBanditsError as error:
+        except Exception as error:  # also one of this program: the rows say how to go on
             pause, why = PAUSE, _why(error)
             if why != self._failure:
                 log("failed", experiment=self._name, error=type(error).__name__, why=why)
@@ -151,4 +151,4 @@ def _why(error: Exception) -> str:
     """What an operator may read: the server's words are left out."""
     if isinstance(error, ServiceError):
         return f"status {error.status}" if error.status else "the server was not reached"
-    return str(error)
+    return str(error) if isinstance(error, DPBanditsError) else "a defect"
