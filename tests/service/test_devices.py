@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from parties import (
+from people import (
     ADVICE,
     KINDS,
     LOCAL,

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from parties import (
+from people import (
     ADVICE,
     ARMS,
     KINDS,

@@ -102,8 +102,11 @@ class Both(httpx.BaseTransport):
 
 
 @contextmanager
-def device_of(client, folder, transport=None, shuffler=None, config=None, **words):
+def device_of(
+    client, folder, transport=None, shuffler=None, config=None, shuffler_address=None, **words
+):
     """The device of a person, who has a folder."""
+    words |= {} if shuffler_address is None else {"shuffler": shuffler_address}
     through = transport or Through(client.http)
     if shuffler is not None:
         through, words["shuffler"] = Both(through, shuffler), "http://shuffler"
