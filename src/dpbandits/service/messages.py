@@ -154,6 +154,14 @@ class ReportRequest(Message):
     ] = None
 
 
+class ReportReply(Message):
+    """Whether the policy learns from a report.  A repeated report gets the same reply."""
+
+    report_id: str
+    learned: bool
+    why: str | None
+
+
 class BatchRequest(Message):
     """The output of a shuffler: the people of a batch, without order or identity."""
 
@@ -173,6 +181,14 @@ class BatchRequest(Message):
     sealed: Annotated[
         list[bytes], Meta(description="What the people sealed, in random order, in base64.")
     ]
+
+
+class BatchReply(Message):
+    """Whether the policy learns from a batch.  A repeated batch gets the same reply."""
+
+    batch_id: str
+    learned: bool
+    why: str | None
 
 
 class Round(Message):
