@@ -7,7 +7,8 @@ from contextlib import contextmanager
 import httpx
 import numpy as np
 
-from dpbandits.device import ConnectedDevice, Retries
+from dpbandits.client import Retries
+from dpbandits.device import ConnectedDevice
 from dpbandits.policies.registry import arguments_of_today, find
 
 PRIVATE = {"protects": "contexts and rewards", "horizon": 1000, "features": 2, "arms": ["x", "y"]}

@@ -23,7 +23,8 @@ from people import (
 )
 from services import Served
 
-from dpbandits.device import ConnectedDevice, ServiceError
+from dpbandits.client import ServiceError
+from dpbandits.device import ConnectedDevice
 from dpbandits.errors import ArgumentError, ClaimError, StateFileError, StoreError
 from dpbandits.shuffle.sealing import label_of
 from dpbandits.stores.addresses import store_at
@@ -378,7 +379,8 @@ def test_where_the_server_decides_a_choice_comes_first(served, tmp_path):
 KILLED = """
 import json, os, signal, sys
 import httpx
-from dpbandits.device import ConnectedDevice, Retries, state
+from dpbandits.client import Retries
+from dpbandits.device import ConnectedDevice, state
 
 folder, when = sys.argv[1:]
 config = sys.stdin.read()

@@ -6,9 +6,9 @@ import re
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from people import LOCAL
 from schemathesis import GenerationMode
 from schemathesis.checks import positive_data_acceptance
-from people import LOCAL
 from services import ARMS
 
 from dpbandits.service.app import make_app

@@ -11,7 +11,7 @@ import pytest
 from people import PRIVATE, ROWS, Through, device_of
 from services import Http, Served
 
-from dpbandits.device import ServiceError
+from dpbandits.client import ServiceError
 from dpbandits.service.access import Keys
 from dpbandits.shuffler import experiment
 from dpbandits.shuffler.app import make_app

@@ -4,7 +4,6 @@ Features and rewards stay in the process.  What leaves it has the noise of the e
 the device is sure by a config that came with the program.
 """
 
-from ..client import Retries, ServiceError
 from .connected import ConnectedDevice
 
-__all__ = ["ConnectedDevice", "Retries", "ServiceError"]
+__all__ = ["ConnectedDevice"]
