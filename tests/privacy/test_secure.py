@@ -474,3 +474,13 @@ def test_an_increment_that_is_scaled_to_the_bound_stays_within_it():
     for x in ([2.0, 3.0], [20.0, 30.0], [2 * step, 3 * step]):
         squares = [Fraction(float(entry)) ** 2 for entry in total._checked(x)]
         assert sum(squares) <= Fraction(bound) ** 2
+
+
+def test_noise_that_is_ready_is_given_out_once(monkeypatch):
+    drawn = iter(range(10**6))
+    monkeypatch.setattr(secure, "_mechanism", lambda *_: lambda zeros: [next(drawn) for _ in zeros])
+    source = secure.Sampler()
+    drawn_by_call = [source._draw(1, 2.0, count) for count in (1, 25, 0, 3, 500, 120, 7)]
+    assert [len(one) for one in drawn_by_call] == [1, 25, 0, 3, 500, 120, 7]
+    every = [value for one in drawn_by_call for value in one]
+    assert len(set(every)) == len(every)

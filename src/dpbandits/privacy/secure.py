@@ -46,7 +46,7 @@ from .grids import LARGEST, UP, checked_grid, in_steps, refuse_wide_noise
 from .noise import EXACT, NoiseSource, Rng, SimulationNoise
 
 NOISE_LAW = 2  # of this version; before, discrete Gaussian noise was ``scale / grid`` steps wide
-_BATCH = 32  # noise variables drawn at once
+_BATCH = 128  # noise variables drawn at once
 _SCALES = 64  # for how many scales noise is kept ready
 
 
@@ -58,16 +58,19 @@ class Sampler:
         self._ready: dict[tuple[int, float], list[int]] = {}
         self._process = os.getpid()
 
-    def _draw(self, family: int, scale: float) -> int:
-        """One noise variable, never given out twice; drawn in batches, because calls are slow."""
+    def _draw(self, family: int, scale: float, count: int) -> list[int]:
+        """Noise variables, never given out twice; drawn in batches, because calls are slow."""
         if self._process != os.getpid():  # a forked process would give out its parent's
             self._ready, self._process = {}, os.getpid()
         if len(self._ready) > _SCALES:
             self._ready.clear()  # scales that change all the time would pile up
         ready = self._ready.setdefault((family, scale), [])
-        if not ready:
-            ready += _mechanism(family, scale)([0] * _BATCH)
-        return int(ready.pop())
+        if len(ready) < count:
+            ready += _mechanism(family, scale)([0] * max(_BATCH, count))
+        left = len(ready) - count
+        given = ready[left:]
+        del ready[left:]
+        return given
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy must not give out the same noise.
@@ -105,8 +108,8 @@ class GridNoise(NoiseSource):
         self.most_records = (EXACT - 1) // largest
 
     @abstractmethod
-    def _draw(self, family: int, scale: float) -> int:
-        """One noise variable of at least that scale, in grid units, never given out twice."""
+    def _draw(self, family: int, scale: float, count: int) -> list[int]:
+        """Noise variables of at least that scale, in grid units, never given out twice."""
 
     def exploration(self) -> np.random.Generator:
         """A generator seeded by the operating system, for choices alone: no noise comes from it."""
@@ -136,8 +139,9 @@ class GridNoise(NoiseSource):
             off = "the statistic is not a sum of rewards on the grid"
             raise DPBanditsError(f"{off}: this algorithm cannot use secure noise")
         width = in_steps(channel.family, scale, self.grid)
-        for i, value in enumerate(units):
-            release[i] = (int(value) + self._draw(channel.family, width)) * self.grid
+        noise = self._draw(channel.family, width, len(units))
+        release[:] = [int(value) + drawn for value, drawn in zip(units, noise, strict=True)]
+        release *= self.grid
 
     def _replace_vector(self, scale: float, statistic: np.ndarray, release: np.ndarray) -> None:
         """The release of ``Hemisphere``, in an exact direction: lengths and floats come after
@@ -189,12 +193,15 @@ class DeviceNoise(GridNoise):
             raise ArgumentError(f"channel must be Gaussian or Laplace, got {channel!r}", "channel")
         return weights / weights.sum()
 
-    def _draw(self, family: int, scale: float) -> int:
+    def _draw(self, family: int, scale: float, count: int) -> list[int]:
         if scale == 0.0:
-            return 0
-        if family == GAUSSIAN:
-            return discrete_gaussian(*_squared(scale).as_integer_ratio(), self._take)
-        return discrete_laplace(*_rounded_up(Fraction(scale)).as_integer_ratio(), self._take)
+            return [0] * count
+        sampler, parameter = (
+            (discrete_gaussian, _squared(scale))
+            if family == GAUSSIAN
+            else (discrete_laplace, _rounded_up(Fraction(scale)))
+        )
+        return [sampler(*parameter.as_integer_ratio(), self._take) for _ in range(count)]
 
 
 def _rounded_up(value: Fraction) -> Fraction:
