@@ -3,6 +3,7 @@
 import functools
 import math
 import os
+import subprocess
 import sys
 from fractions import Fraction
 
@@ -293,7 +294,7 @@ def test_there_is_no_generator_for_noise():
 
 def test_without_opendp_the_way_to_install_it_is_named(monkeypatch):
     secure._opendp.cache_clear()
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    monkeypatch.setitem(sys.modules, "opendp", None)
     with pytest.raises(dpb.errors.MissingExtra, match=r"pip install 'dpbandits\[secure\]'"):
         dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure")
 
@@ -484,3 +485,10 @@ def test_noise_that_is_ready_is_given_out_once(monkeypatch):
     assert [len(one) for one in drawn_by_call] == [1, 25, 0, 3, 500, 120, 7]
     every = [value for one in drawn_by_call for value in one]
     assert len(set(every)) == len(every)
+
+
+def test_secure_noise_imports_no_more_of_opendp_than_it_needs():
+    code = (
+        "import dpbandits.privacy.secure as s, sys; s.Sampler(); sys.exit('sklearn' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -228,21 +228,21 @@ def noise_source(
 
 @functools.cache
 def _opendp() -> Any:
-    try:
-        import opendp.prelude as opendp
+    try:  # not its prelude, which imports scikit-learn
+        from opendp import domains, measurements, metrics, mod
     except ImportError as error:
         raise MissingExtra(
             "noise='secure' needs OpenDP: pip install 'dpbandits[secure]'"
         ) from error
-    opendp.enable_features("contrib")  # OpenDP's word for: accepted by its maintainers, with proofs
-    return opendp
+    mod.enable_features("contrib")  # OpenDP's word for: accepted by its maintainers, with proofs
+    return domains, measurements, metrics
 
 
 @functools.lru_cache(maxsize=256)
 def _mechanism(family: int, scale: float) -> Any:
     """OpenDP's mechanism on vectors of integers; kept: to build it takes longer than a draw."""
-    opendp = _opendp()
-    domain = opendp.vector_domain(opendp.atom_domain(T="i64"))
+    domains, measurements, metrics = _opendp()
+    domain = domains.vector_domain(domains.atom_domain(T="i64"))
     if family == GAUSSIAN:
-        return opendp.m.make_gaussian(domain, opendp.l2_distance(T="f64"), scale=scale)
-    return opendp.m.make_laplace(domain, opendp.l1_distance(T="i64"), scale=scale)
+        return measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=scale)
+    return measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)
