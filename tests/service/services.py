@@ -112,8 +112,8 @@ class Http:
 class Served:
     """A service over a store, which lives as long as the block."""
 
-    def __init__(self, store, clock, keys=None):
-        self.owner, self.clock = Owner(store, clock=clock), clock
+    def __init__(self, store, clock, keys=None, **given):
+        self.owner, self.clock = Owner(store, clock=clock, **given), clock
         self.service = Service(self.owner, keys, compiled)
         self.owner.take_over()
         self.http = Http(make_app(self.service))

@@ -11,6 +11,7 @@ from dpbandits.service.access import EVERYONE, Key
 from dpbandits.service.app import make_app
 from dpbandits.service.console.forms import Tokens
 from dpbandits.service.experiment import Traffic
+from dpbandits.service.problems import Problem
 
 OWN = {"sec-fetch-site": "same-origin"}
 ADDRESS = "http://console.example"
@@ -78,8 +79,8 @@ def test_the_list_has_status_budget_releases_and_decisions(console):
 def test_failed_experiments_are_listed_with_the_reason(console):
     console.service.owner.missing["default.old"] = "the page is damaged"
     console.service.owner.missing["others.theirs"] = "secret"
-    console.service.creating["default", "young"] = ""
-    console.service.creating["default", "wrong"] = "arms must be given"
+    console.service.making["default", "young"] = None
+    console.service.failed["default", "wrong"] = Problem(422, "invalid", "arms must be given")
     page = console.get()
     for said in (
         "old unavailable the page is damaged",
@@ -294,13 +295,24 @@ def test_pending_data_of_a_person_are_erased(console):
     assert "unit must be a whole number." in page.text
 
 
+def test_an_archived_experiment_says_until_when_it_takes_rewards(console):
+    console.declare({**SHOP, "answers_within": "1h"})
+    bearer = {"authorization": f"Bearer {console.admin}"}
+    console.client.post("/v1/experiments/shop/decisions", json={"unit": "anna"}, headers=bearer)
+    page = console.send("archive", confirmation="shop", reason="over")
+    assert re.search(
+        r"archived It makes no more decisions, and takes rewards until 2\d\d\d-", page.text
+    )
+    assert page.forms.keys() == {"erase"}
+
+
 def test_to_archive_the_name_must_be_typed(console):
     console.declare(SHOP)
     page = console.send("archive", confirmation="shopp", reason="over", status=422)
     assert "Type the name of the experiment to archive it." in page.text
     page = console.send("archive", confirmation="shop", reason="over")
-    assert "archived It takes no more requests." in page.text
-    assert page.forms.keys() == {"erase"}
+    assert "archived It is finished. Nothing private is left, and these pages stay." in page.text
+    assert not page.forms
     assert "archived" in console.get().text
 
 

@@ -388,7 +388,6 @@ def test_an_archived_experiment_only_shows(trial):
     assert trial.because("/archive")["status"] == "archived"
     assert trial.decide(decision_id="one") == made
     assert trial.decide(410)["type"] == "archived"
-    trial.reward(1.0, 410, decision_id="one")
     trial.because("/resume", 410)
     trial.post("/retire", 410, arm=0, reason="late")
     for view in ("", "/ledger", "/guarantee", "/estimates", "/card", "/chooser", "/trail"):
@@ -571,7 +570,7 @@ def test_what_is_nowhere(served, trial):
     for path in ("/v2", "/v1/experiments/trial/nothing", "/v1/experiments/trial/decisions/x"):
         reply = served.http.get(path)
         assert (reply.status_code, reply.json()["type"]) == (404, "unknown-address")
-    reply = served.http.request("DELETE", trial.at)
+    reply = served.http.request("PUT", trial.at)
     assert (reply.status_code, reply.json()["type"]) == (405, "method")
     assert served.client("none").get(status=404).told["type"] == "unknown-experiment"
     assert json.loads(served.http.get("/readyz").content) == {"ready": True, "missing": 0}

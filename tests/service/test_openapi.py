@@ -27,7 +27,13 @@ SCHEMA = schemathesis.openapi.from_dict(without_keys(document()))
 OPERATIONS = {one.ok().label: one.ok() for one in SCHEMA.get_all_operations()}
 # What is well written may name unknown decisions, arms or words.
 LEFT = [positive_data_acceptance]
-UNKNOWN = ("/rewards", "/activate", "/cancel", "POST /v1/experiments")
+UNKNOWN = (
+    "/rewards",
+    "/activate",
+    "/cancel",
+    "POST /v1/experiments",
+    "DELETE /v1/experiments/{name}",
+)
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 FEW = settings(
     max_examples=12,

@@ -1,8 +1,11 @@
 """One commit for many requests, stores that fail, and two services on one store."""
 
+import asyncio
 import shutil
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from services import ARMS, NOISY, Served
@@ -11,8 +14,11 @@ import dpbandits as dpb
 from dpbandits import ZCDP, restore
 from dpbandits.algorithms import MergedIMED
 from dpbandits.errors import ClaimError, StoreError
+from dpbandits.service import http
+from dpbandits.service import owner as owner_module
 from dpbandits.service.declaration import Declaration
 from dpbandits.service.owner import MOST_AT_ONCE, Owner
+from dpbandits.service.problems import Problem
 from dpbandits.stores.sqlite import SQLiteStore
 
 
@@ -218,6 +224,45 @@ def test_a_flood_does_not_hold_deadlines_up(served, trial, clock):
     assert flood > 190
 
 
+def test_bodies_that_wait_are_bounded_by_their_bytes(served, store, trial, monkeypatch):
+    monkeypatch.setattr(http, "MOST_OF_ONE", 3_500_000)
+    large = [(f"{trial.at}/decisions", {"contexts": ["x" * 1_000_000]})] * 5
+    store.go.clear()
+    store.entered.clear()
+    start = served.http.portal.start_task_soon
+    first = start(served.http.posted, *decisions(trial, 1)[0])
+    assert store.entered.wait(30.0)
+    waiting = [start(served.http.posted, *call) for call in large]
+    served.http.portal.call(served.http.idle)
+    refused = [one.result() for one in waiting if one.done()]
+    assert [one.status_code for one in refused] == [503, 503]
+    assert {one.json()["type"] for one in refused} == {"busy"}
+    assert {one.headers["retry-after"] for one in refused} == {"1"}
+    store.go.set()
+    assert first.result().status_code == 200
+    assert sorted(one.result().status_code for one in waiting) == [422] * 3 + [503] * 2
+    for _ in range(5):  # there is room again
+        assert served.http.post(large[0][0], json=large[0][1]).status_code == 422
+
+
+def test_no_tenant_has_all_the_room_for_bodies(monkeypatch):
+    monkeypatch.setattr(http, "MOST_BYTES", 10)
+    monkeypatch.setattr(http, "MOST_OF_ONE", 5)
+    bodies, one = http.Bodies(), SimpleNamespace(state=SimpleNamespace())
+    with bodies.counted(one, "a"):
+        one.state.count(5)
+        with pytest.raises(Problem):
+            one.state.count(1)
+        others = [SimpleNamespace(state=SimpleNamespace()) for _ in range(2)]
+        with bodies.counted(others[0], "b"), bodies.counted(others[1], "c"):
+            others[0].state.count(5)
+            with pytest.raises(Problem) as refused:
+                others[1].state.count(1)
+    assert refused.value.status == 503
+    with bodies.counted(one, "a"):
+        one.state.count(5)
+
+
 # Two processes -----------------------------------------------------------------------------
 
 
@@ -238,6 +283,71 @@ def test_a_second_service_is_a_standby(store, clock, tmp_path):
         second.pass_time(6)
         assert second.http.get("/readyz").status_code == 200
         assert second.client().decide(decision_id="one") == made
+
+
+def cold(store, clock, go, events):
+    """A standby that compiles until ``go`` is set."""
+
+    async def warm(declaration):
+        events.append(("compiled", declaration.name))
+        while not go.is_set():
+            await asyncio.sleep(0.001)
+        if go.faulty:
+            raise MemoryError
+
+    standby = Served(SQLiteStore(store.path), clock, is_warm=lambda _: go.is_set())
+    standby.service.warm = warm
+    return standby
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+def test_a_standby_compiles_while_it_waits_and_takes_over_only_then(
+    store, clock, monkeypatch, faulty
+):
+    go, events, real = threading.Event(), [], owner_module.play
+    go.faulty = faulty
+    with Served(store, clock) as first:
+        made = first.declare(**ARMS).decide(decision_id="one")
+        with cold(store, clock, go, events) as second:
+            monkeypatch.setattr(
+                owner_module, "play", lambda *given, **more: events.append("taken") or real(*given, **more)
+            )  # fmt: skip
+            await_until(lambda: events)
+            assert events == [("compiled", "trial")]  # and the first one serves
+            assert second.client().post("/decisions", 503).told["type"] == "starting"
+            first.client().decide()
+            first.__exit__()
+            second.pass_time(6)
+            assert second.http.get("/readyz").status_code == 503
+            assert second.http.get("/healthz").status_code == 200
+            assert "taken" not in events
+            go.set()
+            await_until(lambda: second.http.get("/readyz").status_code == 200)
+            assert events == [("compiled", "trial"), "taken"]
+            assert second.client().decide(decision_id="one") == made
+
+
+def test_a_standby_that_is_warm_takes_over_at_once(store, clock):
+    go, events = threading.Event(), []
+    go.faulty = False
+    with Served(store, clock) as first, cold(store, clock, go, events) as second:
+        first.declare(**ARMS)
+        second.pass_time(6)
+        await_until(lambda: events)
+        go.set()
+        await_until(lambda: not second.owner.cold)
+        assert second.client().post("/decisions", 503).told["type"] == "elsewhere"
+        first.__exit__()
+        second.pass_time(6)
+        second.client().decide()
+        assert len(events) == 1
+
+
+def await_until(done):
+    until = time.monotonic() + 30.0
+    while not done():
+        assert time.monotonic() < until
+        time.sleep(0.002)
 
 
 def test_an_experiment_that_another_process_has_taken_is_let_go(served, store, trial):

@@ -77,6 +77,26 @@ def test_a_restart_remembers_the_same_decisions():
     assert remembered(one) == 0
 
 
+def test_erasing_a_person_reads_their_decisions_alone(monkeypatch):
+    one = experiment(answers_within="1h")
+    for i in range(600):
+        one.decide(Asked(f"d{i}", unit=None if i % 3 == 0 else i % 300), float(i))
+    one.change_status("paused", "me", "trial", 600.0)
+    one.decide(Asked("aside", unit=7), 600.0)
+    again = replies.Replies(one.policy, 10.0)  # as after a restart
+    read, real = [], replies.Remembered.read
+    monkeypatch.setattr(replies.Remembered, "read", lambda row: read.append(row) or real(row))
+    monkeypatch.setattr(type(one.policy.notes), "items", None)
+    mine = one.policy.session.seal.alias(7)
+    assert [found.made for found in again.of_unit(mine)] == [7.0, 307.0, 600.0]
+    del read[:]
+    assert one.erase(7, "me", "asked", 601.0) == 3
+    assert len(read) <= 10
+    assert one.erase(7, "me", "asked", 601.0) == 0
+    one._replies.forget(10_000.0)
+    assert not one._replies._by_unit
+
+
 def test_operations_that_are_repeated_are_done_once():
     one = experiment()
     for _ in range(2):
@@ -92,7 +112,17 @@ def test_operations_that_are_repeated_are_done_once():
         "paused",
         "added an arm",
         "archived",
+        "finished",
     ]
+
+
+def test_operations_are_repeated_likewise_after_the_breaker_has_tripped():
+    one = experiment(breaker={"floor": 0.5})
+    for status in ("paused", "archived"):
+        one.tripped = 1.0
+        for _ in range(2):
+            one.change_status(status, "me", "a trial", 2.0)
+    assert [line["what"] for line in one.trail] == ["paused", "archived", "finished"]
 
 
 def test_tokens_of_the_baseline_are_no_tokens_of_the_policy():

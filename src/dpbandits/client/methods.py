@@ -252,7 +252,7 @@ class ExperimentMethods:
 
     @Method
     def archive(self, *, reason: str) -> Steps[dict[str, Any]]:
-        """End the experiment for good."""
+        """Make no more decisions, take rewards until their deadlines, then finish for good."""
         return (yield from self._operate("archive", reason=reason))
 
     @Method
@@ -264,6 +264,12 @@ class ExperimentMethods:
     def add(self, arm: Arm, *, reason: str) -> Steps[dict[str, Any]]:
         """Serve a retired arm again."""
         return (yield from self._operate("add", arm=arm, reason=reason))
+
+    @Method
+    def delete(self) -> Steps[dict[str, Any]]:
+        """Forget an experiment that could not be made; archive others."""
+        reply = yield from self._endpoint.ask("DELETE", _path(self.name), repeatable=False)
+        return read(reply, dict[str, Any])
 
     @Method
     def erase(self, unit: str | int, *, reason: str) -> Steps[int]:

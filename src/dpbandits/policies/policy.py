@@ -306,6 +306,29 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         with self._lock.step:
             return self.session.finish()
 
+    def end(self) -> None:
+        """End the policy for good: release an episode that is over, as ``finish`` does, and drop
+        everything else that is private.
+
+        Dropped are answers and decisions that wait, unreleased sums, keyed hashes of users, the
+        key of tokens, and counts of answers.  A database loses its old rows, and the keys of
+        sealed ones are destroyed.  Releases, ledger and estimates stay.  Later pulls choose from
+        released values, without a record, and earlier decisions take no answers.  Choose the time
+        of this call independently of the answers.
+
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=ZCDP(1.0), seed=1)
+        >>> _ = policy.update(1.0, policy.pull())
+        >>> policy.end()
+        >>> policy.pull().recorded, policy.ledger.releases
+        (False, 1)
+        """
+        with self._lock.step:
+            self.session.end()
+            if self._keeper is not None:
+                self._keeper.renew_all()
+
     @property
     def takes_each_reward(self) -> bool:
         """Whether simulations hand over every reward, instead of sums of those of one choice."""

@@ -37,7 +37,7 @@ from .messages import (
 )
 from .metrics import metrics_of
 from .openapi import document
-from .owner import exists
+from .owner import refuse_changes
 from .problems import Problem
 from .service import Call, Service
 
@@ -68,12 +68,12 @@ def make_app(
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         service.owner.start()
-        starting = None if on_start is None else asyncio.create_task(on_start())
+        running = [asyncio.create_task(one()) for one in (service.keep_warm, on_start) if one]
         try:
             yield
         finally:
-            if starting is not None:
-                starting.cancel()
+            for one in running:
+                one.cancel()
             service.owner.stop()
             await asyncio.to_thread(service.owner.join)
 
@@ -98,7 +98,8 @@ def _routes(service: Service, calls: _Calls) -> list[Route]:
         route(f"{one}/cancel", "POST", "decide", calls.cancel),
         route("/v1/experiments", "GET", "read", calls.listed),
         route("/v1/experiments", "POST", "admin", calls.declare),
-        route(one, "GET", "read", calls.shown(views.summary)),
+        route(one, "GET", "read", calls.summary),
+        route(one, "DELETE", "admin", calls.delete),
         route(f"{one}/ledger", "GET", "read", calls.shown(views.ledger)),
         route(f"{one}/guarantee", "GET", "read", calls.shown(views.guarantee)),
         route(f"{one}/estimates", "GET", "read", calls.shown(views.estimates)),
@@ -149,8 +150,9 @@ class _Calls:
             self._service.keys.charge(key, len(calls) - 1)
         waiting = [self._service.ask(request, key, call) for call in calls]
         results = await asyncio.gather(*waiting, return_exceptions=True)
-        if isinstance(results[0], Problem) and results[0].kind == "unknown-experiment":
-            raise results[0]
+        first = results[0]
+        if isinstance(first, Problem) and first.kind in ("unknown-experiment", "starting"):
+            raise first
         return _json({"results": [_item(one, status) for one in results]})
 
     async def activate(self, request: Request, key: Key) -> Response:
@@ -174,11 +176,12 @@ class _Calls:
             for tenant, name in sorted(owner.experiments)
             if tenant == key.tenant and covers(key, name)
         ]
-        found = [owner.ask((key.tenant, name), lambda one, _: views.summary(one)) for name in mine]
+        view = _summary_for(key)
+        found = [owner.ask((key.tenant, name), lambda one, _: view(one)) for name in mine]
         coming = [
-            {"name": name, "status": "failed" if why else "starting", "detail": why or None}
-            for (tenant, name), why in sorted(self._service.creating.items())
-            if tenant == key.tenant and covers(key, name)
+            _absent(name, why)
+            for name, why in self._service.absent(key.tenant).items()
+            if covers(key, name)
         ]
         there = await asyncio.gather(*found, return_exceptions=True)
         told = [_listed(name, one) for name, one in zip(mine, there, strict=True)]
@@ -191,24 +194,29 @@ class _Calls:
         await asyncio.to_thread(declaration.check)
         known = self._service.owner.experiments.get(at)
         if known is not None:
-            if known.declaration.given != declaration.given:
-                raise exists()
+            refuse_changes(known.declaration, declaration)
             return _json({"name": declaration.name, "status": known.status}, 200)
         self._service.begin(key.tenant, declaration, key.id)
         return _json({"name": declaration.name, "status": "starting"}, 202)
+
+    async def summary(self, request: Request, key: Key) -> Response:
+        return await self.shown(_summary_for(key))(request, key)
 
     def shown(self, view: Callable[[Experiment], dict[str, Any]]) -> Handler:
         """A handler that shows an experiment."""
 
         async def show(request: Request, key: Key) -> Response:
-            at = key.tenant, request.path_params["name"]
-            failed = self._service.creating.get(at)
-            if failed is not None and at not in self._service.owner.experiments:
-                status = "failed" if failed else "starting"
-                return _json({"name": at[1], "status": status, "detail": failed or None})
+            name, absent = request.path_params["name"], self._service.absent(key.tenant)
+            if name in absent:
+                return _json(_absent(name, absent[name]))
             return _json(await self._service.ask(request, key, lambda one, _: view(one)))
 
         return show
+
+    async def delete(self, request: Request, key: Key) -> Response:
+        name = request.path_params["name"]
+        self._service.forget(key.tenant, name)
+        return _json({"name": name, "status": "deleted"})
 
     async def card(self, request: Request, key: Key) -> Response:
         html = "text/html" in request.headers.get("accept", "")
@@ -258,7 +266,7 @@ class _Calls:
     async def _changed(self, request: Request, key: Key, call: Call) -> Response:
         def change(one: Experiment, now: float) -> dict[str, Any]:
             call(one, now)
-            return views.summary(one)
+            return views.for_admins(one)
 
         return _json(await self._service.ask(request, key, change))
 
@@ -269,10 +277,8 @@ class _Calls:
         return _json({"alive": alive}, 200 if alive else 503)
 
     async def ready(self, request: Request, key: Key) -> Response:
-        owner = self._service.owner
-        missing = sorted(owner.missing)
-        ready = self._service.ready and owner.is_alive() and not missing
-        return _json({"ready": ready, "missing": len(missing)}, 200 if ready else 503)
+        ready, missing = self._service.is_ready, len(self._service.owner.missing)
+        return _json({"ready": ready, "missing": missing}, 200 if ready else 503)
 
     async def metrics(self, request: Request, key: Key) -> Response:
         owner = self._service.owner
@@ -301,7 +307,8 @@ def _answering(service: Service, role: str | None, handler: Handler) -> Any:
     async def endpoint(request: Request) -> Response:
         try:
             key = EVERYONE if role is None else service.admit(request, role)
-            return await handler(request, key)
+            with service.bodies.counted(request, key.tenant):
+                return await handler(request, key)
         except ClientDisconnect:  # nobody reads this
             return Response(status_code=400)
         except Exception as error:
@@ -324,6 +331,10 @@ async def _no_such_method(request: Request, error: Any) -> Response:
     response = _refusal(Problem(405, "method", "This address does not take this method."))
     response.headers.update(error.headers or {})
     return response
+
+
+def _summary_for(key: Key) -> Callable[[Experiment], dict[str, Any]]:
+    return views.for_admins if "admin" in key.roles else views.summary
 
 
 def _asked(read: DecisionRequest) -> Asked:
@@ -359,6 +370,13 @@ def _listed(name: str, found: Any) -> dict[str, Any]:
         return {"name": name, "status": "failed", "detail": problem_of(found).detail}
     told: dict[str, Any] = found
     return told
+
+
+def _absent(name: str, why: Problem | None) -> dict[str, Any]:
+    """An experiment that is being made, or could not be made."""
+    if why is None:
+        return {"name": name, "status": "starting", "detail": None}
+    return {"name": name, "status": "failed", "detail": why.detail, "problem": why.to_dict()}
 
 
 def _json(content: Mapping[str, Any], status: int = 200) -> Response:

@@ -33,6 +33,7 @@ _NO_DEADLINE = (
     "answers_within must be a time such as '1h', or a number of decisions from 1: a service does"
     " not wait for all rewards, as its replies would show that they came"
 )
+_ABSENT = object()
 T = TypeVar("T")
 
 
@@ -46,6 +47,17 @@ class DeclarationError(ArgumentError):
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         super().__init__("; ".join(text for _, text in problems), problems[0][0])
         self.problems = problems
+
+
+class Change(NamedTuple):
+    """A word whose value differs between two declarations; None where it is not given."""
+
+    word: str
+    served: Any
+    declared: Any
+
+    def __str__(self) -> str:
+        return f"{self.word} is {shown(self.served)}, declared is {shown(self.declared)}"
 
 
 class Breaker(NamedTuple):
@@ -117,6 +129,15 @@ class Declaration:
             raise DeclarationError(reader.problems)
         # As a store gives it back: TOML has dates, and JSON has not.
         return cls(**read, words=words, given=json.loads(as_json(given)))
+
+    def changes(self, other: Declaration) -> list[Change]:
+        """The words that have other values in another declaration."""
+        mine, theirs = self.given, other.given
+        return [
+            Change(word, mine.get(word), theirs.get(word))
+            for word in sorted({*mine, *theirs})
+            if mine.get(word, _ABSENT) != theirs.get(word, _ABSENT)
+        ]
 
     def build(self) -> Policy:
         """Make the policy.

@@ -18,7 +18,7 @@ import json
 import math
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
@@ -26,7 +26,8 @@ from typing import Any, NamedTuple, Self
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..policies import Policy
 from ..session.decisions import Decision
-from .declaration import Declaration, as_json
+from ..stores import Row
+from .declaration import Change, Declaration, as_json
 from .problems import Problem
 from .replies import (
     ACTIVE,
@@ -97,6 +98,9 @@ class Experiment:
         policy: which its place keeps.
         status: "running", "paused" or "archived".
         tripped: when its breaker has tripped, in seconds since the epoch; None if it has not.
+        finishes: when the last deadline of an archived one passes; None for others.
+        finished: when it passed: then nothing private is left.  None before.
+        changes: the words that the file of this process declares otherwise; they are not taken.
         repeats: how many rewards came for decisions that had one, since this process began.
         traffic: of the last minutes, since this process began; public.
     """
@@ -106,7 +110,10 @@ class Experiment:
         self.name = declaration.name
         self.status, self.repeats = RUNNING, 0
         self.traffic: deque[Traffic] = deque(maxlen=_MOST_MINUTES)
+        self.changes: list[Change] = []
         self.tripped: float | None = None
+        self.finishes: float | None = None
+        self.finished: float | None = None
         self._replies = Replies(policy, declaration.retries_for)
         self._trail = 0
         self._releases = -1  # that the breaker has looked at
@@ -133,16 +140,22 @@ class Experiment:
         Raises:
             KeyError: the policy was not served.
         """
-        given = json.loads(policy.notes[SERVICE, _DECLARED])
-        made = cls(given.pop("tenant"), Declaration.read(given), policy)
+        made = cls(*_declared(policy.notes[SERVICE, _DECLARED]), policy)
         state = json.loads(policy.notes[SERVICE, _STATE])
         made.status, made.tripped = state["status"], state["tripped"]
+        made.finishes, made.finished = state["finishes"], state["finished"]
         made._releases = state["releases"]
         made._trail = sum(kind == SERVICE and key.startswith(_TRAIL) for kind, key in policy.notes)
         return made
 
     def _keep_state(self) -> None:
-        state = {"status": self.status, "tripped": self.tripped, "releases": self._releases}
+        state = {
+            "status": self.status,
+            "tripped": self.tripped,
+            "finishes": self.finishes,
+            "finished": self.finished,
+            "releases": self._releases,
+        }
         self.policy.notes[SERVICE, _STATE] = json.dumps(state).encode()
 
     # Decisions --------------------------------------------------------------------------------
@@ -221,7 +234,7 @@ class Experiment:
 
     def _check_breaker(self, now: float) -> None:
         breaker = self.declaration.breaker
-        if breaker is None or self.tripped is not None:
+        if breaker is None or self.tripped is not None or self.status == ARCHIVED:
             return
         releases = self.policy.ledger.releases
         if releases == self._releases:
@@ -290,7 +303,7 @@ class Experiment:
         now: float,
     ) -> Taken:
         """Take in a reward; None if none will come."""
-        self._refuse_archived()
+        self._refuse_finished()
         known, token = self._decision(decision_id, token)
         if known is not None and not known.is_active:
             raise _cancelled(known) or Problem(
@@ -321,6 +334,7 @@ class Experiment:
 
     def activate(self, decision_id: str | None, token: str | None, now: float) -> Taken:
         """A deferred decision was carried out: its reward may come."""
+        self._refuse_finished()
         known = self._deferred(decision_id, token)
         if not known.is_active:
             if known.is_recorded and not self.policy.is_open(known.text, at=self._at(now)):
@@ -332,6 +346,7 @@ class Experiment:
 
     def cancel(self, decision_id: str | None, token: str | None, now: float) -> Taken:
         """A deferred decision was not carried out: it counts as not made."""
+        self._refuse_finished()
         known = self._deferred(decision_id, token)
         if known.is_active:
             raise Problem(409, "active", "The decision is active, and cannot be cancelled.")
@@ -374,15 +389,45 @@ class Experiment:
     # What an operator does --------------------------------------------------------------------
 
     def change_status(self, status: str, who: str, reason: str, now: float) -> None:
-        """Pause, resume or archive; what was archived stays so."""
-        if status == self.status and self.tripped is None:
+        """Pause, resume or archive; what was archived stays so.
+
+        An archived experiment makes no decisions.  It takes rewards until the last deadline, and
+        then finishes.
+        """
+        if status == self.status and (self.tripped is None or status != RUNNING):
             return  # a repeated request
         self._refuse_archived()
         if status == RUNNING:
             self.tripped, self._releases = None, self.policy.ledger.releases
         self.status = status
+        if status == ARCHIVED:
+            self.finishes = self._last_deadline(now)
         self._keep_state()
         self.note(now, who, "resumed" if status == RUNNING else status, reason)
+        self._finish_in_time(now)
+
+    def _last_deadline(self, now: float) -> float:
+        """When the last deadline passes, if there are no more decisions.
+
+        It depends on decisions and clocks alone: whether rewards have come makes no difference.
+        Deadlines in decisions would never pass, so these decisions have as long as repeated
+        requests.
+        """
+        rounds = self.policy.session.rounds
+        due = rounds.deadlines.due
+        if rounds.deadlines.passed >= rounds.pulls:
+            return now
+        return max(now, due[-1].point) if due[-1].pulls is None else now + self._replies.retries_for
+
+    def _finish_in_time(self, now: float) -> None:
+        """Make the last release of an archived experiment, and drop all that is private."""
+        if self.finishes is None or self.finished is not None or now < self.finishes:
+            return
+        self.policy.end()
+        self._replies.clear()
+        self.finished = now
+        self._keep_state()
+        self.note(now, "service", "finished", "all deadlines have passed")
 
     def retire(self, arm: str | int, who: str, reason: str, now: float) -> None:
         """Serve an arm no more."""
@@ -421,9 +466,10 @@ class Experiment:
         """Pass deadlines by the clock; called at times that do not depend on answers."""
         self._count_traffic(now)
         self._replies.forget(now)
+        self._finish_in_time(now)
         policy = self.policy
         rounds, finish_at = policy.session.rounds, policy.settings.finish_at
-        if self.status == ARCHIVED or not policy._uses_clock:
+        if self.finished is not None or not policy._uses_clock:
             return
         if not rounds.deadlines.has_news(now, rounds.pulls, finish_at):
             return  # a commit for nothing
@@ -456,11 +502,33 @@ class Experiment:
         if self.status == ARCHIVED:
             raise Problem(410, "archived", "The experiment is archived.")
 
+    def _refuse_finished(self) -> None:
+        if self.finished is not None:
+            self._refuse_archived()
+
     def _at(self, now: float) -> float | None:
         return now if self.policy._uses_clock else None
 
     def _digest(self, body: bytes) -> bytes:
         return hmac.digest(self.policy.session.seal.key, b"request:" + body, "sha256")[:16]
+
+
+def declaration_in(rows: Iterable[Row]) -> Declaration:
+    """The declaration among the rows of a place, which is readable without loading the policy.
+
+    Raises:
+        KeyError: the policy was not served.
+    """
+    for row in rows:
+        if (row.kind, row.key) == (SERVICE, _DECLARED):
+            return _declared(row.content or b"")[1]
+    raise KeyError(_DECLARED)
+
+
+def _declared(note: bytes) -> tuple[str, Declaration]:
+    """Tenant and declaration, as they were kept."""
+    given = json.loads(note)
+    return given.pop("tenant"), Declaration.read(given)
 
 
 def unknown() -> Problem:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
@@ -12,11 +14,40 @@ from starlette.requests import Request
 
 from .access import Key
 from .log import log
-from .problems import Problem
+from .problems import Problem, busy
 
 LARGEST_BODY = 4 * 2**20  # bytes
+MOST_BYTES = 32 * 2**20  # of all bodies that are held at once
+MOST_OF_ONE = MOST_BYTES // 2  # of one tenant
 SLOWEST_BODY = 20.0  # seconds
 T = TypeVar("T")
+
+
+class Bodies:
+    """Counts the bytes of bodies from their arrival until the reply: also while they wait for the
+    owner.  The objects that JSON stands for may take 25 times as much memory.
+    """
+
+    def __init__(self) -> None:
+        self._all, self._by_tenant = 0, Counter[str]()
+
+    @contextmanager
+    def counted(self, request: Request, tenant: str) -> Iterator[None]:
+        """Count the body of a request in this block, in which it gets its reply."""
+        size = 0
+
+        def count(more: int) -> None:
+            nonlocal size
+            mine = self._by_tenant[tenant] + more
+            if self._all + more > MOST_BYTES or mine > MOST_OF_ONE:
+                raise busy()
+            self._all, self._by_tenant[tenant], size = self._all + more, mine, size + more
+
+        request.state.count = count
+        try:
+            yield
+        finally:
+            self._all, self._by_tenant[tenant] = self._all - size, self._by_tenant[tenant] - size
 
 
 def problem_of(error: BaseException) -> Problem:
@@ -39,7 +70,7 @@ def refused(error: Exception, scheme: str) -> tuple[Problem, dict[str, str]]:
 
 
 async def body_of(request: Request) -> bytes:
-    """The body, which must be short and come soon."""
+    """The body, which must be short and come soon, when ``Bodies`` have room for it."""
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > LARGEST_BODY:
         raise _too_large()
@@ -50,6 +81,7 @@ async def body_of(request: Request) -> bytes:
                 size += len(chunk)
                 if size > LARGEST_BODY:
                     raise _too_large()
+                request.state.count(len(chunk))
                 chunks.append(chunk)
     except TimeoutError:
         raise Problem(408, "too-slow", "The body did not come in time.") from None

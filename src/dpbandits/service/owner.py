@@ -14,19 +14,20 @@ import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..errors import ClaimError, StoreError
 from ..policies import Policy, load
 from ..policies.batches import batch_of
-from ..policies.loading import read
+from ..policies.loading import Saved, read
 from ..stores import Store
 from .declaration import Declaration
-from .experiment import Experiment
+from .experiment import Experiment, declaration_in
 from .log import log
-from .problems import Problem
+from .problems import Problem, busy
 from .warming import play
 
 MOST_AT_ONCE, MOST_WAITING = 1024, 16_384
@@ -53,14 +54,24 @@ class Owner(threading.Thread):
     Attributes:
         experiments: by tenant and name.  Other threads may only look one up.
         missing: places of the store that could not be taken, and why.
+        cold: those of them whose code is not compiled yet; ``take_warm`` takes them.
 
     Args:
         store: where policies are kept.
         clock: the time in seconds since the epoch.
+        declared: what the file of experiments says, by tenant and name.
+        is_warm: whether the code of a declaration is compiled.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], float] = time.time,
+        declared: Mapping[Key, Declaration] = MappingProxyType({}),
+        is_warm: Callable[[Declaration], bool] = lambda _: True,
+    ) -> None:
         super().__init__(name="owner", daemon=True)
+        self.declared, self._is_warm = declared, is_warm
         self.store, self._clock, self._now = store, clock, 0.0
         self.experiments: dict[Key, Experiment] = {}
         self._waiting: deque[_Request] = deque()
@@ -70,6 +81,8 @@ class Owner(threading.Thread):
         self._many = False  # whether the last batch had more than one request
         self._ticked, self._looked = 0.0, 0.0
         self.missing: dict[str, str] = {}
+        self.cold: dict[str, Declaration] = {}
+        self._warm: set[str] = set()  # places whose code was compiled, or could not be
         self._foreign: set[str] = set()  # places of policies that were not served
 
     # From other threads -----------------------------------------------------------------------
@@ -81,9 +94,10 @@ class Owner(threading.Thread):
             Problem: there is no such experiment, or too many requests wait.
         """
         if key not in self.experiments:
-            if ".".join(key) in self.missing:
-                raise _elsewhere()
-            raise Problem(404, "unknown-experiment", "There is no such experiment.")
+            place = ".".join(key)
+            if place in self.missing:
+                raise starting() if place in self.cold else _elsewhere()
+            raise unknown_experiment()
         return self._put(key, call)
 
     def ask_alone(self, call: Callable[[float], Any]) -> asyncio.Future[Any]:
@@ -94,7 +108,7 @@ class Owner(threading.Thread):
         tenant = key[0]
         mine = self._asked[tenant] - self._taken[tenant]
         if self._stopping or len(self._waiting) >= MOST_WAITING or mine >= MOST_OF_ONE:
-            raise Problem(503, "busy", "Too many requests wait. Send the same request again.")
+            raise busy()
         self._asked[tenant] += 1
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(_Request(key, call, future))
@@ -245,7 +259,8 @@ class Owner(threading.Thread):
         """Take all experiments of the store that no other process has.
 
         What cannot be taken is in ``missing``, and is tried again now and then: this process may be
-        a standby.
+        a standby.  One whose code is not compiled yet is left, so that this thread never compiles
+        what another process can.
         """
         mine = {str(one.policy.kept_in) for one in self.experiments.values()}
         for key in self.store.keys():  # noqa: SIM118 - of a store
@@ -253,25 +268,50 @@ class Owner(threading.Thread):
             if str(place) in mine or key in self._foreign:
                 continue
             try:
-                if not read(place).about.get("served"):
+                saved = read(place)
+                if not saved.about.get("served"):
                     self._foreign.add(key)  # a policy of somebody else
                     continue
+                self._refuse_cold(key, saved)
                 if place.lease_left > 0.0:
                     raise ClaimError(f"{place} is held by a process that was alive lately")
                 self._take(key, load(place))
             except Exception as error:
                 self._miss(key, error)
 
+    def _refuse_cold(self, key: str, saved: Saved) -> None:
+        if key in self._warm:
+            return
+        if key not in self.cold:
+            declaration = declaration_in(saved.held.rows)
+            if self._is_warm(declaration):
+                self._warm.add(key)
+                return
+            self.cold[key] = declaration
+        raise starting()
+
+    def take_warm(self, key: str, _: float = 0.0) -> None:
+        """Take a place whose code was compiled meanwhile, unless another process has it."""
+        self._warm.add(key)
+        self.cold.pop(key, None)
+        self.take_over()
+
     def _take(self, key: str, policy: Policy) -> None:
         made = Experiment.of(policy)
         play(made.declaration.build(), rounds=1)  # which loads kernels
-        self.experiments[made.tenant, made.name] = made
+        at = made.tenant, made.name
+        if at in self.declared:
+            made.changes = made.declaration.changes(self.declared[at])
+        self.experiments[at] = made
         self.missing.pop(key, None)
         log("experiment taken", place=key)
+        for one in made.changes:
+            log("declaration differs, and was not taken", experiment=made.name, word=str(one))
 
     def _miss(self, key: str, error: BaseException) -> None:
         if key not in self.missing:
-            log("experiment missing", place=key, error=type(error).__name__)
+            kind = error.kind if isinstance(error, Problem) else type(error).__name__
+            log("experiment missing", place=key, error=kind)
         self.missing[key] = str(error)
 
     def _let_go(self, at: Key, error: BaseException) -> None:
@@ -285,19 +325,23 @@ class Owner(threading.Thread):
         """Make an experiment, and keep it.
 
         Raises:
-            Problem: there is one of that name, with other words.
+            Problem: there is one of that name, with other words; or a policy that is not served.
+            ClaimError: another process has made it.
             DeclarationError: the policy cannot be made.
         """
         known = self.experiments.get((tenant, declaration.name))
         if known is not None:
-            if known.declaration.given == declaration.given:
-                return known
-            raise exists()
+            refuse_changes(known.declaration, declaration)
+            return known
         place = self.store.place(f"{tenant}.{declaration.name}")
         if place.mark() is not None:
-            raise ClaimError(
-                f"{place} already holds a policy, which this service does not serve. Give the"
-                " experiment another name, or use another store"
+            if read(place).about.get("served"):
+                raise ClaimError(f"{place} has the experiment of another process")
+            raise Problem(
+                409,
+                "taken",
+                "The store already holds a policy of that name, which this service does not serve."
+                " Give the experiment another name, or use another store.",
             )
         play(declaration.build(), rounds=1)  # which loads kernels
         policy = declaration.build()
@@ -309,9 +353,26 @@ class Owner(threading.Thread):
         return self.experiments[tenant, declaration.name]
 
 
-def exists() -> Problem:
-    """The problem of a name that is taken."""
-    return Problem(409, "exists", "There is another experiment of that name.")
+def unknown_experiment() -> Problem:
+    """The problem of a name that no experiment has."""
+    return Problem(404, "unknown-experiment", "There is no such experiment.")
+
+
+def starting() -> Problem:
+    """The problem of an experiment whose code is being compiled."""
+    return Problem(503, "starting", "The experiment starts. Send the same request again.")
+
+
+def refuse_changes(known: Declaration, other: Declaration) -> None:
+    """Refuse another declaration of a name that is taken, with the words that differ."""
+    words = [one.word for one in known.changes(other)]
+    if words:
+        raise Problem(
+            409,
+            "exists",
+            f"There is another experiment of that name, with other values of {', '.join(words)}.",
+            words=words,
+        )
 
 
 def _broken() -> Problem:

@@ -45,3 +45,8 @@ class Problem(Exception):
         title = self.kind.replace("-", " ").capitalize()
         told = {"type": self.kind, "title": title, "status": self.status, "detail": self.detail}
         return {**told, **self.more}
+
+
+def busy() -> Problem:
+    """The problem of a request for which there is no room at the moment."""
+    return Problem(503, "busy", "Too many requests wait. Send the same request again.")

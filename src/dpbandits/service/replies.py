@@ -99,8 +99,9 @@ class Replies:
     """
 
     def __init__(self, policy: Policy, retries_for: float) -> None:
-        self._policy, self._notes, self._retries_for = policy, policy.notes, retries_for
+        self._policy, self._notes, self.retries_for = policy, policy.notes, retries_for
         self._by_alias: dict[bytes, bytes] = {}  # keys of rows
+        self._by_unit: dict[bytes, dict[bytes, None]] = {}  # likewise, in their order
         # Keys of rows, in the order in which they may be forgotten, with a time.
         self._timed: deque[tuple[float, bytes]] = deque()  # by deadlines on the clock
         self._counted: deque[tuple[float, bytes]] = deque()  # by deadlines in pulls
@@ -132,7 +133,8 @@ class Replies:
 
     def of_unit(self, unit: bytes) -> list[Remembered]:
         """All decisions of a person."""
-        return [one for _, one in self._all() if one.unit == unit]
+        found = (self._at(key) for key in self._by_unit.get(unit, ()))
+        return [one for one in found if one is not None]
 
     def add(self, one: Remembered, number: int, now: float) -> None:
         """Remember a decision; ``number`` is that of its pull, if it is recorded."""
@@ -153,6 +155,15 @@ class Replies:
     def drop(self, one: Remembered) -> None:
         """Forget a decision."""
         self._drop(self._by_alias[one.alias])
+
+    def clear(self) -> None:
+        """Forget all decisions."""
+        for rows in (self._timed, self._counted, self._unrecorded):
+            for _, key in rows:
+                self._notes.pop((KIND, key), None)
+            rows.clear()
+        self._by_alias.clear()
+        self._by_unit.clear()
 
     def forget(self, now: float) -> None:
         """Forget decisions whose time has passed, and the oldest unrecorded ones of too many."""
@@ -175,15 +186,17 @@ class Replies:
 
     def _queue(self, key: bytes, one: Remembered) -> None:
         if not one.is_recorded:
-            self._unrecorded.append((one.made + self._retries_for, key))
+            self._unrecorded.append((one.made + self.retries_for, key))
         elif one.by_clock:
-            self._timed.append((one.answer_by + self._retries_for, key))
+            self._timed.append((one.answer_by + self.retries_for, key))
         else:
-            self._counted.append((one.made + self._retries_for, key))
+            self._counted.append((one.made + self.retries_for, key))
 
     def _index(self, key: bytes, one: Remembered) -> None:
-        """Let a decision be found by its id, and without a record, by its token."""
+        """Let a decision be found by its id and unit, and without a record, by its token."""
         self._by_alias[one.alias] = key
+        if one.unit != NO_UNIT:
+            self._by_unit.setdefault(one.unit, {})[key] = None
         if not one.is_recorded:
             self._by_alias[self.alias(one.text)] = key
 
@@ -193,6 +206,10 @@ class Replies:
             one = Remembered.read(row)
             for alias in (one.alias, self.alias(one.text)):
                 self._by_alias.pop(alias, None)
+            mine = self._by_unit.get(one.unit, {})
+            mine.pop(key, None)
+            if not mine:
+                self._by_unit.pop(one.unit, None)
 
 
 def _number(key: bytes) -> int:

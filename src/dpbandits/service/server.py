@@ -12,18 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
+from starlette.applications import Starlette
 
 from ..errors import ArgumentError, ClaimError
 from ..stores.addresses import store_at
 from .access import OWN_TENANT, Keys, is_local
 from .app import make_app
+from .connections import Connection
 from .declaration import Declaration
 from .log import log
 from .owner import Owner
 from .service import Service
-from .warming import warm
+from .warming import is_warm, warm
 
 SWITCH = 5e-4  # seconds after which the owner's thread lets the event loop go on
+MOST_CONNECTIONS = 4096  # beyond which requests are refused
+_FILES = 2 * MOST_CONNECTIONS  # that may be open: connections, and some of each policy
 _GRACE = 30  # seconds for requests that are under way at the end
 
 
@@ -62,17 +66,8 @@ def serve(settings: Settings) -> None:
     # Policies warn of answers that are late or clipped: the log must not tell.
     logging.getLogger("dpbandits").setLevel(logging.CRITICAL)
     service = service_of(settings)
-    config = uvicorn.Config(
-        make_app(service, on_start=lambda: begin(service, settings.declarations)),
-        host=settings.host,
-        port=settings.port,
-        log_config=None,  # its lines have addresses of people
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_GRACE,
-        timeout_keep_alive=75,
-        limit_concurrency=4096,
-    )
+    app = make_app(service, on_start=lambda: begin(service, settings.declarations))
+    config = server_of(app, settings.host, settings.port)
     socket = config.bind_socket()
     port = socket.getsockname()[1]  # which the system has chosen for 0
     log("started", host=settings.host, port=port, experiments=len(service.owner.experiments))
@@ -83,19 +78,49 @@ def serve(settings: Settings) -> None:
     log("stopped")
 
 
+def server_of(app: Starlette, host: str, port: int) -> uvicorn.Config:
+    """How uvicorn serves an application."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=Connection,
+        ws="none",
+        log_config=None,  # its lines have addresses of people
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE,
+        timeout_keep_alive=75,
+        limit_concurrency=MOST_CONNECTIONS,
+    )
+
+
 def _handled(*_: object) -> None:
     """uvicorn raises a signal again that it has handled; then there is nothing left to do."""
 
 
 def tune() -> None:
-    """Set up the interpreter for many short requests."""
+    """Set up the process for many short requests, and many connections."""
     sys.setswitchinterval(SWITCH)
     gc.set_threshold(50_000, 20, 100)  # to look for garbage takes longer than a request
+    allow_files()
+
+
+def allow_files() -> None:
+    """Let the process open a file for each connection, as far as the system permits."""
+    with suppress(ImportError, ValueError, OSError):  # Windows has no such limit
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+        if resource.RLIM_INFINITY != soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def service_of(settings: Settings) -> Service:
-    """The service, with all experiments of its store."""
-    owner = Owner(store_at(settings.store))
+    """The service, with all experiments of its store whose code is compiled."""
+    declared = {(OWN_TENANT, one.name): one for one in settings.declarations}
+    owner = Owner(store_at(settings.store), declared=declared, is_warm=is_warm)
     keys = None if settings.keys is None else Keys(settings.keys)
     service = Service(owner, keys, warm)
     owner.take_over()
@@ -104,19 +129,14 @@ def service_of(settings: Settings) -> Service:
 
 async def begin(service: Service, declarations: Sequence[Declaration]) -> None:
     """Compile, and begin the declared experiments; then the service is ready."""
-    failed = False
     for one in declarations:
-        known = service.owner.experiments.get((OWN_TENANT, one.name))
-        if known is not None:
-            if known.declaration.given != one.given:
-                log("declaration differs, and was not taken", experiment=one.name)
-            continue
-        if f"{OWN_TENANT}.{one.name}" in service.owner.missing:
-            continue  # another process has it
+        there = (OWN_TENANT, one.name) in service.owner.experiments
+        if there or f"{OWN_TENANT}.{one.name}" in service.owner.missing:
+            continue  # also where another process has it
         try:
             await service.create(OWN_TENANT, one, "file")
         except ClaimError:  # another process was faster: the owner takes it over later
             continue
         except Exception:  # which was logged
-            failed = True
-    service.ready = not failed
+            service.unmade.add((OWN_TENANT, one.name))
+    service.ready = True

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -14,11 +16,16 @@ from ..errors import ClaimError
 from .access import EVERYONE, Key, Keys, refuse_other_sites
 from .declaration import Declaration
 from .experiment import Experiment
+from .http import Bodies
 from .log import log
-from .owner import Owner, exists
-from .problems import Problem
+from .owner import Owner, refuse_changes, starting, unknown_experiment
+from .problems import Problem, busy
 
+At = tuple[str, str]  # tenant and name
 Call = Callable[[Experiment, float], Any]
+MOST_MAKING, MOST_FAILED = 50, 100  # of one tenant, at once and remembered
+_LONGEST = 1000  # letters of a failure
+_LOOK = 0.2  # seconds between looks for code to compile
 _BEARER = re.compile(r"[Bb]earer +(\S+) *")
 
 
@@ -30,15 +37,48 @@ class Service:
         owner: has all policies.
         keys: who may do what; None admits everyone as an admin.
         warm: compiles the code of a declaration in another process.
-        ready: whether all declared experiments are there.
+        ready: whether those of the file were begun.
+        unmade: those of the file that could not be made.
+        making: what is being made right now.
+        failed: why others could not be made, the latest last.
+        bodies: of the requests that have no reply yet.
     """
 
     owner: Owner
     keys: Keys | None
     warm: Callable[[Declaration], Awaitable[None]]
     ready: bool = False
-    creating: dict[tuple[str, str], str] = field(default_factory=dict)  # and what went wrong
-    _making: dict[tuple[str, str], Declaration] = field(default_factory=dict)  # right now
+    bodies: Bodies = field(default_factory=Bodies)
+    unmade: set[At] = field(default_factory=set)
+    making: dict[At, Declaration] = field(default_factory=dict)
+    failed: dict[At, Problem] = field(default_factory=dict)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the service makes decisions in all experiments that it knows of."""
+        there = self.owner.is_alive() and not self.owner.missing
+        return self.ready and there and self.unmade <= self.owner.experiments.keys()
+
+    def absent(self, tenant: str) -> dict[str, Problem | None]:
+        """The experiments of a tenant that are being made, and those that could not be made, with
+        the reason.
+        """
+        found: dict[At, Problem | None] = {**self.failed, **dict.fromkeys(self.making)}
+        there = self.owner.experiments
+        return {at[1]: found[at] for at in sorted(found) if at[0] == tenant and at not in there}
+
+    def forget(self, tenant: str, name: str) -> None:
+        """Forget an experiment that could not be made.
+
+        Raises:
+            Problem: it is there or being made, or there is none.
+        """
+        at = tenant, name
+        if at in self.owner.experiments or at in self.making:
+            raise Problem(409, "exists", "Only an experiment that failed to start can be deleted.")
+        if self.failed.pop(at, None) is None:
+            raise unknown_experiment()
+        self.unmade.discard(at)
 
     def admit(
         self, request: Request, role: str, secret_of: Callable[[Request], str] | None = None
@@ -54,43 +94,65 @@ class Service:
 
     async def ask(self, request: Request, key: Key, call: Call) -> Any:
         """What the owner's call on the experiment of a request gives."""
-        return await self.owner.ask((key.tenant, request.path_params["name"]), call)
+        at = key.tenant, request.path_params["name"]
+        if at in self.making and at not in self.owner.experiments:
+            raise starting()
+        return await self.owner.ask(at, call)
 
     def begin(self, tenant: str, declaration: Declaration, who: str) -> None:
         """Let an experiment be made, unless that is under way.
 
         Raises:
-            Problem: another one of that name is.
+            Problem: another one of that name is, or too many are.
         """
         at = tenant, declaration.name
-        if at not in self._making:
-            self._making[at] = declaration
+        if at not in self.making:
+            if sum(own == tenant for own, _ in self.making) >= MOST_MAKING:
+                raise busy()
+            self.making[at] = declaration
             _keep(asyncio.create_task(self.create(tenant, declaration, who)))
-        elif self._making[at].given != declaration.given:
-            raise exists()
+        else:
+            refuse_changes(self.making[at], declaration)
 
     async def create(self, tenant: str, declaration: Declaration, who: str) -> Experiment:
         """Compile what an experiment needs, and make it."""
         at = tenant, declaration.name
-        self._making[at], self.creating[at] = declaration, ""
+        self.making[at] = declaration
+        self.failed.pop(at, None)
         try:
             await self.warm(declaration)
             made: Experiment = await self.owner.ask_alone(
                 lambda now: self.owner.create(tenant, declaration, who, now)
             )
         except Exception as error:
-            detail = Problem.of(error).detail
-            log("experiment failed", experiment=declaration.name, detail=detail)
-            if isinstance(error, ClaimError):  # another process has made it
-                del self.creating[at]
-            else:
-                self.creating[at] = detail
+            self._note_failure(at, Problem.of(error), isinstance(error, ClaimError))
             raise
         finally:
-            del self._making[at]
-        del self.creating[at]
+            self.making.pop(at, None)  # the file may declare what a request does, too
         log("experiment created", experiment=declaration.name)
         return made
+
+    async def keep_warm(self) -> None:
+        """Compile what the owner is to take over, while it serves others; runs for good."""
+        while True:
+            for place, declaration in [*self.owner.cold.items()]:
+                try:
+                    await self.warm(declaration)
+                except Exception as error:  # then the owner compiles it
+                    log("warming failed", place=place, error=type(error).__name__)
+                with suppress(Exception):  # which the owner repeats, and logs
+                    await self.owner.ask_alone(partial(self.owner.take_warm, place))
+            await asyncio.sleep(_LOOK)
+
+    def _note_failure(self, at: At, problem: Problem, is_elsewhere: bool) -> None:
+        detail = problem.detail[:_LONGEST]
+        log("experiment failed", experiment=at[1], detail=detail)
+        if is_elsewhere:  # another process has made it
+            return
+        self.failed[at] = Problem(problem.status, problem.kind, detail)
+        mine = [one for one in self.failed if one[0] == at[0]]
+        for one in mine[:-MOST_FAILED]:
+            del self.failed[one]
 
 
 def _bearer(request: Request) -> str:

@@ -20,6 +20,8 @@ def summary(one: Experiment) -> dict[str, Any]:
         "name": one.name,
         "title": own.title,
         "status": one.status,
+        "finishes": None if one.finishes is None else written(one.finishes),
+        "finished": None if one.finished is None else written(one.finished),
         "breaker_tripped": None if one.tripped is None else written(one.tripped),
         "policy": policy.preset,
         "arms": list(policy.arm_names or range(policy.n_arms)),
@@ -41,6 +43,11 @@ def summary(one: Experiment) -> dict[str, Any]:
         "stopped": policy.stopped,
         "recommendation": None if policy.card.hides_contexts else policy.recommendation,
     }
+
+
+def for_admins(one: Experiment) -> dict[str, Any]:
+    """The summary, and the words that the file declares otherwise."""
+    return {**summary(one), "changes": [change._asdict() for change in one.changes]}
 
 
 def spent(one: Experiment) -> str | None:

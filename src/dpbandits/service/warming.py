@@ -28,17 +28,22 @@ _MOST_ROUNDS = 300
 _A_ROUND, _A_YEAR = 60.0, 3.2e7  # seconds
 
 
+def is_warm(declaration: Declaration) -> bool:
+    """Whether the cache has what an experiment needs."""
+    return _mark(declaration).exists()
+
+
 async def warm(declaration: Declaration) -> None:
     """Compile what an experiment needs, unless that was done.
 
     Raises:
         DeclarationError: the policy cannot be made or played.
     """
-    mark = _mark(declaration)
-    if mark.exists():
+    if is_warm(declaration):
         return
     async with _AT_ONCE:
         await _warmed(declaration)
+    mark = _mark(declaration)
     with suppress(OSError):
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()

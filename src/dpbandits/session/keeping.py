@@ -67,6 +67,7 @@ class Keeper:
         self._sealer = sealer
         self._seals = _Seals(sealer, session) if place.sealed else None
         self._stamps = Stamps(witness.secret)
+        self._renewing = False  # whether the next batch is a whole one, under new keys
 
     # Commits ----------------------------------------------------------------------------------
 
@@ -93,16 +94,21 @@ class Keeper:
     def prepare(self) -> tuple[Place, Batch, str] | None:
         """The batch of all that has changed, or that could not be written before; None without."""
         if self._unsent is None:
-            whole = self.place.wants_whole
-            head, rows = self._new_head(), list(self._changed())
-            if not rows and head == self._head:
+            whole = self._renewing or self.place.wants_whole
+            head, rows = self._new_head(), [] if self._renewing else list(self._changed())
+            if not (rows or self._renewing) and head == self._head:
                 return None
             releases = int(self._session.state.wall.ledger.head[HEAD.releases])
             self._released = releases > self._releases
             with self._sealer.undone():
                 self._unsent = self._whole() if whole else self._part(head, rows)
+            self._renewing = False
             self.forget(head)
         return self.place, self._unsent, self._session.life
+
+    def renew_all(self) -> None:
+        """Write everything anew in the next batch, and destroy all keys of before."""
+        self._renewing = True
 
     def settle(self) -> None:
         """Write the batch that could not be written before, with the same bytes."""

@@ -259,6 +259,16 @@ class Rounds:
         """The pull of an answer, if it is of a flight."""
         return self.flown.get(decision.number) if decision.recorded else None
 
+    def end(self) -> None:
+        """Record nothing more, and forget all that waits, who came, and counts of answers."""
+        self.exhausted, self.left, self.release_due, self.over = True, 0, False, None
+        self.close(self.pulls)
+        self.landed += len(self.flights)
+        self.users.seen.clear()
+        for rows in self.rows:
+            rows.clear()
+        self.dropped = self.late = self.clipped = self.missing = self.blanked = self.scaled = 0
+
     def lose(self, past: int) -> None:
         """Forget the rounds that wait for answers, with all records up to round ``past``.
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, UpdateError
+from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..protocol import NO_ARM
 from ..stores import User
+from ..stores.tokens import Seal
 from . import arrivals, episodes
 from .choices import serves
 from .decisions import Decision
@@ -90,6 +92,16 @@ class Session(Running):
     def finish(self) -> bool:
         """Release all that is over, and wait for no other pull; whether there was anything."""
         return self._play.finish(self)
+
+    def end(self) -> None:
+        """Release all that is over, and drop everything else that is private, for good."""
+        rounds = self.rounds
+        with suppress(BudgetExhausted, ArgumentError):  # a release that may not be made
+            self.finish()
+        self.state.lose(self.gate.new_state(simulated=False), rounds.recorded)
+        self.gate.forget()
+        rounds.end()
+        self.seal, self.former, self.last = Seal(), {}, None
 
     # Arms -------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from ...policies import Estimates, Policy
 from ...privacy import Guarantee, Ledger
 from ...session import Diagnostics
 from .. import views
-from ..declaration import Declaration
-from ..experiment import ARCHIVED, Experiment, Traffic
+from ..declaration import Change, Declaration
+from ..experiment import Experiment, Traffic, written
 from ..problems import Problem
 
 
@@ -26,6 +26,7 @@ class Facts:
     Attributes:
         summary: as ``views.summary``.
         serves: what requests for decisions get, in a sentence.
+        changes: the words that the file declares otherwise.
         changes_arms: whether arms can be retired and added.
     """
 
@@ -38,6 +39,7 @@ class Facts:
     traffic: tuple[Traffic, ...]
     trail: list[dict[str, Any]]
     changes_arms: bool
+    changes: list[Change]
     diagnostics: Diagnostics
     repeats: int
 
@@ -55,6 +57,7 @@ class Facts:
             traffic=tuple(one.traffic),
             trail=one.trail,
             changes_arms=_changes_arms(policy),
+            changes=one.changes,
             diagnostics=policy.diagnostics,
             repeats=one.repeats,
         )
@@ -70,6 +73,11 @@ class Facts:
         return self.declaration.title or self.name
 
 
+def moment(when: str | None) -> str:
+    """A time for people."""
+    return "" if when is None else when.replace("T", " ").replace("+00:00", " UTC")
+
+
 def _changes_arms(policy: Policy) -> bool:
     try:
         policy._refuse_masks("arm", "retired")
@@ -79,8 +87,11 @@ def _changes_arms(policy: Policy) -> bool:
 
 
 def _serves(one: Experiment, now: float) -> str:
-    if one.status == ARCHIVED:
-        return "It takes no more requests."
+    if one.finished is not None:
+        return "It is finished. Nothing private is left, and these pages stay."
+    if one.finishes is not None:
+        until = moment(written(one.finishes))
+        return f"It makes no more decisions, and takes rewards until {until}. Then it finishes."
     try:
         arm = one.fixed_arm(now)
     except Problem as problem:

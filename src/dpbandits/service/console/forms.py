@@ -199,7 +199,8 @@ ACTIONS = {
     ),
     "archive": Action(
         "Archive",
-        "The experiment takes no more requests. This cannot be undone.",
+        "The experiment makes no more decisions, and takes rewards until their deadlines. Then it"
+        " makes its last release, and destroys private data and keys. This cannot be undone.",
         "The experiment is archived.",
         _archiving,
     ),
@@ -209,7 +210,8 @@ ACTIONS = {
 def possible(facts: Facts) -> Iterator[str]:
     """The actions that an experiment allows."""
     if facts.summary["status"] == ARCHIVED:
-        yield "erase"
+        if not facts.summary["finished"]:
+            yield "erase"
         return
     running = facts.summary["status"] == RUNNING
     if running:

@@ -10,7 +10,7 @@ from ...html import Html, document, items, tag, text, void
 from ...policies.privacy_card import PrivacyCard, spent
 from ..problems import Problem
 from . import charts, forms
-from .facts import Facts
+from .facts import Facts, moment
 
 _LINES, _TRAIL = 500, 5  # of the ledger, and of the trail on the first page
 _COUNTS = {
@@ -53,6 +53,7 @@ def experiment(facts: Facts, token_of: Callable[[str], str], notice: str = "") -
         *said,
         tag("p", _badge(facts), " ", facts.serves),
         *_stamp(facts),
+        *_changes(facts),
         _section("At a glance", _at_a_glance(facts)),
         tag("div", _spending(facts), _traffic(facts), class_="pair"),
         _section("Guarantee", *_guarantee(facts)),
@@ -143,10 +144,12 @@ def _share(one: Facts) -> Html:
 
 def _badge(one: Facts) -> Html:
     status = one.summary["status"]
-    shown = tag("span", status, class_=f"badge {status}")
+    shown = [tag("span", status, class_=f"badge {status}")]
     if one.summary["breaker_tripped"]:
-        return Html(f"{shown} {tag('span', 'breaker tripped', class_='badge tripped')}")
-    return shown
+        shown.append(tag("span", "breaker tripped", class_="badge tripped"))
+    if one.changes:
+        shown.append(tag("span", "file differs", class_="badge tripped"))
+    return Html(" ".join(shown))
 
 
 def _stamp(facts: Facts) -> Iterator[Html]:
@@ -160,6 +163,15 @@ def _stamp(facts: Facts) -> Iterator[Html]:
     yield tag("p", tag("strong", words[0]), words[1], class_="stamp")
 
 
+def _changes(facts: Facts) -> Iterator[Html]:
+    if not facts.changes:
+        return
+    said = "The file of experiments has other words, which were not taken. "
+    how = " To serve them, declare an experiment under a new name."
+    listed = "; ".join(map(str, facts.changes))
+    yield tag("p", tag("strong", said), f"{listed}.", how, class_="stamp")
+
+
 def _at_a_glance(facts: Facts) -> Html:
     one = facts.summary
     breaker = facts.declaration.breaker
@@ -170,15 +182,15 @@ def _at_a_glance(facts: Facts) -> Html:
         "releases": f"{one['releases']:,}",
         "decisions": f"{one['decisions']:,}",
         "recorded": f"{one['recorded']:,}",
-        "starts": _moment(one["starts"]) or "at once",
-        "ends": _moment(one["ends"]) or "never",
+        "starts": moment(one["starts"]) or "at once",
+        "ends": moment(one["ends"]) or "never",
         "baseline": "none" if one["baseline"] is None else str(one["baseline"]),
         "breaker": "none",
         "rewards within": _wait(one["answers_within"]),
     }
     if breaker is not None:
         after = f"{breaker.releases:,} release{'s' * (breaker.releases != 1)}"
-        tripped = _moment(one["breaker_tripped"])
+        tripped = moment(one["breaker_tripped"])
         state = f"tripped {tripped}" if tripped else "has not tripped"
         told["breaker"] = f"below a mean of {breaker.floor:g}, from {after} on; {state}"
     if one["recommendation"] is not None and not one["private_contexts"]:
@@ -266,7 +278,7 @@ def _actions(facts: Facts, token_of: Callable[[str], str]) -> Iterator[Html]:
         " breaks the guarantee.",
     )
     drawn = [forms.form(facts, one, token_of(one)) for one in forms.possible(facts)]
-    yield tag("div", *drawn, class_="actions")
+    yield tag("div", *drawn, class_="actions") if drawn else tag("p", "None is left.")
 
 
 def _last_of_trail(facts: Facts) -> Iterator[Html]:
@@ -305,7 +317,7 @@ def _trail_table(lines: Sequence[dict[str, Any]]) -> Html:
     """Lines of the audit trail, the newest first."""
     words = "what", "arm", "reason", "who"
     rows = [
-        [_moment(line["at"]), *(str(line.get(word, "")) for word in words)]
+        [moment(line["at"]), *(str(line.get(word, "")) for word in words)]
         for line in reversed(lines)
     ]
     return _table(["When", *map(str.capitalize, words)], rows, "Audit trail")
@@ -313,11 +325,6 @@ def _trail_table(lines: Sequence[dict[str, Any]]) -> Html:
 
 def _without(column: int, row: Sequence[str]) -> list[str]:
     return [*row[:column], *row[column + 1 :]]
-
-
-def _moment(written: str | None) -> str:
-    """A time for people."""
-    return "" if written is None else written.replace("T", " ").replace("+00:00", " UTC")
 
 
 def _wait(within: str | int | None) -> str:

@@ -64,7 +64,8 @@ class _Console:
         async def endpoint(request: Request) -> Response:
             try:
                 key = self._service.admit(request, "admin", password)
-                response = await handler(request, key)
+                with self._service.bodies.counted(request, key.tenant):
+                    response = await handler(request, key)
             except Exception as error:
                 problem, headers = refused(error, _ASK)
                 page = request.url.path.rpartition("/")[0] if request.method == "POST" else ""
@@ -95,9 +96,8 @@ class _Console:
     def _absent(self, key: Key) -> list[Absent]:
         """Experiments that are starting, have failed, or could not be taken from the store."""
         found = [
-            Absent(name, "failed" if why else "starting", why)
-            for (tenant, name), why in sorted(self._service.creating.items())
-            if tenant == key.tenant
+            Absent(name, "failed", why.detail) if why else Absent(name, "starting")
+            for name, why in self._service.absent(key.tenant).items()
         ]
         for place, why in sorted(self._service.owner.missing.items()):
             tenant, _, name = place.partition(".")
