@@ -31,7 +31,20 @@ DECLARED = {
     "finite arms": {"arms": 5, **WORDS},
     "RSLinearIMED, 10 x 5": {"arms": 10, "features": 5, "horizon": 10**6, **WORDS},
 }
-NAMES = {case: f"case-{i}" for i, case in enumerate(DECLARED)}
+_WIDE = {
+    "kind": "PrivateLinUCB",
+    "n_arms": 25,
+    "dimension": 25,
+    "horizon": 10**6,
+    "budget": {"zcdp": 1.0},
+    "answers_within": 64,  # the connections: rewards are learned while they come
+}
+# Rounds with rewards, from each of which the policy learns with noise.
+LEARNING = {
+    "with rewards, simulated noise, 25 x 25": {**_WIDE, "noise": "simulation"},
+    "with rewards, secure noise, 25 x 25": {**_WIDE, "noise": "secure"},
+}
+NAMES = {case: f"case-{i}" for i, case in enumerate([*DECLARED, *LEARNING])}
 NUMBERS = itertools.count()
 
 
@@ -48,6 +61,7 @@ def rows(size: float) -> Iterator[Row]:
         with served(Path(name)) as port:
             measured = asyncio.run(_in_turns(port, scaled(REQUESTS, size, 128)))
             yield from _costs(measured)
+            yield from _beside_simulated(measured)
             for case in list(DECLARED)[1:]:
                 rate = 0.5 * measured[case].rate
                 yield asyncio.run(_latency(port, case, rate, scaled(REQUESTS, size, 128)))
@@ -76,11 +90,16 @@ def _costs(measured: dict[str, Measured]) -> Iterator[Row]:
         yield Row(f"  {case}, rate beside a free policy", own.rate / free.rate, "x free", rates)
 
 
+def _beside_simulated(measured: dict[str, Measured]) -> Iterator[Row]:
+    simulated, secure = (measured[case].rate for case in LEARNING)
+    yield Row("  secure noise, rate", secure / simulated, "x simulated", ">= 0.5")
+
+
 # Clients --------------------------------------------------------------------------------------
 
 
 async def _in_turns(port: int, requests: int) -> dict[str, Measured]:
-    cases = ["constant", "constant, 10 x 5", *DECLARED]
+    cases = ["constant", "constant, 10 x 5", *DECLARED, *LEARNING]
     turns: dict[str, list[Measured]] = {case: [] for case in cases}
     for turn in range(TURNS + 1):
         for case in cases:
@@ -99,7 +118,10 @@ async def _closed(port: int, case: str, requests: int) -> None:
     async def client() -> None:
         connection = await _Connection.to(port)
         for _ in range(share):
-            await connection.send(_request(case))
+            request = _request(case)
+            await connection.send(request)
+            if case in LEARNING:
+                await connection.send(_rewarded(case, request))
         connection.close()
 
     await asyncio.gather(*(client() for _ in range(CONNECTIONS)))
@@ -144,7 +166,7 @@ class _Connection:
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
         body = await self._reader.readexactly(int(length))
-        if not head.startswith(b"HTTP/1.1 200"):
+        if not head.startswith(b"HTTP/1.1 20"):
             raise RuntimeError(body.decode())
         return body
 
@@ -154,15 +176,28 @@ class _Connection:
 
 def _request(case: str) -> bytes:
     body: dict[str, object] = {"decision_id": f"{next(NUMBERS):030d}"}
-    if case.endswith("10 x 5"):
-        body["contexts"] = CONTEXTS
+    for shape, contexts in CONTEXTS.items():
+        if case.endswith(shape):
+            body["contexts"] = contexts
     path = (
         "/constant" if case.startswith("constant") else f"/v1/experiments/{NAMES[case]}/decisions"
     )
     return _written("POST", path, json.dumps(body).encode())
 
 
-CONTEXTS = np.random.default_rng(1).uniform(0.0, 0.4, (10, 5)).round(6).tolist()
+def _rewarded(case: str, request: bytes) -> bytes:
+    decision_id = json.loads(request.partition(b"\r\n\r\n")[2])["decision_id"]
+    body = json.dumps({"decision_id": decision_id, "reward": 0.5}).encode()
+    return _written("POST", f"/v1/experiments/{NAMES[case]}/rewards", body)
+
+
+def _contexts(arms: int, dimension: int) -> list[list[float]]:
+    drawn = np.random.default_rng(1).uniform(0.0, dimension**-0.5, (arms, dimension))
+    rows: list[list[float]] = drawn.round(6).tolist()
+    return rows
+
+
+CONTEXTS = {"10 x 5": _contexts(10, 5), "25 x 25": _contexts(25, 25)}
 
 
 def _written(method: str, path: str, body: bytes = b"") -> bytes:
@@ -210,7 +245,7 @@ def main(folder: Path) -> None:
     server.tune()
     declarations = [
         Declaration.read({"name": NAMES[case], "allow_simulation": True, **words})
-        for case, words in DECLARED.items()
+        for case, words in {**DECLARED, **LEARNING}.items()
     ]
     _free_of_charge(experiment.Experiment)
     service = server.service_of(server.Settings(f"sqlite:///{folder}/policies.db"))

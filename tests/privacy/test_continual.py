@@ -767,10 +767,10 @@ class Script:
     def __init__(self):
         self.scales, self.given, self._rng = [], [], np.random.default_rng(0)
 
-    def _draw(self, family, scale):
-        self.scales.append(scale)
-        self.given.append(int(self._rng.integers(-1000, 1000)))
-        return self.given[-1]
+    def _draw(self, family, scale, count):
+        self.scales += [scale] * count
+        self.given += self._rng.integers(-1000, 1000, count).tolist()
+        return self.given[-count:]
 
 
 @over_exact

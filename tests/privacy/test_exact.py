@@ -288,7 +288,7 @@ def test_reports_lie_on_the_grid_around_the_reward():
 
 def test_devices_need_no_opendp(monkeypatch):
     secure._opendp.cache_clear()
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    monkeypatch.setitem(sys.modules, "opendp", None)
     server = dpb.algorithms.LinUCBLDP(
         2, 2, budget=dpb.ZCDP(0.5), horizon=10, reports=True, noise="secure"
     )

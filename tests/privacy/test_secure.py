@@ -3,6 +3,7 @@
 import functools
 import math
 import os
+import subprocess
 import sys
 from fractions import Fraction
 
@@ -293,7 +294,7 @@ def test_there_is_no_generator_for_noise():
 
 def test_without_opendp_the_way_to_install_it_is_named(monkeypatch):
     secure._opendp.cache_clear()
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    monkeypatch.setitem(sys.modules, "opendp", None)
     with pytest.raises(dpb.errors.MissingExtra, match=r"pip install 'dpbandits\[secure\]'"):
         dpb.papers.concentrated.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure")
 
@@ -474,3 +475,20 @@ def test_an_increment_that_is_scaled_to_the_bound_stays_within_it():
     for x in ([2.0, 3.0], [20.0, 30.0], [2 * step, 3 * step]):
         squares = [Fraction(float(entry)) ** 2 for entry in total._checked(x)]
         assert sum(squares) <= Fraction(bound) ** 2
+
+
+def test_noise_that_is_ready_is_given_out_once(monkeypatch):
+    drawn = iter(range(10**6))
+    monkeypatch.setattr(secure, "_mechanism", lambda *_: lambda zeros: [next(drawn) for _ in zeros])
+    source = secure.Sampler()
+    drawn_by_call = [source._draw(1, 2.0, count) for count in (1, 25, 0, 3, 500, 120, 7)]
+    assert [len(one) for one in drawn_by_call] == [1, 25, 0, 3, 500, 120, 7]
+    every = [value for one in drawn_by_call for value in one]
+    assert len(set(every)) == len(every)
+
+
+def test_secure_noise_imports_no_more_of_opendp_than_it_needs():
+    code = (
+        "import dpbandits.privacy.secure as s, sys; s.Sampler(); sys.exit('sklearn' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

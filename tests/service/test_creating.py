@@ -110,6 +110,7 @@ def test_while_it_starts_requests_are_told_to_wait(served, monkeypatch):
     assert served.http.post("/v1/experiments", json=ARMS).status_code == 202  # a repeated request
     reply = served.client().post("/decisions", 503)
     assert (reply.told["type"], reply.headers["retry-after"]) == ("starting", "1")
+    assert served.client().post("/decisions/batch", 503, decisions=[{}]).told["type"] == "starting"
     assert served.http.request("DELETE", AT).status_code == 409
     go.set()
 

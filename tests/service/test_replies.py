@@ -116,6 +116,15 @@ def test_operations_that_are_repeated_are_done_once():
     ]
 
 
+def test_operations_are_repeated_likewise_after_the_breaker_has_tripped():
+    one = experiment(breaker={"floor": 0.5})
+    for status in ("paused", "archived"):
+        one.tripped = 1.0
+        for _ in range(2):
+            one.change_status(status, "me", "a trial", 2.0)
+    assert [line["what"] for line in one.trail] == ["paused", "archived", "finished"]
+
+
 def test_tokens_of_the_baseline_are_no_tokens_of_the_policy():
     one = experiment()
     one.change_status("paused", "me", "trial", 0.0)

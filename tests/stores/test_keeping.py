@@ -113,6 +113,35 @@ def test_a_policy_is_what_it_was_after_every_stretch_of_calls(make, where, tmp_p
 
 
 @EVERY
+@pytest.mark.parametrize("where", ["file", "sqlite"])
+def test_of_an_ended_policy_only_what_was_released_is_left(make, where, tmp_path):
+    place = tmp_path / "a" if where == "file" else f"sqlite:///{tmp_path}/a.db#one"
+    kept = make(noise="secure")
+    visits = Visits(kept)
+    kept.save(place)
+    visits.play(120)
+    keys = Sealer(kept._first_life)._keys
+    kept.end()
+    told = repr(kept.estimates), kept.ledger.table(), str(kept.guarantee)
+    rows = {row.kind for row in place_at(place).read().rows}
+    assert rows <= {"about", "line", "release"}
+    assert not keys.keys() & Sealer(kept._first_life)._keys.keys()
+    assert not any(vars(kept.diagnostics).values())
+    fresh = make(noise="secure").session.state.arrays
+    arrays = kept.session.state.arrays
+    hidden = [name for name in arrays if name.startswith(("raw", "exact", "wall.running"))]
+    assert all((arrays[name] == fresh[name]).all() for name in hidden)
+    del kept
+    visits.policies = ()
+    kept = dpb.load(place)
+    visits.policies, visits.waiting = (kept,), []
+    visits.play(60)
+    assert not visits.waiting  # nothing is recorded
+    kept.finish()
+    assert (repr(kept.estimates), kept.ledger.table(), str(kept.guarantee)) == told
+
+
+@EVERY
 def test_secure_noise_comes_back_as_far_as_it_was_drawn(make, tmp_path):
     kept = make(noise="secure")
     visits = Visits(kept)

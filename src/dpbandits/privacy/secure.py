@@ -46,7 +46,7 @@ from .grids import LARGEST, UP, checked_grid, in_steps, refuse_wide_noise
 from .noise import EXACT, NoiseSource, Rng, SimulationNoise
 
 NOISE_LAW = 2  # of this version; before, discrete Gaussian noise was ``scale / grid`` steps wide
-_BATCH = 32  # noise variables drawn at once
+_BATCH = 128  # noise variables drawn at once
 _SCALES = 64  # for how many scales noise is kept ready
 
 
@@ -58,16 +58,19 @@ class Sampler:
         self._ready: dict[tuple[int, float], list[int]] = {}
         self._process = os.getpid()
 
-    def _draw(self, family: int, scale: float) -> int:
-        """One noise variable, never given out twice; drawn in batches, because calls are slow."""
+    def _draw(self, family: int, scale: float, count: int) -> list[int]:
+        """Noise variables, never given out twice; drawn in batches, because calls are slow."""
         if self._process != os.getpid():  # a forked process would give out its parent's
             self._ready, self._process = {}, os.getpid()
         if len(self._ready) > _SCALES:
             self._ready.clear()  # scales that change all the time would pile up
         ready = self._ready.setdefault((family, scale), [])
-        if not ready:
-            ready += _mechanism(family, scale)([0] * _BATCH)
-        return int(ready.pop())
+        if len(ready) < count:
+            ready += _mechanism(family, scale)([0] * max(_BATCH, count))
+        left = len(ready) - count
+        given = ready[left:]
+        del ready[left:]
+        return given
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy must not give out the same noise.
@@ -105,8 +108,8 @@ class GridNoise(NoiseSource):
         self.most_records = (EXACT - 1) // largest
 
     @abstractmethod
-    def _draw(self, family: int, scale: float) -> int:
-        """One noise variable of at least that scale, in grid units, never given out twice."""
+    def _draw(self, family: int, scale: float, count: int) -> list[int]:
+        """Noise variables of at least that scale, in grid units, never given out twice."""
 
     def exploration(self) -> np.random.Generator:
         """A generator seeded by the operating system, for choices alone: no noise comes from it."""
@@ -136,8 +139,9 @@ class GridNoise(NoiseSource):
             off = "the statistic is not a sum of rewards on the grid"
             raise DPBanditsError(f"{off}: this algorithm cannot use secure noise")
         width = in_steps(channel.family, scale, self.grid)
-        for i, value in enumerate(units):
-            release[i] = (int(value) + self._draw(channel.family, width)) * self.grid
+        noise = self._draw(channel.family, width, len(units))
+        release[:] = [int(value) + drawn for value, drawn in zip(units, noise, strict=True)]
+        release *= self.grid
 
     def _replace_vector(self, scale: float, statistic: np.ndarray, release: np.ndarray) -> None:
         """The release of ``Hemisphere``, in an exact direction: lengths and floats come after
@@ -196,11 +200,12 @@ class DeviceNoise(GridNoise):
             weights = np.exp(-np.abs(noise) / parameter)
         return weights / weights.sum()
 
-    def _draw(self, family: int, scale: float) -> int:
+    def _draw(self, family: int, scale: float, count: int) -> list[int]:
         if scale == 0.0:
-            return 0
+            return [0] * count
         draw = discrete_gaussian if family == GAUSSIAN else discrete_laplace
-        return draw(*_parameter(family, scale).as_integer_ratio(), self._take)
+        parameter = _parameter(family, scale).as_integer_ratio()
+        return [draw(*parameter, self._take) for _ in range(count)]
 
 
 def _rounded_up(value: Fraction) -> Fraction:
@@ -227,21 +232,21 @@ def noise_source(
 
 @functools.cache
 def _opendp() -> Any:
-    try:
-        import opendp.prelude as opendp
+    try:  # not its prelude, which imports scikit-learn
+        from opendp import domains, measurements, metrics, mod
     except ImportError as error:
         raise MissingExtra(
             "noise='secure' needs OpenDP: pip install 'dpbandits[secure]'"
         ) from error
-    opendp.enable_features("contrib")  # OpenDP's word for: accepted by its maintainers, with proofs
-    return opendp
+    mod.enable_features("contrib")  # OpenDP's word for: accepted by its maintainers, with proofs
+    return domains, measurements, metrics
 
 
 @functools.lru_cache(maxsize=256)
 def _mechanism(family: int, scale: float) -> Any:
     """OpenDP's mechanism on vectors of integers; kept: to build it takes longer than a draw."""
-    opendp = _opendp()
-    domain = opendp.vector_domain(opendp.atom_domain(T="i64"))
+    domains, measurements, metrics = _opendp()
+    domain = domains.vector_domain(domains.atom_domain(T="i64"))
     if family == GAUSSIAN:
-        return opendp.m.make_gaussian(domain, opendp.l2_distance(T="f64"), scale=scale)
-    return opendp.m.make_laplace(domain, opendp.l1_distance(T="i64"), scale=scale)
+        return measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=scale)
+    return measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)

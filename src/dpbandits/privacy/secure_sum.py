@@ -70,16 +70,16 @@ class SecureSum:
             raise BudgetExhausted(
                 f"the continual sum was planned for {t - 1} releases, and all of them were made"
             )
-        units = [value / self.grid for value in np.asarray(increments, np.float64).tolist()]
-        if not all(abs(value) <= self.largest and value.is_integer() for value in units):
+        units, largest = np.asarray(increments, np.float64) / self.grid, self.largest
+        if not (np.abs(units) <= largest).all() or (units % 1.0).any():
             raise DPBanditsError(
-                f"the increments must be multiples of the grid, at most {self.largest} of its"
-                " steps from 0"
+                f"the increments must be multiples of the grid, at most {largest} of its steps"
+                " from 0"
             )
         width = scale * self.counter.column_norm(channel.norm) * self._row_scale(t, channel.norm)
         noise = self._noise(channel.family, width)
         state.clock[0] = t
-        return self._advance(state, t, np.array(units, np.int64), noise) * self.grid
+        return self._advance(state, t, units.astype(np.int64), noise) * self.grid
 
     @property
     def largest(self) -> int:
@@ -114,7 +114,7 @@ class SecureSum:
             return np.zeros(size, np.int64)
         refuse_wide_noise(width, self.grid, self.widest)
         steps = in_steps(family, width, self.grid)
-        return np.array([self._source._draw(family, steps) for _ in range(size)], np.int64)
+        return np.array(self._source._draw(family, steps, size), np.int64)
 
     def _advance(
         self, state: SecureState, t: int, units: np.ndarray, noise: np.ndarray

@@ -202,8 +202,9 @@ class _Calls:
             self._service.keys.charge(key, len(calls) - 1)
         waiting = [self._service.ask(request, key, call) for call in calls]
         results = await asyncio.gather(*waiting, return_exceptions=True)
-        if isinstance(results[0], Problem) and results[0].kind == "unknown-experiment":
-            raise results[0]
+        first = results[0]
+        if isinstance(first, Problem) and first.kind in ("unknown-experiment", "starting"):
+            raise first
         return _json({"results": [_item(one, status) for one in results]})
 
     async def activate(self, request: Request, key: Key) -> Response:

@@ -463,7 +463,7 @@ class Experiment:
         An archived experiment makes no decisions.  It takes rewards until the last deadline, and
         then finishes.
         """
-        if status == self.status and self.tripped is None:
+        if status == self.status and (self.tripped is None or status != RUNNING):
             return  # a repeated request
         self._refuse_archived()
         if status == RUNNING:

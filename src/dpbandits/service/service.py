@@ -146,7 +146,7 @@ class Service:
             self._note_failure(at, Problem.of(error), isinstance(error, ClaimError))
             raise
         finally:
-            del self.making[at]
+            self.making.pop(at, None)  # the file may declare what a request does, too
         log("experiment created", experiment=declaration.name)
         return made
 
