@@ -3,11 +3,11 @@ import json
 
 import pytest
 from parties import NAME, Person, Server, linear, until, written
-from tests.service.services import Http
 
 from dpbandits.client.exchange import Retries
 from dpbandits.shuffler import experiment, sending
 from dpbandits.shuffler.app import make_app
+from tests.service.services import Http
 
 
 @pytest.fixture(autouse=True)
