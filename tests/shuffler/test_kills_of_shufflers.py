@@ -1,7 +1,7 @@
-"""Kills of a shuffler that listens; see ``kills``."""
+"""Kills of a shuffler that listens; see ``shuffle_kills``."""
 
 import pytest
-from kills import POINTS, History
+from shuffle_kills import POINTS, History
 
 pytestmark = pytest.mark.long
 

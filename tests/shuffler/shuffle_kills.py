@@ -1,6 +1,6 @@
 """Kill a shuffler under load at any moment, and look what left it.
 
-``python tests/shuffler/kills.py --kills 100`` does it in histories of ten kills.
+``python tests/shuffler/shuffle_kills.py --kills 100`` does it in histories of ten kills.
 
 People with good devices send their records until they are answered.  The server sometimes does not
 answer, before or after it has taken a batch.  At the end:
