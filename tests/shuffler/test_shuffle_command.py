@@ -147,7 +147,7 @@ def test_configurations_that_are_none(tmp_path):
         [],
     ):
         (tmp_path / "study.json").write_text(json.dumps(bad))
-        with pytest.raises(ArgumentError, match="must|there is no policy"):
+        with pytest.raises(ArgumentError, match=r"must|there is no policy"):
             Config.read(file)
     (tmp_path / "study.json").write_text(json.dumps(good))
     assert Config.read(file).experiments[NAME].public_key == ServerKey(server.key.to_bytes()).public

@@ -16,8 +16,9 @@ from ..policies.registry import arguments_of_today, find
 from ..service.declaration import name_of
 from ..shuffle.sealing import refuse_unsealable, seal
 from ..validation import choice, duration, integer, seconds_of, shown
-from .batch import MOST_PEOPLE, Pinned
+from .batch import Pinned
 
+_MOST_PEOPLE = 10**6
 _WORDS = {"server", "key", "tickets", "store", "experiments"}
 _OWN = {"name", "config", "least", "closes", "every"}
 
@@ -119,7 +120,7 @@ def _pinned(folder: Path, words: Any) -> Pinned:
     if name != words["name"]:
         raise ArgumentError(f"name must be that of {path}, got {shown(words['name'])}", "name")
     seal(public, "", "", b"")  # which refuses what is no key
-    least = integer("least", words["least"], 2, MOST_PEOPLE)
+    least = integer("least", words["least"], 2, _MOST_PEOPLE)
     return Pinned(name_of("name", name), public, policy, least, every)
 
 
