@@ -1,5 +1,6 @@
 """The parties around a shuffler: a server with a real policy, and devices."""
 
+import asyncio
 import json
 import time
 from base64 import b64decode, b64encode
@@ -17,6 +18,7 @@ from dpbandits.shuffler.config import Config
 from dpbandits.shuffler.tickets import Tickets
 
 NAME, KEY = "study", "dpb_secret"
+HANGS = object()  # instead of the content of a reply
 
 
 def linear(batch=4, **options):
@@ -108,12 +110,17 @@ class Server:
     def transport(self):
         """For clients in this process."""
 
-        def reply(request):
+        async def reply(request):
             given = request.method, request.url.path, request.content
             status, content = self.answer(*given, request.headers.get("authorization"))
+            if content is HANGS:
+                await asyncio.sleep(1000)
+            if isinstance(content, httpx.AsyncByteStream):
+                return httpx.Response(status, stream=content)
             if not isinstance(content, bytes):
                 content = json.dumps(content).encode()
-            return httpx.Response(status, stream=httpx.ByteStream(content))
+            headers = {"location": "/elsewhere"} if status == 307 else {}
+            return httpx.Response(status, headers=headers, stream=httpx.ByteStream(content))
 
         return httpx.MockTransport(reply)
 

@@ -33,7 +33,7 @@ from ..shuffle.protocols import Shares
 from ..shuffle.randomness import Source
 from ..shuffle.sealing import label_of, refuse_unsealable, seal_record, sealed_size
 
-MOST_PEOPLE = 100_000  # of a batch: the server takes all of it in one request
+MOST_BYTES = 16 * 2**20  # of the sealed records of a batch, which are one request
 
 
 class RoundError(DPBanditsError):
@@ -88,14 +88,15 @@ class Pinned:
         Raises:
             RoundError: there must be no such batch.
         """
-        if not self.least <= people <= MOST_PEOPLE:
-            reach = f"between {self.least:,} and {MOST_PEOPLE:,}"
-            raise RoundError(f"a batch must have {reach} people, and the server wants {people:,}")
+        if people < self.least:
+            raise RoundError(f"the server wants {people:,} people, fewer than {self.least:,}")
         try:
             protocol = self.policy.protocol_for(people)
             refuse_unsealable(protocol)
         except ArgumentError as error:
             raise RoundError(f"the server wants a batch that must not be: {error}") from None
+        if people * sealed_size(protocol) > MOST_BYTES:
+            raise RoundError(f"the server wants {people:,} people, too many for one request")
         return Round(label, protocol)
 
     def announced(self, answer: Any) -> Round:
@@ -148,13 +149,14 @@ def output(pinned: Pinned, found: Round, records: Sequence[Record]) -> bytes:
     everybody = [*records, *_noise(pinned, found, protocol.batch - len(records))]
     total = None
     if isinstance(protocol, Shares):
-        masked = [np.frombuffer(one.masked, "<i8") for one in everybody]
-        total = (np.sum(masked, axis=0) % protocol.modulus).tolist()
+        total = np.zeros(protocol.dimension, np.int64)
+        for one in everybody:
+            total = (total + np.frombuffer(one.masked, "<i8")) % protocol.modulus
     order = source.order(protocol.batch)
     body = {
         "batch_id": secrets.token_hex(16),
         "label": found.label,
-        "sum": total,
+        "sum": None if total is None else total.tolist(),
         "sealed": [b64encode(everybody[i].sealed).decode() for i in order],
     }
     return json.dumps(body, separators=(",", ":")).encode()
@@ -162,10 +164,10 @@ def output(pinned: Pinned, found: Round, records: Sequence[Record]) -> bytes:
 
 def _noise(pinned: Pinned, found: Round, missing: int) -> list[Record]:
     """Records of people who have nothing to say, sealed as those of devices."""
-    protocol, randomizer = found.protocol, Randomizer(found.protocol)
-    made = randomizer.encode_many(np.zeros((missing, protocol.dimension))).values
-    noise = []
-    for record in made:
-        masked, sealed = seal_record(protocol, record, pinned.public_key, found.label, pinned.name)
+    randomizer, noise = Randomizer(found.protocol), []
+    for _ in range(missing):  # one after the other, as their coins may take much memory
+        [record] = randomizer.encode().values
+        given = pinned.public_key, found.label, pinned.name
+        masked, sealed = seal_record(found.protocol, record, *given)
         noise.append(Record(b"" if masked is None else masked.astype("<i8").tobytes(), sealed))
     return noise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import json
 import os
 import tomllib
@@ -17,8 +16,9 @@ from ..policies.registry import arguments_of_today, find
 from ..service.declaration import name_of
 from ..shuffle.sealing import refuse_unsealable, seal
 from ..validation import choice, duration, integer, seconds_of, shown
-from .batch import MOST_PEOPLE, Pinned
+from .batch import Pinned
 
+_MOST_PEOPLE = 10**6
 _WORDS = {"server", "key", "tickets", "store", "experiments"}
 _OWN = {"name", "config", "least", "closes", "every"}
 
@@ -109,18 +109,19 @@ def _pinned(folder: Path, words: Any) -> Pinned:
     path = folder / _text("config", words["config"])
     try:
         given = json.loads(path.read_bytes())
-        name, arguments = given["name"], arguments_of_today(given["chooser"]["arguments"])
+        name, policy = given["name"], _policy(arguments_of_today(given["chooser"]["arguments"]))
         public = b64decode(given["public_key"], validate=True)
-    except (OSError, KeyError, TypeError, ValueError, binascii.Error, RecursionError) as error:
+    except ArgumentError:
+        raise
+    except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(
             f"config must name the configuration of devices, got {path}: {error!r}", "config"
         ) from None
     if name != words["name"]:
         raise ArgumentError(f"name must be that of {path}, got {shown(words['name'])}", "name")
-    least = integer("least", words["least"], 2, MOST_PEOPLE)
-    pinned = Pinned(name_of("name", name), public, _policy(arguments), least, every)
-    seal(public, "", pinned.name, b"")  # which refuses what is no key
-    return pinned
+    seal(public, "", "", b"")  # which refuses what is no key
+    least = integer("least", words["least"], 2, _MOST_PEOPLE)
+    return Pinned(name_of("name", name), public, policy, least, every)
 
 
 def _policy(arguments: dict[str, Any]) -> Any:

@@ -24,6 +24,7 @@ _REFUSED: dict[Refusal, tuple[int, str, str]] = {
     "waiting": (503, "waiting", "No batch is open. Send the same request again."),
     "another": (409, "another-record", "This batch has another record of yours."),
     "spent": (409, "spent", "You have been in as many batches as you may."),
+    "copied": (409, "copied", "This batch has the same record of somebody else."),
     "full": (429, "full", "This batch is full. Send the same request again."),
 }
 
@@ -99,8 +100,13 @@ class Experiment:
         opened = await asyncio.to_thread(self._store.opened, self._name)
         if opened is None:
             return await self._open()
+        try:
+            found = self._round(opened)
+        except RoundError:  # the pinned configuration has changed
+            await self._drop(opened)
+            raise
         if opened.is_due(self._clock()):
-            return await self._close(opened)
+            return await self._close(found)
         if time.monotonic() >= self._looked + LOOK:
             await self._look(opened)
             return 0.0
@@ -119,20 +125,19 @@ class Experiment:
     async def _look(self, opened: Opened) -> None:
         """Drop a batch that the server would not take any more."""
         if (await self._announced()).label != opened.label:
-            await asyncio.to_thread(self._store.drop_batch, self._name, opened.label)
-            log("batch dropped", experiment=self._name)
+            await self._drop(opened)
+
+    async def _drop(self, opened: Opened) -> None:
+        await asyncio.to_thread(self._store.drop_batch, self._name, opened.label)
+        log("batch dropped", experiment=self._name)
 
     async def _announced(self) -> Round:
         self._looked = time.monotonic()
         return self.pinned.announced(await self._server.round(self._name))
 
-    async def _close(self, opened: Opened) -> float:
-        try:
-            make = partial(output, self.pinned, self._round(opened))
-        except RoundError:  # the pinned configuration has changed
-            await asyncio.to_thread(self._store.drop_batch, self._name, opened.label)
-            raise
-        close = partial(self._store.close_batch, self._name, opened.label, make)
+    async def _close(self, found: Round) -> float:
+        make = partial(output, self.pinned, found)
+        close = partial(self._store.close_batch, self._name, found.label, make)
         if await asyncio.to_thread(close) is not None:
             log("batch closed", experiment=self._name)
         return 0.0

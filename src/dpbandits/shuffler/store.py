@@ -14,7 +14,7 @@ from ..stores.sqlite import SQLiteFile
 from .batch import Record
 
 T = TypeVar("T")
-Refusal = Literal["stale", "waiting", "another", "spent", "full"]
+Refusal = Literal["stale", "waiting", "another", "spent", "full", "copied"]
 
 
 class Opened(NamedTuple):
@@ -48,7 +48,7 @@ CREATE TABLE opened (
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE records (
     experiment TEXT, user BLOB, masked BLOB NOT NULL, sealed BLOB NOT NULL,
-    PRIMARY KEY (experiment, user)
+    PRIMARY KEY (experiment, user), UNIQUE (experiment, sealed)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE outputs (experiment TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE closed (experiment TEXT, label TEXT, PRIMARY KEY (experiment, label))
@@ -104,6 +104,9 @@ CREATE TABLE users (
                 return "spent"
             if opened.came >= opened.people:
                 return "full"
+            copies = "SELECT count(*) FROM records WHERE (experiment, sealed) = (?, ?)"
+            if _first(connection.execute(copies, [name, record.sealed]), int):
+                return "copied"
             connection.execute("INSERT INTO records VALUES (?, ?, ?, ?)", [name, user, *record])
             connection.execute("UPDATE opened SET came = came + 1 WHERE experiment = ?", [name])
         return None
