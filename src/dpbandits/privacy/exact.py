@@ -34,6 +34,7 @@ Source = Callable[[int], bytes]
 
 _SPREAD = 2**32  # the parameter of integers whose direction is all that matters
 _FINE = 2**40
+_STEPS = 2**32 - 1  # of a standard deviation: ``discrete_laplace`` takes its u from four bytes
 
 
 def _integer(size: int, take: Source) -> int:
@@ -106,6 +107,13 @@ def discrete_gaussian(p: int, q: int, take: Source) -> int:
         y = discrete_laplace(t, 1, take)
         if bernoulli_exp((abs(y) * q * t - p) ** 2, 2 * p * q * t * t, take):
             return y
+
+
+def standard_normal(take: Source) -> float:
+    """A standard normal variate for a choice, on a grid of about 2^-32: a discrete Gaussian in its
+    steps.  Sums and square roots make no part of it, so all languages agree.
+    """
+    return discrete_gaussian(_STEPS**2, 1, take) / _STEPS
 
 
 def hemisphere(vector: Sequence[float], epsilon: Fraction, take: Source) -> list[int]:
