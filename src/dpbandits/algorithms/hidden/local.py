@@ -64,7 +64,7 @@ _EXPLORATIONS: dict[Any, tuple[str, tuple[str, ...]]] = {
     ),
 }
 # Files that the script is made of.
-_PARTS = ("noise", "messages", "exploration", "device")
+_PARTS = ("noise", "messages", "exploration", "device", "sealing", "connecting")
 
 
 class Device:

@@ -48,6 +48,11 @@ class Device {
     this.release = given.release;
   }
 
+  /* Whether a choice waits for its report. */
+  get waits() {
+    return this._chosen !== null;
+  }
+
   /* The arm for features of every arm: an array of n_arms arrays of `dimension` numbers, or where
    * every arm has a model of its own, one that holds for all.  What is no number, not finite, or
    * above 1e100 counts as 0.  Throws where the shape is another. */

@@ -17,7 +17,9 @@
 
 const dpbandits = (() => {
 // PARTS
-return { Device, encode, discreteLaplace, discreteGaussian, rootOf };
+return {
+  Device, connect, encode, seal, open, discreteLaplace, discreteGaussian, standardNormal, rootOf,
+};
 })();
 
 if (typeof module === "object") module.exports = dpbandits;
