@@ -124,7 +124,12 @@ def test_what_two_parties_get_is_the_message_of_a_device(js, key, protocol):
     contexts, text = [[0.5, 0.1], [0.2, 0.9], [-0.3, 0.4]], json.dumps({"chooser": 1})
     public = base64.b64encode(point_of(key)).decode()
     config = {**json.loads(device.to_json()), "name": "shop", "public_key": public}
-    told = {"config": json.dumps(config), "stream": stream.hex(), "contexts": contexts, "round": text}
+    told = {
+        "config": json.dumps(config),
+        "stream": stream.hex(),
+        "contexts": contexts,
+        "round": text,
+    }
     arm, body = js(
         """let at = 0;
         const stream = bytes(given.stream), take = (n) => stream.slice(at, (at += n));
@@ -151,7 +156,9 @@ def test_what_two_parties_get_is_the_message_of_a_device(js, key, protocol):
         pieces = [opened[i : i + width] for i in range(0, len(opened), width)]
         mask = [int.from_bytes(piece, "little") for piece in pieces]
         assert mask == [uniform(made.modulus, take) for _ in ours]
-        assert [(a + b) % made.modulus for a, b in zip(body["masked"], mask, strict=True)] == [*ours]
+        assert [(a + b) % made.modulus for a, b in zip(body["masked"], mask, strict=True)] == [
+            *ours
+        ]
         assert all(0 <= a < made.modulus for a in body["masked"])
     else:
         assert isinstance(made, GaussianReports)
