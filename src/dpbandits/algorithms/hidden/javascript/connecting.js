@@ -59,7 +59,7 @@ class Connection {
       const body = outbox ?? (await this._store());
       const reply = await this._fetch(this._target, { method: "POST", headers: this._headers, body });
       const { ok, status } = reply;
-      if (!ok && !(status === 409 && (await reply.json()).type?.endsWith("stale")))
+      if (!ok && !(status === 409 && (await reply.json()).type === "stale"))
         throw new Error(`the report has not arrived: status ${status}`);
       this._current = false;
       await this._keep(null);
