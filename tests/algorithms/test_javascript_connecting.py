@@ -239,6 +239,25 @@ def test_bits_are_refused(js):
     assert "BitSum" in refused
 
 
+def test_messages_go_to_a_shuffler_alone(js):
+    more = "{ more: { shuffler: undefined } }"
+    assert js(f"return told(world(given, {more}).connect);", config()) == "shuffler must be given"
+
+
+@pytest.mark.parametrize("text", ["{}", '{"left": null}', '{"left": "many"}', "left"])
+def test_a_storage_with_something_else_is_no_new_device(js, text):
+    refused, posts = js(
+        """const w = world(given.config), device = await w.connect();
+        await device.choose(contexts);
+        await device.report(1);
+        w.kept[Object.keys(w.kept)[0]] = given.text;
+        return [[await told(w.connect), await told(() => device.send())], w.posts.length];""",
+        {"config": config(), "text": text},
+    )
+    assert all(refused)
+    assert posts == 0
+
+
 def test_units_of_local_trust_are_named(js):
     body = js(
         """const w = world(given, { more: { unit: "Ann" } }), device = await w.connect();

@@ -17,6 +17,11 @@ from .state import State
 Draw = Callable[[], bool]
 
 
+def by_generator() -> bool:
+    """``draw`` where ``prepare`` draws."""
+    return False
+
+
 @dataclass(frozen=True, repr=False)
 class Choices:
     """The way out: how the gate's kernels choose from the public side."""
@@ -41,7 +46,7 @@ class Choices:
         # Without numba both may come as integers of NumPy, which are no index and no JSON.
         return Choice(int(arm), propensity), int(rounds)
 
-    def aside(self, shown: Any, open_arms: Mask, draw: Draw = lambda: False) -> Choice:
+    def aside(self, shown: Any, open_arms: Mask, draw: Draw = by_generator) -> Choice:
         """A choice without a record; the public side keeps nothing that it prepares.  ``draw``
         fills in what ``prepare`` would draw, and tells whether it did.
         """

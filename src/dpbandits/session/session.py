@@ -13,7 +13,7 @@ from ..protocol import NO_ARM
 from ..stores import User
 from ..stores.tokens import Seal
 from . import arrivals, episodes
-from .choices import Draw, serves
+from .choices import Draw, by_generator, serves
 from .decisions import Decision
 from .exchange import Release
 from .open_arms import Mask, row
@@ -77,7 +77,9 @@ class Session(Running):
         name = None if names is None else names[arm]
         return Decision(arm, known, number, recorded, self.life, name).sealed(self.seal)
 
-    def choose(self, shown: Any, open_arms: Mask, draw: Draw) -> tuple[int, Any]:
+    def choose(
+        self, shown: Any, open_arms: Mask = None, draw: Draw = by_generator
+    ) -> tuple[int, Any]:
         """Choose an arm for a person without a record, and return it with its row of contexts.
         ``draw`` is as in ``Choices.aside``.
         """

@@ -21,6 +21,7 @@ class Connection {
     const { name, protocol, public_key: key } = JSON.parse(config);
     if (protocol && !(protocol.class in parts))
       throw new Error(`messages of ${protocol.class} are not sent over HTTP: use "modular"`);
+    if (protocol && shuffler === undefined) throw new Error("shuffler must be given");
     Object.assign(this, { _given: given, _name: name, _protocol: protocol, _key: key, _take: take });
     this._storage = given.storage ?? inThisBrowser;
     this._place = `dpbandits ${name}`;
@@ -43,7 +44,8 @@ class Connection {
   }
 
   /* Make the report of the last choice, as Device.report, and store it; send() sends it.  Throws
-   * where an earlier one waits to be sent, or the storage fails: then nothing will be sent. */
+   * where an earlier one waits to be sent.  Throws where the storage fails, too: then the report is
+   * lost, and counts. */
   report(reward) {
     return this._turn(async ({ outbox }) => {
       if (outbox !== null) throw new Error("a report waits: send() it first");
@@ -59,7 +61,7 @@ class Connection {
       const body = outbox ?? (await this._store());
       const reply = await this._fetch(this._target, { method: "POST", headers: this._headers, body });
       const { ok, status } = reply;
-      if (!ok && !(status === 409 && (await reply.json()).type?.endsWith("stale")))
+      if (!ok && !(status === 409 && (await reply.json()).type === "stale"))
         throw new Error(`the report has not arrived: status ${status}`);
       this._current = false;
       await this._keep(null);
@@ -117,11 +119,12 @@ class Connection {
   async _stored() {
     const text = await this._storage.get(this._place);
     const kept = text == null ? { left: this.left, outbox: null } : JSON.parse(text);
+    if (!Number.isInteger(kept.left)) throw new Error("the storage has something else than a device's");
     this._device.left = Math.min(this.left, kept.left);
     return kept;
   }
 
-  // Before anything is sent: nothing is, where the storage lost it.
+  // Nothing is sent that the storage has lost.
   async _keep(outbox) {
     const text = JSON.stringify({ left: this.left, outbox });
     await this._storage.set(this._place, text);

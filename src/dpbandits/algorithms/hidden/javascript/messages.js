@@ -7,13 +7,15 @@ function word(take) {
   return a + 2 ** 8 * b + 2 ** 16 * c + 2 ** 24 * d;
 }
 
+const ONES = Array.from({ length: 256 }, (_, byte) =>
+  byte.toString(2).replaceAll("0", "").length);
+
 // How many of so many fair coins show heads.
 function heads(tosses, take) {
   const bytes = taken(Math.ceil(tosses / 8), take);
   const last = bytes.length - 1;
-  const ones = (byte) => (byte ? (byte & 1) + ones(byte >> 1) : 0);
-  const spare = 8 * bytes.length - tosses;
-  return bytes.reduce((sum, byte, i) => sum + ones(i < last ? byte : byte >> spare), 0);
+  bytes[last] >>= 8 * bytes.length - tosses;
+  return bytes.reduce((sum, byte) => sum + ONES[byte], 0);
 }
 
 // Bits that are 1 with probability 1/4.
