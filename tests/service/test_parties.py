@@ -20,6 +20,7 @@ from people import (
 )
 from services import Client, Served
 
+from dpbandits.policies import Policy
 from dpbandits.service.access import Keys
 from dpbandits.service.parties import Parties, read_key
 from dpbandits.stores.addresses import store_at
@@ -227,6 +228,16 @@ def test_a_batch_of_rewards_is_of_the_arm_that_devices_were_told(served, tmp_pat
     assert (summary["releases"], summary["recorded"]) == (1, 1)
     told = json.loads(client.get("/randomiser").told["round"])
     assert told["batch"] == told["protocol"]["batch"]
+
+
+def test_of_two_batches_at_once_one_counts(served, tmp_path):
+    client, shuffler = filled(served, tmp_path, SUMS)
+    batch = shuffler.batch()
+    url = f"{client.at}/batches"
+    calls = [(url, batch), (url, batch), (url, {**batch, "batch_id": "c"})]
+    statuses = [reply.status_code for reply in served.http.at_once(calls)]
+    assert sorted(statuses) in ([202, 202, 409], [202, 409, 409])
+    assert client.get().told["releases"] == 1
 
 
 def test_a_bad_ciphertext_changes_no_status(served, tmp_path):
@@ -460,6 +471,26 @@ def test_without_keys_only_declared_origins_may_call(served):
     assert served.http.get(f"{at}/randomiser", headers=HERE).status_code == 200
     assert served.http.get(f"{at}/randomiser", headers=evil).status_code == 403
     assert served.http.get(f"{at}/config", headers=HERE).status_code == 403
+
+
+def test_a_name_of_an_experiment_opens_no_address(served):
+    words = {**LOCAL, "origins": [HERE["origin"]]}
+    client = served.declare(name="chooser", **words)
+    assert served.http.get(client.at, headers=HERE).status_code == 403
+    assert served.http.get(f"{client.at}/chooser", headers=HERE).status_code == 200
+
+
+def test_a_chooser_is_made_once_for_all_who_ask(served, monkeypatch):
+    client, made = served.declare(name="trial", arms=2, budget={"zcdp": 1.0}), []
+    keep = Policy.chooser
+    monkeypatch.setattr(Policy, "chooser", lambda self: made.append(self) or keep(self))
+    texts = [client.get("/chooser").text for _ in range(3)]
+    assert (len(made), len(set(texts))) == (1, 1)
+    client.decide()
+    client.get("/chooser")
+    assert len(made) == 2
+    client.post("/retire", arm=0, reason="a test")
+    assert client.get("/chooser").told["retired"] == [0]
 
 
 def test_a_lost_key_is_told(served, tmp_path):

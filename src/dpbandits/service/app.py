@@ -148,6 +148,7 @@ def _sharing(service: Service, endpoint: Endpoint) -> Endpoint:
     """An endpoint whose replies pages of the declared origins may read (CORS)."""
 
     async def shared(request: Request) -> Response:
+        request.state.for_pages = True
         response = await endpoint(request)
         response.headers["vary"] = "origin"
         origin = request.headers.get("origin")
@@ -278,8 +279,8 @@ class _Calls:
         return Response(page.markdown(), media_type="text/markdown")
 
     async def chooser(self, request: Request, key: Key) -> Response:
-        found = await self._service.ask(request, key, lambda one, _: one.policy.chooser())
-        return Response(found.to_json(), media_type=JSON)
+        found = await self._service.ask(request, key, lambda one, _: one.chooser())
+        return Response(found, media_type=JSON)
 
     async def randomiser(self, request: Request, key: Key) -> Response:
         return _json(await self._service.ask(request, key, lambda one, _: one.told(Parties.round)))
@@ -294,7 +295,9 @@ class _Calls:
 
     async def batch(self, request: Request, key: Key) -> Response:
         sent = read(_batch, await body_of(request, LARGEST_BATCH))
-        taken = await self._service.ask(request, key, lambda one, now: one.batch(sent, now))
+        opening = await self._service.ask(request, key, lambda one, now: one.opening(sent, now))
+        opened = await asyncio.to_thread(opening)  # which takes long, for the owner
+        taken = await self._service.ask(request, key, lambda one, now: one.batch(sent, opened, now))
         return _json({"batch_id": sent.batch_id, **taken._asdict()}, 202)
 
     async def trail(self, request: Request, key: Key) -> Response:

@@ -21,16 +21,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..policies import Policy
 from ..session.decisions import Decision
+from ..shuffle import Messages
 from ..stores import Row
 from .declaration import Change, Declaration, as_json
 from .messages import BatchRequest, ReportRequest, encode
-from .parties import WHY, Parties, new_key
+from .parties import NOTHING, WHY, Parties, new_key
 from .problems import Problem
 from .receipts import Receipt, Receipts
 from .replies import (
@@ -121,6 +122,7 @@ class Experiment:
         self._replies = Replies(policy, declaration.retries_for)
         self._receipts = Receipts(policy, declaration.retries_for)
         self._trail = 0
+        self._chooser: tuple[Any, str] | None = None
         self._releases = -1  # that the breaker has looked at
         self._baseline = (
             None
@@ -394,6 +396,14 @@ class Experiment:
 
     # Devices and shufflers ------------------------------------------------------------------
 
+    def chooser(self) -> str:
+        """The public half of the policy, made once for all who ask before it changes."""
+        policy, rounds = self.policy, self.policy.session.rounds
+        state = policy.ledger.releases, rounds.pulls, rounds.retired
+        if self._chooser is None or self._chooser[0] != state:
+            self._chooser = state, policy.chooser().to_json()
+        return self._chooser[1]
+
     @cached_property
     def parties(self) -> Parties:
         """The side that faces devices and shufflers.
@@ -414,28 +424,44 @@ class Experiment:
     def report(self, sent: ReportRequest, now: float) -> Taken:
         """Take in the report of a device."""
         self._refuse_unless("reports")
-        return self._received("report_id", sent.report_id, sent, self.parties.report, now)
+        take = partial(self.parties.report, sent)
+        return self._received("report_id", sent.report_id, sent, take, now)
 
-    def batch(self, sent: BatchRequest, now: float) -> Taken:
-        """Take in the output of a shuffler."""
+    def opening(self, sent: BatchRequest, now: float) -> Callable[[], Messages]:
+        """What opens the output of a shuffler, in any thread; it changes nothing."""
         self._refuse_unless("messages")
-        return self._received("batch_id", sent.batch_id, sent, self.parties.batch, now)
+        if self._receipts.find(sent.batch_id) is not None:  # the same reply follows
+            return lambda: NOTHING
+        self._refuse_closed(now)
+        return self.parties.opening(sent)
+
+    def batch(self, sent: BatchRequest, opened: Messages, now: float) -> Taken:
+        """Take in the output of a shuffler, which was opened."""
+
+        def take() -> int:
+            return self.parties.batch(sent.label, opened)
+
+        return self._received("batch_id", sent.batch_id, sent, take, now)
 
     def _received(
-        self, word: str, id_: str, sent: Any, take: Callable[[Any], int], now: float
+        self, word: str, id_: str, sent: Any, take: Callable[[], int], now: float
     ) -> Taken:
         """Take in something that comes with an id, or repeat the reply to it."""
         digest, known = self._digest(encode(sent)), self._receipts.find(id_)
         if known is None:
-            self._refuse_archived()
-            self.fixed_arm(now)  # which refuses before the start, after the end, and in a pause
-            if self._receipts.is_full:
-                raise Problem(503, "full", f"{MOST:,} requests are remembered.")
-            known = Receipt(digest, now, take(sent))
+            self._refuse_closed(now)
+            known = Receipt(digest, now, take())
             self._receipts.add(id_, known)
         elif not hmac.compare_digest(known.digest, digest):
             raise _reused(word)
         return Taken(WHY[known.outcome] is None, WHY[known.outcome])
+
+    def _refuse_closed(self, now: float) -> None:
+        """Refuse reports and batches while the experiment takes none."""
+        self._refuse_archived()
+        self.fixed_arm(now)  # which refuses before the start, after the end, and in a pause
+        if self._receipts.is_full:
+            raise Problem(503, "full", f"{MOST:,} requests are remembered.")
 
     def _refuse_unless(self, serving: str) -> None:
         if self.policy._serving == serving:

@@ -1,6 +1,6 @@
 """What people's devices and shufflers get from an experiment, and what they send to it.
 
-All of this runs in the thread of the owner, within a batch.
+All of this runs in the thread of the owner, within a batch; only what ``opening`` returns does not.
 
 Guarantee: what the service replies, and when it releases, depends on a report or a batch only in
 whether a randomiser, or a shuffler, could have made it.
@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 from base64 import b64encode
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -38,6 +39,9 @@ WHY = {
     ENOUGH: "the experiment takes no more",
     SENT_ALL: "this person has sent all their reports",
 }
+
+
+NOTHING = Messages(np.zeros(0, np.int64), 0)
 
 
 class Round(NamedTuple):
@@ -93,14 +97,22 @@ class Parties:
             return SENT_ALL
         return self._learned(report)
 
-    def batch(self, sent: BatchRequest) -> int:
-        """Learn from the output of a shuffler, and return what came of it."""
-        made, protocol = self._round(), self._policy.protocol
-        if sent.label != made.label:
-            raise Problem(409, "stale", "The label is not that of the coming batch.")
+    def opening(self, sent: BatchRequest) -> Callable[[], Messages]:
+        """What opens the output of a shuffler, in any thread."""
+        self._refuse_stale(sent.label)
+        protocol, label = self._policy.protocol, sent.label
         total, sealed = _total(sent, protocol), _sealed(sent, protocol)
-        opened = open_batch(protocol, self._secret(), sent.label, self._name, total, sealed)
-        return self._learned(Messages(opened, int(sent.label.partition(":")[0])))
+        given = protocol, self._secret(), label, self._name, total, sealed
+        return lambda: Messages(open_batch(*given), int(label.partition(":")[0]))
+
+    def batch(self, label: str, opened: Messages) -> int:
+        """Learn from the output of a shuffler, and return what came of it."""
+        self._refuse_stale(label)  # another may have come meanwhile
+        return self._learned(opened)
+
+    def _refuse_stale(self, label: str) -> None:
+        if label != self._round().label:
+            raise Problem(409, "stale", "The label is not that of the coming batch.")
 
     def _learned(self, sent: Any) -> int:
         try:

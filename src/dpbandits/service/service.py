@@ -25,7 +25,6 @@ At = tuple[str, str]  # tenant and name
 Call = Callable[[Experiment, float], Any]
 MOST_MAKING, MOST_FAILED = 50, 100  # of one tenant, at once and remembered
 _LONGEST = 1000  # letters of a failure
-FOR_PAGES = ("/chooser", "/randomiser", "/reports")  # ends of addresses
 _LOOK = 0.2  # seconds between looks for code to compile
 _BEARER = re.compile(r"[Bb]earer +(\S+) *")
 
@@ -102,7 +101,7 @@ class Service:
 
     def origins(self, request: Request) -> Collection[str]:
         """Of pages that may send this request: none but to addresses of devices."""
-        one = self._named(request) if request.url.path.endswith(FOR_PAGES) else None
+        one = self._named(request) if getattr(request.state, "for_pages", False) else None
         return () if one is None else one.declaration.origins
 
     def _named(self, request: Request) -> Experiment | None:
