@@ -154,7 +154,9 @@ def test_pages_tell_nothing_of_arms_where_contexts_are_private(served):
         client = served.declare(name=kind, **KINDS[kind])
         page = served.http.get(f"/console/{kind}")
         told = client.get().told
-        assert told["recommendation"] is None
+        assert told["recommendation"] is told["answers_within"] is None
+        assert told["takes"] in page.text
+        assert "devices choose" in page.text
         assert page.status_code == 200, page.text
         estimates = client.get("/estimates").told
         assert estimates["means"] is estimates["rounds"] is None
