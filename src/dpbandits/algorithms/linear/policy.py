@@ -37,7 +37,7 @@ class EveryAnswer(Part):
     """
 
     what: ClassVar[str] = "updates"
-    title: ClassVar[str] = "a continual sum of x * reward"
+    title: ClassVar[str] = "a running sum of features times reward"
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +81,7 @@ def _composed(updates: type[Any], explore: type[Any], models: str) -> Compositio
         title=f"{explore.title} on {updates.title}",
         source=f"{explore.__name__} and {updates.__name__} as in dpbandits.algorithms.linear; no"
         " theorem on the regret of both together is known",
-        proof=f"dpbandits.algorithms.linear.{'every_answer' if at_once else 'switching'}",
+        proof=f"module dpbandits.algorithms.linear.{'every_answer' if at_once else 'switching'}",
         noise=("Laplace", "Gaussian"),
         learns_at_once=at_once,
         randomised=explore is Sampling,
@@ -314,7 +314,7 @@ _OF_RADIUS = "parameter_bound failure_probability radius_scale"
 _MODELS = given("models", "shared", quiet=True)
 _OPEN = given("budget", None, values={None: None})
 _NOT_PRIVATE = {"noise": (), "proof": "", "trust_model": "none"}
-_ON_COUNTERS = "; continual sums: dpbandits.privacy.continual"
+_ON_COUNTERS = "; running sums: module dpbandits.privacy.continual"
 
 
 def _optimism(**radius: Any) -> Any:
