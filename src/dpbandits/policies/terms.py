@@ -172,7 +172,7 @@ class Terms:
         holds = promise.holds.of((restored + 1) * limit.amount, limit.currency)
         caveat = (
             f"The policy was restored {times} from a copy, which does not tell who came later. A"
-            f" user may have up to {self.settings.max_rounds} recorded rounds in each of the policy's"
+            f" user may have up to {self.settings.max_rounds} recorded rounds in each of"
             f" {restored + 1} lives. Hence only {restored + 1} times the budget holds"
         )
         own = tuple(

@@ -68,13 +68,13 @@ class SecureSum:
         t = int(state.clock[0]) + 1
         if t > (self.counter.horizon or _MOST_RELEASES):
             raise BudgetExhausted(
-                f"the continual sum was planned for {t - 1} releases, and all of them were made"
+                f"the running sum was planned for {t - 1} releases, and all of them were made"
             )
         units = [value / self.grid for value in np.asarray(increments, np.float64).tolist()]
         if not all(abs(value) <= self.largest and value.is_integer() for value in units):
             raise DPBanditsError(
-                f"the increments must be multiples of the grid, at most {self.largest} of its"
-                " steps from 0"
+                "each increment must be a multiple of the grid step, and between"
+                f" -{self.largest} and {self.largest} steps"
             )
         width = scale * self.counter.column_norm(channel.norm) * self._row_scale(t, channel.norm)
         noise = self._noise(channel.family, width)

@@ -10,8 +10,8 @@ ADAC_OFUL = Erratum(
         "The paper's experiments are not rho-zCDP.",
         "The proof needs |x| <= 1 and |r| <= 1.",
         "In 80 % of rounds of the experiments a record contributes more than the noise covers.",
-        "Here |x| and |r| are brought within their bounds; clip=False reproduces the experiments and"
-        " voids the guarantee.",
+        "Here |x| and |r| are brought within their bounds; clip=False reproduces the experiments"
+        " and voids the guarantee.",
     ),
 )
 LINPRIV = Erratum(
