@@ -216,7 +216,11 @@ def test_propensities_take_out_whom_an_arm_was_given_to():
             {},
             "policy must be able to use rewards of arms",
         ),
-        (lambda: DPSE(3, budget=None, horizon=10), {}, "policy must be able to use rewards of arms"),
+        (
+            lambda: DPSE(3, budget=None, horizon=10),
+            {},
+            "policy must be able to use rewards of arms",
+        ),
         (
             lambda: dpb.papers.others.LDPUCB(3, budget=PureDP(1.0), reports=True),
             {},

@@ -245,7 +245,9 @@ def test_a_retired_arm_is_refused_with_its_row():
     policy = fresh()
     policy.retire(1)
     log = {"arm": [0] * 9 + [1] * 3, "reward": [0.5] * 12}
-    with pytest.raises(ArgumentError, match=r"no retired arm, got a retired arm in row 9, and in 2 more"):
+    with pytest.raises(
+        ArgumentError, match=r"no retired arm, got a retired arm in row 9, and in 2 more"
+    ):
         fit_logs(policy, log)
 
 

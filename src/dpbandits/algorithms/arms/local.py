@@ -189,7 +189,7 @@ class ArmsLocal(LocalPolicy):
     learns_off_policy = True
     card = Card(
         title="arms on rewards that are randomised one by one",
-        source="reports and their noise exponent are this package's",
+        source="reports, and how the index counts noise, are this package's",
         proof="module dpbandits.algorithms.arms.local",
         noise=("Laplace", "Gaussian"),
         trust_model="local",

@@ -418,7 +418,7 @@ AdaCOFUL = preset(
     """,
     about={
         "source": "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3;"
-        " counters: dpbandits.privacy.continual",
+        " running sums: module dpbandits.privacy.continual",
         "title": "Rarely switching OFUL on noisy sums",
         "errata": (ADAC_OFUL,),
     },
@@ -442,7 +442,7 @@ RSLinearIMED = preset(
     """Linear IMED on rarely released sums: the default with public contexts.""",
     about={
         "source": f"{Divergence.source}; releases: Azize & Basu (2024), Concentrated Differential"
-        " Privacy for Bandits, Theorem 3; counters: dpbandits.privacy.continual"
+        " Privacy for Bandits, Theorem 3; running sums: module dpbandits.privacy.continual"
     },
     explore=_divergence(1.8, 2.5, share=given("share", 1.0)),
     updates=like(Switching, growth=given("growth", 0.4)),
