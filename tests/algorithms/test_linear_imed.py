@@ -426,14 +426,6 @@ def test_a_policy_says_whether_its_regret_has_a_theorem(proved, policy):
     assert policy.regret_guarantee.startswith("none") != proved
 
 
-def test_a_device_in_javascript_has_no_such_index():
-    server = dpb.algorithms.LinearIMEDLDP(
-        2, 3, budget=ZCDP(0.5), horizon=100, reports=True, noise="secure"
-    )
-    with pytest.raises(ArgumentError, match="upper confidence bounds"):
-        server.device().to_json()
-
-
 @pytest.mark.parametrize("subgaussian", [0.0, 0.01])
 def test_rewards_that_hardly_scatter_are_no_reason_to_believe_in_equal_means(subgaussian):
     rng = np.random.default_rng(3)

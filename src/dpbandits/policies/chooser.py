@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
+from ..privacy.exact import Source
 from ..stores.arguments import as_json
 from .registry import arguments_of_today, find
+
+Decide = Callable[[Any, Source], tuple[int, Any]]  # of contexts, and of random bytes
 
 
 class Chooser:
@@ -20,13 +24,15 @@ class Chooser:
 
     ``Policy.chooser()`` makes it.  It runs on a person's device, on the replicas of a service, or
     in an audit; it can be pickled, and written as JSON.  Random choices draw their numbers from the
-    operating system.
+    operating system: with private contexts from ``take``, as JavaScript does, else from a generator
+    that it seeds.
 
     Attributes:
         arguments: of the policy, and its ``class``.
         release: the number of releases that it includes.
         retired: the arms that it does not choose.
         kernels: the functions of the policy.
+        take: the source of random bytes; ``take(n)`` gives the next n.
 
     Example:
         >>> from dpbandits import ZCDP
@@ -35,6 +41,8 @@ class Chooser:
         >>> Chooser.from_json(chooser.to_json()).choose()
         0
     """
+
+    take: Source = staticmethod(os.urandom)
 
     def __init__(
         self,
@@ -76,7 +84,7 @@ class Chooser:
         Returns:
             The arm, from 0, and its features as the algorithm takes them; 0 without contexts.
         """
-        return self._decide(contexts)
+        return self._decide(contexts, self.take)
 
     def to_json(self) -> str:
         """As JSON: the class and its arguments, and the public arrays by name, as nested lists."""

@@ -8,7 +8,7 @@ decisions and arms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from ..constraints import Choice, Constraints, Integer
 from ..errors import ArgumentError, StoreError
 from ..kernel import Kernel
 from ..privacy.budgets import Budget
+from ..privacy.exact import Source
 from ..protocol import Kernels, blind, never
 from ..session import arrivals
 from ..session.decisions import Decision
@@ -31,7 +32,7 @@ from ..session.session import Session
 from ..session.state import State
 from ..stores import User
 from .answering import Answering
-from .chooser import Chooser
+from .chooser import Chooser, Decide
 from .making import PolicyClass, Signature
 from .presets import Composition
 from .publishing import Publishing
@@ -236,16 +237,21 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
             given = {**config, "seed": None}
             return Chooser(name, given, public, self.ledger.releases, self.retired)
 
-    def public_half(self) -> tuple[Callable[[Any], tuple[int, Any]], dict[str, np.ndarray]]:
+    def public_half(self) -> tuple[Decide, dict[str, np.ndarray]]:
         """A function that chooses an arm for contexts, and returns its features as the algorithm
         takes them.  Also returns the arrays of the public side that it uses, without a copy.
         """
 
-        def decide(contexts: Any) -> tuple[int, Any]:
+        def decide(contexts: Any, take: Source) -> tuple[int, Any]:
             with self._lock.step:  # which may draw
-                return self.session.choose(*self._offered(self.seen(contexts)))
+                offered = self._offered(self.seen(contexts))
+                return self.session.choose(*offered, lambda: self._draw(take))
 
         return decide, self.session.state.published
+
+    def _draw(self, take: Source) -> bool:
+        """Draw from bytes what a choice needs; False where a generator has to."""
+        return False
 
     def retire(self, arm: int | str) -> None:
         """Serve an arm no more, until it is added again.

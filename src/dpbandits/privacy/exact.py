@@ -1,10 +1,10 @@
 """Discrete Gaussian and Laplace noise, drawn exactly: from bytes to integers, without any float.
 
 After Canonne, Kamath & Steinke (2020), The Discrete Gaussian for Differential Privacy, Algorithms 1
-to 3.  ``algorithms/hidden/device.js`` has these functions in this order, and makes equal integers
-of equal bytes.  A source of bytes is a function: ``take(n)`` gives the next n, as ``os.urandom``
-does.  No bytes are read ahead, so no rest remains that could be copied, or could reveal the noise
-later.
+to 3.  ``algorithms/hidden/javascript/noise.js`` has these functions in this order, and makes equal
+integers of equal bytes.  A source of bytes is a function: ``take(n)`` gives the next n, as
+``os.urandom`` does.  No bytes are read ahead, so no rest remains that could be copied, or could
+reveal the noise later.
 
 Why the laws are exact, given fair and independent bits:
 
@@ -34,6 +34,7 @@ Source = Callable[[int], bytes]
 
 _SPREAD = 2**32  # the parameter of integers whose direction is all that matters
 _FINE = 2**40
+_STEPS = 2**32 - 1  # of a standard deviation: ``discrete_laplace`` takes its u from four bytes
 
 
 def _integer(size: int, take: Source) -> int:
@@ -106,6 +107,13 @@ def discrete_gaussian(p: int, q: int, take: Source) -> int:
         y = discrete_laplace(t, 1, take)
         if bernoulli_exp((abs(y) * q * t - p) ** 2, 2 * p * q * t * t, take):
             return y
+
+
+def standard_normal(take: Source) -> float:
+    """A standard normal variate for a choice: a discrete Gaussian in steps of about 2^-32.  The
+    only float operation is a division, so all languages get the same number.
+    """
+    return discrete_gaussian(_STEPS**2, 1, take) / _STEPS
 
 
 def hemisphere(vector: Sequence[float], epsilon: Fraction, take: Source) -> list[int]:

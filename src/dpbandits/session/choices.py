@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,13 @@ from .open_arms import Mask, stand_in
 from .rounds import Choice
 from .state import State
 
+Draw = Callable[[], bool]
+
+
+def by_generator() -> bool:
+    """``draw`` where ``prepare`` draws."""
+    return False
+
 
 @dataclass(frozen=True, repr=False)
 class Choices:
@@ -22,9 +30,11 @@ class Choices:
     state: State
     randomised: bool  # whether they draw
 
-    def fresh(self, shown: Any, open_arms: Mask) -> tuple[Choice, int]:
-        """A choice among open arms from released values, and for how many rounds it stands."""
-        steps, rng = self.gate.steps, self.state.choice_rng
+    def fresh(self, shown: Any, open_arms: Mask, *, drawn: bool = False) -> tuple[Choice, int]:
+        """A choice among open arms from released values, and for how many rounds it stands.
+        ``drawn``: whether the public side holds what ``prepare`` would draw.
+        """
+        steps, rng = self.gate.steps, None if drawn else self.state.choice_rng
         sides = (self.gate.params, self.state.public)
         if open_arms is None:
             arm, propensity, rounds = steps.decide(*sides, shown, rng)
@@ -36,12 +46,15 @@ class Choices:
         # Without numba both may come as integers of NumPy, which are no index and no JSON.
         return Choice(int(arm), propensity), int(rounds)
 
-    def aside(self, shown: Any, open_arms: Mask) -> Choice:
-        """A choice without a record; the public side keeps nothing that it prepares."""
+    def aside(self, shown: Any, open_arms: Mask, draw: Draw = by_generator) -> Choice:
+        """A choice without a record; the public side keeps nothing that it prepares.  ``draw``
+        fills in what ``prepare`` would draw, and tells whether it did.
+        """
         restore = self.state.restorable_public() if self.randomised else lambda: None
-        choice, _ = self.fresh(shown, open_arms)
-        restore()
-        return choice
+        try:
+            return self.fresh(shown, open_arms, drawn=draw())[0]
+        finally:
+            restore()
 
     def standing(self, current: Choice, shown: Any, open_arms: Mask) -> Choice:
         """The choice while nothing is recorded; new contexts get one of their own."""

@@ -13,7 +13,7 @@ from ..protocol import NO_ARM
 from ..stores import User
 from ..stores.tokens import Seal
 from . import arrivals, episodes
-from .choices import serves
+from .choices import Draw, by_generator, serves
 from .decisions import Decision
 from .exchange import Release
 from .open_arms import Mask, row
@@ -78,11 +78,15 @@ class Session(Running):
         name = None if names is None else names[arm]
         return Decision(arm, known, number, recorded, self.life, name).sealed(self.seal, wait)
 
-    def choose(self, shown: Any, open_arms: Mask = None) -> tuple[int, Any]:
-        """Choose an arm for a person without a record, and return it with its row of contexts."""
+    def choose(
+        self, shown: Any, open_arms: Mask = None, draw: Draw = by_generator
+    ) -> tuple[int, Any]:
+        """Choose an arm for a person without a record, and return it with its row of contexts.
+        ``draw`` is as in ``Choices.aside``.
+        """
         found = self.choices.found()
         if found is None or not serves(found, open_arms):
-            found = self.choices.aside(shown, open_arms)
+            found = self.choices.aside(shown, open_arms, draw)
         return found.arm, row(shown, found.arm)
 
     def aside(self, choice: Choice, shown: Any, open_arms: Mask) -> Decision:

@@ -17,9 +17,10 @@ from ..bases.schedules import next_release
 from ..bases.sums import summarise
 from ..maths.ridge import (
     dot,
+    draw_in_turns,
     least_divergent_at_once,
     most_optimistic_at_once,
-    prepare_draw,
+    shape_draw,
 )
 from .model import CLOCK, FACTS, Params, Public, Raw, init, regress_all, statistic_size
 
@@ -112,14 +113,26 @@ def choose_optimistic(
 
 
 @kernel
+def shape_sample(params: Params, public: Public, m: int) -> None:
+    """Make a model's theta, from N(estimate, s^2 V^-1 + v^2 V^-2), of standard normal variates in
+    its sample and in the working memory.
+    """
+    believed = public.estimate[block_of(m, params.dimension)]
+    scatter = params.radius_scale * params.subgaussian
+    spread = params.radius_scale * public.facts[FACTS.spread, m]
+    sample, noise = public.sample[m], public.sample[params.n_models]
+    shape_draw(believed, public.factor[m], public.inverse[m], scatter, spread, sample, noise)
+
+
+@kernel
 def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
-    """``prepare``: every theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
-    noise, scatter = public.sample[params.n_models], params.radius_scale * params.subgaussian
-    for m in range(params.n_models):
-        believed = public.estimate[block_of(m, params.dimension)]
-        factor, inverse, sample = public.factor[m], public.inverse[m], public.sample[m]
-        spread = params.radius_scale * public.facts[FACTS.spread, m]
-        prepare_draw(believed, factor, inverse, scatter, spread, sample, noise, rng)
+    """``prepare``: every theta, before anything is seen; without a generator, ``drawing`` has drawn
+    them.
+    """
+    if rng is not None:
+        for m in range(params.n_models):
+            draw_in_turns(public.sample[m], public.sample[params.n_models], rng)
+            shape_sample(params, public, m)
 
 
 @kernel
@@ -142,8 +155,8 @@ def nothing_known(public: Public) -> bool:
 
 @kernel
 def prepare_coins(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
-    """``prepare`` while nothing is known: every theta from N(0, I)."""
-    if nothing_known(public):
+    """``prepare`` while nothing is known: every theta from N(0, I), as in ``prepare_sample``."""
+    if rng is not None and nothing_known(public):
         for m in range(params.n_models):
             for i in range(params.dimension):
                 public.sample[m, i] = rng.standard_normal()

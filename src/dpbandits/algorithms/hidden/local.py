@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any, ClassVar, Unpack
 
@@ -35,7 +35,14 @@ from ...validation import number_or_nan
 from ..bases.contextual import bounded_features, influence_through, within_bound
 from ..bases.counter_choice import MOST_ROUNDS
 from ..exploration import Divergence, Optimism, Sampling
-from .kernels import add_record, choose_optimistic, of_reports, on_arrival
+from .kernels import (
+    add_record,
+    choose_divergent,
+    choose_optimistic,
+    choose_sampled,
+    of_reports,
+    on_arrival,
+)
 from .model import Params, joint_sensitivity, statistic_size
 from .policy import (
     HiddenOptions,
@@ -47,6 +54,17 @@ from .policy import (
 
 # Parameters that a device in JavaScript is told.
 _TOLD = ("dimension", "n_arms", "n_models", "context_bound", "weight", "diagonal", "grid")
+# The exploration of a kernel, and its parameters.
+_EXPLORATIONS: dict[Any, tuple[str, tuple[str, ...]]] = {
+    choose_optimistic: ("Optimism", ()),
+    choose_sampled: ("Sampling", ("radius_scale", "subgaussian")),
+    choose_divergent: (
+        "Divergence",
+        ("subgaussian", "share", "margin", "middle", "half", "horizon"),
+    ),
+}
+# Files that the script is made of.
+_PARTS = ("noise", "messages", "exploration", "device", "sealing", "connecting")
 
 
 class Device:
@@ -102,22 +120,23 @@ class Device:
         ``dpbandits.Device``.  From the same random bytes it makes the same arms, reports and
         messages.
         """
-        return resources.files(__package__).joinpath("device.js").read_text("utf-8")
+        folder = resources.files(__package__).joinpath("javascript")
+        whole, *parts = (
+            folder.joinpath(f"{name}.js").read_text("utf-8") for name in ("whole", *_PARTS)
+        )
+        return whole.replace("// PARTS\n", "\n".join(parts))
 
     def to_json(self) -> str:
         """All data for a device in JavaScript, including the chooser; none of a person.
 
         Raises:
-            ArgumentError: the noise is simulated, an arm is retired, or arms are not those of
-                highest upper confidence bound (Thompson sampling, IMED).
+            ArgumentError: the noise is simulated.
         """
-        if self.chooser.retired:
-            raise ArgumentError("a device in JavaScript chooses among all arms")
-        if self.chooser.kernels.choose is not choose_optimistic:
-            raise ArgumentError("a device in JavaScript plays upper confidence bounds only")
+        kind, parameters = _EXPLORATIONS[self.chooser.kernels.choose]
         return json.dumps(
             {
-                **{name: getattr(self._params, name) for name in _TOLD},
+                **self._told(_TOLD),
+                "explore": {"class": kind, **self._told(parameters)},
                 "reports": self.left,
                 "reward_range": self._reward_range,
                 "default_reward": self._default_reward,
@@ -125,6 +144,9 @@ class Device:
                 **self._wall(),
             }
         )
+
+    def _told(self, names: Sequence[str]) -> dict[str, Any]:
+        return {name: getattr(self._params, name) for name in names}
 
     def choose(self, contexts: ArrayLike) -> int:
         """The arm for features of every arm, shape (K, d), or as ``pull`` takes them.

@@ -13,11 +13,13 @@ from ...policies import Card, Composition, Kernels, Statistic
 from ...policies.parts import PartOf
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.continual import Independent
+from ...privacy.exact import Source
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.linear import MODEL, LinearPolicy, ModelOptions
 from ..bases.schedules import Schedule
 from ..exploration import EXPLORATIONS, Divergence, Optimism, Sampling, resolved
 from ..maths.confidence import gaussian_norm, planned_walk, symmetric_norm
+from .drawing import draw
 from .kernels import DIVERGENT, OPTIMISTIC, SAMPLED
 from .model import Params, joint_sensitivity, statistic_size
 
@@ -209,6 +211,9 @@ class HiddenPolicy(LinearPolicy):
             max_records=0 if longest == math.inf else int(longest),
             counter=self._counter,
         )
+
+    def _draw(self, take: Source) -> bool:
+        return draw(self.kernels, self.params, self.session.state.public, take)
 
     # What kernels know --------------------------------------------------------------------------
 

@@ -340,6 +340,35 @@ def least_divergent_at_once(
 
 
 @kernel
+def draw_in_turns(sample: Vector, noise: Vector, rng: Generator) -> None:
+    """Fill both with standard normal variates, in an order that seeded runs rely on."""
+    for i in range(sample.size):
+        sample[i] = rng.standard_normal()
+        noise[i] = rng.standard_normal()
+
+
+@kernel
+def shape_draw(
+    estimate: Vector,
+    factor: Matrix,
+    inverse: Matrix,
+    scatter: float,
+    spread: float,
+    sample: Vector,
+    noise: Vector,
+) -> None:
+    """Make of standard normal variates in ``sample`` and ``noise`` a draw from N(estimate,
+    scatter^2 V^-1 + spread^2 V^-2), in ``sample``.
+    """
+    for i in range(sample.size):
+        sample[i] *= scatter
+        noise[i] *= spread
+    solve_upper(factor, sample, sample.size)
+    for i in range(sample.size):
+        sample[i] += estimate[i] + dot(inverse[i], noise)
+
+
+@kernel
 def prepare_draw(
     estimate: Vector,
     factor: Matrix,
@@ -351,10 +380,5 @@ def prepare_draw(
     rng: Generator,
 ) -> None:
     """Fill ``sample`` from N(estimate, scatter^2 V^-1 + spread^2 V^-2), ``noise`` as memory."""
-    for i in range(sample.size):
-        # In turns, an order that seeded runs rely on.
-        sample[i] = scatter * rng.standard_normal()
-        noise[i] = spread * rng.standard_normal()
-    solve_upper(factor, sample, sample.size)
-    for i in range(sample.size):
-        sample[i] += estimate[i] + dot(inverse[i], noise)
+    draw_in_turns(sample, noise, rng)
+    shape_draw(estimate, factor, inverse, scatter, spread, sample, noise)

@@ -1,0 +1,143 @@
+// A device of a service: it stores what it will send before it sends it, and sends no other bytes.
+
+const inThisBrowser = {
+  get: (key) => localStorage.getItem(key),
+  set: (key, text) => localStorage.setItem(key, text),
+};
+
+// One at a time in all pages of an origin, where the browser has locks.
+const alone = (name, act) =>
+  globalThis.navigator?.locks ? navigator.locks.request(name, act) : act();
+
+const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+const digestOf = async (text) =>
+  hex(new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(text)))).slice(0, 32);
+
+class Connection {
+  constructor(given) {
+    const { config, server, shuffler, take = systemBytes } = given;
+    this._device = new Device(config, take);
+    const { name, protocol, public_key: key } = JSON.parse(config);
+    if (protocol && !(protocol.class in parts))
+      throw new Error(`messages of ${protocol.class} are not sent over HTTP: use "modular"`);
+    if (protocol && shuffler === undefined) throw new Error("shuffler must be given");
+    Object.assign(this, { _given: given, _name: name, _protocol: protocol, _key: key, _take: take });
+    this._storage = given.storage ?? inThisBrowser;
+    this._place = `dpbandits ${name}`;
+    const at = (base) => `${base}/v1/experiments/${encodeURIComponent(name)}`;
+    this._source = `${at(server)}/randomiser`;
+    this._target = protocol ? `${at(shuffler)}/messages` : `${at(server)}/reports`;
+    this._current = false; // whether the device has the round that the server has
+    this._last = Promise.resolve();
+  }
+
+  /* How many true reports are left of its person. */
+  get left() {
+    return this._device.left;
+  }
+
+  /* The arm for features of every arm, as Device.choose, by what the server has released by now. */
+  async choose(contexts) {
+    await this._refresh();
+    return this._device.choose(contexts);
+  }
+
+  /* Make the report of the last choice, as Device.report, and store it; send() sends it.  Throws
+   * where an earlier one waits to be sent.  Throws where the storage fails, too: then the report is
+   * lost, and counts. */
+  report(reward) {
+    return this._turn(async ({ outbox }) => {
+      if (outbox !== null) throw new Error("a report waits: send() it first");
+      await this._store(reward);
+    });
+  }
+
+  /* Send the report that waits, always the same bytes; where none does, one of noise, or of a choice
+   * that had no reward.  Throws where it has not arrived: send again later.  True if it arrived,
+   * false if its round was over: then it is lost, and counts. */
+  send() {
+    return this._turn(async ({ outbox }) => {
+      const body = outbox ?? (await this._store());
+      const reply = await this._fetch(this._target, { method: "POST", headers: this._headers, body });
+      const { ok, status } = reply;
+      if (!ok && !(status === 409 && (await reply.json()).type === "stale"))
+        throw new Error(`the report has not arrived: status ${status}`);
+      this._current = false;
+      await this._keep(null);
+      return ok;
+    });
+  }
+
+  async _store(reward) {
+    if (!this._device.waits) await this._refresh();
+    const body = JSON.stringify(await this._body(this._device.report(reward)));
+    await this._keep(body);
+    return body;
+  }
+
+  async _body(made) {
+    const [protocol, key, name] = [this._protocol, this._key, this._name];
+    if (protocol) return sealedMessages(made, { name, protocol, key }, this._take);
+    const { unit } = this._given;
+    return { report_id: hex(taken(16, this._take)), report: made, ...(unit && { unit }) };
+  }
+
+  get _headers() {
+    const { ticket } = this._given;
+    const known = ticket && { Authorization: `Bearer ${ticket}` };
+    return { "Content-Type": "application/json", ...known };
+  }
+
+  _fetch(url, options) {
+    return (this._given.fetch ?? globalThis.fetch)(url, options);
+  }
+
+  // Use the server's round.  Its label names all of it, so a person whom the server shows another
+  // chooser, or another noise, is in no batch with others.
+  async _refresh() {
+    if (this._current) return;
+    const reply = await this._fetch(this._source, { cache: "no-store" });
+    if (!reply.ok) throw new Error(`there is no round: status ${reply.status}`);
+    const { round } = await reply.json();
+    const { chooser, protocol } = JSON.parse(round);
+    if (this._protocol && canonical(protocol) !== canonical(this._protocol))
+      throw new Error("the round must have the protocol of the device");
+    const label = this._protocol && `${chooser.release}:${await digestOf(round)}`;
+    this._device.use(chooser, label);
+    this._current = true;
+  }
+
+  // Act on what is stored, after everything that was asked before.
+  _turn(act) {
+    const next = async () => alone(this._place, async () => act(await this._stored()));
+    const turn = this._last.then(next);
+    this._last = turn.catch(() => {});
+    return turn;
+  }
+
+  async _stored() {
+    const text = await this._storage.get(this._place);
+    const kept = text == null ? { left: this.left, outbox: null } : JSON.parse(text);
+    if (!Number.isInteger(kept.left)) throw new Error("the storage has something else than a device's");
+    this._device.left = Math.min(this.left, kept.left);
+    return kept;
+  }
+
+  // Nothing is sent that the storage has lost.
+  async _keep(outbox) {
+    const text = JSON.stringify({ left: this.left, outbox });
+    await this._storage.set(this._place, text);
+    if ((await this._storage.get(this._place)) !== text) throw new Error("the storage has lost a report");
+  }
+}
+
+/* The device of a person that a service has made: config is the text of its device, which comes with
+ * the page and not from the server.  server and shuffler are addresses; under local trust there is
+ * no shuffler.  ticket is the person's for the shuffler, or a key for reports.  storage has get(key)
+ * and set(key, text), which may return promises; by default it is the browser's. */
+async function connect(given) {
+  const made = new Connection(given);
+  await made._turn(async () => {});
+  return made;
+}
