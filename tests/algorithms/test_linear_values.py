@@ -129,7 +129,7 @@ def test_a_link_has_two_ways_to_explore(explore, told):
         (lambda: Switching(growth=0.0), "growth must be"),
         (
             lambda: algorithms.LinearIMED(**SHAPE, alpha=None),
-            "alpha must be of the kind of its default, 1.5",
+            "alpha must have the type of the default 1.5",
         ),
         (
             lambda: algorithms.LinUCB(3, 2, budget=ZCDP(1.0)),

@@ -214,9 +214,13 @@ def test_propensities_take_out_whom_an_arm_was_given_to():
         (
             lambda: dpb.algorithms.EXP3(3, budget=None, horizon=10),
             {},
-            "policy must be one for finite arms",
+            "policy must be able to use rewards of arms",
         ),
-        (lambda: DPSE(3, budget=None, horizon=10), {}, "policy must be one for finite arms"),
+        (
+            lambda: DPSE(3, budget=None, horizon=10),
+            {},
+            "policy must be able to use rewards of arms",
+        ),
         (
             lambda: dpb.papers.others.LDPUCB(3, budget=PureDP(1.0), reports=True),
             {},

@@ -245,7 +245,9 @@ def test_a_retired_arm_is_refused_with_its_row():
     policy = fresh()
     policy.retire(1)
     log = {"arm": [0] * 9 + [1] * 3, "reward": [0.5] * 12}
-    with pytest.raises(ArgumentError, match=r"no retired arm, got one in row 9, and in 2 more"):
+    with pytest.raises(
+        ArgumentError, match=r"no retired arm, got a retired arm in row 9, and in 2 more"
+    ):
         fit_logs(policy, log)
 
 
@@ -552,7 +554,7 @@ def test_the_bias_of_a_lower_bound_is_within_what_is_told(caplog):
         ({"propensity": "zero"}, r"^propensity \(column 'zero'\) .*got another number in row 7"),
         ({"propensity": "p", "least_propensity": 1.5}, r"^least_propensity must be a number in"),
         ({"propensity": "p", "least_propensity": "x"}, r"^least_propensity must be a number in"),
-        ({"least_propensity": 0.1}, r"^least_propensity must be 0 without propensity"),
+        ({"least_propensity": 0.1}, r"^least_propensity must be 0 if propensity is not given"),
         ({"propensity": "p", "seed": -1}, r"^seed must be an integer"),
     ],
 )

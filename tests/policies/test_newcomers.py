@@ -186,7 +186,7 @@ def test_a_decision_is_no_reward(policy, swapped: bool):
     decision = policy.pull()
     arguments = (decision, 1.0) if swapped else (decision,)
     message = told(lambda: policy.update(*arguments), dpb.ArgumentError)
-    assert message.startswith("reward must be a number, got a decision: it comes second")
+    assert message.startswith("reward must be a number, got a decision: the decision comes second")
     assert policy.update(1.0, decision)  # nothing had changed
 
 

@@ -878,7 +878,7 @@ def test_a_secure_sum_refuses_what_it_cannot_add():
     running = SecureSum(BinaryTree(2), 2, 0.5, Script())
     state = running.start()
     for bad in ([0.25, 0.0], [math.nan, 0.0], [math.inf, 0.0], [2.0**62, 0.0]):
-        with pytest.raises(DPBanditsError, match="must be multiples of the grid"):
+        with pytest.raises(DPBanditsError, match="must be a multiple of the grid step"):
             running.add(state, np.array(bad), CHANNELS[2], 1.0)
     with pytest.raises(DPBanditsError, match=r"^grid must be coarser"):
         running.add(state, np.zeros(2), CHANNELS[2], 1e16)

@@ -70,9 +70,10 @@ def test_the_sentence_in_full():
         str(guarantee())
         == "The rewards of one round are protected with 0.5-zCDP from anyone who sees every"
         " decision, and may even override it (interactive privacy). Suppose an adversary knows"
-        " everything except the rewards of one round, and thinks two possible values of them equally"
-        " likely. After all that they see, they guess right at most 74 % of the time (chance: 50"
-        " %). Their belief in the true value rises above 99.7 % with a probability of at most 1 in"
+        " everything except the rewards of one round. The adversary considers two possible values of"
+        " these rewards, and thinks both equally likely. After all observations, the adversary"
+        " guesses right at most 74 % of the time (chance: 50 %). The adversary's belief in the true"
+        " value rises above 99.7 % with a probability of at most 1 in"
         " 1,000,000. The party that runs the policy sees the true rewards and is trusted with them."
         " This assumes that rewards lie in [0, 1]; time is public. Proof: Theorem 12."
     )

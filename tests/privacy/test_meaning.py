@@ -108,12 +108,12 @@ def test_percentages_are_rounded_up(share):
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SENTENCE = re.compile(
-    r"Suppose an adversary.*?of one (?:round|user|person), and thinks.*?\. Their belief in the"
+    r"Suppose an adversary knows.*?of one (?:round|user|person)\..*?belief in the"
     r" true value (?:never )?rises above [\d.]+ %(?: with a probability of at most 1 in [\d,]+\d"
     r"(?: \(twice delta\))?)?",
     re.S,
 )
-OTHERS = ("suspicion", "wavers", "equally likely", "guess right", "(chance: 50 %)")
+OTHERS = ("suspicion", "wavers", "equally likely", "guesses right", "(chance: 50 %)")
 BUDGETS = {
     "0.1-zCDP": ZCDP(0.1),
     "ZCDP(0.5)": ZCDP(0.5),

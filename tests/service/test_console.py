@@ -205,7 +205,7 @@ def test_exact_estimates_are_marked_as_the_operators(console):
     page = console.get("/shop")
     assert "No guarantee holds: nothing on this page may be shown to others." in page.text
     assert "are for the operator only" in page.text
-    assert "Costs are not counted" in page.text
+    assert "Costs are not computed" in page.text
     assert "not counted" in console.get().text
 
 

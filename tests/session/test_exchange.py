@@ -162,7 +162,7 @@ def test_other_policies_and_other_terms_are_refused():
             other.learn_from(release)
     alone = dpb.algorithms.HTINF(3, budget=dpb.PureDP(1.0), seed=1)
     assert played(alone, 20).releases() == []
-    with pytest.raises(dpb.ArgumentError, match="learns from its own"):
+    with pytest.raises(dpb.ArgumentError, match="learns only from its own"):
         alone.learn_from(release)
     for wrong in (None, "release", 3, ()):
         with pytest.raises(dpb.ArgumentError, match=r"^release must"):

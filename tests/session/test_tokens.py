@@ -75,6 +75,34 @@ def test_a_token_expires(monkeypatch):
             decision.token_for(wrong)
 
 
+@pytest.mark.parametrize(
+    ("within", "days"), [("365d", 364.0), ("1h", 0.04), (5, 400.0), (None, 400.0)]
+)
+def test_a_token_outlives_the_deadline_of_its_pull(within, days, monkeypatch):
+    """Also where a later pull, with a shorter wait, keeps the deadline of an earlier one."""
+    policy = make(answers_within=within)
+    asked = [policy.pull()]
+    if within == "365d":
+        policy.configure(answers_within="1h")
+        asked = [policy.pull() for _ in range(3)]
+        assert asked[-1].recorded
+    answers = [one.token for one in asked]
+    now = tokens.time.time()
+    monkeypatch.setattr(tokens.time, "time", lambda: now + days * tokens.DAYS)
+    assert policy.is_open(answers[-1])
+    assert policy.update(1.0, answers[-1])
+
+
+def test_a_token_expires_30_days_after_its_deadline(monkeypatch):
+    policy = make(answers_within="365d")
+    token, now = policy.pull().token, tokens.time.time()
+    monkeypatch.setattr(tokens.time, "time", lambda: now + 380 * tokens.DAYS)
+    assert not policy.update(1.0, token)
+    monkeypatch.setattr(tokens.time, "time", lambda: now + 402 * tokens.DAYS)
+    with pytest.raises(dpb.UpdateError, match="expired"):
+        policy.update(1.0, token)
+
+
 def test_tokens_outlive_a_load_and_those_of_unknown_pulls_are_dropped(tmp_path):
     policy = make()
     path = policy.save(tmp_path / "a")

@@ -195,8 +195,8 @@ def _plan(policy: Policy, adversary: Adversary | None, horizon: int | None, seed
             break
     if best is None:
         raise ArgumentError(
-            f"horizon must be longer: in {length:,} rounds no release of {policy!r} covers the"
-            " first people",
+            f"horizon must be longer: within {length:,} rounds {policy!r} does not release the"
+            " rewards of the first people, whom an audit attacks",
             "horizon",
         )
     _, play, pilot = best

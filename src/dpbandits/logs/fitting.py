@@ -144,7 +144,8 @@ def fit_logs(
     off = np.zeros(policy.n_arms)
     if propensity is None and lowest > 0.0:
         raise ArgumentError(
-            f"least_propensity must be 0 without propensity, got {lowest:g}", "least_propensity"
+            f"least_propensity must be 0 if propensity is not given, got {lowest:g}",
+            "least_propensity",
         )
     if propensity is not None:
         if features is not None:
@@ -222,11 +223,11 @@ def _refuse(policy: Policy) -> None:
     rounds = policy.session.rounds
     if not policy.learns_off_policy:
         wrong = (
-            "be one for finite arms on sums, or a linear model: what others make of a reward"
-            f" depends on why they chose the arm; got {policy!r}"
+            "be able to use rewards of arms that it did not choose. Policies with one sum for each"
+            f" arm, and linear models, are able to; got {policy!r}"
         )
     elif policy.takes_reports:
-        wrong = f"take rewards: a log holds none that devices randomised, got {policy!r}"
+        wrong = f"take rewards, not reports of devices, because a log holds rewards; got {policy!r}"
     elif policy.max_rounds is not None:
         wrong = f"not count the rounds of users, got max_rounds={policy.max_rounds}"
     elif rounds.recorded or rounds.pulls or policy.session.told:

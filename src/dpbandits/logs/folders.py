@@ -174,8 +174,8 @@ def refuse_unrecorded(frame: Frame) -> None:
     if (recorded == 0.0).any():
         first, more = int((recorded == 0.0).argmax()), int((recorded == 0.0).sum()) - 1
         raise ArgumentError(
-            "frame (column 'recorded') must hold no False while the log is private, got one in row"
-            f" {first}{f', and in {more:,} more' if more else ''}: such a round may belong to"
+            "frame (column 'recorded') must hold no False while the log is private, got False in"
+            f" row {first}{f', and in {more:,} more' if more else ''}: such a round may belong to"
             " a person who is in the log already. Leave out these rows. If no person is in the log"
             " twice, leave out the column instead",
             "frame",

@@ -97,7 +97,8 @@ def _arms(policy: Policy, frame: Frame, name: str) -> np.ndarray:
     if retired.any():
         more = f", and in {retired.sum() - 1:,} more" if retired.sum() > 1 else ""
         raise ArgumentError(
-            f"arm ({place}) must hold no retired arm, got one in row {retired.argmax()}{more}",
+            f"arm ({place}) must hold no retired arm, got a retired arm in row"
+            f" {retired.argmax()}{more}",
             "arm",
         )
     return arms

@@ -157,8 +157,9 @@ class Plan:
             )
         if world is None or self.rounds < self.horizon:
             raise ArgumentError(
-                f"rounds must be {self.horizon} to find a budget, because regret must be simulated"
-                " over the whole horizon. Make the plan with an environment",
+                f"rounds must equal the horizon ({self.horizon}) to find a budget, because the plan"
+                f" must have simulated the regret of all rounds; got {self.rounds}. Make the plan"
+                " with an environment, and with these rounds",
                 "rounds",
             )
         if self.budget is None:

@@ -234,7 +234,7 @@ class Answering(Kept):
         """A number; where nothing is clipped, or reports come, one that is no outlier."""
         if isinstance(reward, Decision):  # which would count as its arm
             raise ArgumentError(
-                "reward must be a number, got a decision: it comes second, as in"
+                "reward must be a number, got a decision: the decision comes second, as in"
                 " update(1.0, decision)",
                 "reward",
             )

@@ -380,7 +380,9 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
                 argument,
             )
         if argument == "arm" and self.kernels.stop is not never:
-            raise ArgumentError(f"arm must not be {what} in a search, which compares all", "arm")
+            raise ArgumentError(
+                f"arm must not be {what} in a search, which compares all arms", "arm"
+            )
 
     def _offered(
         self, shown: Any, available: Iterable[int | str] | None = None

@@ -301,7 +301,7 @@ def _filled(template: Any, own: Mapping[str, Any], preset: str) -> Any:
         value, name, default = own[template.name], template.name, template.default
         if value is None and not template.takes_none:
             raise ArgumentError(
-                f"{name} must be of the kind of its default, {default!r}, got None", name
+                f"{name} must have the type of the default {default!r}, got None", name
             )
         if template.values is None:
             return value

@@ -27,7 +27,7 @@ from .problem import DEFAULTS
 Policy = Any  # whose module imports this one
 
 DELTA = 1e-6  # at which notions without a delta are translated
-NOT_AUDITED = "not audited"
+NOT_AUDITED = "not audited: no attack was run"
 _CURRENCIES = {  # of ledgers, in words
     "pure": "epsilon",
     "zcdp": "rho of zCDP",
@@ -35,11 +35,14 @@ _CURRENCIES = {  # of ledgers, in words
     "gdp": "mu^2 of Gaussian DP",
 }
 _SHOWN = {  # of ``Policy.sees``
-    "contexts": "The contexts, which are public, and what choices show of them",
-    "advice": "The advice, which is public, and what choices show of it",
+    "contexts": "The contexts, which are public, and all that choices reveal about them",
+    "advice": "The advice, which is public, and all that choices reveal about it",
 }
 _LAWS = {  # in the column 'noise'
-    "certified": "'certified' means noise of a law of the algorithm's own, which has no one scale.",
+    "certified": (
+        "'certified' means noise of a law of the algorithm's own, which no single scale describes."
+    ),
+    "void": "'void' means noise for which no privacy is proved.",
     "pure": (
         "'pure' means noise with a pure DP guarantee for all releases of the running sum together."
     ),
@@ -91,7 +94,7 @@ class PrivacyCard:
         """The card of a policy as it stands; ``audit`` has a ``sentence``."""
         measured = NOT_AUDITED if audit is None else str(audit.sentence)
         promise, ledger = policy.guarantee, policy.ledger
-        heads = ["claimed", "spent so far, by its ledger", "measured by attack"]
+        heads = ["claimed", "privacy loss so far, by the ledger", "measured by attack"]
         row = [_claimed(promise), _spent_in(promise, ledger), measured]
         sections = (
             Section("Three numbers", (), heads, [row]),
@@ -162,7 +165,7 @@ class PrivacyCard:
 def spent(promise: Guarantee, ledger: Ledger) -> str:
     """The total cost of a ledger, in words."""
     if promise.holds is None:
-        return "not counted, because no budget holds"
+        return "not computed, because no budget holds"
     return f"{ledger.spent() or 'nothing yet'} of at most {promise.holds.shown()}"
 
 
@@ -203,14 +206,14 @@ def _unit(promise: Guarantee) -> str:
 
 def _spent_in(promise: Guarantee, ledger: Ledger) -> str:
     who = _unit(promise)
-    limit = "" if promise.holds is None else f"; limit: {promise.holds.shown()} for each {who}"
+    limit = "" if promise.holds is None else f"; limit for each {who}: {promise.holds.shown()}"
     if not ledger.releases:
         return f"nothing yet, because no release was made{limit}"
     if promise.holds is None:
-        return f"{_releases(ledger)}, {spent(promise, ledger)}"
+        return f"{spent(promise, ledger)}; {_releases(ledger)}"
     total = ledger.spent()
     cost = "nothing" if total is None else total.shown()
-    return f"{cost} for each {who}, in {_releases(ledger)}{limit}"
+    return f"{cost} for the {who} with the largest loss, in {_releases(ledger)}{limit}"
 
 
 def _promised(policy: Policy) -> Iterator[list[str]]:
@@ -226,7 +229,9 @@ def _promised(policy: Policy) -> Iterator[list[str]]:
     yield ["privacy notion", f"{promise.holds.shown()}; {trust}; {adversary}"]
     found = as_approx(policy)
     if found is not None:
-        yield ["as (epsilon, delta)", f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"]
+        pair = f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"
+        other = "policy.guarantee.holds.to_approx(delta) computes it for another delta"
+        yield ["as (epsilon, delta)", f"{pair}; {other}"]
     yield ["in other words", promise.means]
 
 
@@ -253,7 +258,10 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
         ]
     yield ["noise", _noise(policy)]
     place = policy.kept_in
-    kept = "each call is durable before it returns, so a crash loses no release, decision or answer"
+    kept = (
+        "the effect of each call is on disk before the call returns, so a crash loses no release,"
+        " decision or answer"
+    )
     yield [
         "crashes",
         f"after the first save, {kept}. A crash before the first save loses policy and ledger"
@@ -262,8 +270,8 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     ]
     yield [
         "copies",
-        "the code refuses to copy or pickle a policy, to go on with an older or second copy of a"
-        " saved one, and to release in a forked process",
+        "the code refuses to copy or pickle a policy, to continue from an older or second copy of a"
+        " saved policy, and to release in a forked process",
     ]
     if settings.max_rounds is not None:
         most = f"{settings.max_rounds:,} recorded rounds"
@@ -280,8 +288,8 @@ def _closed(policy: Policy) -> str:
             " of their private contexts"
         )
     return (
-        "the operator may close arms for a person. Everyone may see which arms are open. The"
-        " operator must not choose them by unreleased rewards"
+        "the operator may close arms for a person. Everyone may see which arms are open. Which arms"
+        " are open must not depend on unreleased rewards"
     )
 
 
@@ -292,7 +300,8 @@ def _schedule(policy: Policy) -> str:
     within = policy.answers_within
     if within is None:
         return (
-            f"when all answers of an {_EPISODE} have come. So its time shows when the last one came"
+            f"when all answers of an {_EPISODE} have come. Hence the time of a release shows when"
+            " the last answer came"
         )
     if policy.card.learns_at_once and not within:
         return (
@@ -331,7 +340,7 @@ def _unprotected(policy: Policy) -> Iterator[str]:
         yield "Everything: no guarantee holds"
         return
     if not policy.noise_source.secure:  # of which a caveat says so
-        yield "How long a call takes: it is not constant"
+        yield "The duration of a call, which is not constant"
     yield "The fact that a person took part, and in which round"
     if settings.max_rounds is None:
         yield f"A person who returns: {_returning(policy)}"
@@ -344,9 +353,9 @@ def _unprotected(policy: Policy) -> Iterator[str]:
     if settings.answers_within is None or (
         policy.card.learns_at_once and not settings.answers_within
     ):
-        yield "The time of an answer, and whether it came: releases follow answers"
+        yield "When an answer came, and whether one came: the times of releases show both"
     elif not policy.takes_reports:
-        yield "Counts of late and clipped answers: they get no noise. Do not publish them"
+        yield "Counts of late and clipped answers, which have no noise. Do not publish these counts"
 
 
 def _returning(policy: Policy) -> str:
@@ -379,12 +388,15 @@ def _constants(policy: Policy) -> Iterator[list[str]]:
     channel, statistic, settings = policy.channel, policy.statistic, policy.settings
     lo, hi = settings.reward_range
     yield ["reward range", f"[{lo:g}, {hi:g}]"]
-    true = policy.effective_budget is not None
-    meaning = (
-        "the most that one record ever moves a release" if true else "as the algorithm states it"
-    )
-    meaning += f", in the L{channel.norm} norm"
-    yield ["sensitivity", _rounded(upward, statistic.max_sensitivity, meaning)]
+    if policy.budget is not None:
+        true = policy.effective_budget is not None
+        meaning = (
+            "the most that one record ever moves a release"
+            if true
+            else "the value that the algorithm assumes"
+        )
+        meaning += f", in the L{channel.norm} norm"
+        yield ["sensitivity", _rounded(upward, statistic.max_sensitivity, meaning)]
     yield ["numbers in a release", f"{statistic.size:,}"]
     law = {
         OPEN: "none: releases are exact",
@@ -421,8 +433,12 @@ def _multiplier(policy: Policy, kind: str) -> str:
         )
     if family == HEMISPHERE:
         return "1 / epsilon of the randomiser"
-    before = "" if _factor(policy) == 1.0 else ", before the factor of the running sum"
-    return f"the {kind} of the noise divided by the sensitivity{before}"
+    if (factor := _factor(policy)) == 1.0:
+        return f"the {kind} of the noise divided by the sensitivity"
+    return (
+        f"the {kind} of a noise variable, divided by the sensitivity and by the factor"
+        f" {factor:.6g} of the running sum (see 'noise scale')"
+    )
 
 
 def _drawn(policy: Policy) -> str:
@@ -454,12 +470,12 @@ def _scaled(policy: Policy, kind: str) -> str:
     factor = _factor(policy)
     if factor == 1.0:
         return f"the {kind} of the noise on a number in a release"
-    variable = f"the {kind} of each noise variable that the running sum adds up"
+    variable = f"the {kind} of each independent noise variable in the running sum"
     if policy.effective_budget is None:
         return variable
     return (
-        f"{variable}. It is sensitivity times multiplier times {factor:.6g}, because a record"
-        " enters several partial sums"
+        f"{variable}: sensitivity times multiplier times {factor:.6g}. The factor is needed because"
+        " a record stays in all later releases of the running sum"
     )
 
 
@@ -471,7 +487,8 @@ def _ledger(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequence
     shown = f"The table shows the last {len(rows)} of {len(ledger):,} lines"
     last = "" if len(rows) == len(ledger) else f"{shown}; a line may stand for several releases. "
     if ledger.meter is None:
-        return [f"{_releases(ledger)}. {last}Costs are not counted: no budget holds."], heads, rows
+        notes = [f"{_releases(ledger)}. {last}Costs are not computed, because no budget holds."]
+        return [*notes, *_laws(rows)], heads, rows
     meter, factor = ledger.meter, _factor(policy)
     notes = [
         f"{_releases(ledger)}. {last}Costs are in {_CURRENCIES[meter.currency]}; the budget allows"
@@ -481,26 +498,30 @@ def _ledger(policy: Policy) -> tuple[list[str], Sequence[str], Sequence[Sequence
     moved = ledger.frame["sensitivity"].min()
     if moved < policy.statistic.max_sensitivity * (1.0 - 1e-9):
         notes.append(
-            "Releases that a record moves less than the sensitivity above have less noise."
+            "A release has less noise if a record moves it by less than the sensitivity above."
         )
     if factor != 1.0 and ledger.frame["noise_scale"].notna().any():
         notes.append(f"The column 'scale' omits the factor {factor:.6g} of the running sum.")
-    notes.extend(_LAWS[name] for name in sorted({row[3] for row in rows} & _LAWS.keys()))
-    return notes, heads, rows
+    return [*notes, *_laws(rows)], heads, rows
+
+
+def _laws(rows: Sequence[Sequence[str]]) -> list[str]:
+    """What the names in the column 'noise' mean."""
+    return [_LAWS[name] for name in sorted({row[3] for row in rows} & _LAWS.keys())]
 
 
 def _who_pays(policy: Policy) -> str:
     """How lines of the ledger add up for the protected unit."""
     most, counter = policy.settings.max_rounds, policy.statistic.counter
     pays = (
-        "A record pays if the line covers the record's round, and has the part 'all' or the"
-        " record's arm."
+        "A record pays for a line if the column 'rounds' covers the record's round, and the column"
+        " 'part' has 'all' or the record's arm."
     )
     if most is not None:
         releases = f"{most:,} releases" if most > 1 else "1 release"
         return (
             f"The cost of a line is that of {releases} with rounds of one user. {pays} A user pays"
-            " at most the largest total of a record."
+            " at most the largest total that a record pays."
         )
     alone = counter is None or isinstance(counter, Independent)
     later = "" if alone else ", and for all later releases of the running sum"

@@ -168,9 +168,11 @@ _PRIVATE = (
     "The policy chooses by private features, and publishes only noisy sums."
     f" {_MEASURED_WITH_FEATURES}"
 )
-_LINKED = f"It fits a model with the given link. {_UNMEASURED}"
+_LINKED = f"The policy fits a model with the given link. {_UNMEASURED}"
 _DISJOINT = f"Each arm has a model of its own. {_UNMEASURED}"
-_EXPERTS = f"It weighs experts by the rewards that follow their advice. {_UNMEASURED}"
+_EXPERTS = (
+    f"The policy gives more weight to experts whose advice brought high rewards. {_UNMEASURED}"
+)
 _OWN = {"models": "disjoint"}
 _CLASHES = {  # words, and others that no policy here serves with them
     "experts": ("features", "person"),
@@ -189,7 +191,8 @@ DEFAULTS = (
         "finite arms",
         "shuffle",
         "MergedIMEDSDP",
-        "People's devices share the noise. Its sum is no larger than central noise.",
+        "People's devices share the noise. Together they add no more noise than under central"
+        " trust.",
     ),
     Default(
         "finite arms",
@@ -201,8 +204,8 @@ DEFAULTS = (
         "finite arms, rewards that follow no law (adversarial)",
         "central",
         "HTINF",
-        f"Its regret bound holds for any rewards. {_COMPARED} On the worst of six instances it was"
-        " the least (docs/defaults/measured).",
+        f"The policy's regret bound holds for any rewards. {_COMPARED} On the worst of six"
+        " instances its regret was the least (docs/defaults/measured).",
         rewards="any",
     ),
     Default(
@@ -217,8 +220,8 @@ DEFAULTS = (
         "search for the best arm",
         "central",
         "MergedTopTwo",
-        "It stops once releases show the best arm with the allowed error probability. No other"
-        " search here needed fewer rounds.",
+        "The policy stops once releases show the best arm with the allowed error probability. No"
+        " other search here needed fewer rounds.",
         {"failure_probability": 0.05},
         goal="best arm",
     ),
@@ -226,8 +229,8 @@ DEFAULTS = (
         "search for the best arm within a horizon",
         "central",
         "SequentialHalving",
-        "It uses all rounds, and drops half of the arms in each phase. It was not compared with "
-        "other searches.",
+        "The policy uses all rounds, and drops half of the arms in each phase. It was not compared"
+        " with other searches.",
         goal="best arm",
         more="horizon",
     ),
@@ -235,14 +238,15 @@ DEFAULTS = (
         "fixed features",
         "central",
         "MergedLinearIMED",
-        f"It releases a few dozen sums in all. {_MEASURED_WITH_FEATURES}",
+        f"The policy releases a few dozen sums in all. {_MEASURED_WITH_FEATURES}",
         contexts="fixed",
     ),
     Default(
         "public contexts",
         "central",
         "RSLinearIMED",
-        f"It releases a sum when features have added enough information. {_MEASURED_WITH_FEATURES}",
+        "The policy releases a sum when features have added enough information."
+        f" {_MEASURED_WITH_FEATURES}",
         contexts="public",
     ),
     Default(

@@ -67,7 +67,8 @@ class Publishing(Kept):
         """
         if self.kernels.absorb is own_alone:
             raise ArgumentError(
-                f"release must not be given to {self.preset}, which learns from its own only",
+                f"release must not be given to {self.preset}, which learns only from its own"
+                " releases",
                 "release",
             )
         memo, size = self.statistic.memo, self.statistic.size

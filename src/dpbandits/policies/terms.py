@@ -171,9 +171,9 @@ class Terms:
         limit = promise.holds.kept_in(gaussian=self.channel.keeps_gdp)
         holds = promise.holds.of((restored + 1) * limit.amount, limit.currency)
         caveat = (
-            f"The policy was restored {times} from a copy that does not tell who came after it was"
-            f" made. A user may have up to {self.settings.max_rounds} recorded rounds in each of"
-            f" its {restored + 1} lives, so what holds is {restored + 1} times what was asked"
+            f"The policy was restored {times} from a copy, which does not tell who came later. A"
+            f" user may have up to {self.settings.max_rounds} recorded rounds in each of"
+            f" {restored + 1} lives. Hence only {restored + 1} times the budget holds"
         )
         own = tuple(
             one.replace("over the whole run", "in each life of the policy")
@@ -221,11 +221,6 @@ class Terms:
             " it depends on earlier rewards"
         )
 
-    @property
-    def _either(self) -> str:
-        """The protected data, after a "no"."""
-        return self.card.protects.replace(" and ", " or ")
-
     def _caveats(self, simulated: bool) -> Iterator[str]:
         if self.budget is None:
             return
@@ -240,13 +235,15 @@ class Terms:
                 "The party that runs the policy sees whether a report came. A device without a"
                 " reward can send a randomised default instead"
                 if self.reports
-                else f"With reports=True no party sees true {self._either}: the person's device"
-                " randomises them"
+                else f"The party that runs the policy sees true {self.card.protects}, because"
+                " reports=True was not given. With reports=True people's devices randomise them"
+                " first"
             )
         if self.card.trust_model == "shuffle" and not (simulated or self.reports):
             yield (
-                f"With messages=True the party that runs the policy sees no true {self._either}:"
-                " devices add noise, and the party sees only shuffled messages"
+                f"The party that runs the policy sees true {self.card.protects}, because"
+                " messages=True was not given. With messages=True people's devices add noise, and"
+                " the party sees only shuffled messages"
             )
         if self.settings.clip and self.effective_budget is None:
             yield "The published calibration gives no (epsilon, delta) guarantee with delta below 1"

@@ -75,7 +75,7 @@ class ContinualSum:
         seed: int | None = None,
     ) -> None:
         if not isinstance(counter, Counter):
-            what = "a continual sum such as BinaryTree(horizon)"
+            what = "a counter such as BinaryTree(horizon)"
             raise ArgumentError(f"counter must be {what}, got {counter!r}", "counter")
         self.shape, size = _checked_shape(shape)
         self.sensitivity = real("sensitivity", sensitivity, 0.0, strict=True)
@@ -157,7 +157,7 @@ class ContinualSum:
             )
         with self._lock:
             if self._count == self.counter.horizon:
-                planned = f"the continual sum was planned for {self._count} releases"
+                planned = f"the running sum was planned for {self._count} releases"
                 raise BudgetExhausted(f"{planned}, and all of them were made")
             if self._secure:
                 release = self._exactly.add(self._state, vector, self._channel, self._scale)

@@ -43,10 +43,10 @@ _OBSERVERS = {
     "interactive": "anyone who sees every decision, and may even override it",
     "table": "anyone who sees every decision",
     "view": "anyone who sees every decision, with respect to the observed rewards",
-    "joint": "anyone who sees all releases, and all decisions except {decisions}",
+    "joint": "anyone who sees all releases and all decisions except {decisions}",
     "anticipating joint": (
-        "anyone who sees all releases, and all decisions except {decisions}, and may override"
-        " decisions up to {decisions}"
+        "anyone who sees all releases and all decisions except {decisions}, and who may override"
+        " all decisions up to and including {decisions}"
     ),
     "shuffle": "anyone who sees all messages that leave the shuffler",
     "non-interactive": "anyone who sees what is published",

@@ -35,7 +35,7 @@ from ..html import Html, glance
 from ..kernel import kernel, outlined
 from ..validation import downward, upward
 from .budgets import Budget, Currency, checked_budget
-from .channels import CERTIFIED, FAMILY_NAMES, unit_cost
+from .channels import CERTIFIED, FAMILY_NAMES, OPEN, unit_cost
 
 if TYPE_CHECKING:
     import dp_accounting
@@ -314,10 +314,10 @@ class Ledger:
                 f"{line.first:,} to {line.last:,}",
                 "all" if line.part == WHOLE else f"arm {line.part}",
                 f"{line.repeats:,}",
-                str(line.family),
+                _noise_shown(line),
                 # Outward: noise is never said to be larger than it is, nor a cost smaller.
                 "–" if math.isnan(line.noise_scale) else f"{downward(line.noise_scale):.6g}",
-                f"{cost(line.cost):.6g}",
+                f"{cost(line.cost):.6g}" if math.isfinite(line.cost) else "unlimited",
             ]
             for line in self.frame.tail(last).itertuples()
         ]
@@ -459,3 +459,10 @@ class Ledger:
         covering = (span[:, SPAN.first] <= at) & (at <= span[:, SPAN.last])
         hers = (span[:, SPAN.part] == part) | (span[:, SPAN.part] == WHOLE)
         return np.flatnonzero(covering & hers & (total > 0.0))
+
+
+def _noise_shown(line: Any) -> str:
+    """The law of a line's noise; "void" where there is noise of which no privacy is proved."""
+    if line.family != FAMILY_NAMES[OPEN]:
+        return str(line.family)
+    return "void" if line.noise_scale > 0.0 else "none"

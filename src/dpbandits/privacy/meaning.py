@@ -76,17 +76,19 @@ class Meaning:
         """Both numbers in words, rounded up.
 
         >>> from dpbandits import PureDP
-        >>> for part in Meaning.of(PureDP(1.0)).sentence().replace(", and", ".").split(". "):
+        >>> for part in Meaning.of(PureDP(1.0)).sentence().replace(", ", ". ").split(". "):
         ...     print(part)
         Suppose an adversary knows everything except the data of one person
-        thinks two possible values of them equally likely
-        After all that they see, they guess right at most 73.2 % of the time (chance: 50 %)
-        Their belief in the true value never rises above 73.2 %.
+        The adversary considers two possible values of these data
+        and thinks both equally likely
+        After all observations
+        the adversary guesses right at most 73.2 % of the time (chance: 50 %)
+        The adversary's belief in the true value never rises above 73.2 %.
         """
         return (
-            f"Suppose an adversary knows everything except the {protects} of one {unit}, and"
-            f" thinks two possible values of them equally likely. After all that they see, they"
-            f" {self.numbers}."
+            f"Suppose an adversary knows everything except the {protects} of one {unit}. The"
+            f" adversary considers two possible values of these {protects}, and thinks both equally"
+            f" likely. After all observations, the adversary {self.numbers}."
         )
 
     @property
@@ -100,8 +102,8 @@ class Meaning:
             twice = " (twice delta)" if self.twice_delta else ""
             rises = f"{above} with a probability of at most {one_in(self.exception)}{twice}"
         return (
-            f"guess right at most {percent_up(self.guess)} of the time (chance: 50 %). Their"
-            f" belief in the true value {rises}"
+            f"guesses right at most {percent_up(self.guess)} of the time (chance: 50 %). The"
+            f" adversary's belief in the true value {rises}"
         )
 
 

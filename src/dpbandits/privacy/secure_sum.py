@@ -68,13 +68,13 @@ class SecureSum:
         t = int(state.clock[0]) + 1
         if t > (self.counter.horizon or _MOST_RELEASES):
             raise BudgetExhausted(
-                f"the continual sum was planned for {t - 1} releases, and all of them were made"
+                f"the running sum was planned for {t - 1} releases, and all of them were made"
             )
         units, largest = np.asarray(increments, np.float64) / self.grid, self.largest
         if not (np.abs(units) <= largest).all() or (units % 1.0).any():
             raise DPBanditsError(
-                f"the increments must be multiples of the grid, at most {largest} of its steps"
-                " from 0"
+                "each increment must be a multiple of the grid step, and between"
+                f" -{largest} and {largest} steps"
             )
         width = scale * self.counter.column_norm(channel.norm) * self._row_scale(t, channel.norm)
         noise = self._noise(channel.family, width)

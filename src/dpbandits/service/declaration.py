@@ -276,7 +276,9 @@ def _breaker(word: str, value: object) -> Breaker | None:
         return None
     if not isinstance(value, Mapping) or not {"floor"} <= value.keys() <= {"floor", "releases"}:
         raise ArgumentError(
-            f"{word} must be a table with floor, and releases if wanted, got {shown(value)}", word
+            f"{word} must be a table with the key 'floor' and, optionally, 'releases', got"
+            f" {shown(value)}",
+            word,
         )
     floor = number(f"{word}.floor", value["floor"])
     return Breaker(floor, integer(f"{word}.releases", value.get("releases", 1), 1, _MOST_RELEASES))

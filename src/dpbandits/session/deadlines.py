@@ -88,6 +88,13 @@ class Deadlines:
         else:
             self.due = (*self.due, Due(number, within))
 
+    def wait(self, at: float | None) -> float:
+        """How many seconds there are to the deadline of the last pull; inf if that is no time."""
+        last = self.due[-1] if self.due else None
+        if at is None or last is None or last.pulls is not None:
+            return math.inf
+        return last.point - at
+
     def latest_time(self, at: float) -> float:
         """The time ``at``, which never runs backwards."""
         return at if self.now is None else max(self.now, at)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, Self
 
 from ..errors import UpdateError
-from ..stores.tokens import LIFETIME, Seal
+from ..stores.tokens import LIFETIME, LONGEST, Seal
 from ..validation import real
 
 
@@ -29,15 +29,18 @@ class _LikeAnArm:
     arm 0 would be false.
     """
 
-    __slots__ = ("_seal",)  # the key of tokens is no field: it must not leave with the fields
+    __slots__ = ("_lifetime", "_seal")  # the key of tokens must not leave with the fields
     _seal: Seal
+    _lifetime: float  # of a token, in seconds
     arm: int
     number: int
     life: str
 
-    def sealed(self, seal: Seal) -> Self:
-        """The decision itself, which from now on can be given a token."""
-        self._seal = seal
+    def sealed(self, seal: Seal, wait: float = 0.0) -> Self:
+        """The decision itself, which from now on can be given a token.  ``wait`` is how many
+        seconds there are to its deadline; inf if that is no time.
+        """
+        self._seal, self._lifetime = seal, min(wait + LIFETIME, LONGEST)
         return self
 
     def __index__(self) -> int:
@@ -102,8 +105,9 @@ class Decision(_LikeAnArm):
 
     @property
     def token(self) -> str:
-        """A short signed string that ``update`` takes in the place of this decision for 30 days.
-        It suits links and forms, because it does not reveal the arm, and cannot be forged.
+        """A short signed string that ``update`` takes in the place of this decision.  It suits
+        links and forms, because it does not reveal the arm, and cannot be forged.  It expires 30
+        days after a deadline by the clock.  Other tokens of pulls do not expire for 30 years.
 
         >>> from dpbandits import ZCDP
         >>> from dpbandits.algorithms import MergedIMED
@@ -112,7 +116,7 @@ class Decision(_LikeAnArm):
         >>> len(token), policy.update(1.0, token)
         (64, True)
         """
-        return self.token_for(LIFETIME)
+        return self._seal_of().token(self.life, self.number, self.recorded, self._lifetime)
 
     def token_for(self, lifetime: float) -> str:
         """A token that expires after so many seconds.
@@ -121,13 +125,16 @@ class Decision(_LikeAnArm):
             UpdateError: this decision is a copy that has left its process.
             ArgumentError: ``lifetime`` is no number of seconds from 1 to 10**9.
         """
+        seal, seconds = self._seal_of(), real("lifetime", lifetime, 1.0, LONGEST)
+        return seal.token(self.life, self.number, self.recorded, seconds)
+
+    def _seal_of(self) -> Seal:
         seal: Seal | None = getattr(self, "_seal", None)
         if seal is None:
             raise UpdateError(
                 "decision must be the object that pull() returned: copies have no token"
             )
-        seconds = real("lifetime", lifetime, 1.0, 1e9)
-        return seal.token(self.life, self.number, self.recorded, seconds)
+        return seal
 
     def __reduce__(self) -> Any:
         # Without the key, which stays with the policy.

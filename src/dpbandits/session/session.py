@@ -63,19 +63,20 @@ class Session(Running):
         self.tick(at)
         choice, pending = self._play.pull(self, shown, user, open_arms)
         rounds, number = self.rounds, self.rounds.pulls
-        self.last = decision = self._decision(choice, number, pending is not None)
         if pending is not None:
             rounds.pending[number] = pending
         rounds.deadlines.count(number)
+        wait = rounds.deadlines.wait(at)
+        self.last = decision = self._decision(choice, number, pending is not None, wait)
         rounds.pulls = number + 1
         return decision
 
-    def _decision(self, choice: Choice, number: int, recorded: bool) -> Decision:
+    def _decision(self, choice: Choice, number: int, recorded: bool, wait: float = 0.0) -> Decision:
         arm, chance = choice
         known = None if math.isnan(chance) else chance
         names = self.arms.names
         name = None if names is None else names[arm]
-        return Decision(arm, known, number, recorded, self.life, name).sealed(self.seal)
+        return Decision(arm, known, number, recorded, self.life, name).sealed(self.seal, wait)
 
     def choose(
         self, shown: Any, open_arms: Mask = None, draw: Draw = by_generator

@@ -115,8 +115,8 @@ def batch_refused(place: Place, held: Mark | None, batch: Batch, life: str) -> C
         return ClaimError(f"{place} holds nothing that batch {batch.number} could follow")
     if held.life == life:
         return ClaimError(
-            f"{place} was not written: batch {batch.number} does not follow batch {held.number};"
-            " another process may write for the same policy"
+            f"{place} was not written: the place already has batch {held.number}, and this is batch"
+            f" {batch.number}; another process may write for the same policy"
         )
     return taken_over(place)
 

@@ -307,8 +307,8 @@ def _refuse_gap(place: Place, mark: Mark, number: int, *, whole: bool) -> None:
     if number == mark.number + 1 or (whole and number > mark.number):
         return
     raise ClaimError(
-        f"{place} was not written: its last batch has number {mark.number}, and number {number}"
-        " does not follow"
+        f"{place} was not written: the place already has batch {mark.number}, and this is batch"
+        f" {number}; another process may write for the same policy"
     )
 
 

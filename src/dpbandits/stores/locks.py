@@ -83,7 +83,10 @@ def locked(path: Path) -> Iterator[Lock]:
     """
     mine: set[Path] = _taken.__dict__.setdefault("paths", set())
     if path in mine:
-        raise ReentryError(f"nothing was done: the call came while its own thread wrote {path}")
+        raise ReentryError(
+            f"nothing was done: this call interrupted a write of {path} in the same thread, as a"
+            " signal handler does"
+        )
     lock = Lock(path)
     mine.add(path)
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import math
 import secrets
 import struct
 import time
@@ -18,7 +19,8 @@ from dataclasses import dataclass, field
 from ..errors import UpdateError
 
 DAYS = 24 * 3600.0
-LIFETIME = 30 * DAYS
+LIFETIME = 30 * DAYS  # after the deadline of a pull
+LONGEST = 1e9  # seconds, for pulls whose deadline is no time
 
 _FIELDS = struct.Struct(">16sQQ")  # life, number and whether it is recorded, expiry
 _SIGNATURE = 16  # bytes: forging one takes 2**128 tries
@@ -32,7 +34,7 @@ class Seal:
 
     def token(self, life: str, number: int, recorded: bool, lifetime: float) -> str:
         """The token of a pull, good for so many seconds."""
-        expiry = int(time.time() + lifetime)
+        expiry = math.ceil(time.time() + lifetime)
         body = _FIELDS.pack(bytes.fromhex(life), 2 * number + recorded, expiry)
         return _written(body + self._sign(body))
 

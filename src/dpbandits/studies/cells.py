@@ -128,8 +128,7 @@ def kept(cells: Sequence[Cell], beside: Path) -> Iterator[Path]:
         lock = _shared_lock(folder)
     except OSError as error:
         raise ArgumentError(
-            f"output must be a folder that can be written, got one in {folder.parent}:"
-            f" {error.strerror}"
+            f"output must be a folder that can be written; {folder.parent} cannot: {error.strerror}"
         ) from None
     try:
         yield folder

@@ -160,8 +160,7 @@ def _locked_folder(parent: Path) -> Iterator[Path]:
             folder.mkdir(parents=True)
         except OSError as error:
             raise ArgumentError(
-                f"output must be a folder that can be written, got one in {parent}:"
-                f" {error.strerror}"
+                f"output must be a folder that can be written; {parent} cannot: {error.strerror}"
             ) from None
         lock = _lock(folder)
         if lock is not None or fcntl is None:

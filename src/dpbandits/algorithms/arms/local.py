@@ -188,9 +188,9 @@ class ArmsLocal(LocalPolicy):
 
     learns_off_policy = True
     card = Card(
-        title="arms on locally randomised rewards",
-        source="reports and their noise exponent are this package's",
-        proof="dpbandits.algorithms.arms.local",
+        title="arms on rewards that are randomised one by one",
+        source="reports, and how the index counts noise, are this package's",
+        proof="module dpbandits.algorithms.arms.local",
         noise=("Laplace", "Gaussian"),
         trust_model="local",
         learns_at_once=True,
@@ -260,7 +260,7 @@ LDPIMED = preset(
     "n_arms alpha growth reports",
     """IMED on rewards that devices have randomised: the default under local trust.""",
     about={
-        "title": "IMED on locally randomised rewards",
+        "title": "IMED on rewards that are randomised one by one",
         "source": f"{IMED.source}; {ArmsLocal.card.source}",
     },
     index=like(IMED, "alpha"),

@@ -234,7 +234,7 @@ class Memory(Part, base=True):
     """
 
     title: ClassVar[str] = ""
-    source: ClassVar[str] = "merged batches and their noise exponent are this package's"
+    source: ClassVar[str] = "merged batches, and how the index counts noise, are this package's"
     places: ClassVar[Mapping[str, Kernel]] = {"columns": all_finished, "standing": whole}
     rounds_of: ClassVar[Kernel] = played
     close: ClassVar[Kernel]

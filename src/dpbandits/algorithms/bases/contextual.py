@@ -202,7 +202,8 @@ class ContextualPolicy(Shown):
             bounded_features(self.context_bound, "scaling"),
             "only the person (and, under central trust, the party that runs the policy) learns the"
             " person's arm and its probability",
-            "nobody else sees counts of arms, because these depend on private features",
+            "how often each arm was chosen is shown to nobody (except, under central trust, to the"
+            " party that runs the policy), because it depends on private features",
             influence_through("releases"),
         ]
 

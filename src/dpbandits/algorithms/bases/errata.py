@@ -10,8 +10,8 @@ ADAC_OFUL = Erratum(
         "The paper's experiments are not rho-zCDP.",
         "The proof needs |x| <= 1 and |r| <= 1.",
         "In 80 % of rounds of the experiments a record contributes more than the noise covers.",
-        "Here both are brought within their bounds; clip=False reproduces the experiments and voids"
-        " the guarantee.",
+        "Here |x| and |r| are brought within their bounds; clip=False reproduces the experiments"
+        " and voids the guarantee.",
     ),
 )
 LINPRIV = Erratum(
@@ -32,12 +32,12 @@ ADVERSARIAL = Erratum(
 EXPERTS = Erratum(
     "Expert advice",
     (
-        "Theorem 4 does not protect advice, although the paper says so.",
-        "Here advice is public, and guarantees say so.",
+        "The paper says that Theorem 4 protects advice, but it does not.",
+        "Here advice is public, and guarantees say this.",
         "Batches of floor(1 / epsilon) rounds (Theorem 4) make the noise up to twice as large as"
-        " the bound assumes, and are empty above epsilon = 1.",
-        "Here batches are rounded up.",
-        "Theorem 6 holds in a smaller range than it says.",
+        " the bound assumes, and have no round above epsilon = 1.",
+        "Here the number of rounds is rounded up.",
+        "Theorem 6 holds for a smaller range of epsilon than it says.",
     ),
 )
 ADVERSARIAL_THEOREMS = Erratum(
@@ -99,9 +99,10 @@ GLM_REPORTS = Erratum(
 ANTICIPATING = Erratum(
     "Definitions for generalised linear models",
     (
-        "Anticipating joint privacy, as defined, conditions on the history of actions.",
+        "The paper defines anticipating joint privacy given the history of actions.",
         "No policy that stores noise meets this definition, because an arm that the policy drew"
-        " itself tells something of the noise.",
-        "A policy can meet it if the adversary sets all arms up to that round.",
+        " itself reveals something about the noise.",
+        "Guarantees here claim it in another form: the adversary sets all arms up to and including"
+        " that round.",
     ),
 )

@@ -250,7 +250,7 @@ def shuffled_card(of: Card) -> Card:
         noise=("Laplace",),
         title=of.title.replace("sums", "sums from a shuffler"),
         source=f"{of.source}; shares of noise as in Chowdhury & Zhou (2023)",
-        proof="dpbandits.shuffle.laplace; parallel composition: Azize & Basu (2024)",
+        proof="module dpbandits.shuffle.laplace; parallel composition: Azize & Basu (2024)",
         trust_model="shuffle",
         view="shuffle",
     )

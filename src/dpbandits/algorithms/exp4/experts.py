@@ -132,7 +132,7 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
     """
 
     card = Card(
-        title="EXP4 on locally randomised rewards",
+        title="EXP4 on rewards that are randomised one by one",
         source=f"{PAPER}, Theorem 5",
         noise=PRIVATE.noise,
         trust_model="local",

@@ -216,7 +216,7 @@ class EXP4(Mixture):
     card: ClassVar[Card] = Card(
         title="EXP4 on noisy sums of batches, with the sensitivity of the batch",
         source=f"{PAPER}, Theorem 6, with Gaussian noise of the sensitivity of the batch",
-        proof="dpbandits.algorithms.exp4.values",
+        proof="module dpbandits.algorithms.exp4.values",
         noise=("Gaussian",),
         randomised=True,
         errata=(EXPERTS,),
@@ -246,7 +246,7 @@ class FrozenEXP4(Mixture):
         title="EXP4 on one noisy sum per arm, with advice that stands for a batch",
         source="Auer et al. (2002), EXP4, with a Laplace or Gaussian release per arm of the"
         " sensitivity that the batch realised",
-        proof="dpbandits.algorithms.exp4.values",
+        proof="module dpbandits.algorithms.exp4.values",
         noise=("Laplace", "Gaussian"),
         randomised=True,
     )

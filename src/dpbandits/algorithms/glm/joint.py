@@ -41,7 +41,10 @@ from ..hidden.presets import MODELS
 from .newton import NewtonParams, optimistic, sampled, score_sensitivity
 from .public import EpochPolicy, LinkOptions
 
-PROOF = "dpbandits.algorithms.glm: sensitivity in newton, anticipating joint privacy in joint"
+PROOF = (
+    "sensitivity: module dpbandits.algorithms.glm.newton; anticipating joint privacy: module"
+    " dpbandits.algorithms.glm.joint"
+)
 DEFINITION = (
     "Chen, Li, Rakhlin & Simchi-Levi (2025), Beyond Covariance Matrix: The Statistical Complexity"
     " of Private Linear Regression (definitions)"
@@ -224,7 +227,7 @@ GLMUCBJDP = preset(
     """Optimism in a generalised linear model with private features, joint DP.""",
     about={
         "source": f"{DEFINITION}; Li, Lu & Zhou (2017), Provably Optimal Algorithms for Generalized"
-        " Linear Contextual Bandits; continual sums: dpbandits.privacy.continual"
+        " Linear Contextual Bandits; running sums: module dpbandits.privacy.continual"
     },
     explore=like(Optimism, "failure_probability", "radius_scale"),
     models=MODELS,

@@ -33,7 +33,10 @@ from ..hidden.local import Device, LocalPolicy
 from .gradients import DescentParams, descending, look_with, of_reports, project
 from .joint import bounds_on_records, moved_by_replacement
 
-PROOF = "dpbandits.algorithms.glm: sensitivity in {}, one report of a person in local"
+PROOF = (
+    "sensitivity: module dpbandits.algorithms.glm.{}; one report of a person: module"
+    " dpbandits.algorithms.glm.local"
+)
 HAN = "Han, Liang, Wang & Zhang (2021), Generalized Linear Bandits with Local Differential Privacy"
 _ULP = 2.0**-52
 
@@ -84,7 +87,7 @@ def _composition(link: Link, *, reports: bool) -> Composition:
     card = Card(
         title="stochastic gradients of a generalised linear model, local DP",
         source=f"{HAN}, LDP-SGD",
-        proof=f"{PROOF.format('gradients')}; the l2-ball randomiser in dpbandits.privacy.channels",
+        proof=f"{PROOF.format('gradients')}; randomiser: module dpbandits.privacy.channels",
         noise=("hemisphere", "Gaussian"),
         trust_model="local",
         protects="contexts and rewards",

@@ -232,9 +232,9 @@ def _composed(explore: type[Any], link: Link) -> Composition:
     )
     card = Card(
         title="generalised linear Thompson sampling" if sampling else "generalised linear UCB",
-        source=f"{_CHAPELLE_LI if sampling else _FILIPPI}; continual sums:"
-        " dpbandits.privacy.continual",
-        proof="dpbandits.algorithms.glm.public",
+        source=f"{_CHAPELLE_LI if sampling else _FILIPPI}; running sums:"
+        " module dpbandits.privacy.continual",
+        proof="module dpbandits.algorithms.glm.public",
         noise=("Laplace", "Gaussian"),
         randomised=sampling,
     )

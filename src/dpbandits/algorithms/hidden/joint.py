@@ -112,7 +112,10 @@ class HiddenLinear(HiddenPolicy):
             type(explore),
             "joint DP",
             None,
-            proof="dpbandits.algorithms.hidden: sensitivity in model, billboard lemma in joint",
+            proof=(
+                "sensitivity: module dpbandits.algorithms.hidden.model; joint privacy: module"
+                " dpbandits.algorithms.hidden.joint"
+            ),
             noise=(_as_published if published else "Gaussian",),
             view="joint",
         )

@@ -358,7 +358,7 @@ class HiddenLinearLocal(LocalPolicy):
             type(explore),
             "local DP",
             of_reports if reports else on_arrival,
-            proof="dpbandits.algorithms.hidden: sensitivity in model",
+            proof="sensitivity: module dpbandits.algorithms.hidden.model",
             noise=(_as_published if isinstance(explore, Optimism) else "Gaussian",),
             trust_model="local",
             view="joint",

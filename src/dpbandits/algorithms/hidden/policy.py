@@ -44,7 +44,7 @@ class HiddenOptions(ModelOptions, total=False):
     switch: float
 
 
-STATISTIC = "; statistic: Shariff & Sheffet (2018)"
+STATISTIC = "; released sums: Shariff & Sheffet (2018)"
 UNKNOWN = "; no theorem on the regret of this combination is known"
 
 

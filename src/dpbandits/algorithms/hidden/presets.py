@@ -31,7 +31,7 @@ def _divergence(alpha: float) -> Any:
 
 
 def _source(explore: type[Any], more: str = "") -> dict[str, Any]:
-    """Who published a way to explore, with the statistic of others."""
+    """Who published a way to explore, with the released sums of others."""
     return {"source": f"{explore.source}{STATISTIC}{more}"}
 
 
@@ -45,7 +45,7 @@ LinUCBJDP = preset(
     """LinUCB with private features, joint DP (Shariff & Sheffet 2018; here with exact noise).""",
     about={
         "source": "Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits;"
-        " continual sums: dpbandits.privacy.continual",
+        " running sums: module dpbandits.privacy.continual",
         "errata": (errata.JOINT,),
     },
     explore=_OPTIMISM,
@@ -63,7 +63,7 @@ AdaCOFULJDP = preset(
     about={
         "title": "Rarely switching OFUL with private features, joint DP",
         "source": "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Algorithm 3,"
-        " on a fixed schedule, with the statistic of Shariff & Sheffet (2018)",
+        " on a fixed schedule, with the released sums of Shariff & Sheffet (2018)",
         "errata": (errata.ADAC_OFUL,),
     },
     example={"n_arms": 3, "dimension": 2, "horizon": 30_000},

@@ -196,8 +196,9 @@ class HiddenLinearShuffled(HiddenPolicy):
             "shuffle model",
             of_batches if messages else None,
             proof=(
-                "dpbandits.algorithms.hidden: sensitivity in model, views in shuffled;"
-                " dpbandits.shuffle: protocols, certificates"
+                "sensitivity: module dpbandits.algorithms.hidden.model; views: module"
+                " dpbandits.algorithms.hidden.shuffled; noise: modules dpbandits.shuffle.protocols"
+                " and certificates"
             ),
             noise=("certified",),
             trust_model="shuffle",

@@ -240,7 +240,7 @@ _COMPOSITION = Composition(
         title="linear IMED on merged noisy sums",
         source=f"{Divergence.source}; merged batches: this package",
         proof=(
-            "dpbandits.algorithms.linear.fixed; parallel composition: Azize & Basu (2024),"
+            "module dpbandits.algorithms.linear.fixed; parallel composition: Azize & Basu (2024),"
             " Theorem 12; for pure DP, Appendix D"
         ),
         noise=("Laplace", "Gaussian"),

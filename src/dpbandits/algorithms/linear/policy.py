@@ -37,7 +37,7 @@ class EveryAnswer(Part):
     """
 
     what: ClassVar[str] = "updates"
-    title: ClassVar[str] = "a continual sum of x * reward"
+    title: ClassVar[str] = "a running sum of features times reward"
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +81,7 @@ def _composed(updates: type[Any], explore: type[Any], models: str) -> Compositio
         title=f"{explore.title} on {updates.title}",
         source=f"{explore.__name__} and {updates.__name__} as in dpbandits.algorithms.linear; no"
         " theorem on the regret of both together is known",
-        proof=f"dpbandits.algorithms.linear.{'every_answer' if at_once else 'switching'}",
+        proof=f"module dpbandits.algorithms.linear.{'every_answer' if at_once else 'switching'}",
         noise=("Laplace", "Gaussian"),
         learns_at_once=at_once,
         randomised=explore is Sampling,
@@ -314,7 +314,7 @@ _OF_RADIUS = "parameter_bound failure_probability radius_scale"
 _MODELS = given("models", "shared", quiet=True)
 _OPEN = given("budget", None, values={None: None})
 _NOT_PRIVATE = {"noise": (), "proof": "", "trust_model": "none"}
-_ON_COUNTERS = "; continual sums: dpbandits.privacy.continual"
+_ON_COUNTERS = "; running sums: module dpbandits.privacy.continual"
 
 
 def _optimism(**radius: Any) -> Any:
@@ -418,7 +418,7 @@ AdaCOFUL = preset(
     """,
     about={
         "source": "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3;"
-        " counters: dpbandits.privacy.continual",
+        " running sums: module dpbandits.privacy.continual",
         "title": "Rarely switching OFUL on noisy sums",
         "errata": (ADAC_OFUL,),
     },
@@ -442,7 +442,7 @@ RSLinearIMED = preset(
     """Linear IMED on rarely released sums: the default with public contexts.""",
     about={
         "source": f"{Divergence.source}; releases: Azize & Basu (2024), Concentrated Differential"
-        " Privacy for Bandits, Theorem 3; counters: dpbandits.privacy.continual"
+        " Privacy for Bandits, Theorem 3; running sums: module dpbandits.privacy.continual"
     },
     explore=_divergence(1.8, 2.5, share=given("share", 1.0)),
     updates=like(Switching, growth=given("growth", 0.4)),

@@ -29,7 +29,7 @@ from ...privacy.budgets import Budget
 from . import kernels as weighted
 from .kernels import WeightedParams
 
-PROOF = "dpbandits.papers.glm: sensitivity in kernels; dpbandits.algorithms.glm: {}"
+PROOF = "sensitivity: module dpbandits.papers.glm.kernels; {}: module dpbandits.algorithms.glm.{}"
 _UP = 1.0 + 1e-12  # outweighs the rounding of lengths
 
 
@@ -118,8 +118,8 @@ class WeightedGLMJDP(EpochPolicy, HiddenPolicy):
 
     card = Card(
         title="information-weighted regression in a generalised linear model, joint DP",
-        source=f"{DEFINITION}; reconstructed",
-        proof=PROOF.format("anticipating joint privacy in joint"),
+        source=f"{DEFINITION}; the constants, batches and steps are this package's",
+        proof=PROOF.format("anticipating joint privacy", "joint"),
         noise=("Gaussian",),
         protects="contexts and rewards",
         view="anticipating joint",
@@ -198,8 +198,8 @@ class WeightedGLMLDP(LocalPolicy):
 
     card = Card(
         title="information-weighted regression in a generalised linear model, local DP",
-        source=f"{DEFINITION}; reconstructed",
-        proof=PROOF.format("one report of a person in local"),
+        source=f"{DEFINITION}; the constants, batches and steps are this package's",
+        proof=PROOF.format("one report of a person", "local"),
         noise=("Gaussian",),
         trust_model="local",
         protects="contexts and rewards",

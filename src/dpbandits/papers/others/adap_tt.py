@@ -246,7 +246,7 @@ class AdaPTT(Policy):
             "Azize, Jourdan, Al Marjani & Basu (2023), On the Complexity of Differentially Private"
             " Best-Arm Identification with Fixed Confidence, AdaP-TT; threshold: this package"
         ),
-        proof="dpbandits.papers.others.adap_tt; parallel composition: Azize et al. (2023)",
+        proof="module dpbandits.papers.others.adap_tt; parallel composition: Azize et al. (2023)",
         noise=("Laplace",),
         errata=(_ERRATUM,),
     )

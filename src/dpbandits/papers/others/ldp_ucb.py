@@ -62,7 +62,7 @@ class LDPUCB(Stepwise, LocalPolicy):
     """
 
     card = Card(
-        title="UCB on locally randomised rewards",
+        title="UCB on rewards that are randomised one by one",
         source=(
             "Ren, Zhou, Liu & Shroff (2020), Multi-Armed Bandits with Local Differential Privacy,"
             " Algorithm LDP-UCB-L"

@@ -145,9 +145,12 @@ class DPTS(Policy):
     learns_off_policy = True
 
     card = Card(
-        title="Thompson sampling on continual sums",
-        source="Hu & Hegde (2022), DP-TS, with one continual sum of vectors for all arms",
-        proof="dpbandits.papers.others.thompson; continual sums: dpbandits.privacy.continual",
+        title="Thompson sampling on running sums",
+        source="Hu & Hegde (2022), DP-TS, with one running sum of vectors for all arms",
+        proof=(
+            "module dpbandits.papers.others.thompson; running sums: module"
+            " dpbandits.privacy.continual"
+        ),
         noise=("Laplace", "Gaussian"),
         learns_at_once=True,
         randomised=True,

@@ -75,8 +75,8 @@ class WishartLinUCBJDP(HiddenPolicy):
         title="LinUCB with private features, joint DP, Wishart noise",
         source="Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits",
         proof=(
-            "dpbandits.papers.shuffle.wishart_noise: noise; dpbandits.algorithms.hidden: billboard"
-            " lemma in joint"
+            "noise: module dpbandits.papers.shuffle.wishart_noise; joint privacy: module"
+            " dpbandits.algorithms.hidden.joint"
         ),
         noise=("certified",),
         protects="contexts and rewards",

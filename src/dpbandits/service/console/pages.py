@@ -202,7 +202,7 @@ def _at_a_glance(facts: Facts) -> Html:
 
 def _spending(facts: Facts) -> Html:
     if facts.guarantee.holds is None:
-        said = [tag("p", "Costs are not counted: no budget holds.")]
+        said = [tag("p", "Costs are not computed, because no budget holds.")]
     elif not len(facts.ledger):
         said = [tag("p", "Nothing has been released yet.")]
     else:
