@@ -62,7 +62,7 @@ class Experiment:
             self._store.take, self._name, label, user, record, self.pinned.max_rounds
         )
         if refused is not None:
-            raise Problem(*_REFUSED[refused], **_wait(refused, opened))
+            raise _refusal(refused, opened)
         self._changed.set()
 
     async def run(self) -> None:
@@ -111,7 +111,7 @@ class Experiment:
         people, closes = found.protocol.batch, self.pinned.closing_after(time.time())
         begun = partial(self._store.begin, self._name, found.label, people, closes)
         if not await asyncio.to_thread(begun):
-            return PAUSE  # the server still shows a batch that was closed
+            raise RoundError("the server still shows a batch whose output it had")
         log("batch open", experiment=self._name, people=people)
         return 0.0
 
@@ -145,11 +145,12 @@ class Experiment:
         return self.pinned.round_of(opened.people, opened.label)
 
 
-def _wait(refused: Refusal, opened: Opened | None) -> dict[str, float]:
-    """A full batch is full until it closes."""
-    if refused != "full" or opened is None or opened.closes is None:
-        return {}
-    return {"retry_after": max(1.0, opened.closes - time.time())}
+def _refusal(refused: Refusal, opened: Opened | None) -> Problem:
+    status, kind, detail = _REFUSED[refused]
+    if refused == "full" and opened is not None and opened.closes is not None:
+        wait = max(1.0, opened.closes - time.time())  # a full batch is full until it closes
+        return Problem(status, kind, detail, retry_after=wait)
+    return Problem(status, kind, detail)
 
 
 def _why(error: Exception) -> str:
