@@ -147,6 +147,7 @@ def listening(server):
             pass
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.handle_error = lambda *_: None  # a process was killed
     Thread(target=http.serve_forever, daemon=True).start()
     return http, f"http://127.0.0.1:{http.server_port}"
 

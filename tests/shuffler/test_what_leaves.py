@@ -1,11 +1,14 @@
 """What leaves the shuffler, as a law; and what stays on its disk."""
 
 import json
+import os
 import subprocess
+import sys
 import time
 from base64 import b64decode
 from collections import Counter
 from math import factorial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from scipy import stats
 from dpbandits.shuffle import Analyzer, GaussianReports, Messages, ModularSum, Randomizer
 from dpbandits.shuffle.sealing import ServerKey, open_batch, seal_record
 from dpbandits.shuffler.batch import Pinned, Record, Round, output
+from dpbandits.shuffler.store import BatchStore
 
 KEY, LABEL = ServerKey.make(), "0:ab"
 
@@ -87,6 +91,14 @@ def test_ciphertexts_of_devices_and_of_padding_have_one_length():
         assert len({len(one) for one in leaves(protocol, records)["sealed"]}) == 1
 
 
+@pytest.mark.parametrize("now", [0.0, 1800.0, 3599.9, 1.8e9 + 0.5])
+def test_batches_close_at_times_that_do_not_depend_on_people(now):
+    closes = Pinned(NAME, KEY.public, None, 2, 3600).closing_after(now)
+    assert closes % 3600 == 0.0
+    assert now < closes <= now + 3600
+    assert Pinned(NAME, KEY.public, None, 2, None).closing_after(now) is None
+
+
 # The disk -------------------------------------------------------------------------------------
 
 
@@ -146,6 +158,33 @@ def test_an_output_that_waits_has_no_masked_parts_and_no_order(start):
         assert np.array(person.body["masked"]).astype("<i8").tobytes() not in content
         assert b64decode(person.body["sealed"]) not in content
         assert content.count(person.body["sealed"].encode()) == 1
+
+
+ENDS_EARLY = """
+import os, sys
+from dpbandits.shuffler.batch import Record
+from dpbandits.shuffler.store import BatchStore
+BatchStore._deleting = BatchStore._transaction
+store = BatchStore(sys.argv[1])
+store.begin("study", "0:ab", 2, None)
+store.take("study", "0:ab", b"hash", Record(b"the masked part", b"the sealed part"), 1)
+store.close_batch("study", "0:ab", lambda records: b"output")
+os._exit(0)
+"""
+
+
+def test_what_a_killed_process_has_left_in_the_log_goes_when_the_next_begins(tmp_path):
+    path, source = tmp_path / "shuffler.db", str(Path(__file__).parents[2] / "src")
+    command = [sys.executable, "-c", ENDS_EARLY, str(path)]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": source})
+    assert b"the masked part" in on_disk(tmp_path)
+    store = BatchStore(path)
+    assert store.output("study") == b"output"
+    for trace in (b"the masked part", b"the sealed part"):
+        assert trace not in on_disk(tmp_path)
+    store.sent("study", b"output")
+    assert b"output" not in on_disk(tmp_path).replace(b"outputs", b"")
+    store.close()
 
 
 def test_files_are_their_owners_alone(start):

@@ -10,9 +10,9 @@ Guarantee:
 
 All of these are held by transactions of ``store``.  One transaction makes the output, deletes the
 records, counts the people, and closes the label for good.  The same bytes are sent until the server
-has taken or refused them.  A label that was closed is never opened again.  Otherwise a server that
-has lost or refused a batch could get a second output with the same noise: devices may send the same
-bytes again.
+has taken them, or has gone on without them.  A label that was closed is never opened again.
+Otherwise a server that has lost or refused a batch could get a second output with the same noise:
+devices may send the same bytes again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..shuffle.protocols import Shares
 from ..shuffle.randomness import Source
 from ..shuffle.sealing import label_of, refuse_unsealable, seal_record, sealed_size
 
-MOST_BYTES = 16 * 2**20  # of the sealed records of a batch, which are one request
+MOST_BYTES = 11 * 2**20  # of the sealed records of a batch: a request has 16 MiB in base64
 
 
 class RoundError(DPBanditsError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -36,17 +36,10 @@ class Experiment:
         pinned: what people trust.
         store: the rows of all experiments.
         server: the service.
-        clock: gives seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        pinned: Pinned,
-        store: BatchStore,
-        server: Server,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.pinned, self._store, self._server, self._clock = pinned, store, server, clock
+    def __init__(self, pinned: Pinned, store: BatchStore, server: Server) -> None:
+        self.pinned, self._store, self._server = pinned, store, server
         self._name = pinned.name
         self._changed = asyncio.Event()  # a record came that may have filled the batch
         self._looked, self._failure = -LOOK, ""
@@ -69,7 +62,7 @@ class Experiment:
             self._store.take, self._name, label, user, record, self.pinned.max_rounds
         )
         if refused is not None:
-            raise Problem(*_REFUSED[refused])
+            raise _refusal(refused, opened)
         self._changed.set()
 
     async def run(self) -> None:
@@ -105,20 +98,20 @@ class Experiment:
         except RoundError:  # the pinned configuration has changed
             await self._drop(opened)
             raise
-        if opened.is_due(self._clock()):
+        if opened.is_due(time.time()):
             return await self._close(found)
         if time.monotonic() >= self._looked + LOOK:
             await self._look(opened)
             return 0.0
-        left = LOOK if opened.closes is None else opened.closes - self._clock()
+        left = LOOK if opened.closes is None else opened.closes - time.time()
         return max(0.0, min(left, self._looked + LOOK - time.monotonic()))
 
     async def _open(self) -> float:
         found = await self._announced()
-        people, closes = found.protocol.batch, self.pinned.closing_after(self._clock())
+        people, closes = found.protocol.batch, self.pinned.closing_after(time.time())
         begun = partial(self._store.begin, self._name, found.label, people, closes)
         if not await asyncio.to_thread(begun):
-            return PAUSE  # the server still shows a batch that was closed
+            raise RoundError("the server still shows a batch whose output it had")
         log("batch open", experiment=self._name, people=people)
         return 0.0
 
@@ -150,6 +143,14 @@ class Experiment:
 
     def _round(self, opened: Opened) -> Round:
         return self.pinned.round_of(opened.people, opened.label)
+
+
+def _refusal(refused: Refusal, opened: Opened | None) -> Problem:
+    status, kind, detail = _REFUSED[refused]
+    if refused == "full" and opened is not None and opened.closes is not None:
+        wait = max(1.0, opened.closes - time.time())  # a full batch is full until it closes
+        return Problem(status, kind, detail, retry_after=wait)
+    return Problem(status, kind, detail)
 
 
 def _why(error: Exception) -> str:

@@ -14,7 +14,6 @@ from ..client.transports import Awaited
 LONGEST = 16 * 2**20  # bytes of a reply
 SLOWEST = 60.0  # seconds for a request
 RETRIES = Retries(limit=60.0, attempt=SLOWEST)
-_TAKEN = frozenset({409, 410, 413, 422})  # the server has read the batch, and does not want it
 T = TypeVar("T")
 
 
@@ -53,8 +52,8 @@ class Server(Awaited):
         try:
             reply = await self._run(self._endpoint.ask("POST", at, body))
         except ServiceError as error:
-            if error.status in _TAKEN:
-                return False
+            if (error.status, error.kind) == (409, "stale") or error.status == 410:
+                return False  # it has gone on without this batch
             raise
         sent = msgspec.json.decode(body)["batch_id"]
         if read(reply, dict[str, Any]).get("batch_id") != sent:  # that of a proxy, or a portal

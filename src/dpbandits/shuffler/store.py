@@ -129,15 +129,18 @@ CREATE TABLE users (
                 ON CONFLICT DO UPDATE SET batches = batches + 1""",
                 [name],
             )
-            _end(connection, name, label)
+            _end(connection, name)
+            connection.execute("INSERT INTO closed VALUES (?, ?)", [name, label])
         return body
 
     def drop_batch(self, name: str, label: str) -> None:
-        """Delete a batch whose label the server does not use any more; nothing of it leaves."""
+        """Delete a batch whose label the server does not use any more.  As nothing of it has left,
+        its label may come again.
+        """
         with self._deleting() as connection:
             opened = _opened(connection, name)
             if opened is not None and opened.label == label:
-                _end(connection, name, label)
+                _end(connection, name)
 
     def sent(self, name: str, body: bytes) -> None:
         """Delete an output, which the server has taken or refused."""
@@ -177,7 +180,6 @@ def _first(cursor: Any, made: Callable[..., T]) -> T | None:
     return made(*rows[0]) if rows else None
 
 
-def _end(connection: Any, name: str, label: str) -> None:
+def _end(connection: Any, name: str) -> None:
     for table in ("records", "opened"):
         connection.execute(f"DELETE FROM {table} WHERE experiment = ?", [name])
-    connection.execute("INSERT INTO closed VALUES (?, ?)", [name, label])
