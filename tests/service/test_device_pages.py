@@ -4,6 +4,7 @@ import json
 
 import httpx
 import pytest
+from people import LOCAL
 from test_clicks import serving
 
 from dpbandits.algorithms import Device
@@ -51,14 +52,17 @@ def bearer(keys, **words):
     return {"authorization": f"Bearer {keys.add(**words)[1]}"}
 
 
-@pytest.mark.parametrize("allowed", [True, False])
-def test_a_page_of_a_declared_origin_chooses_and_reports(address, allowed):
+DEFAULT = {**LOCAL, "name": "trial", "public": True}
+
+
+@pytest.mark.parametrize(("words", "allowed"), [(LINUCB, True), (DEFAULT, True), (LINUCB, False)])
+def test_a_page_of_a_declared_origin_chooses_and_reports(address, words, allowed):
     at, keys = address
     admin, device = bearer(keys), keys.add(roles=["report"])[1]
     here = at.replace("127.0.0.1", "localhost")  # of another origin, and of this machine, too
     origins = [here] if allowed else []
     with httpx.Client(base_url=at, headers=admin) as client:
-        reply = client.post("/v1/experiments", json={**LINUCB, "origins": origins})
+        reply = client.post("/v1/experiments", json={**words, "origins": origins})
         assert reply.status_code == 202, reply.text
         one = "/v1/experiments/trial"
         while client.get(one).json()["status"] == "starting":
