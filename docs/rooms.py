@@ -123,7 +123,7 @@ SECTIONS = {
     "Classes": (),
     "Parts": (),
     "Policies at work": ("inspection", "logs", "stores", "errors"),
-    "Client of the service": ("client",),
+    "Client of the service": ("client", "device"),
     "Budgets": ("privacy", "auditing", "finite"),
     "Simulating and planning": ("simulation", "environments", "planning", "studies", "theory"),
     "Sums and regressions": ("glm", "shuffle", "tables"),

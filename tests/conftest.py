@@ -34,6 +34,7 @@ INTERPRETED = {
         "privacy",
         "service",
         "session",
+        "shuffler",
         "simulation",
         "stores",
         "studies",

@@ -147,6 +147,7 @@ BELOW["environments"] = {
     "environments",
 }
 BELOW["client"] = {"errors", "client"}  # which loads neither numba nor NumPy
+BELOW["device"] = set(_UP[: _UP.index("algorithms") + 1]) | {"client", "device"}
 BELOW["plotting"] = {"errors", "validation", "privacy", "plotting"}
 for _room in _UP[_UP.index("simulation") :]:
     BELOW[_room] |= {"environments", "plotting"}

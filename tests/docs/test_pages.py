@@ -21,7 +21,18 @@ import typer
 from scipy.stats import ks_2samp
 
 import dpbandits
-from dpbandits import client, environments, finite, glm, parts, planning, privacy, shuffle, theory
+from dpbandits import (
+    client,
+    device,
+    environments,
+    finite,
+    glm,
+    parts,
+    planning,
+    privacy,
+    shuffle,
+    theory,
+)
 from dpbandits import policies as policy_terms
 from dpbandits.algorithms.adversarial import learners
 from dpbandits.cli import app
@@ -102,7 +113,19 @@ def test_the_study_files_run(page, tmp_path):
 
 @pytest.mark.parametrize(
     "module",
-    [dpbandits, client, environments, finite, glm, parts, planning, privacy, shuffle, theory],
+    [
+        dpbandits,
+        client,
+        device,
+        environments,
+        finite,
+        glm,
+        parts,
+        planning,
+        privacy,
+        shuffle,
+        theory,
+    ],
     ids=lambda module: module.__name__,
 )
 def test_every_public_name_is_on_some_page(module):
@@ -156,7 +179,17 @@ def test_every_public_name_is_in_the_reference():
     classes = [one for one in objects if isinstance(one, type)]
     assert len(classes) == len(set(classes)) > 100  # no class has two pages
     ends = {name.rpartition(".")[2] for name in shown}
-    for module in (dpbandits, client, environments, glm, parts, policy_terms, privacy, shuffle):
+    for module in (
+        dpbandits,
+        client,
+        device,
+        environments,
+        glm,
+        parts,
+        policy_terms,
+        privacy,
+        shuffle,
+    ):
         wanted = {name for name in module.__all__ if not ismodule(getattr(module, name))}
         assert wanted - ends == set()
 

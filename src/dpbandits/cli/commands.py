@@ -30,6 +30,7 @@ from .kept import inspect, restore
 from .plan import plan
 from .promises import card, explain
 from .serve import keys, serve
+from .shuffle import shuffle
 from .tables import new_console, new_table, print_claims, print_results, print_tables
 from .theory import theory
 from .warm import warm
@@ -117,7 +118,7 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
 
 _COMMANDS = (
     *(explain, card, check_policy, inspect, restore, estimate),
-    *(plan, theory, exact, audit, warm, serve),
+    *(plan, theory, exact, audit, warm, serve, shuffle),
 )
 for command in _COMMANDS:
     app.command()(command)

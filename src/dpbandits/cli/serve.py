@@ -71,8 +71,8 @@ def add(
     role: Annotated[
         list[str],
         Option(
-            help="What the key allows: decide, reward, read, or admin for everything. Repeat for"
-            " several."
+            help="What the key allows: decide, reward, read, report (for devices), shuffle (for a"
+            " shuffler), or admin for everything. Repeat for several."
         ),
     ],
     tenant: Annotated[

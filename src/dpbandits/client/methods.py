@@ -232,6 +232,17 @@ class ExperimentMethods:
         reply = yield from self._endpoint.ask("GET", _path(self.name) + "/chooser")
         return reply.text
 
+    @Method
+    def randomiser(self) -> Steps[dict[str, Any]]:
+        """What devices need for the reports that they send now."""
+        return (yield from self._get("/randomiser"))
+
+    @Method
+    def config(self) -> Steps[str]:
+        """What a device is shipped with, for ``dpbandits.device.ConnectedDevice``."""
+        reply = yield from self._endpoint.ask("GET", _path(self.name) + "/config")
+        return reply.text
+
     # What operators do ------------------------------------------------------------------------
 
     @Method

@@ -163,9 +163,9 @@ class Kept(Configured):
     def notes(self) -> MutableMapping[tuple[str, bytes], bytes]:
         """What a service keeps with the policy; a commit writes it with everything else.
 
-        A key is a kind and at most 80 bytes.  Kinds are "service", for public facts, and "reply",
-        for answers to clients that ask again.  Where contexts are private, databases have replies
-        sealed.  ``restore`` drops them.  Write within ``batch``.
+        A key is a kind and at most 80 bytes.  Kinds are "service", for public facts, and "reply"
+        and "receipt", for clients that ask or send again.  Where contexts are private, databases
+        have replies sealed.  ``restore`` drops both.  Write within ``batch``.
         """
         return self.session.notes
 

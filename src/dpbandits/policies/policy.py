@@ -359,6 +359,12 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
             return "messages"
         return "reports" if self.takes_reports and self.card.hides_contexts else ""
 
+    def _round(self) -> tuple[int, dict[str, Any]]:
+        """For policies that take reports or messages: the version of what devices send now, and
+        what they need for it, for JSON.
+        """
+        raise NotImplementedError
+
     # Arms -------------------------------------------------------------------------------------
 
     @property

@@ -91,6 +91,20 @@ class Randomiser:
         self._noise.add_noise(self.channel, self._scale, statistic, report, self._rng)
         return float(report[0])
 
+    def to_dict(self) -> dict[str, Any]:
+        """All that a program in another language needs to make the same reports, for JSON.  The
+        parameter of secure noise is exact, in grid units, as numerator and denominator.
+        """
+        told = {
+            "noise": self.channel.name,
+            "reward_range": self.reward_range,
+            "default_reward": self.default_reward,
+        }
+        if not isinstance(self._noise, DeviceNoise):
+            return {**told, "scale": self._scale}
+        exact = self._noise.parameter(self.channel.family, self._scale).as_integer_ratio()
+        return {**told, "grid": self._noise.grid, "parameter": [str(part) for part in exact]}
+
     def law(self, rewards: Sequence[float], reach: int) -> tuple[np.ndarray, np.ndarray]:
         """The possible reports, and the probability of each for every reward.
 

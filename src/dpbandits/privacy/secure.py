@@ -180,28 +180,32 @@ class DeviceNoise(GridNoise):
 
     def sigma_squared(self, scale: float) -> Fraction:
         """The parameter of discrete Gaussian noise, in squared grid units, rounded up."""
-        return _squared(in_steps(GAUSSIAN, scale, self.grid))
+        return self.parameter(GAUSSIAN, scale)
+
+    def parameter(self, family: int, scale: float) -> Fraction:
+        """The parameter of discrete noise, rounded up: of Gaussian noise the variance, in squared
+        grid units, and of Laplace noise the scale, in grid units.
+        """
+        return _parameter(family, in_steps(family, scale, self.grid))
 
     def law(self, channel: Channel, scale: float, reach: int) -> np.ndarray:
         """The probabilities of noise -reach, ..., reach grid units, Gaussian or Laplace."""
-        units, noise = in_steps(channel.family, scale, self.grid), np.arange(-reach, reach + 1.0)
-        if channel.family == GAUSSIAN:
-            weights = np.exp(-(noise**2) / (2.0 * float(_squared(units))))
-        elif channel.family == LAPLACE:
-            weights = np.exp(-np.abs(noise) / float(_rounded_up(Fraction(units))))
-        else:
+        if channel.family not in (GAUSSIAN, LAPLACE):
             raise ArgumentError(f"channel must be Gaussian or Laplace, got {channel!r}", "channel")
+        parameter = float(self.parameter(channel.family, scale))
+        noise = np.arange(-reach, reach + 1.0)
+        if channel.family == GAUSSIAN:
+            weights = np.exp(-(noise**2) / (2.0 * parameter))
+        else:
+            weights = np.exp(-np.abs(noise) / parameter)
         return weights / weights.sum()
 
     def _draw(self, family: int, scale: float, count: int) -> list[int]:
         if scale == 0.0:
             return [0] * count
-        sampler, parameter = (
-            (discrete_gaussian, _squared(scale))
-            if family == GAUSSIAN
-            else (discrete_laplace, _rounded_up(Fraction(scale)))
-        )
-        return [sampler(*parameter.as_integer_ratio(), self._take) for _ in range(count)]
+        draw = discrete_gaussian if family == GAUSSIAN else discrete_laplace
+        parameter = _parameter(family, scale).as_integer_ratio()
+        return [draw(*parameter, self._take) for _ in range(count)]
 
 
 def _rounded_up(value: Fraction) -> Fraction:
@@ -210,8 +214,8 @@ def _rounded_up(value: Fraction) -> Fraction:
 
 
 @functools.lru_cache(maxsize=256)
-def _squared(scale: float) -> Fraction:
-    return _rounded_up(Fraction(scale) ** 2)
+def _parameter(family: int, scale: float) -> Fraction:
+    return _rounded_up(Fraction(scale) ** (2 if family == GAUSSIAN else 1))
 
 
 def noise_source(

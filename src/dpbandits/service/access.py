@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
@@ -29,7 +29,7 @@ from ..validation import choice, real
 from .declaration import LONGEST_TENANT, name_of
 from .problems import Problem
 
-ROLES = ("decide", "reward", "read", "admin")
+ROLES = ("decide", "reward", "report", "shuffle", "read", "admin")
 OWN_TENANT = "default"
 _EVERY_SECOND = 1.0  # the file is looked at no more often
 
@@ -79,14 +79,15 @@ def is_local(host: str | None) -> bool:
         return host == "localhost"
 
 
-def refuse_other_sites(request: Request) -> None:
-    """Refuse what a page of another site lets a browser send to a service without keys.
+def refuse_other_sites(request: Request, allowed: Collection[str] = ()) -> None:
+    """Refuse what a page of another site lets a browser send to a service without keys, unless its
+    origin is ``allowed``.
 
     Raises:
         Problem: 403.
     """
     origin, own = request.headers.get("origin"), f"{request.url.scheme}://{request.url.netloc}"
-    if not is_local(request.url.hostname) or origin not in (None, own):
+    if not is_local(request.url.hostname) or origin not in (None, own, *allowed):
         raise Problem(403, "forbidden", "Without keys, pages of other sites are refused.")
 
 

@@ -7,8 +7,9 @@ policy: these are the owner's, in its thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,14 +24,18 @@ from .access import EVERYONE, Key
 from .console.routes import routes_of
 from .declaration import Declaration
 from .experiment import ARCHIVED, PAUSED, RUNNING, Asked, Experiment
-from .http import body_of, covers, problem_of, read, refused
+from .http import JSON, LARGEST_BATCH, NO_SUCH, body_of, covers, problem_of, read
+from .http import refusal as _refusal
+from .http import reply as _json
 from .messages import (
     ArmChange,
+    BatchRequest,
     Because,
     DecisionBatch,
     DecisionRequest,
     Erasure,
     Named,
+    ReportRequest,
     RewardBatch,
     RewardRequest,
     encode,
@@ -38,11 +43,12 @@ from .messages import (
 from .metrics import metrics_of
 from .openapi import document
 from .owner import refuse_changes
+from .parties import Parties
 from .problems import Problem
 from .service import Call, Service
 
-JSON, PROBLEM = "application/json", "application/problem+json"
 Handler = Callable[[Request, Key], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 _declared = msgspec.json.Decoder(dict[str, Any]).decode
 _decision = msgspec.json.Decoder(DecisionRequest).decode
@@ -51,6 +57,8 @@ _reward = msgspec.json.Decoder(RewardRequest).decode
 _rewards = msgspec.json.Decoder(RewardBatch).decode
 _named = msgspec.json.Decoder(Named).decode
 _because = msgspec.json.Decoder(Because).decode
+_report = msgspec.json.Decoder(ReportRequest).decode
+_batch = msgspec.json.Decoder(BatchRequest).decode
 _arm = msgspec.json.Decoder(ArmChange).decode
 _erasure = msgspec.json.Decoder(Erasure).decode
 
@@ -80,13 +88,14 @@ def make_app(
     return Starlette(
         routes=[*_routes(service, calls), *routes_of(service)],
         lifespan=lifespan,
-        exception_handlers={404: _no_such_address, 405: _no_such_method},
+        exception_handlers=NO_SUCH,
     )
 
 
 def _routes(service: Service, calls: _Calls) -> list[Route]:
     def route(path: str, method: str, role: str | None, handler: Any) -> Route:
-        return Route(path, _answering(service, role, handler), methods=[method])
+        admit = partial(service.admit, role=role) if role else lambda _: EVERYONE
+        return Route(path, _answering(service, admit, handler), methods=[method])
 
     one = "/v1/experiments/{name}"
     return [
@@ -104,7 +113,9 @@ def _routes(service: Service, calls: _Calls) -> list[Route]:
         route(f"{one}/guarantee", "GET", "read", calls.shown(views.guarantee)),
         route(f"{one}/estimates", "GET", "read", calls.shown(views.estimates)),
         route(f"{one}/card", "GET", "read", calls.card),
-        route(f"{one}/chooser", "GET", "read", calls.chooser),
+        *_for_pages(service, calls),
+        route(f"{one}/config", "GET", "read", calls.config),
+        route(f"{one}/batches", "POST", "shuffle", calls.batch),
         route(f"{one}/trail", "GET", "admin", calls.trail),
         route(f"{one}/pause", "POST", "admin", calls.status(PAUSED)),
         route(f"{one}/resume", "POST", "admin", calls.status(RUNNING)),
@@ -117,6 +128,48 @@ def _routes(service: Service, calls: _Calls) -> list[Route]:
         route("/metrics", "GET", "read", calls.metrics),
         route("/openapi.json", "GET", None, calls.openapi),
     ]
+
+
+def _for_pages(service: Service, calls: _Calls) -> list[Route]:
+    """Addresses that pages of other origins may call, where an experiment allows it."""
+    found = []
+    for what, method, admit, handler in (
+        ("chooser", "GET", service.admit_reader, calls.chooser),
+        ("randomiser", "GET", service.admit_reader, calls.randomiser),
+        ("reports", "POST", partial(service.admit, role="report"), calls.report),
+    ):
+        path, answering = f"/v1/experiments/{{name}}/{what}", _answering(service, admit, handler)
+        found.append(Route(path, _sharing(service, answering), methods=[method]))
+        found.append(Route(path, _sharing(service, _preflight(method)), methods=["OPTIONS"]))
+    return found
+
+
+def _sharing(service: Service, endpoint: Endpoint) -> Endpoint:
+    """An endpoint whose replies pages of the declared origins may read (CORS)."""
+
+    async def shared(request: Request) -> Response:
+        request.state.for_pages = True
+        response = await endpoint(request)
+        response.headers["vary"] = "origin"
+        origin = request.headers.get("origin")
+        if origin is not None and origin in service.origins(request):
+            response.headers["access-control-allow-origin"] = origin
+        return response
+
+    return shared
+
+
+def _preflight(method: str) -> Endpoint:
+    headers = {
+        "access-control-allow-methods": method,
+        "access-control-allow-headers": "authorization, content-type",
+        "access-control-max-age": "600",
+    }
+
+    async def endpoint(request: Request) -> Response:
+        return Response(status_code=204, headers=headers)
+
+    return endpoint
 
 
 class _Calls:
@@ -226,8 +279,26 @@ class _Calls:
         return Response(page.markdown(), media_type="text/markdown")
 
     async def chooser(self, request: Request, key: Key) -> Response:
-        found = await self._service.ask(request, key, lambda one, _: one.policy.chooser())
-        return Response(found.to_json(), media_type=JSON)
+        found = await self._service.ask(request, key, lambda one, _: one.chooser())
+        return Response(found, media_type=JSON)
+
+    async def randomiser(self, request: Request, key: Key) -> Response:
+        return _json(await self._service.ask(request, key, lambda one, _: one.told(Parties.round)))
+
+    async def config(self, request: Request, key: Key) -> Response:
+        return _json(await self._service.ask(request, key, lambda one, _: one.told(Parties.config)))
+
+    async def report(self, request: Request, key: Key) -> Response:
+        sent = read(_report, await body_of(request))
+        taken = await self._service.ask(request, key, lambda one, now: one.report(sent, now))
+        return _json({"report_id": sent.report_id, **taken._asdict()}, 202)
+
+    async def batch(self, request: Request, key: Key) -> Response:
+        sent = read(_batch, await body_of(request, LARGEST_BATCH))
+        opening = await self._service.ask(request, key, lambda one, now: one.opening(sent, now))
+        opened = await asyncio.to_thread(opening)  # which takes long, for the owner
+        taken = await self._service.ask(request, key, lambda one, now: one.batch(sent, opened, now))
+        return _json({"batch_id": sent.batch_id, **taken._asdict()}, 202)
 
     async def trail(self, request: Request, key: Key) -> Response:
         lines = await self._service.ask(request, key, lambda one, _: one.trail)
@@ -301,12 +372,12 @@ class _Calls:
 # Pieces ---------------------------------------------------------------------------------------
 
 
-def _answering(service: Service, role: str | None, handler: Handler) -> Any:
-    """An endpoint that turns errors into problems, and asks for a role."""
+def _answering(service: Service, admit: Callable[[Request], Key], handler: Handler) -> Endpoint:
+    """An endpoint that turns errors into problems, and asks for a key."""
 
     async def endpoint(request: Request) -> Response:
         try:
-            key = EVERYONE if role is None else service.admit(request, role)
+            key = admit(request)
             with service.bodies.counted(request, key.tenant):
                 return await handler(request, key)
         except ClientDisconnect:  # nobody reads this
@@ -315,22 +386,6 @@ def _answering(service: Service, role: str | None, handler: Handler) -> Any:
             return _refusal(error)
 
     return endpoint
-
-
-def _refusal(error: Exception) -> Response:
-    problem, headers = refused(error, "Bearer")
-    headers["content-type"] = PROBLEM
-    return Response(encode(problem.to_dict()), problem.status, headers)
-
-
-async def _no_such_address(request: Request, _: Exception) -> Response:
-    return _refusal(Problem(404, "unknown-address", "There is nothing at this address."))
-
-
-async def _no_such_method(request: Request, error: Any) -> Response:
-    response = _refusal(Problem(405, "method", "This address does not take this method."))
-    response.headers.update(error.headers or {})
-    return response
 
 
 def _summary_for(key: Key) -> Callable[[Experiment], dict[str, Any]]:
@@ -377,7 +432,3 @@ def _absent(name: str, why: Problem | None) -> dict[str, Any]:
     if why is None:
         return {"name": name, "status": "starting", "detail": None}
     return {"name": name, "status": "failed", "detail": why.detail, "problem": why.to_dict()}
-
-
-def _json(content: Mapping[str, Any], status: int = 200) -> Response:
-    return Response(encode(content), status, media_type=JSON)

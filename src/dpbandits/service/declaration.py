@@ -21,9 +21,11 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..policies.registry import find
 from ..session.options import of_today
+from ..shuffle.sealing import refuse_unsealable
 from ..validation import duration, integer, number, printable, seconds_of, shown
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:.]+\](:[0-9]{1,5})?")
 LONGEST_NAME, LONGEST_TENANT = 40, 19  # with a dot between, a key of a store
 _IN_WORDS = "small letters, digits, - and _, and begin with a letter or digit"
 _DEFAULTS = {"answers_within": "1h"}
@@ -86,6 +88,8 @@ class Declaration:
         breaker: when to fall back to the baseline for good; None for never.
         retries_for: for how many seconds a request is recognised when it is repeated.
         allow_simulation: whether the guarantee may be void.
+        public: whether the public half of the policy, and what devices need, is for everyone.
+        origins: of pages that may call the addresses of devices.
     """
 
     name: str
@@ -97,6 +101,8 @@ class Declaration:
     breaker: Breaker | None = None
     retries_for: int = 3600
     allow_simulation: bool = False
+    public: bool = False
+    origins: tuple[str, ...] = ()
     given: Mapping[str, Any] = field(default_factory=dict, repr=False)  # as it was declared
 
     @classmethod
@@ -163,9 +169,16 @@ class Declaration:
         self.build()
 
     def _policy(self) -> Policy:
-        words = {**_DEFAULTS, **self.words}
-        if words.get("budget") is not None and "noise" not in words and find_spec("opendp"):
-            words["noise"] = "secure"
+        made = self._made({**_DEFAULTS, **self.words})
+        # Devices send what they have when they choose to, and nothing is awaited.
+        return self._made(self.words) if made._serving else made
+
+    @staticmethod
+    def _made(words: Mapping[str, Any]) -> Policy:
+        words = {**words}
+        sends = words.get("reports") or words.get("messages")  # whose devices need no OpenDP
+        if words.get("budget") is not None and (sends or find_spec("opendp")):
+            words.setdefault("noise", "secure")
         kind = words.pop("kind", None)
         if kind is None:
             return bandit(**words)
@@ -177,9 +190,8 @@ class Declaration:
 
     def _check(self, policy: Policy) -> None:
         promise = policy.guarantee
-        if policy._serving or policy.takes_reports:
-            word = policy._serving or "reports"
-            raise ArgumentError(f"{word} must be false: the service takes rewards", word)
+        if policy.takes_reports or self.public:
+            self._check_parties(policy)
         if not self.allow_simulation and promise.holds is None:
             raise ArgumentError(
                 "budget must be given, or allow_simulation=true: without a budget nobody is"
@@ -197,6 +209,27 @@ class Declaration:
                 f"breaker must not be given with {policy.preset}, which estimates no means of arms",
                 "breaker",
             )
+
+    def _check_parties(self, policy: Any) -> None:
+        """Refuse what devices and shufflers cannot have."""
+        if policy.budget is None:
+            word = (
+                "public"
+                if self.public
+                else "reports"
+                if policy.config.get("reports")
+                else "messages"
+            )
+            raise ArgumentError(f"{word} must be false without a budget, got true", word)
+        for word in ("baseline", "answers_within") if policy._serving else ():
+            if getattr(self, word, None) is not None or word in self.words:
+                raise ArgumentError(
+                    f"{word} must not be given with {policy._serving}=true: devices decide, and"
+                    " send what they have",
+                    word,
+                )
+        if policy._serving == "messages":
+            refuse_unsealable(policy.protocol)
 
 
 class _Reader:
@@ -261,6 +294,15 @@ def _flag(word: str, value: object) -> bool:
     raise ArgumentError(f"{word} must be true or false, got {shown(value)}", word)
 
 
+def _origins(word: str, value: object) -> tuple[str, ...]:
+    listed = value if isinstance(value, list) else [None]
+    if all(isinstance(one, str) and _ORIGIN.fullmatch(one) for one in listed):
+        return tuple(listed)
+    raise ArgumentError(
+        f"{word} must list origins such as https://shop.example, got {shown(value)}", word
+    )
+
+
 _OWN: dict[str, Callable[[str, Any], Any]] = {
     "name": name_of,
     "title": lambda word, value: printable(word, value, 200),
@@ -270,6 +312,8 @@ _OWN: dict[str, Callable[[str, Any], Any]] = {
     "breaker": _breaker,
     "retries_for": _retries,
     "allow_simulation": _flag,
+    "public": _flag,
+    "origins": _origins,
 }
 
 

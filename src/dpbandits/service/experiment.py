@@ -18,17 +18,22 @@ import json
 import math
 import struct
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..policies import Policy
 from ..session.decisions import Decision
+from ..shuffle import Messages
 from ..stores import Row
 from .declaration import Change, Declaration, as_json
+from .messages import BatchRequest, ReportRequest, encode
+from .parties import NOTHING, WHY, Parties, new_key
 from .problems import Problem
+from .receipts import Receipt, Receipts
 from .replies import (
     ACTIVE,
     CANCELLED,
@@ -43,7 +48,7 @@ from .replies import (
 
 SERVICE = "service"
 RUNNING, PAUSED, ARCHIVED = "running", "paused", "archived"
-_DECLARED, _STATE, _TRAIL = b"declaration", b"state", b"trail"
+_DECLARED, _STATE, _TRAIL, _PUBLIC_KEY = b"declaration", b"state", b"trail", b"public key"
 _MOST_MINUTES = 121
 _NOT_PULLED = 2**48  # no policy has so many pulls
 _COUNT = struct.Struct(">Q")
@@ -115,7 +120,9 @@ class Experiment:
         self.finishes: float | None = None
         self.finished: float | None = None
         self._replies = Replies(policy, declaration.retries_for)
+        self._receipts = Receipts(policy, declaration.retries_for)
         self._trail = 0
+        self._chooser: tuple[Any, str] | None = None
         self._releases = -1  # that the breaker has looked at
         self._baseline = (
             None
@@ -130,6 +137,8 @@ class Experiment:
         self.policy.notes[SERVICE, _DECLARED] = as_json(
             {"tenant": self.tenant, **self.declaration.given}
         )
+        if self.policy._serving == "messages":
+            self.policy.notes[SERVICE, _PUBLIC_KEY] = new_key()
         self._keep_state()
         self.note(now, who, "created", "")
 
@@ -162,6 +171,7 @@ class Experiment:
 
     def decide(self, asked: Asked, now: float) -> Decided:
         """Make a decision, or repeat the reply to one."""
+        self._refuse_devices()
         digest = self._digest(asked.body)
         if asked.decision_id is not None:
             known = self._replies.find(asked.decision_id)
@@ -281,9 +291,7 @@ class Experiment:
 
     def _again(self, one: Remembered, digest: bytes, decision_id: str) -> Decided:
         if not hmac.compare_digest(one.digest, digest):
-            raise Problem(
-                409, "id-reused", "decision_id was used with another request; choose a new one."
-            )
+            raise _reused("decision_id")
         return self._reply(one, decision_id)
 
     @property
@@ -386,6 +394,93 @@ class Experiment:
     def _recorded(self, token: str) -> bool:
         return self.policy.session.own(token).recorded
 
+    # Devices and shufflers ------------------------------------------------------------------
+
+    def chooser(self) -> str:
+        """The public half of the policy, made once for all who ask before it changes."""
+        policy, rounds = self.policy, self.policy.session.rounds
+        state = policy.ledger.releases, rounds.pulls, rounds.retired
+        if self._chooser is None or self._chooser[0] != state:
+            self._chooser = state, policy.chooser().to_json()
+        return self._chooser[1]
+
+    @cached_property
+    def parties(self) -> Parties:
+        """The side that faces devices and shufflers.
+
+        Raises:
+            Problem: the policy takes rewards as they are.
+        """
+        if not self.policy.takes_reports:
+            raise Problem(409, "rewards", "The experiment takes rewards, to which it adds noise.")
+        key = self.policy.notes.get((SERVICE, _PUBLIC_KEY), b"")
+        return Parties(self.name, self.policy, key)
+
+    def told(self, what: Callable[[Parties], dict[str, Any]]) -> dict[str, Any]:
+        """Something for devices and shufflers."""
+        self._refuse_archived()
+        return what(self.parties)
+
+    def report(self, sent: ReportRequest, now: float) -> Taken:
+        """Take in the report of a device."""
+        self._refuse_unless("reports")
+        take = partial(self.parties.report, sent)
+        return self._received("report_id", sent.report_id, sent, take, now)
+
+    def opening(self, sent: BatchRequest, now: float) -> Callable[[], Messages]:
+        """What opens the output of a shuffler, in any thread; it changes nothing."""
+        self._refuse_unless("messages")
+        if self._receipts.find(sent.batch_id) is not None:  # the same reply follows
+            return lambda: NOTHING
+        self._refuse_closed(now)
+        return self.parties.opening(sent)
+
+    def batch(self, sent: BatchRequest, opened: Messages, now: float) -> Taken:
+        """Take in the output of a shuffler, which was opened."""
+
+        def take() -> int:
+            return self.parties.batch(sent.label, opened)
+
+        return self._received("batch_id", sent.batch_id, sent, take, now)
+
+    def _received(
+        self, word: str, id_: str, sent: Any, take: Callable[[], int], now: float
+    ) -> Taken:
+        """Take in something that comes with an id, or repeat the reply to it."""
+        digest, known = self._digest(encode(sent)), self._receipts.find(id_)
+        if known is None:
+            self._refuse_closed(now)
+            known = Receipt(digest, now, take())
+            self._receipts.add(id_, known)
+        elif not hmac.compare_digest(known.digest, digest):
+            raise _reused(word)
+        return Taken(WHY[known.outcome] is None, WHY[known.outcome])
+
+    def _refuse_closed(self, now: float) -> None:
+        """Refuse reports and batches while the experiment takes none."""
+        self._refuse_archived()
+        self.fixed_arm(now)  # which refuses before the start, after the end, and in a pause
+        if self._receipts.is_full:
+            raise Problem(503, "full", f"{MOST:,} requests are remembered.")
+
+    def _refuse_unless(self, serving: str) -> None:
+        if self.policy._serving == serving:
+            return
+        takes = {
+            "": "decisions and rewards",
+            "reports": "reports of devices",
+            "messages": "batches of a shuffler",
+        }
+        raise Problem(409, "not-taken", f"The experiment takes {takes[self.policy._serving]}.")
+
+    def _refuse_devices(self) -> None:
+        if self.policy._serving:
+            raise Problem(
+                409,
+                "on-devices",
+                "People's devices decide, with what /randomiser gives them.",
+            )
+
     # What an operator does --------------------------------------------------------------------
 
     def change_status(self, status: str, who: str, reason: str, now: float) -> None:
@@ -415,7 +510,7 @@ class Experiment:
         """
         rounds = self.policy.session.rounds
         due = rounds.deadlines.due
-        if rounds.deadlines.passed >= rounds.pulls:
+        if self.policy._serving or rounds.deadlines.passed >= rounds.pulls:
             return now
         return max(now, due[-1].point) if due[-1].pulls is None else now + self._replies.retries_for
 
@@ -425,6 +520,9 @@ class Experiment:
             return
         self.policy.end()
         self._replies.clear()
+        self._receipts.clear()
+        if self.policy.takes_reports:
+            self.parties.end()
         self.finished = now
         self._keep_state()
         self.note(now, "service", "finished", "all deadlines have passed")
@@ -466,6 +564,7 @@ class Experiment:
         """Pass deadlines by the clock; called at times that do not depend on answers."""
         self._count_traffic(now)
         self._replies.forget(now)
+        self._receipts.forget(now)
         self._finish_in_time(now)
         policy = self.policy
         rounds, finish_at = policy.session.rounds, policy.settings.finish_at
@@ -534,6 +633,10 @@ def _declared(note: bytes) -> tuple[str, Declaration]:
 def unknown() -> Problem:
     """The problem of a decision that is not the experiment's."""
     return Problem(404, "unknown-decision", "There is no such decision in this experiment.")
+
+
+def _reused(word: str) -> Problem:
+    return Problem(409, "id-reused", f"{word} was used with another request; choose a new one.")
 
 
 def _late() -> Problem:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
+from starlette.responses import Response
 
 from .access import Key
 from .log import log
+from .messages import encode
 from .problems import Problem, busy
 
 LARGEST_BODY = 4 * 2**20  # bytes
 MOST_BYTES = 32 * 2**20  # of all bodies that are held at once
 MOST_OF_ONE = MOST_BYTES // 2  # of one tenant
+LARGEST_BATCH = MOST_OF_ONE  # of a shuffler: about 100,000 people
 SLOWEST_BODY = 20.0  # seconds
+JSON, PROBLEM = "application/json", "application/problem+json"
 T = TypeVar("T")
 
 
@@ -69,18 +73,18 @@ def refused(error: Exception, scheme: str) -> tuple[Problem, dict[str, str]]:
     return problem, headers
 
 
-async def body_of(request: Request) -> bytes:
+async def body_of(request: Request, most: int = LARGEST_BODY) -> bytes:
     """The body, which must be short and come soon, when ``Bodies`` have room for it."""
     length = request.headers.get("content-length", "0")
-    if not length.isdecimal() or int(length) > LARGEST_BODY:
-        raise _too_large()
+    if not length.isdecimal() or int(length) > most:
+        raise _too_large(most)
     chunks, size = [], 0
     try:
         async with asyncio.timeout(SLOWEST_BODY):
             async for chunk in request.stream():
                 size += len(chunk)
-                if size > LARGEST_BODY:
-                    raise _too_large()
+                if size > most:
+                    raise _too_large(most)
                 request.state.count(len(chunk))
                 chunks.append(chunk)
     except TimeoutError:
@@ -88,8 +92,8 @@ async def body_of(request: Request) -> bytes:
     return b"".join(chunks)
 
 
-def _too_large() -> Problem:
-    return Problem(413, "too-large", f"A body must have at most {LARGEST_BODY:,} bytes.")
+def _too_large(most: int) -> Problem:
+    return Problem(413, "too-large", f"A body must have at most {most:,} bytes.")
 
 
 def read(decode: Callable[[bytes], T], body: bytes) -> T:
@@ -109,3 +113,28 @@ def covers(key: Key, name: str) -> bool:
     except Problem:
         return False
     return True
+
+
+def reply(content: Mapping[str, Any], status: int = 200) -> Response:
+    """A reply in JSON."""
+    return Response(encode(content), status, media_type=JSON)
+
+
+def refusal(error: Exception) -> Response:
+    """The reply that tells a program of an error."""
+    problem, headers = refused(error, "Bearer")
+    headers["content-type"] = PROBLEM
+    return Response(encode(problem.to_dict()), problem.status, headers)
+
+
+async def _no_such_address(request: Request, _: Exception) -> Response:
+    return refusal(Problem(404, "unknown-address", "There is nothing at this address."))
+
+
+async def _no_such_method(request: Request, error: Any) -> Response:
+    response = refusal(Problem(405, "method", "This address does not take this method."))
+    response.headers.update(error.headers or {})
+    return response
+
+
+NO_SUCH: Any = {404: _no_such_address, 405: _no_such_method}  # of ``Starlette``

@@ -136,6 +136,74 @@ class RewardBatch(Message):
     rewards: Annotated[list[RewardRequest], Meta(min_length=1, max_length=MOST_ITEMS)]
 
 
+class ReportRequest(Message):
+    """The report of a person's device, to which the device has added noise."""
+
+    report_id: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=200,
+            description="An id at random. A repeated request with the same id gets the same reply.",
+        ),
+    ]
+    report: list[float]
+    unit: Annotated[
+        Unit | None,
+        Meta(description="The person; of each, max_rounds reports are learned from, or one."),
+    ] = None
+
+
+class ReportReply(Message):
+    """Whether the policy learns from a report.  A repeated report gets the same reply."""
+
+    report_id: str
+    learned: bool
+    why: str | None
+
+
+class BatchRequest(Message):
+    """The output of a shuffler: the people of a batch, without order or identity."""
+
+    batch_id: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=200,
+            description="An id at random. A repeated request with the same id gets the same reply.",
+        ),
+    ]
+    label: Annotated[str, Meta(max_length=100, description="Of the round that the batch is of.")]
+    sum: Annotated[
+        list[Annotated[int, Meta(ge=0)]] | None,
+        Meta(description="The sum of all masked parts; null for reports, which have none."),
+    ]
+    sealed: Annotated[
+        list[bytes], Meta(description="What the people sealed, in random order, in base64.")
+    ]
+
+
+class BatchReply(Message):
+    """Whether the policy learns from a batch.  A repeated batch gets the same reply."""
+
+    batch_id: str
+    learned: bool
+    why: str | None
+
+
+class Round(Message):
+    """What devices need for the reports that they send now."""
+
+    label: Annotated[str, Meta(description="Of the reports. It has a digest of the text.")]
+    round: Annotated[
+        str, Meta(description="Chooser or arm, and protocol or randomiser: JSON, as a text.")
+    ]
+    public_key: Annotated[
+        str | None,
+        Meta(description="With which devices seal records, in base64; null without a shuffler."),
+    ]
+
+
 class Because(Message):
     """The reason of what an operator does."""
 

@@ -62,15 +62,19 @@ def serve(settings: Settings) -> None:
             " read and change everything",
             "host",
         )
+    service = service_of(settings)
+    app = make_app(service, on_start=lambda: begin(service, settings.declarations))
+    run(app, settings.host, settings.port, experiments=len(service.owner.experiments))
+
+
+def run(app: Starlette, host: str, port: int, **facts: int) -> None:
+    """Serve an application until SIGTERM or SIGINT, and log that, with these facts."""
     tune()
     # Policies warn of answers that are late or clipped: the log must not tell.
     logging.getLogger("dpbandits").setLevel(logging.CRITICAL)
-    service = service_of(settings)
-    app = make_app(service, on_start=lambda: begin(service, settings.declarations))
-    config = server_of(app, settings.host, settings.port)
+    config = server_of(app, host, port)
     socket = config.bind_socket()
-    port = socket.getsockname()[1]  # which the system has chosen for 0
-    log("started", host=settings.host, port=port, experiments=len(service.owner.experiments))
+    log("started", host=host, port=socket.getsockname()[1], **facts)  # which may be given as 0
     with suppress(ValueError):  # not in the main thread
         for one in (signal.SIGTERM, signal.SIGINT):
             signal.signal(one, _handled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +13,7 @@ from typing import Any
 from starlette.requests import Request
 
 from ..errors import ClaimError
-from .access import EVERYONE, Key, Keys, refuse_other_sites
+from .access import EVERYONE, OWN_TENANT, Key, Keys, refuse_other_sites
 from .declaration import Declaration
 from .experiment import Experiment
 from .http import Bodies
@@ -85,12 +85,29 @@ class Service:
     ) -> Key:
         """The key of a request, which must have a role; by default a Bearer token."""
         if self.keys is None:
-            refuse_other_sites(request)
+            refuse_other_sites(request, self.origins(request))
             key = EVERYONE
         else:
-            key = self.keys.of((secret_of or _bearer)(request))
+            key = self.keys.of((secret_of or bearer)(request))
         key.refuse_unless(role, request.path_params.get("name"))
         return key
+
+    def admit_reader(self, request: Request) -> Key:
+        """The key of a request for something that an experiment may give to everyone."""
+        one = self._named(request)
+        if one is None or not one.declaration.public or "authorization" in request.headers:
+            return self.admit(request, "read")
+        return Key("everyone", "", one.tenant, ("read",), (one.name,))
+
+    def origins(self, request: Request) -> Collection[str]:
+        """Of pages that may send this request: none but to addresses of devices."""
+        one = self._named(request) if getattr(request.state, "for_pages", False) else None
+        return () if one is None else one.declaration.origins
+
+    def _named(self, request: Request) -> Experiment | None:
+        """The experiment that the address alone names: of the tenant of a query, or the default."""
+        at = request.query_params.get("tenant", OWN_TENANT), request.path_params.get("name", "")
+        return self.owner.experiments.get(at)
 
     async def ask(self, request: Request, key: Key, call: Call) -> Any:
         """What the owner's call on the experiment of a request gives."""
@@ -155,7 +172,8 @@ class Service:
             del self.failed[one]
 
 
-def _bearer(request: Request) -> str:
+def bearer(request: Request) -> str:
+    """The key or ticket of a request."""
     match = _BEARER.fullmatch(request.headers.get("authorization", ""))
     if match is None:
         raise Problem(401, "unauthorized", "Send a key: Authorization: Bearer KEY.")

@@ -14,6 +14,7 @@ import sys
 import warnings
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from .. import __version__
 from ..errors import BudgetExhausted
 from ..kernel import cache_folder
 from ..policies import Policy
+from ..shuffle import Messages
 from .declaration import Declaration, DeclarationError, as_json
 
 _AT_ONCE = asyncio.Semaphore(2)  # processes that compile
@@ -78,6 +80,8 @@ def _mark(declaration: Declaration) -> Path:
 
 def play(policy: Policy, rounds: int = _MOST_ROUNDS) -> None:
     """Play a policy that nobody keeps until it has released, with answers in time and without."""
+    if policy._serving:
+        return _receive(policy, rounds)
     contexts, uses_clock = _contexts(policy), policy._uses_clock
     now = 0.0 if uses_clock else None
     with suppress(BudgetExhausted):
@@ -93,6 +97,20 @@ def play(policy: Policy, rounds: int = _MOST_ROUNDS) -> None:
             policy.tick(now + _A_YEAR)
         policy.finish()
     _ = policy.estimates, policy.recommendation  # which have kernels of their own
+
+
+def _receive(policy: Any, rounds: int) -> None:
+    """Let a policy that people's devices serve take in zeros until it has released."""
+    with suppress(BudgetExhausted):
+        for _ in range(rounds):
+            if policy._serving == "messages":
+                protocol, version = policy.protocol, policy._round()[0]
+                policy.receive(Messages(np.zeros(protocol.mixed_shape, np.int64), version))
+            else:
+                policy.receive(np.zeros(policy.statistic.size))
+            if policy.ledger.releases:
+                break
+    _ = policy.estimates, policy.recommendation
 
 
 def _contexts(policy: Policy) -> np.ndarray | None:

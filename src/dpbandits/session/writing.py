@@ -32,7 +32,8 @@ from .state import Ended, Span
 # In this order; each whole batch lists them, so a later version may have others.
 NUMBERS = ("recorded", "pulls", "closed", "left", "held", "over", "release_due", "exhausted")
 REPLY = "reply"  # the kind of rows that outlive episodes
-NOTES = (REPLY, "service")  # kinds of rows that a service around the policy keeps
+RECEIPT = "receipt"
+NOTES = (REPLY, RECEIPT, "service")  # kinds of rows that a service around the policy keeps
 COUNTS = ("dropped", "late", "clipped", "missing", "blanked", "scaled")  # depend on answers
 _LINE = struct.Struct("<5q2d")  # span and noise of a line of the ledger
 _COUNT, _NUMBER, _REWARD = struct.Struct(">Q"), struct.Struct("<q"), struct.Struct("<d")

@@ -35,7 +35,7 @@ APPLICATION = int.from_bytes(b"dpbs", "big")
 VERSION = 1
 PATIENCE = 10_000  # milliseconds, for which a process waits for another's transaction
 
-TABLES = f"""
+TABLES = """
 CREATE TABLE places (
     key TEXT PRIMARY KEY, life TEXT NOT NULL, number INTEGER NOT NULL, head BLOB NOT NULL
 ) STRICT;
@@ -43,8 +43,6 @@ CREATE TABLE rows (
     place TEXT, kind TEXT, key BLOB, content BLOB NOT NULL, PRIMARY KEY (place, kind, key)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE former (place TEXT, life TEXT, PRIMARY KEY (place, life)) STRICT, WITHOUT ROWID;
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {VERSION};
 """
 HELD = "SELECT life, number, head FROM places WHERE key = ?"
 ROWS = "SELECT kind, key, content FROM rows WHERE place = ? ORDER BY kind, key"
@@ -83,16 +81,16 @@ def refuse_defective(version: str) -> None:
         )
 
 
-class SQLiteStore(DatabaseStore):
-    """Places in one SQLite database, on a local disk.
+class SQLiteFile:
+    """A database in a file on a local disk, for all threads of all processes of one machine.
 
-    The first commit makes the file, with mode 0600; ``-wal`` and ``-shm`` beside it belong to it.
-    Commits of all processes follow each other, and each is on disk before it returns.  Readers
-    hinder nobody, and see one moment.  It needs the extra ``serve``.
+    The first transaction makes the file, with mode 0600; ``-wal`` and ``-shm`` beside it belong to
+    it.  Transactions of all processes follow each other, and each is on disk before it returns.
+    Readers hinder nobody, and see one moment.  It needs the extra ``serve``.
 
-    A process that uses the store must not open the file in another way, as by ``sqlite3`` or to
-    copy it: when that is closed, the locks of the process are gone.  A process may fork, but what
-    was forked during a read or a commit cannot use any store in SQLite.
+    A process that uses it must not open the file in another way, as by ``sqlite3`` or to copy it:
+    when that is closed, the locks of the process are gone.  A process may fork, but what was forked
+    during a read or a commit cannot use any database in SQLite.
 
     Args:
         path: the file.
@@ -101,6 +99,10 @@ class SQLiteStore(DatabaseStore):
         ArgumentError: ``path`` names no file.
         MissingExtra: apsw is not installed, or its SQLite can lose transactions.
     """
+
+    application: ClassVar[int]
+    version: ClassVar[int]
+    tables: ClassVar[str]
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         refuse_defective(apsw.sqlite_lib_version())
@@ -112,53 +114,9 @@ class SQLiteStore(DatabaseStore):
     def __str__(self) -> str:
         return f"sqlite:///{quote(str(self.path))}"
 
-    def keys(self) -> list[str]:
-        with _told(self), self._reading() as connection:
-            if connection is None:
-                return []
-            return [key for (key,) in connection.execute("SELECT key FROM places ORDER BY key")]
-
     def close(self) -> None:
+        """Close the connection; the next use makes another."""
         self._shared.close()
-
-    def _mark(self, key: str) -> Mark | None:
-        with _told(self), self._reading() as connection:
-            return None if connection is None else _mark(connection, key)
-
-    def _read(self, key: str) -> Held | None:
-        with _told(self):
-            connection = self._opened()
-            if connection is None:
-                return None
-            with ExitStack() as unless_read:
-                unless_read.enter_context(closing(connection))
-                connection.execute("BEGIN")
-                for life, number, head in connection.execute(HELD, [key]):
-                    unless_read.pop_all()
-                    return Held(Mark(life, number), head, self._rows(connection, key))
-            return None
-
-    def _rows(self, connection: Any, key: str) -> Iterator[Row]:
-        with _told(self), closing(connection):
-            yield from map(Row._make, connection.execute(ROWS, [key]))
-
-    def _claim(self, place: DatabasePlace, held: Mark, heir: str) -> ClaimError | None:
-        with self._transaction() as connection:
-            connection.execute(CLAIM, [heir, place.key, *held])
-            if not connection.changes():
-                return claim_refused(place)
-            connection.execute(LOST, [place.key, held.life])
-        return None
-
-    def _write(
-        self, batches: Sequence[tuple[DatabasePlace, Batch, str]]
-    ) -> Sequence[ClaimError | None]:
-        with self._transaction() as connection:
-            return [_attempt(connection, *one) for one in batches]
-
-    def _release(self, key: str, life: str) -> None: ...
-
-    # Connections ------------------------------------------------------------------------------
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
@@ -182,7 +140,9 @@ class SQLiteStore(DatabaseStore):
         os.close(handle)
         try:
             with closing(_Connection(name)) as connection:
-                connection.execute(TABLES)
+                connection.execute(self.tables)
+                connection.pragma("application_id", self.application)
+                connection.pragma("user_version", self.version)
                 connection.execute("PRAGMA journal_mode = WAL")
             with suppress(FileExistsError):  # another process was faster
                 os.link(name, self.path)
@@ -225,14 +185,61 @@ class SQLiteStore(DatabaseStore):
         return connection
 
     def _recognise(self, connection: Any) -> None:
-        application, version = (
-            connection.pragma("application_id"),
-            connection.pragma("user_version"),
-        )
-        if application != APPLICATION:
+        found = connection.pragma("application_id"), connection.pragma("user_version")
+        if found[0] != self.application:
             raise StateFileError(f"{self} is not a database of dpbandits")
-        if version != VERSION:
-            raise StateFileError(f"{self} has version {version}; this dpbandits reads {VERSION}")
+        if found[1] != self.version:
+            ours = self.version
+            raise StateFileError(f"{self} has version {found[1]}; this dpbandits reads {ours}")
+
+
+class SQLiteStore(SQLiteFile, DatabaseStore):
+    """Places in one SQLite database; see ``SQLiteFile``."""
+
+    application, version, tables = APPLICATION, VERSION, TABLES
+
+    def keys(self) -> list[str]:
+        with _told(self), self._reading() as connection:
+            if connection is None:
+                return []
+            return [key for (key,) in connection.execute("SELECT key FROM places ORDER BY key")]
+
+    def _mark(self, key: str) -> Mark | None:
+        with _told(self), self._reading() as connection:
+            return None if connection is None else _mark(connection, key)
+
+    def _read(self, key: str) -> Held | None:
+        with _told(self):
+            connection = self._opened()
+            if connection is None:
+                return None
+            with ExitStack() as unless_read:
+                unless_read.enter_context(closing(connection))
+                connection.execute("BEGIN")
+                for life, number, head in connection.execute(HELD, [key]):
+                    unless_read.pop_all()
+                    return Held(Mark(life, number), head, self._rows(connection, key))
+            return None
+
+    def _rows(self, connection: Any, key: str) -> Iterator[Row]:
+        with _told(self), closing(connection):
+            yield from map(Row._make, connection.execute(ROWS, [key]))
+
+    def _claim(self, place: DatabasePlace, held: Mark, heir: str) -> ClaimError | None:
+        with self._transaction() as connection:
+            connection.execute(CLAIM, [heir, place.key, *held])
+            if not connection.changes():
+                return claim_refused(place)
+            connection.execute(LOST, [place.key, held.life])
+        return None
+
+    def _write(
+        self, batches: Sequence[tuple[DatabasePlace, Batch, str]]
+    ) -> Sequence[ClaimError | None]:
+        with self._transaction() as connection:
+            return [_attempt(connection, *one) for one in batches]
+
+    def _release(self, key: str, life: str) -> None: ...
 
 
 def _has_moved(connection: Any) -> bool:
@@ -319,7 +326,7 @@ def _mark(connection: Any, key: str) -> Mark | None:
 
 
 @contextmanager
-def _told(store: SQLiteStore) -> Iterator[None]:
+def _told(store: SQLiteFile) -> Iterator[None]:
     """Turn errors of SQLite and of the system into the package's."""
     try:
         yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...constraints import Constraints, Flag
 from ...errors import ArgumentError
@@ -33,3 +33,6 @@ class LocalPolicy(Policy):
             default_reward=self.default_reward,
             seed=self.config["seed"],
         )
+
+    def _round(self) -> tuple[int, dict[str, Any]]:
+        return self.ledger.releases, {"randomiser": self.randomiser().to_dict()}

@@ -32,7 +32,7 @@ from ...shuffle.randomness import seed_of
 from ...stores import User
 from ...tables import TableLike, flat
 from ...tables.manners import PRIVATE
-from ...validation import number_or_nan
+from ...validation import integer, number_or_nan
 
 _MOST = 2**40  # people of a batch
 
@@ -132,13 +132,22 @@ class ShuffledPolicy(Policy):
             return self._coming()
 
     def _coming(self) -> LaplaceShares:
-        if self.budget is None:
-            raise ArgumentError("budget must not be None for a shuffled batch", "budget")
         people = self.session.coming()[1]
-        if people > _MOST:
+        if self.budget is not None and people > _MOST:
             raise ArgumentError(
                 "no batch is coming: one arm is left, and the policy has stopped learning"
             )
+        return self.protocol_for(people)
+
+    def protocol_for(self, people: int) -> LaplaceShares:
+        """Protocol of a batch of so many people; devices and shufflers refuse any other.
+
+        Raises:
+            ArgumentError: the policy has no budget, or there is no such batch.
+        """
+        if self.budget is None:
+            raise ArgumentError("budget must not be None for a shuffled batch", "budget")
+        people = integer("people", people, 1, _MOST)
         lo, hi = self.reward_range
         return _protocol(self.budget, people, 0.5 * (hi - lo), math.floor(self._dropout * people))
 
@@ -168,6 +177,12 @@ class ShuffledPolicy(Policy):
         with self._lock:
             protocol, version = self.protocol, self.session.rounds.recorded
             return Shuffler(protocol, version=version, short=short, **self._source())
+
+    def _round(self) -> tuple[int, dict[str, Any]]:
+        with self._lock:
+            arm, protocol = self.session.coming()[0].arm, self._coming()
+            told = {"arm": arm, "protocol": protocol.to_dict(), "batch": protocol.batch}
+            return self.session.rounds.recorded, told
 
     def receive(self, messages: Messages | None) -> bool:
         """Take in the shuffler's output for the coming batch; None if the batch was discarded.

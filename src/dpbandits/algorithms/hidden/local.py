@@ -252,6 +252,9 @@ class LocalPolicy(HiddenPolicy):
             number=number,
         )
 
+    def _round(self) -> tuple[int, dict[str, Any]]:
+        return self.ledger.releases, {"chooser": json.loads(self.chooser().to_json())}
+
     def receive(self, report: ArrayLike) -> bool:
         """Take in a report of this policy's devices.  With a linear model it has shape (d + d (d +
         1) / 2,); with one model per arm it is K times as long.
@@ -264,6 +267,9 @@ class LocalPolicy(HiddenPolicy):
             BudgetExhausted: the planned number of reports has been taken.
             ClaimError: as in ``update`` of other policies.
         """
+        return self._received(self._checked_report(report))
+
+    def _checked_report(self, report: ArrayLike) -> np.ndarray:
         if not self.takes_reports:
             raise ArgumentError("reports must be True for a policy that receives them", "reports")
         taken, size, most = as_numbers(report), self.statistic.size, self._most_reported
@@ -273,7 +279,7 @@ class LocalPolicy(HiddenPolicy):
                 " send",
                 "report",
             )
-        return self._received(taken.astype(np.float64))
+        return taken.astype(np.float64)
 
     @property
     def _most_reported(self) -> float:

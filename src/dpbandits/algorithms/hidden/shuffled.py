@@ -28,6 +28,7 @@ noise as that of the orthogonal ensemble, which has more on the diagonal.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -308,6 +309,15 @@ class HiddenLinearShuffled(HiddenPolicy):
             dropout=config["dropout"],
         )
 
+    def protocol_for(self, people: int) -> CertifiedProtocol:
+        """Protocol of a batch of so many people; devices and shufflers refuse any other.
+
+        Raises:
+            ArgumentError: the policy has no budget, or batches of another size.
+        """
+        integer("people", people, self._batch, self._batch)
+        return self._checked_protocol()
+
     def _kept(self, budget: ApproxDP) -> float:
         """The delta that is proved of published noise."""
         assert self.protocol is not None
@@ -401,6 +411,11 @@ class HiddenLinearShuffled(HiddenPolicy):
         self._shufflers += 1
         source = self._source(2 * self._shufflers + 1)
         return Shuffler(protocol, version=self.ledger.releases, short=short, **source)
+
+    def _round(self) -> tuple[int, dict[str, Any]]:
+        protocol, chooser = self._checked_protocol(), json.loads(self.chooser().to_json())
+        told = {"chooser": chooser, "protocol": protocol.to_dict(), "batch": protocol.batch}
+        return self.ledger.releases, told
 
     def receive(self, messages: Messages | None) -> bool:
         """Take in the shuffler's output: the sum of a batch of people who chose with the present

@@ -96,6 +96,8 @@ def _serves(one: Experiment, now: float) -> str:
         arm = one.fixed_arm(now)
     except Problem as problem:
         return f"Requests are refused: {problem.detail}"
+    if one.policy._serving:
+        return f"People's devices choose. The service takes their {one.policy._serving}."
     if arm is None:
         return "Requests get the arms that the policy chooses."
     return f"All requests get the baseline, {one.declaration.baseline}."

@@ -1,0 +1,58 @@
+"""The command ``dpbandits shuffle``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from ..errors import MissingExtra
+from .inputs import clear_errors
+
+
+def shuffle(
+    file: Annotated[
+        Path, Argument(metavar="FILE.toml", help="The server, the experiments and the files.")
+    ],
+    host: Annotated[str, Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="The port to listen at.")] = 8001,
+    ticket: Annotated[
+        str | None,
+        Option(metavar="USER", help="Print this user's ticket for each experiment, and end."),
+    ] = None,
+) -> None:
+    """Shuffle the records of devices, which it cannot read, and send their sums to the server.
+
+    Run it on another machine than the server, by people who do not share data with its operators.
+    Stop it with SIGTERM or Ctrl+C.
+    """
+    with clear_errors():
+        _needs_extras()
+        from ..shuffler.app import shuffle
+        from ..shuffler.config import Config
+        from ..shuffler.tickets import Tickets
+
+        config = Config.read(file)
+        if ticket is None:
+            return shuffle(config, host, port)
+        tickets = Tickets.at(config.tickets)
+        for name in config.experiments:
+            issued = tickets.issue(name, ticket)
+            typer.echo(f"experiment: {name}", err=True)
+            typer.echo(issued)
+
+
+def _needs_extras() -> None:
+    try:
+        import apsw  # noqa: F401
+        import httpx  # noqa: F401
+        import msgspec  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra(
+            f"dpbandits shuffle needs {error.name}: pip install 'dpbandits[client,serve]'"
+        ) from error

@@ -1,0 +1,160 @@
+"""One experiment of the shuffler: opens batches, takes records in, closes, and sends outputs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+from ..client.exchange import ServiceError
+from ..errors import DPBanditsError
+from ..service.log import log
+from ..service.problems import Problem
+from .batch import Pinned, Round, RoundError, output, record_of
+from .sending import Server
+from .store import BatchStore, Opened, Refusal
+
+PAUSE = 5.0  # seconds after a failure
+LOOK = 60.0  # seconds between looks whether the server has gone on without the batch
+
+_REFUSED: dict[Refusal, tuple[int, str, str]] = {
+    "stale": (409, "stale", "This batch is not open. Fetch what the next one needs."),
+    "waiting": (503, "waiting", "No batch is open. Send the same request again."),
+    "another": (409, "another-record", "This batch has another record of yours."),
+    "spent": (409, "spent", "You have been in as many batches as you may."),
+    "copied": (409, "copied", "This batch has the same record of somebody else."),
+    "full": (429, "full", "This batch is full. Send the same request again."),
+}
+
+
+class Experiment:
+    """One experiment; ``run`` is its life.
+
+    Args:
+        pinned: what people trust.
+        store: the rows of all experiments.
+        server: the service.
+    """
+
+    def __init__(self, pinned: Pinned, store: BatchStore, server: Server) -> None:
+        self.pinned, self._store, self._server = pinned, store, server
+        self._name = pinned.name
+        self._changed = asyncio.Event()  # a record came that may have filled the batch
+        self._looked, self._failure = -LOOK, ""
+
+    async def take(
+        self, user: bytes, label: str, masked: Sequence[int] | None, sealed: bytes
+    ) -> None:
+        """Take in the record of a user.
+
+        Raises:
+            Problem: it is refused.
+        """
+        opened = await asyncio.to_thread(self._store.opened, self._name)
+        record = None
+        if opened is not None and opened.label == label:
+            record = record_of(self._round(opened).protocol, masked, sealed)
+            if record is None:
+                raise Problem(422, "invalid", "No device of this batch sends such a record.")
+        refused = await asyncio.to_thread(
+            self._store.take, self._name, label, user, record, self.pinned.max_rounds
+        )
+        if refused is not None:
+            raise _refusal(refused, opened)
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Open batches, close them, and send outputs, for ever."""
+        while True:
+            self._changed.clear()
+            pause = await self._tried_step()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._changed.wait()
+
+    async def _tried_step(self) -> float:
+        """As ``_step``; a failure is told once, and tried again."""
+        try:
+            pause, self._failure = await self._step(), ""
+        except Exception as error:  # also one of this program: the rows say how to go on
+            pause, why = PAUSE, _why(error)
+            if why != self._failure:
+                log("failed", experiment=self._name, error=type(error).__name__, why=why)
+            self._failure = why
+        return pause
+
+    async def _step(self) -> float:
+        """Do what comes next, and return for how long there is nothing else."""
+        body = await asyncio.to_thread(self._store.output, self._name)
+        if body is not None:
+            return await self._send(body)
+        opened = await asyncio.to_thread(self._store.opened, self._name)
+        if opened is None:
+            return await self._open()
+        try:
+            found = self._round(opened)
+        except RoundError:  # the pinned configuration has changed
+            await self._drop(opened)
+            raise
+        if opened.is_due(time.time()):
+            return await self._close(found)
+        if time.monotonic() >= self._looked + LOOK:
+            await self._look(opened)
+            return 0.0
+        left = LOOK if opened.closes is None else opened.closes - time.time()
+        return max(0.0, min(left, self._looked + LOOK - time.monotonic()))
+
+    async def _open(self) -> float:
+        found = await self._announced()
+        people, closes = found.protocol.batch, self.pinned.closing_after(time.time())
+        begun = partial(self._store.begin, self._name, found.label, people, closes)
+        if not await asyncio.to_thread(begun):
+            raise RoundError("the server still shows a batch whose output it had")
+        log("batch open", experiment=self._name, people=people)
+        return 0.0
+
+    async def _look(self, opened: Opened) -> None:
+        """Drop a batch that the server would not take any more."""
+        if (await self._announced()).label != opened.label:
+            await self._drop(opened)
+
+    async def _drop(self, opened: Opened) -> None:
+        await asyncio.to_thread(self._store.drop_batch, self._name, opened.label)
+        log("batch dropped", experiment=self._name)
+
+    async def _announced(self) -> Round:
+        self._looked = time.monotonic()
+        return self.pinned.announced(await self._server.round(self._name))
+
+    async def _close(self, found: Round) -> float:
+        make = partial(output, self.pinned, found)
+        close = partial(self._store.close_batch, self._name, found.label, make)
+        if await asyncio.to_thread(close) is not None:
+            log("batch closed", experiment=self._name)
+        return 0.0
+
+    async def _send(self, body: bytes) -> float:
+        taken = await self._server.deliver(self._name, body)
+        await asyncio.to_thread(self._store.sent, self._name, body)
+        log("batch taken" if taken else "batch refused", experiment=self._name)
+        return 0.0
+
+    def _round(self, opened: Opened) -> Round:
+        return self.pinned.round_of(opened.people, opened.label)
+
+
+def _refusal(refused: Refusal, opened: Opened | None) -> Problem:
+    status, kind, detail = _REFUSED[refused]
+    if refused == "full" and opened is not None and opened.closes is not None:
+        wait = max(1.0, opened.closes - time.time())  # a full batch is full until it closes
+        return Problem(status, kind, detail, retry_after=wait)
+    return Problem(status, kind, detail)
+
+
+def _why(error: Exception) -> str:
+    """What an operator may read: the server's words are left out."""
+    if isinstance(error, ServiceError):
+        return f"status {error.status}" if error.status else "the server was not reached"
+    return str(error) if isinstance(error, DPBanditsError) else "a defect"
