@@ -91,7 +91,7 @@ EXEMPT = {
     "Protocol.mixed": "called by `Shuffler.shuffle` with what it has checked",
     "Shares.mixed": "called by `Shuffler.shuffle` with what it has checked",
     "Protocol.rounded": "called with what `Protocol.table` has checked",
-    "Policy.preprocessed": "called with what `Policy.seen` has checked",
+    "Policy.preprocessed": "called with what `Configured.seen` has checked",
     "DecisionLog.__init__": "which columns there are",
     "LocalChannel.record": "called by devices with what they have checked",
     "VectorRandomiser.__call__": "called by devices with the records that they make",
@@ -348,12 +348,12 @@ DOORS: dict[str, list[Door]] = {
         Door((8, 2, 3), lambda v: worlds.LoggedTrial(ARMS, ARMS, v)),
         Door((8,), lambda v: worlds.LoggedTrial(v, ARMS, arm_names=["a", "b"])),
     ],
-    "Policy.checked_reward": [Door((), lambda v: policy("UCB1", 2).checked_reward(v))],
-    "Policy.expire": [Door((), lambda v: pulled("UCB1", 2).expire(v))],
-    "Policy.cancel": [Door((), lambda v: pulled("UCB1", 2).cancel(v))],
-    "Policy.erase": [Door((), lambda v: pulled("UCB1", 2).erase(v))],
-    "Policy.is_open": [Door((), lambda v: pulled("UCB1", 2).is_open(v))],
-    "Policy.learn_from": [
+    "Answering.checked_reward": [Door((), lambda v: policy("UCB1", 2).checked_reward(v))],
+    "Answering.expire": [Door((), lambda v: pulled("UCB1", 2).expire(v))],
+    "Answering.cancel": [Door((), lambda v: pulled("UCB1", 2).cancel(v))],
+    "Answering.erase": [Door((), lambda v: pulled("UCB1", 2).erase(v))],
+    "Answering.is_open": [Door((), lambda v: pulled("UCB1", 2).is_open(v))],
+    "Publishing.learn_from": [
         Door((1,), release_of),
         Door((), lambda v: policy("MergedIMED", 2, budget=ZCDP).learn_from(v)),
     ],
@@ -361,8 +361,8 @@ DOORS: dict[str, list[Door]] = {
         Door((), lambda v: policy("MergedIMED", 2, budget=ZCDP).pull(v)),
         Door((), lambda v: policy("MergedIMED", 2, budget=ZCDP, max_rounds=1).pull(user=v)),
     ],
-    "Policy.seen": [Door((), lambda v: policy("UCB1", 2).seen(v))],
-    "Policy.update": [
+    "Configured.seen": [Door((), lambda v: policy("UCB1", 2).seen(v))],
+    "Answering.update": [
         Door((), lambda v: pulled("MergedIMED", 2, budget=ZCDP).update(v)),
         Door((), lambda v: pulled("UCB1", 2, clip=False).update(v)),
         Door((), lambda v: pulled("UCB1", 2).update(0.5, v)),

@@ -133,6 +133,7 @@ _UP = [
     "planning",
     "studies",
     "service",
+    "shuffler",
     "cli",
 ]
 BELOW = {room: set(_UP[: i + 1]) for i, room in enumerate(_UP)}
@@ -147,6 +148,7 @@ BELOW["environments"] = {
     "environments",
 }
 BELOW["client"] = {"errors", "client"}  # which loads neither numba nor NumPy
+BELOW["shuffler"] |= {"client"}
 BELOW["device"] = set(_UP[: _UP.index("algorithms") + 1]) | {"client", "device"}
 BELOW["plotting"] = {"errors", "validation", "privacy", "plotting"}
 for _room in _UP[_UP.index("simulation") :]:
@@ -180,6 +182,7 @@ NOISE = {
     "logistic",
     "standard_t",
 }
+NO_NOISE = {"integer_counter", "standard_normal"}  # which draws choices of devices from bytes
 RANDOM_MODULES = {"random", "secrets", "opendp", "dp_accounting"}
 
 
@@ -263,7 +266,7 @@ def _from_the_wall(target: list[str], names: list[str]) -> list[str]:
     return [
         f"takes {name} from the wall"
         for name in names
-        if target[0] == "privacy" and not name[0].isupper() and name != "integer_counter"
+        if target[0] == "privacy" and not name[0].isupper() and name not in NO_NOISE
     ]
 
 

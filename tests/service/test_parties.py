@@ -20,6 +20,7 @@ from people import (
 )
 from services import Client, Served
 
+import dpbandits as dpb
 from dpbandits.policies import Policy
 from dpbandits.service.access import Keys
 from dpbandits.service.parties import Parties, read_key
@@ -279,6 +280,20 @@ def test_two_choosers_under_one_number_have_two_labels(served):
     second = client.get("/randomiser").told
     assert first["label"].partition(":")[0] == second["label"].partition(":")[0] == "0"
     assert first["label"] != second["label"]
+    client.post("/add", arm="x", reason="a test")  # the arms are as before, and the label is new
+    third = client.get("/randomiser").told["label"]
+    assert third not in (first["label"], second["label"])
+
+
+def test_a_label_outlives_a_restart_and_never_returns(store, clock, tmp_path):
+    with Served(store, clock) as served:
+        client = declared(served, **SUMS)
+        first = client.get("/randomiser").told["label"]
+        for call in ("/retire", "/add"):
+            client.post(call, arm="x", reason="a test")
+        last = client.get("/randomiser").told["label"]
+    with Served(store_at(f"sqlite:///{tmp_path}/policies.db"), clock) as served:
+        assert served.client().get("/randomiser").told["label"] == last != first
 
 
 def test_keys_of_experiments_are_in_the_state_folder_until_they_end(served, tmp_path):
@@ -298,20 +313,20 @@ def test_keys_of_experiments_are_in_the_state_folder_until_they_end(served, tmp_
     assert found == []
 
 
-def test_a_restored_backup_goes_on_with_the_same_key(store, clock, tmp_path):
-    import dpbandits as dpb
-
+def test_a_restored_backup_goes_on_with_the_same_key_and_another_label(store, clock, tmp_path):
     with Served(store, clock) as served:
         client, shuffler = filled(served, tmp_path, SUMS)
-        key = client.get("/randomiser").told["public_key"]
+        before = client.get("/randomiser").told
     store = store_at(f"sqlite:///{tmp_path}/policies.db")
     policy = dpb.restore(store.place("default.trial"))
     policy.close()
     with Served(store, clock) as served:
         client = served.client()
         shuffler.client = client
-        assert client.get("/randomiser").told["public_key"] == key
-        assert client.post("/batches", 202, **shuffler.batch()).told["learned"]
+        after = client.get("/randomiser").told
+        assert after["public_key"] == before["public_key"]
+        assert after["label"] != before["label"]  # of which a shuffler may have made an output
+        assert client.post("/batches", 409, **shuffler.batch()).told["type"] == "stale"
 
 
 def test_a_restart_between_messages_and_batch_loses_nothing(store, clock, tmp_path):

@@ -108,7 +108,6 @@ def test_a_larger_batch_of_arms_is_taken_with_its_own_protocol(start):
         b'{"label": 1e999}',
         HANGS,
     ],
-    ids=str,
 )
 def test_answers_that_announce_nothing(start, answer):
     server = Server(linear())

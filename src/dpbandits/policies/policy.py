@@ -360,10 +360,12 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         return "reports" if self.takes_reports and self.card.hides_contexts else ""
 
     def _round(self) -> tuple[int, dict[str, Any]]:
-        """For policies that take reports or messages: the version of what devices send now, and
-        what they need for it, for JSON.
+        """The version of what devices send now, and what they need for it, for JSON.
+
+        Raises:
+            ArgumentError: the policy takes neither reports nor messages.
         """
-        raise NotImplementedError
+        raise ArgumentError("the policy must take reports or messages to have devices")
 
     # Arms -------------------------------------------------------------------------------------
 

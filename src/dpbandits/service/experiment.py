@@ -414,7 +414,7 @@ class Experiment:
         if not self.policy.takes_reports:
             raise Problem(409, "rewards", "The experiment takes rewards, to which it adds noise.")
         key = self.policy.notes.get((SERVICE, _PUBLIC_KEY), b"")
-        return Parties(self.name, self.policy, key)
+        return Parties(self.name, self.policy, key, self._arms_changed())
 
     def told(self, what: Callable[[Parties], dict[str, Any]]) -> dict[str, Any]:
         """Something for devices and shufflers."""
@@ -536,7 +536,7 @@ class Experiment:
         if number in self.policy.retired:
             return  # a repeated request
         self.policy.retire(arm)
-        self.note(now, who, "retired an arm", reason, arm=arm)
+        self._note_arm(now, who, "retired an arm", reason, arm)
 
     def add(self, arm: str | int, who: str, reason: str, now: float) -> None:
         """Serve a retired arm again."""
@@ -544,7 +544,17 @@ class Experiment:
         if self.policy._arms_by_name.number("arm", arm) not in self.policy.retired:
             return  # a repeated request
         self.policy.add(arm)
-        self.note(now, who, "added an arm", reason, arm=arm)
+        self._note_arm(now, who, "added an arm", reason, arm)
+
+    def _note_arm(self, now: float, who: str, what: str, reason: str, arm: str | int) -> None:
+        self.note(now, who, what, reason, arm=arm)
+        if "parties" in self.__dict__:  # devices get another round
+            self.parties.arms_changed = self._trail
+
+    def _arms_changed(self) -> int:
+        """The number of the last line of the trail that is about an arm; 0 without one."""
+        about = [i for i, line in enumerate(self.trail, 1) if "arm" in line]
+        return about[-1] if about else 0
 
     def erase(self, unit: str | int, who: str, reason: str, now: float) -> int:
         """Forget the pending decisions of a person; how many were known.

@@ -63,9 +63,14 @@ class Parties:
         name: of the experiment.
         policy: which takes reports or messages.
         public_key: with which devices seal; empty where nothing is sealed.
+        arms_changed: a number that is another one after each change of the arms.
+
+    A label never returns once it was replaced, because a shuffler makes one output for a label.
+    Hence it depends on ``arms_changed``, and on the life that a restored backup begins.
     """
 
-    def __init__(self, name: str, policy: Any, public_key: bytes) -> None:
+    def __init__(self, name: str, policy: Any, public_key: bytes, arms_changed: int = 0) -> None:
+        self.arms_changed = arms_changed
         self._name, self._policy, self._public_key = name, policy, public_key
         self._key: ServerKey | None = None
         self._known: tuple[Any, Round] | None = None
@@ -128,12 +133,13 @@ class Parties:
 
     def _round(self) -> Round:
         policy = self._policy
-        state = policy.ledger.releases, policy.session.rounds.recorded, policy.retired
+        state = policy.ledger.releases, policy.session.rounds.recorded, self.arms_changed
         if self._known is None or self._known[0] != state:
             try:
                 number, told = policy._round()
             except ArgumentError as error:  # it has found its arm
                 raise Problem(409, "stopped", f"{error}"[:1].upper() + f"{error}"[1:]) from None
+            told |= {"life": policy._first_life, "arms_changed": self.arms_changed}
             text = json.dumps(told, separators=(",", ":"))
             self._known = state, Round(label_of(number, text), text)
         return self._known[1]

@@ -17,9 +17,9 @@ from ..bases.schedules import next_release
 from ..bases.sums import summarise
 from ..maths.ridge import (
     dot,
-    draw_in_turns,
     least_divergent_at_once,
     most_optimistic_at_once,
+    prepare_normals,
     shape_draw,
 )
 from .model import CLOCK, FACTS, Params, Public, Raw, init, regress_all, statistic_size
@@ -131,7 +131,7 @@ def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator
     """
     if rng is not None:
         for m in range(params.n_models):
-            draw_in_turns(public.sample[m], public.sample[params.n_models], rng)
+            prepare_normals(public.sample[m], public.sample[params.n_models], rng)
             shape_sample(params, public, m)
 
 

@@ -340,7 +340,7 @@ def least_divergent_at_once(
 
 
 @kernel
-def draw_in_turns(sample: Vector, noise: Vector, rng: Generator) -> None:
+def prepare_normals(sample: Vector, noise: Vector, rng: Generator) -> None:
     """Fill both with standard normal variates, in an order that seeded runs rely on."""
     for i in range(sample.size):
         sample[i] = rng.standard_normal()
@@ -380,5 +380,5 @@ def prepare_draw(
     rng: Generator,
 ) -> None:
     """Fill ``sample`` from N(estimate, scatter^2 V^-1 + spread^2 V^-2), ``noise`` as memory."""
-    draw_in_turns(sample, noise, rng)
+    prepare_normals(sample, noise, rng)
     shape_draw(estimate, factor, inverse, scatter, spread, sample, noise)
