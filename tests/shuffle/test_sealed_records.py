@@ -132,7 +132,9 @@ def test_what_is_no_ciphertext_does_not_open(cut):
             KEY.open(*AT, bad)
 
 
-@pytest.mark.parametrize("bad", [b"", bytes(65), b"\4" + bytes(64), KEY.public[:-1], b"\2" * 33])
+@pytest.mark.parametrize(
+    "bad", [b"", bytes(65), b"\4" + bytes(64), KEY.public[:-1], b"\2" * 33], ids=range(5)
+)
 def test_bad_keys(bad):
     with pytest.raises(ArgumentError, match="public must be"):
         seal(bad, *AT, b"share")
@@ -255,7 +257,9 @@ def test_the_server_opens_what_the_shuffler_would_output():
 
 
 @pytest.mark.parametrize(
-    "bad", [b"", seal(KEY.public, "8", "shop", b"12"), seal(KEY.public, *AT, b"1")]
+    "bad",
+    [b"", seal(KEY.public, "8", "shop", b"12"), seal(KEY.public, *AT, b"1")],
+    ids=["empty", "of another batch", "short"],
 )
 def test_what_does_not_open_counts_as_zeros_and_aborts_nothing(bad):
     records = Randomizer(REPORTS).encode_many(np.full((3, 2), 0.4)).values
