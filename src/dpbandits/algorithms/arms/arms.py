@@ -79,6 +79,7 @@ class _HeldArms(Policy):
             size=2 if index.learns_variance else 1,
             memo=self.config["memory"].memo,
             parts=self.n_arms if isinstance(index, Thompson) else 0,
+            sums_of="arm",
         )
 
     def _params(self) -> ArmsParams:
