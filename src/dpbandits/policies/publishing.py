@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..html import Html, glance
+from ..inference import Intervals, two_arms
 from ..privacy.channels import Certified
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger, LedgerArrays
@@ -22,6 +23,10 @@ from ..session.options import WIDEST, WILDEST
 from ..validation import integer, shown
 from .kept import ASSUMED_OF_PLACES, Kept
 from .privacy_card import PrivacyCard
+from .sums import Sum, no_intervals, read_sums, sums_of, what_breaks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Publishing(Kept):
@@ -87,6 +92,67 @@ class Publishing(Kept):
         """
         with self._lock:
             return self._estimated(self.session.state.public, self.ledger.releases)
+
+    def intervals(
+        self,
+        confidence: float = 0.95,
+        difference: tuple[int | str, int | str] | None = None,
+        *,
+        method: str = "mixture",
+    ) -> Intervals:
+        """Intervals of the arms' mean rewards that hold at all releases together.  They read
+        released values alone, so they cost no privacy.
+
+        Args:
+            confidence: the probability that no interval is ever wrong.
+            difference: two arms, by number or name, for the mean of the first, less that of the
+                second.  None for the means of all arms.
+            method: "mixture", or "closed" for a closed form, which needs Gaussian noise or none.
+
+        Returns:
+            ``Intervals``, with sentences on what breaks them.
+
+        Raises:
+            ArgumentError: an argument is out of range, or no interval is proved for the policy.
+
+        >>> from dpbandits import PureDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=PureDP(1.0), arm_names=["old", "new"], seed=1)
+        >>> for _ in range(400):
+        ...     decision = policy.pull()
+        ...     _ = policy.update(float(decision.arm == 1))
+        >>> policy.intervals(difference=("new", "old")).low[0] > 0.0
+        True
+        """
+        with self._lock:
+            why = no_intervals(self)
+            if why:
+                raise ArgumentError(f"intervals must not be asked of {self.preset}: {why}")
+            pair = None
+            if difference is not None:
+                number = self.session.arms.number
+                pair = [number("difference", one) for one in two_arms(difference)]
+            estimates = self.estimates
+            return Intervals.of(
+                estimates.sums,
+                confidence,
+                pair,
+                method=method,
+                means=estimates.means,
+                labels=self.arm_names,
+                releases=estimates.releases,
+                breaks=tuple(what_breaks(self)),
+            )
+
+    @property
+    def released_sums(self) -> pd.DataFrame:
+        """The released sums that ``intervals`` reads.  A row has the arm, the rounds of a batch,
+        their sum, and how many rows were ``known`` when the batch began.
+        """
+        import pandas as pd  # takes longer to import than all else here
+
+        with self._lock:
+            return pd.DataFrame(sums_of(self), columns=Sum._fields)
 
     @property
     def rounds(self) -> int:
@@ -196,5 +262,6 @@ class Publishing(Kept):
             told["coefficients"] = np.reshape(each, shape)
         copied = {name: None if one is None else np.array(one) for name, one in told.items()}
         reason = "" if told else self._no_estimates
-        estimates = Estimates(releases, **copied, reason=reason, names=self.arm_names)
+        sums = None if arms is None else read_sums(self, public)
+        estimates = Estimates(releases, **copied, reason=reason, names=self.arm_names, sums=sums)
         return estimates.without(self.retired)

@@ -113,6 +113,11 @@ class _HeldArms(Policy):
         return self.params._replace(first=n, longest=max(n, self.params.longest))
 
     @property
+    def _no_intervals(self) -> str:  # type: ignore[override]
+        changing = isinstance(self.config["memory"], Discount)
+        return "the policy expects that means change" if changing else ""
+
+    @property
     def takes_each_reward(self) -> bool:
         return bool(self.config["index"].learns_variance)
 

@@ -187,6 +187,7 @@ class ArmsLocal(LocalPolicy):
     """
 
     learns_off_policy = True
+    learns_means = True
     card = Card(
         title="arms on locally randomised rewards",
         source="reports and their noise exponent are this package's",
