@@ -151,20 +151,23 @@ class Batches(NamedTuple):
     total: np.ndarray  # for rewards in [0, 1]
     known: np.ndarray  # how many of these releases had been made when the batch began
 
-    def cells(self, arm: int, noise: Noise) -> Cells:
-        """Those of an arm, with variances that earlier releases suggest."""
+    def single(self, arm: int, noise: Noise) -> Cells:
+        """Those of an arm, a cell for each, with variances that earlier releases suggest."""
         own = np.flatnonzero(self.arm == arm)
         rounds, total = self.rounds[own].astype(float), self.total[own]
-        step = np.zeros(len(own))
-        if noise.scale > 0.0:
-            # Of each batch, how many of the arm's releases had been made when it began.
-            before = np.searchsorted(own, np.minimum(self.known[own], own))
-            step = _guess(rounds, total, noise)[before]
-        kinds, which = np.unique(np.stack((rounds, step)), axis=1, return_inverse=True)
-        count, added = (np.bincount(which.ravel(), weights) for weights in (None, total))
-        if not len(own):
-            count = added = np.zeros(0)
-        return Cells(kinds[0], _WIDEST / math.sqrt(2.0) ** kinds[1], count, added)
+        # Of each batch, how many of the arm's releases had been made when it began.
+        before = np.searchsorted(own, np.minimum(self.known[own], own))
+        step = _guess(rounds, total, noise)[before] if noise.scale > 0.0 else np.zeros(len(own))
+        return Cells(rounds, _WIDEST / math.sqrt(2.0) ** step, np.ones(len(own)), total)
+
+    def cells(self, arm: int, noise: Noise) -> Cells:
+        """Those of an arm, in as few cells as there can be."""
+        each = self.single(arm, noise)
+        kinds, which = np.unique(np.stack(each[:2]), axis=1, return_inverse=True)
+        count, total = np.zeros(kinds.shape[1]), np.zeros(kinds.shape[1])
+        np.add.at(count, which.ravel(), 1.0)
+        np.add.at(total, which.ravel(), each.total)
+        return Cells(kinds[0], kinds[1], count, total)
 
 
 def reports(rounds: int, total: float) -> Cells:
