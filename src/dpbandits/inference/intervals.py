@@ -45,7 +45,7 @@ class ReleasedSums:
     @property
     def rounds(self) -> np.ndarray:
         """The rounds in the sums of each arm."""
-        return np.array([int(one.rounds @ one.count) for one in self.cells])
+        return np.array([int(one.rounds @ one.batches) for one in self.cells])
 
     def ends(self, confidence: float, method: str = "mixture") -> tuple[np.ndarray, np.ndarray]:
         """The lower and the upper ends of the intervals of all arms."""
@@ -183,7 +183,8 @@ class Intervals:
         ]
 
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
+        """Confidence and number of releases, in words."""
         count = f"{self.releases:,} release" + "s" * (self.releases != 1)
         return f"{100.0 * self.confidence:.4g} % intervals after {count}"
 
@@ -192,7 +193,7 @@ class Intervals:
             f"{label}: {_written(low)} to {_written(high)}"
             for label, low, high in zip(self.labels, self.low, self.high, strict=True)
         )
-        return f"<{self._title}: {found}>"
+        return f"<{self.title}: {found}>"
 
     def __str__(self) -> str:
         return "\n".join([f"{repr(self)[1:-1]}.", *(f"* {one}" for one in self.breaks)])
@@ -200,7 +201,7 @@ class Intervals:
     def _repr_html_(self) -> Html:
         note = "They hold at all releases together. What they do not cover:"
         listed = tag("ul", *(tag("li", one) for one in self.breaks))
-        return Html(glance(self._title, *self.table(), note=note) + listed)
+        return Html(glance(self.title, *self.table(), note=note) + listed)
 
 
 def two_arms(difference: Any) -> tuple[Any, Any]:

@@ -19,15 +19,15 @@ without noise.  With weights p_i that sum to one, the evidence is
 
 **Lemma.**  If rewards have conditional means of at least q, then E[M_dn(q)] <= 1 at every stopping
 time of releases, and P(M_dn(q) ever reaches 1 / a) <= a.  *Proof.*  Order rewards by their pulls.
-The tilt l is known at the first pull of a batch.  Given all before its pull, a reward r in [0, 1] of
-mean m >= q has E[exp(-l r)] <= 1 - m + m exp(-l) <= exp(psi_q(l)): a coin is the worst, because
-exp is convex.  So over the n_j pulls the factor of a batch has a conditional mean of at most 1.  Its
-noise is drawn later and independently, with E[exp(-l noise)] <= exp(c(l)).  Noise of earlier
-releases may have been drawn between these pulls.  It is independent of the rewards pulled before
-it, and later pulls may depend on it.  An arm's batches are pulled one after another, and released
-in this order.  Hence, given all before the first pull of a batch and the noise of the arm's earlier
-releases, its factor has a mean of at most 1.  So each term is a nonnegative supermartingale in the
-arm's releases, and so is their mixture.  The rest is Ville's inequality.
+The tilt l of a batch is known at its first pull.  Let a reward r in [0, 1] have the mean m >= q,
+given all before its pull.  A coin is the worst, because exp is convex: E[exp(-l r)] <= 1 - m + m
+exp(-l) <= exp(psi_q(l)).  So over the n_j pulls the factor of a batch has a conditional mean of at
+most 1.  Its noise is drawn later and independently, with E[exp(-l noise)] <= exp(c(l)).  Noise of
+earlier releases may have been drawn between these pulls.  It is independent of the rewards pulled
+before it, and later pulls may depend on it.  An arm's batches are pulled one after another, and
+released in this order.  Hence, given all before the first pull of a batch and the noise of the
+arm's earlier releases, its factor has a mean of at most 1.  So each term is a nonnegative
+supermartingale in the arm's releases, and so is their mixture.  The rest is Ville's inequality.
 
 So arm, length and tilts may depend on anything public, and no price is due for the number of
 batches.  The length counts when the batch began; a batch without its release counts not at all.
@@ -45,16 +45,17 @@ The least such d is the lower end; for the upper one b and c change places.  For
 batches of b and c have to be pulled one after another.  Where batches fill up side by side, rewards
 are assumed to be independent of those of other people, given what was public at their pulls.
 
-**A rule to stop a search.**  Let Z(b, c) be that minimum at d = 0.  Recommend b once Z(b, c) >= ln((K
-- 1) / a) for all c.  If b is worse than a best arm *, of mean q, exp Z(b, *) <= M_up,b(q)
-M_dn,*(q).  So b is recommended with probability at most a / (K - 1), and a wrong arm with at most a.
+**A rule to stop a search.**  Let Z(b, c) be that minimum at d = 0.  Recommend b once Z(b, c) >=
+ln((K - 1) / a) for all c.  If b is worse than a best arm *, of mean q, exp Z(b, *) <= M_up,b(q)
+M_dn,*(q).  So b is recommended with probability at most a / (K - 1).  Over all such arms that adds
+up to a.
 
-**Numbers.**  -psi_q is convex in q, and so is ln M.  Newton's method from q = 1 stays beyond the end
-of an interval.  The minimum over q is bounded from below by the tangents at the two ends of a short
-interval around it.  So errors of numbers only widen intervals.
+**Numbers.**  -psi_q is convex in q, and so is ln M.  Newton's method from q = 1 stays beyond the
+end of an interval.  The minimum over q is bounded from below by the tangents at the two ends of a
+short interval around it.  So errors of numbers only widen intervals.
 
-**The closed form.**  Without noise, and with Gaussian noise, sums have sub-Gaussian errors.  Batch j
-has the precision H_j, one over 1 / (4 n_j) + s^2 / n_j^2; H is the sum, and m the mean with these
+**The closed form.**  Without noise, and with Gaussian noise, sums have sub-Gaussian errors.  Batch
+j has the precision H_j, one over 1 / (4 n_j) + s^2 / n_j^2; H is the sum, and m the mean with these
 weights.  Then exp(t H (m - mean) - t^2 H / 2) is a supermartingale, as above.  Mixed over normal t
 of variance 1 / r it is a supermartingale, which with e^2 = 1 / H stays below 1 / a where
 
@@ -65,9 +66,9 @@ below 1 / a is the extreme of an ellipsoid: the sum of e^2 (1 + r e^2) over both
 / a) + the sum of ln(1 + 1 / (r e^2)) / 2), is the square of the half width.  Laplace noise has no
 such moments, so that form is refused for it.
 
-**Not covered.**  Running sums: their noise is correlated.  Means that change: without noise all tilts
-are equal, and by concavity of psi in q the bounds hold for the mean over an arm's people so far.
-With noise, or for differences, they do not.
+**Not covered.**  Running sums: their noise is correlated.  Means that change: without noise all
+tilts are equal, and by concavity of psi in q the bounds hold for the mean over an arm's people so
+far.  With noise, or for differences, they do not.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class Cells(NamedTuple):
 
     rounds: np.ndarray  # (m,) of a batch
     variance: np.ndarray  # (m,) by which tilts are chosen
-    count: np.ndarray  # (m,) batches
+    batches: np.ndarray  # (m,) how many there are
     total: np.ndarray  # (m,) sum of their releases
 
 
@@ -225,8 +226,8 @@ class Evidence(NamedTuple):
     @classmethod
     def of(cls, cells: Cells, noise: Noise) -> Self:
         tilts = noise.tilts(cells.rounds, cells.variance)
-        cost = noise.cost(tilts, cells.rounds) @ cells.count
-        shrunk, rounds = -np.expm1(-tilts), cells.rounds * cells.count
+        cost = noise.cost(tilts, cells.rounds) @ cells.batches
+        shrunk, rounds = -np.expm1(-tilts), cells.rounds * cells.batches
         return cls(
             Side(-tilts @ (rounds - cells.total) - cost, shrunk, rounds),
             Side(-tilts @ cells.total - cost, shrunk, rounds),
@@ -288,7 +289,7 @@ def closed_form(
     for one, sign in zip(cells, signs, strict=True):
         n = one.rounds
         each = 1.0 / (0.25 / n + noise.variance(n) / (n * n))  # H_j
-        precision = float(each @ one.count)
+        precision = float(each @ one.batches)
         if precision == 0.0:
             return -np.inf, np.inf
         middle += sign * float(each / n @ one.total) / precision

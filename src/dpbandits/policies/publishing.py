@@ -133,6 +133,8 @@ class Publishing(Kept):
                 number = self.session.arms.number
                 pair = [number("difference", one) for one in two_arms(difference)]
             estimates = self.estimates
+            assert estimates.sums is not None
+            assert estimates.means is not None
             return Intervals.of(
                 estimates.sums,
                 confidence,

@@ -15,6 +15,10 @@ Policy = Any  # whose module imports this one
 
 # Integers of secure noise are drawn with a parameter that is rounded up by less, in grid steps.
 _ROUNDED = 2.0**-19
+STAYS_THE_SAME = (
+    "They assume that an arm's mean stays the same. Where means change over time, the difference of"
+    " two arms may be far off."
+)
 
 
 class Sum(NamedTuple):
@@ -88,10 +92,7 @@ def _steps_moved(policy: Policy) -> float:
 def what_breaks(policy: Policy) -> Iterator[str]:
     """What intervals do not cover, in sentences."""
     lo, hi = policy.reward_range
-    yield (
-        "They assume that an arm's mean stays the same. Where means change over time, the"
-        " difference of two arms may be far off."
-    )
+    yield STAYS_THE_SAME
     yield (
         f"A missing answer counts as {policy.default_reward:g}, and a reward outside {lo:g} to"
         f" {hi:g} as the nearer end. They cover the mean of such rewards."

@@ -16,8 +16,6 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..errors import ArgumentError
 
 ASSUMED = (

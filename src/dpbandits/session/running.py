@@ -121,7 +121,9 @@ class Running:
         rounds, found = self.rounds, self.choices.found()
         if self.gate.statistic.sums_of:
             values = tuple(self.state.wall.release.tolist())
-            self.exchange.made.append(Made(self.life, tuple(memo.tolist()), values, self._of(booked)))
+            self.exchange.made.append(
+                Made(self.life, tuple(memo.tolist()), values, self._of(booked))
+            )
         if found is not None:
             rounds.exhausted, rounds.current_choice = True, found
             # Never released, as what was open then.
@@ -130,15 +132,12 @@ class Running:
             rounds.pending.clear()
             rounds.close(rounds.pulls)
 
-
     def _of(self, booked: dict[int, Booked]) -> tuple[tuple[int, int, int], ...]:
         """The batches of a release.  How many there are does not depend on noise."""
         every = self.gate.statistic.sums_of == "arms"
         arms = range(self.arms.count) if every else booked
         known = [(arm, booked.get(arm, Booked(0, 0))) for arm in arms]
-        return tuple(
-            (arm, 0 if one.known == VOID else one.rounds, one.known) for arm, one in known
-        )
+        return tuple((arm, 0 if one.known == VOID else one.rounds, one.known) for arm, one in known)
 
 
 _NUMBERS, _TIMES = attrgetter(*Rounds.__slots__), attrgetter(*Deadlines.__slots__)

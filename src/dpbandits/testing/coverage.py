@@ -54,6 +54,7 @@ def judge(policy: Policy, means: Sequence[float]) -> Missed:
     """What the intervals of a played policy missed, at any of its releases."""
     arm, rounds, total, known = policy.released_sums.to_numpy(float).T
     sums = policy.estimates.sums
+    assert sums is not None
     batches, noise = Batches(arm, rounds, total, known), sums.noise
     walks = [paths(batches, a, noise, mean) for a, mean in enumerate(means)]
     highest = np.max(walks, axis=(1, 2))
