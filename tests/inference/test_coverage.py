@@ -39,7 +39,7 @@ def attacked(noise: Noise, believed: Noise, runs: int, seed: int) -> int:
         highest = 0.0
         for i in range(40):
             n = 5 if highest > 0.5 * level else int(rng.integers(5, 60))
-            drawn = rng.laplace if noise.laplace else rng.normal
+            drawn = rng.laplace if noise.is_laplace else rng.normal
             total = rng.binomial(n, q) + (drawn(0.0, noise.scale) if noise.scale else 0.0)
             rows.append((0, n, float(total), i))
             batches = Batches(*np.array(rows, float).T)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dpbandits as dpb
-from dpbandits import ArgumentError, Policy, PureDP, ZCDP
+from dpbandits import ZCDP, ArgumentError, Policy, PureDP
 from dpbandits.algorithms import (
     Arms,
     ArmsLocal,
@@ -239,7 +239,7 @@ def test_moments_of_discrete_noise_are_bounded(channel: Channel) -> None:
 @pytest.mark.parametrize("noise", [Noise(2.0, False), Noise(2.0, True)])
 def test_moments_of_simulated_noise_are_bounded(noise: Noise) -> None:
     rng = np.random.default_rng(1)
-    draw = rng.laplace if noise.laplace else rng.normal
+    draw = rng.laplace if noise.is_laplace else rng.normal
     drawn = draw(0.0, noise.scale, 10**6)
     tilts = noise.tilts(np.array([200.0]), np.array([0.25]))
     below = tilts[noise.scale * tilts < 0.4]

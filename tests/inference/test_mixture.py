@@ -41,7 +41,7 @@ def test_equals_its_definition(noise: Noise) -> None:
     for arm in (0, 1):
         found = evidence_of(batches, arm, noise)
         for q in (0.0, 1e-3, 0.3, 0.9, 1.0):
-            law = noise.scale, noise.laplace
+            law = noise.scale, noise.is_laplace
             up = definitions.evidence(batches, arm, q, *law, up=True)
             down = definitions.evidence(batches, arm, q, *law, up=False)
             assert found.up.at(1.0 - q)[0] == pytest.approx(math.log(up), abs=1e-9)
@@ -56,7 +56,7 @@ def test_ends_are_those_of_the_definition_or_farther_out(noise: Noise) -> None:
     batches, a = played(2, noise, 30), 0.05
     for arm in (0, 1):
         low, high = evidence_of(batches, arm, noise).interval(a)
-        law = noise.scale, noise.laplace
+        law = noise.scale, noise.is_laplace
 
         def below(q: float, arm: int = arm, law: tuple[float, bool] = law) -> float:
             return definitions.evidence(batches, arm, q, *law, up=False) - 2.0 / a
@@ -74,7 +74,7 @@ def test_least_sum_is_bounded_from_below(noise: Noise) -> None:
     batches = played(3, noise, 8)
     b, c = (evidence_of(batches, arm, noise) for arm in (1, 0))
     for d in (-0.1, 0.2):
-        grid = definitions.difference_below(batches, 1, 0, d, noise.scale, noise.laplace)
+        grid = definitions.difference_below(batches, 1, 0, d, noise.scale, noise.is_laplace)
         assert grid - 0.05 <= least_sum(b, c, d) <= grid
     low, high = least_difference(b, c, 0.025), -least_difference(c, b, 0.025)
     assert low < high

@@ -95,13 +95,13 @@ class Noise(NamedTuple):
 
     Attributes:
         scale: of Laplace noise, or the standard deviation of Gaussian noise; 0 for none.
-        laplace: whether it is Laplace's.
+        is_laplace: whether it is Laplace's.
         dropout: a share of a batch's people.  If all of them add noise, there is by 1 / (1 -
             dropout) more of it than the scale says.
     """
 
     scale: float
-    laplace: bool
+    is_laplace: bool
     dropout: float = 0.0
 
     def surplus(self, n: np.ndarray) -> np.ndarray:
@@ -110,19 +110,19 @@ class Noise(NamedTuple):
 
     def variance(self, n: np.ndarray) -> np.ndarray:
         """The largest variance of the noise on the sums of n people."""
-        return self.scale**2 * (2.0 if self.laplace else 1.0) * self.surplus(n)
+        return self.scale**2 * (2.0 if self.is_laplace else 1.0) * self.surplus(n)
 
     def cost(self, tilt: np.ndarray, n: np.ndarray) -> np.ndarray:
         """c(l)."""
         squared = (self.scale * tilt) ** 2
-        return self.surplus(n) * (-np.log1p(-squared) if self.laplace else 0.5 * squared)
+        return self.surplus(n) * (-np.log1p(-squared) if self.is_laplace else 0.5 * squared)
 
     def tilts(self, n: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """l, shape (28, m), for batches of n rounds with rewards of that variance, each (m,): less
         than u, by the share of noise in the sum.
         """
         u, known = TILTS[:, None], n * variance
-        if not self.laplace or self.scale == 0.0:
+        if not self.is_laplace or self.scale == 0.0:
             return u * known / (known + self.variance(n))
         # The root of (u - l) n V = c'(l), by bisection below u and the pole.
         low, high = np.zeros((len(u), len(n))), np.minimum(u, 1.0 / self.scale) + 0.0 * known

@@ -121,8 +121,8 @@ class Publishing(Kept):
         >>> for _ in range(400):
         ...     decision = policy.pull()
         ...     _ = policy.update(float(decision.arm == 1))
-        >>> policy.intervals(difference=("new", "old")).low[0] > 0.0
-        True
+        >>> policy.intervals()
+        <95 % intervals after 13 releases: old: 0 to 1; new: 0.932 to 1>
         """
         with self._lock:
             why = no_intervals(self)

@@ -134,10 +134,11 @@ class Running:
 
     def _of(self, booked: dict[int, Booked]) -> tuple[tuple[int, int, int], ...]:
         """The batches of a release.  How many there are does not depend on noise."""
-        every = self.gate.statistic.sums_of == "arms"
-        arms = range(self.arms.count) if every else booked
-        known = [(arm, booked.get(arm, Booked(0, 0))) for arm in arms]
-        return tuple((arm, 0 if one.known == VOID else one.rounds, one.known) for arm, one in known)
+        if self.gate.statistic.sums_of == "arms":
+            known = [(arm, booked.get(arm, Booked(0, 0))) for arm in range(self.arms.count)]
+        else:
+            known = list(booked.items())
+        return tuple((a, 0 if one.known == VOID else one.rounds, one.known) for a, one in known)
 
 
 _NUMBERS, _TIMES = attrgetter(*Rounds.__slots__), attrgetter(*Deadlines.__slots__)
