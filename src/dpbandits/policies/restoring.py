@@ -168,7 +168,7 @@ def _resume(session: Session) -> None:
     """Let the choice of the running episode stand, where its rounds tell the arm; or else none."""
     rounds = session.rounds
     if session.gate.statistic.parts == 0 and len(rounds.unreleased) == 1:
-        rounds.current_choice = Choice(*rounds.unreleased, math.nan)
+        rounds.current_choice = Choice(next(iter(rounds.unreleased)), math.nan)
     else:
         rounds.left = 0
 
