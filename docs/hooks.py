@@ -60,6 +60,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri in {"index.md", "cards.md", "policies.md"}:
         for words, target in MADE.items():
             markdown = markdown.replace(words, f"[{words}]({target})")
+    if page.file.src_uri == "intervals.md":
+        shown = "![Means of equal arms: the leader reads too high, the others too low]"
+        markdown = markdown.replace("<!-- picture: bias -->", f"{shown}(images/bias.svg)")
     if page.file.src_uri == "policies.md":
         markdown = with_names(markdown)
     markdown = re.sub(

@@ -44,6 +44,8 @@ def inspect(place: Where) -> None:
     console.print(f"\n{seen.estimates!r}")
     if rows:
         console.print(with_rows(new_table(*heads), rows))
+    if seen.estimates.low is not None:
+        console.print("Intervals hold at all releases together: see `dpbandits intervals`.")
 
 
 def intervals(

@@ -39,7 +39,7 @@ def pull(
     rounds.release_due = _advance(running, arm, x, 1)
     rounds.recorded += 1
     if not running.card.hides_contexts:
-        running.book(arm, x, 1)
+        rounds.book(arm, x, 1, len(running.exchange.made))
     return choice, running.pending(choice, x, shown)
 
 
@@ -92,7 +92,7 @@ def receive_sum(running: Running, total: float) -> bool:
         choice, n = running.coming()
         due = _advance(running, choice.arm, 0, n)
         running.rounds.recorded += n
-        running.book(choice.arm, 0, n)
+        running.rounds.book(choice.arm, 0, n, len(running.exchange.made))
         running.intake.take(Pending(choice.arm), total, n)
         if due:
             _end(running)

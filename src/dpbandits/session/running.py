@@ -110,10 +110,6 @@ class Running:
         state.wall.first_unreleased[:] = past + len(rounds.flights)
         self.intake.fill_lost(rounds)
 
-    def book(self, arm: int, weights: np.ndarray | int, n: int) -> None:
-        """Count n rounds of an arm, until a release covers them."""
-        self.rounds.book(arm, weights, n, len(self.exchange.made))
-
     def released(self, memo: np.ndarray, booked: dict[int, Booked]) -> None:
         """Keep the latest release, of rounds that were ``booked``, if it is one of sums.  Stop
         where a search has found its arm.
