@@ -169,6 +169,17 @@ def test_refuse_what_is_not_proved(policy: Policy, why: str) -> None:
     assert "low" not in policy.estimates.frame
 
 
+def test_releases_of_an_earlier_version_are_not_enough(tmp_path: Path) -> None:
+    policy = MergedIMED(2, budget=PureDP(1.0), seed=1)
+    policy.session.exchange.older = True  # as after a load of format 5
+    path = policy.save(tmp_path / "trial.dpb")
+    policy.close()
+    with pytest.raises(ArgumentError, match="an earlier version has made releases"):
+        dpb.intervals(path)
+    with pytest.raises(ArgumentError, match="an earlier version has made releases"):
+        dpb.load(path).intervals()
+
+
 def test_every_policy_has_intervals_or_says_why_not() -> None:
     for cls in registered().values():
         policy = cls(**cls.example, budget=None)

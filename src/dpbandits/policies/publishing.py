@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..privacy.channels import Certified
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger, LedgerArrays
 from ..protocol import NO_ARM, no_estimate, own_alone
-from ..session.estimates import Diagnostics, Estimates
+from ..session.estimates import ArmEstimates, Diagnostics, Estimates
 from ..session.exchange import ASSUMED as ASSUMED_OF_WORKERS
 from ..session.exchange import Release, checked_release
 from ..session.open_arms import ASSUMED
@@ -23,7 +24,7 @@ from ..session.options import WIDEST, WILDEST
 from ..validation import integer, shown
 from .kept import ASSUMED_OF_PLACES, Kept
 from .privacy_card import PrivacyCard
-from .sums import Sum, no_intervals, read_sums, sums_of, what_breaks
+from .sums import Sum, no_intervals, reader_of_sums, sums_of, what_breaks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,7 +155,8 @@ class Publishing(Kept):
         import pandas as pd  # takes longer to import than all else here
 
         with self._lock:
-            return pd.DataFrame(sums_of(self), columns=Sum._fields)
+            made, every = self.session.exchange.made, self.statistic.sums_of == "arms"
+            return pd.DataFrame(sums_of(made, every=every), columns=Sum._fields)
 
     @property
     def rounds(self) -> int:
@@ -262,8 +264,12 @@ class Publishing(Kept):
         if shape:
             each = [self.kernels.estimate(self.params, public, i) for i in range(math.prod(shape))]
             told["coefficients"] = np.reshape(each, shape)
-        copied = {name: None if one is None else np.array(one) for name, one in told.items()}
+        copied: dict[str, Any] = {
+            name: None if one is None else np.array(one) for name, one in told.items()
+        }
         reason = "" if told else self._no_estimates
-        sums = None if arms is None else read_sums(self, public)
-        estimates = Estimates(releases, **copied, reason=reason, names=self.arm_names, sums=sums)
+        estimates = Estimates(releases, **copied, reason=reason, names=self.arm_names)
+        if arms is not None:
+            own = ArmEstimates(*(copied[name] for name in ArmEstimates._fields))
+            estimates = replace(estimates, read_sums=reader_of_sums(self, own))
         return estimates.without(self.retired)

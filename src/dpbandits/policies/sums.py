@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from ..inference import Batches, Noise, ReleasedSums, reports
 from ..privacy.channels import GAUSSIAN, LAPLACE, OPEN, VECTOR
 from ..protocol import no_estimate
+from ..session.estimates import ArmEstimates
+from ..session.exchange import Made
 
 Policy = Any  # whose module imports this one
 
@@ -49,10 +51,12 @@ def no_intervals(policy: Policy) -> str:
     return str(policy._no_intervals)
 
 
-def sums_of(policy: Policy) -> list[Sum]:
-    """The released sums of batches, in the order of their releases."""
-    every, found, firsts = policy.statistic.sums_of == "arms", list[Sum](), [0]
-    for one in policy.session.exchange.made:
+def sums_of(made: Sequence[Made], *, every: bool) -> list[Sum]:
+    """The released sums of batches, in the order of their releases; ``every``: each release has a
+    sum for every arm.
+    """
+    found, firsts = list[Sum](), [0]
+    for one in made:
         for i, (arm, rounds, known) in enumerate(one.batches):
             if rounds > 0:
                 # All sums of the releases that were known.
@@ -61,25 +65,34 @@ def sums_of(policy: Policy) -> list[Sum]:
     return found
 
 
-def read_sums(policy: Policy, public: Any) -> ReleasedSums | None:
-    """What intervals are made of; None where there are none."""
+def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], ReleasedSums] | None:
+    """A function that reads what intervals are made of, as it is now; None where there is none.
+    ``estimates`` are copies.
+    """
     if no_intervals(policy):
         return None
     lo, hi = policy.reward_range
-    width = hi - lo
+    width, count = hi - lo, policy.n_arms
     scale, dropout = policy._noise_of_sums
     if scale > 0.0:
         scale += _ROUNDED * policy.grid
     noise = Noise(scale / width, policy.channel.family in (LAPLACE, VECTOR), dropout)
-    if policy.learns_means:
-        found = policy._arm_estimates(policy.params, public)
-        total = np.nan_to_num((found.means - lo) / width) * found.rounds
-        cells = tuple(map(reports, found.rounds.tolist(), total.tolist()))
-    else:
-        arm, rounds, total, known = np.array(sums_of(policy), float).reshape(-1, 4).T
+    rounding = _steps_moved(policy) * policy.grid
+    made, every = policy.session.exchange.made[:], policy.statistic.sums_of == "arms"
+
+    def from_batches() -> ReleasedSums:
+        arm, rounds, total, known = np.array(sums_of(made, every=every), float).reshape(-1, 4).T
         batches = Batches(arm, rounds, (total - rounds * lo) / width, known)
-        cells = tuple(batches.cells(a, noise) for a in range(policy.n_arms))
-    return ReleasedSums(cells, noise, lo, width, _steps_moved(policy) * policy.grid)
+        cells = tuple(batches.cells(a, noise) for a in range(count))
+        return ReleasedSums(cells, noise, lo, width, rounding)
+
+    def from_reports() -> ReleasedSums:
+        assert estimates.rounds is not None
+        total = np.nan_to_num((estimates.means - lo) / width) * estimates.rounds
+        cells = tuple(map(reports, estimates.rounds.tolist(), total.tolist()))
+        return ReleasedSums(cells, noise, lo, width, rounding)
+
+    return from_reports if policy.learns_means else from_batches
 
 
 def _steps_moved(policy: Policy) -> float:

@@ -7,7 +7,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -91,7 +91,12 @@ class Estimates:
     coefficients: np.ndarray | None = None
     reason: str = ""
     names: Sequence[str] | None = None
-    sums: ReleasedSums | None = None
+    read_sums: Callable[[], ReleasedSums] | None = None
+
+    @cached_property
+    def sums(self) -> ReleasedSums | None:
+        """What ``low`` and ``high`` are made of; None where there are none."""
+        return None if self.read_sums is None else self.read_sums()
 
     @property
     def low(self) -> np.ndarray | None:

@@ -78,7 +78,8 @@ class Running:
     def release(self) -> None:
         """Release the episode that is over."""
         self.refuse_overspending()
-        booked = self.rounds.booked_of(self.gate.part(self.state))
+        kept = self.gate.statistic.sums_of
+        booked = self.rounds.booked_of(self.gate.part(self.state)) if kept else {}
         self.gate.release(self.state, self.rounds.recorded)
         self.released(self.state.memo, booked)
 
