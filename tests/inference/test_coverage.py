@@ -24,7 +24,7 @@ def test_no_more_runs_miss_than_promised(case: str) -> None:
     found = coverage.measured(case, 200)
     # Of 200 runs with 5 % each, more than 20 miss with a probability below 1 %.
     assert (found[:, :3].sum(axis=0) <= 20).all()
-    assert np.median(found[:, 3]) == pytest.approx(WIDTHS[case], rel=0.05)
+    assert np.median(found[:, 4]) == pytest.approx(WIDTHS[case], rel=0.05)
 
 
 def attacked(noise: Noise, believed: Noise, runs: int, seed: int) -> int:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..algorithms import MergedIMED
-from ..inference import Batches, Noise
+from ..inference import Batches, Cells, Noise
 from ..policies import Policy
 from ..privacy import ZCDP, Budget, PureDP
 from ..session import episodes
@@ -37,6 +37,7 @@ class Missed(NamedTuple):
     means: bool  # of any arm, of intervals for all arms together
     one: bool  # of the first arm, of an interval for it alone
     difference: bool  # of the first two arms
+    errors: bool  # the mean of any arm, plus or minus 1.96 errors
     half_width: float  # of the interval of the first arm alone
 
 
@@ -67,8 +68,17 @@ def judge(policy: Policy, means: Sequence[float]) -> Missed:
         means=bool((highest >= level + np.log(len(means))).any()),
         one=bool(highest[0] >= level),
         difference=bool(apart >= level),
+        errors=any(_strays(batches.single(a, noise), noise, q) for a, q in enumerate(means)),
         half_width=0.5 * (high - low),
     )
+
+
+def _strays(each: Cells, noise: Noise, q: float) -> bool:
+    """Whether the merged mean of an arm is ever more than 1.96 errors from q."""
+    n = each.rounds
+    precision = 1.0 / (0.25 / n + noise.variance(n) / (n * n))
+    off = np.cumsum(precision * (each.total / n - q)) / np.sqrt(np.cumsum(precision))
+    return bool((np.abs(off) > 1.96).any())
 
 
 def paths(batches: Batches, arm: int, noise: Noise, q: float) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +97,7 @@ def paths(batches: Batches, arm: int, noise: Noise, q: float) -> tuple[np.ndarra
 
 
 def measured(case: str, runs: int, rounds: int = ROUNDS) -> np.ndarray:
-    """``Missed`` of each run of a case, shape (runs, 4)."""
+    """``Missed`` of each run of a case, shape (runs, 5)."""
     means, budget = CASES[case]
     found = [
         judge(play(MergedIMED(len(means), budget=budget, seed=i), means, rounds, i), means)
@@ -98,11 +108,12 @@ def measured(case: str, runs: int, rounds: int = ROUNDS) -> np.ndarray:
 
 def main(runs: int) -> None:
     """Print, for each case, how many per cent of runs missed, and the half width."""
-    print(f"{'missed, % of runs':30}{'all arms':>10}{'one arm':>10}{'difference':>12}{'width':>9}")
+    heads = "".join(f"{one:>12}" for one in ("all arms", "one arm", "difference", "1.96 errors"))
+    print(f"{'missed, % of runs':30}{heads}  half width")
     for case in CASES:
         found = measured(case, runs)
-        missed, width = found[:, :3].mean(axis=0), np.median(found[:, 3])
-        print(f"{case:30}{''.join(f'{100 * one:10.2f}' for one in missed)}{width:11.4f}")
+        missed, width = found[:, :4].mean(axis=0), np.median(found[:, 4])
+        print(f"{case:30}{''.join(f'{100 * one:12.2f}' for one in missed)}{width:12.4f}")
 
 
 if __name__ == "__main__":
