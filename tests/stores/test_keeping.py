@@ -443,7 +443,7 @@ def test_no_record_of_a_backup_enters_a_release_of_the_restored_policy(reward, t
         restored.update(0.5, restored.pull())
     later = restored.session.exchange.made[known:]
     # Halves, and zeros in the place of what was dropped; nothing else.
-    totals = [values[0] for _, _, values in later]
+    totals = [one.values[0] for one in later]
     assert all(abs(2 * total - round(2 * total)) < 1e-6 for total in totals)
     assert sum(totals) <= 0.5 * 40 + 1e-6
 

@@ -42,12 +42,12 @@ class Publishing(Kept):
             ArgumentError: ``after`` is no whole number from 0.
         """
         first = integer("after", after, 0)
-        if self.kernels.absorb is own_alone:
-            return []
         with self._lock:
+            # Others have kept theirs for intervals.
+            made = [] if self.kernels.absorb is own_alone else self.session.exchange.made[first:]
             return [
                 Release(one.life, i, self.exchange_key, one.memo, one.values)
-                for i, one in enumerate(self.session.exchange.made[first:], first)
+                for i, one in enumerate(made, first)
             ]
 
     def learn_from(self, release: Release | Sequence[Any]) -> bool:
