@@ -24,7 +24,7 @@ from dpbandits.papers.concentrated import AdaCUCB, AdaPUCB
 from dpbandits.policies import Policy, registered
 from dpbandits.simulation.simulating import what_is_taken
 
-from .timing import Row, scaled
+from .timing import Row, best, scaled
 
 ROUNDS = 20_000
 TURN = 500  # rounds
@@ -53,6 +53,7 @@ def rows(size: float) -> Iterator[Row]:
     yield from _called(rounds)
     yield from _masked(rounds)
     yield from _secure(rounds)
+    yield from _intervals(rounds)
     yield _memory(rounds)
 
 
@@ -129,6 +130,16 @@ def _masked(rounds: int) -> Iterator[Row]:
         remark = f"{again:.1f} us after {once:.1f} us"
         name = f"pull + update, {cls.__name__}, with names and masks"
         yield Row(name, float(again / once), "x without", "<= 1.2", remark)
+
+
+def _intervals(rounds: int) -> Iterator[Row]:
+    """Of all arms, and of a difference, with Laplace noise."""
+    policy = MergedIMED(3, budget=PureDP(1.0), seed=1)
+    _play(policy, _people(policy, rounds))
+    remark = f"3 arms, {policy.ledger.releases} releases"
+    for name, pair in (("intervals", None), ("interval of a difference", (0, 1))):
+        seconds = best(lambda pair=pair: policy.intervals(difference=pair), 10)
+        yield Row(name, 1e3 * seconds, "ms", "<= 200", remark)
 
 
 def _in_turns(

@@ -18,6 +18,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
+from pictures import bias
 from rooms import Page as RoomPage
 from rooms import presets, rooms, table_of_names, table_of_others, table_of_presets
 
@@ -45,6 +46,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made: dict[str, str | bytes] = {f"{page}.md": outside(name) for name, page in OUTSIDE.items()}
     reference = reference_pages()
     made |= {**notebook_pages(config), **card_pages(), **reference}
+    made["images/bias.svg"] = bias()
     for path, content in made.items():
         files.append(File.generated(config, path, content=content))
     for section in config.nav or []:
@@ -58,6 +60,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri in {"index.md", "cards.md", "policies.md"}:
         for words, target in MADE.items():
             markdown = markdown.replace(words, f"[{words}]({target})")
+    if page.file.src_uri == "intervals.md":
+        shown = "![Means of equal arms: the leader reads too high, the others too low]"
+        markdown = markdown.replace("<!-- picture: bias -->", f"{shown}(images/bias.svg)")
     if page.file.src_uri == "policies.md":
         markdown = with_names(markdown)
     markdown = re.sub(

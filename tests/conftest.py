@@ -28,6 +28,7 @@ INTERPRETED = {
         "client",
         "conformance",
         "finite",
+        "inference",
         "logs",
         "policies",
         "presets",

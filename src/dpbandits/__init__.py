@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         DPBanditsError,
         UpdateError,
     )
-    from .inspection import inspect
+    from .inspection import inspect, intervals
     from .logs import DecisionLog, fit_logs
     from .planning import Setting, plan
     from .policies import Decision, Policy, load, restore
@@ -89,6 +89,7 @@ __all__ = [
     "environments",
     "fit_logs",
     "inspect",
+    "intervals",
     "load",
     "papers",
     "parts",
@@ -111,7 +112,7 @@ _HOMES = {
         "door": "bandit",
         "errors": "ArgumentError BudgetExhausted BudgetWarning ClaimError ClippingWarning"
         " DPBanditsError UpdateError",
-        "inspection": "inspect",
+        "inspection": "inspect intervals",
         "logs": "DecisionLog fit_logs",
         "planning": "Setting plan",
         "policies": "Decision Policy load restore",

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Literal
 
+import numpy as np
+
+from .constraints import Range
+from .errors import ArgumentError
 from .html import Html, glance
+from .inference import Batches, Intervals, Noise, ReleasedSums, two_arms
 from .policies.loading import read
 from .policies.policy import Policy
 from .policies.privacy_card import PrivacyCard, spent
 from .policies.registry import arguments_of_today, find, of_this_version
+from .policies.sums import STAYS_THE_SAME
 from .privacy.budgets import Budget
 from .privacy.guarantees import Guarantee
 from .privacy.ledger import Ledger
@@ -24,6 +31,11 @@ from .stores import FilePlace, Place
 from .stores.addresses import place_at
 from .stores.format5 import is_format5, is_superseded5, read5
 from .stores.witness import Witness
+from .tables.columns import Frame, column, column_names, flat
+from .tables.manners import PUBLIC, WHOLE_NUMBERS, Manner, arms
+from .validation import choice, integer, real
+
+_MOST_ARMS = 10**6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +61,17 @@ class Inspection:
     rounds: int
     superseded: bool
     card: PrivacyCard
+    _policy: Policy
+
+    def intervals(
+        self,
+        confidence: float = 0.95,
+        difference: tuple[int | str, int | str] | None = None,
+        *,
+        method: str = "mixture",
+    ) -> Intervals:
+        """Intervals of the arms' means, as ``Policy.intervals`` gives them."""
+        return self._policy.intervals(confidence, difference, method=method)
 
     @property
     def spent(self) -> Budget | None:
@@ -124,7 +147,88 @@ def inspect(where: str | os.PathLike[str] | Place) -> Inspection:
         rounds=policy.rounds,
         superseded=superseded,
         card=policy.card_page(),
+        _policy=policy,
     )
+
+
+def intervals(
+    of: Policy | str | os.PathLike[str] | Place | Frame,
+    confidence: float = 0.95,
+    difference: tuple[int | str, int | str] | None = None,
+    *,
+    method: str = "mixture",
+    noise: Literal["Gaussian", "Laplace"] | None = None,
+    scale: float = 0.0,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+) -> Intervals:
+    """Intervals of arms' means that hold at all releases together.
+
+    Args:
+        of: a policy; a place that keeps one, which is only read; or a table of released sums, in
+            the order of their releases.  Its columns are those of ``Policy.released_sums``.
+            Without ``known``, each batch began after the row before.
+        confidence, difference, method: as of ``Policy.intervals``.
+        noise: for a table, the noise on each sum; None for none.
+        scale: for a table, that of Laplace noise, or the standard deviation of Gaussian noise.
+        reward_range: for a table, that of the rewards.
+
+    Returns:
+        ``Intervals``.
+
+    Raises:
+        ArgumentError: an argument is out of range, or no interval is proved for the policy.
+        StateFileError, FileNotFoundError, StoreError: as of ``inspect``.
+
+    Example:
+        >>> import dpbandits as dpb
+        >>> sums = {"arm": [0, 1], "rounds": [500, 500], "sum": [251.3, 390.9]}
+        >>> dpb.intervals(sums, difference=(1, 0), noise="Laplace", scale=1.0)
+        <95 % intervals after 2 releases: 1 - 0: 0.1656 to 0.3883>
+    """
+    if isinstance(of, Policy):
+        return of.intervals(confidence, difference, method=method)
+    if isinstance(of, str | os.PathLike | Place):
+        return inspect(of).intervals(confidence, difference, method=method)
+    lo, hi = Range()("reward_range", reward_range)
+    if noise is not None:
+        choice("noise", noise, ("Gaussian", "Laplace"))
+        scale = real("scale", scale, 0.0, strict=True)
+    arm, rounds, total, known = _released(of)
+    law = Noise(scale / (hi - lo) if noise else 0.0, noise == "Laplace")
+    batches = Batches(arm, rounds, (total - rounds * lo) / (hi - lo), known)
+    count = int(arm.max()) + 1
+    sums = ReleasedSums(tuple(batches.cells(a, law) for a in range(count)), law, lo, hi - lo)
+    pair = None
+    if difference is not None:
+        pair = [integer("difference", one, 0, count - 1) for one in two_arms(difference)]
+    added, people = (np.bincount(arm.astype(int), one, count) for one in (total, rounds))
+    return Intervals.of(
+        sums,
+        confidence,
+        pair,
+        method=method,
+        means=added / np.where(people > 0, people, np.nan),
+        labels=None,
+        releases=len(arm),
+        breaks=(STAYS_THE_SAME,),
+    )
+
+
+def _released(frame: Frame) -> tuple[np.ndarray, ...]:
+    """Arms, rounds, sums, and how many rows were known when each batch began."""
+
+    def read(name: str, manner: Manner) -> np.ndarray:
+        found = column(frame, name, argument="of")
+        return flat("of", found, manner, at=f"column {name!r}")
+
+    arm, rounds = read("arm", arms(_MOST_ARMS)), read("rounds", WHOLE_NUMBERS)
+    total, order = read("sum", PUBLIC), np.arange(len(arm))
+    known = read("known", WHOLE_NUMBERS) if "known" in (column_names(frame) or ()) else order
+    if not (len(arm) and (rounds >= 1).all()):
+        raise ArgumentError("of must have a row or more, each of a round or more", "of")
+    if not (known <= order).all():
+        raise ArgumentError("of must have at most the number of rows before as known", "of")
+    return arm, rounds, total, known
 
 
 def _shown(place: Place) -> tuple[Policy, bool]:

@@ -65,7 +65,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -236,6 +236,8 @@ class Statistic:
         max_weight: the largest factor by which a coordinate weighs a reward; a plain sum has 1.
         counter: how the running sum of all statistics is released; None for algorithms that
             release each statistic by itself.
+        sums_of: "arm" if a release begins with the sum of all rewards of one arm's batch, "arms"
+            if it has such a sum for every arm; "" for anything else.  Intervals need it.
     """
 
     max_sensitivity: float
@@ -246,6 +248,7 @@ class Statistic:
     max_records: int = 0
     max_weight: float = 1.0
     counter: Counter | None = None
+    sums_of: Literal["", "arm", "arms"] = ""
 
     @classmethod
     def of_rewards(cls, reward_range: tuple[float, float], **others: Any) -> Statistic:

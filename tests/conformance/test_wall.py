@@ -117,6 +117,7 @@ _UP = [
     "glm",
     "shuffle",
     "stores",
+    "inference",
     "protocol",
     "session",
     "policies",

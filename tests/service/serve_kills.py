@@ -225,7 +225,7 @@ def check_sums(store: str, folder: Path, known: Known, seed: int) -> None:
     """All acknowledged rewards are there once: in released sums, or in those to come."""
     code = (
         "import dpbandits as dpb, json, sys; s = dpb.load(sys.argv[1]).session; r = s.rounds;"
-        "held = sum(sum(v) for _, _, v in s.exchange.shared);"
+        "held = sum(sum(v) for _, _, v, _ in s.exchange.made);"
         "held += sum(float(f.ended.statistic.sum()) for f in r.flights.values());"
         "held += sum(float(side.sum()) for side in s.state.raw);"
         "print(json.dumps([held, s.state.wall.ledger.head.tolist()]))"

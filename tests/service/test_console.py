@@ -112,7 +112,7 @@ def test_a_page_has_all_that_is_public_and_marks_the_rest(console):
     ):
         assert said in page.text, said
     for arm in SHOP["arms"]:
-        assert re.search(rf"{arm} -?[\d.e-]+ ± [\d.e-]+ \d+", page.text), arm
+        assert re.search(rf"{arm} -?[\d.e-]+ [\d.e-]+ to [\d.e-]+ \d+", page.text), arm
     private = page.text.index("For the operator only: not public")
     for count in ("decisions that wait for a reward", "repeated rewards", "too late"):
         assert page.text.index(count) > private

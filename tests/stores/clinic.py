@@ -91,7 +91,7 @@ def state_of(policy):
     rows = sorted(row for row in whole_rows(session) if row.kind != "release")
     exact = {"private": private, "public": public, "facts": facts, "heads": heads, "last": last}
     exact |= {"lines": [row for row in rows if row.kind == "line"]}
-    exact |= {"shared": [numbers for _, *numbers in session.exchange.shared]}
+    exact |= {"shared": [numbers for _, *numbers in session.exchange.made]}
     waiting = [row for row in rows if row.kind != "line"]
     rounds = session.rounds
     flights = [[n for n in one.pulls if n in rounds.flown] for one in rounds.flights.values()]

@@ -289,7 +289,7 @@ def check(policy: dpb.Policy, known: History, seed: int, kind: str, base: float)
     waiting = {*rounds.pending, *rounds.flown}
     require(not waiting & set(known.answered), seed, kind, "an answer was lost, and waits again")
     # Sums of all that entered: released, in flight, and in the running episode.
-    held = sum(sum(values) for _, _, values in session.exchange.shared) - base
+    held = sum(sum(values) for _, _, values, _ in session.exchange.made) - base
     held += sum(float(flight.ended.statistic.sum()) for flight in rounds.flights.values())
     held += sum(float(side.sum()) for side in session.state.raw)
     sure = sum(known.answered.values())

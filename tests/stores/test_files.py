@@ -102,7 +102,7 @@ def test_a_load_in_the_middle_of_a_commit_waits_and_counts_it(tmp_path, monkeypa
     before = clinic.policy.ledger.releases
 
     def slow(self, *arguments):
-        if loader.ident is None and clinic.policy.session.exchange.shared[before:]:
+        if loader.ident is None and clinic.policy.session.exchange.made[before:]:
             loader.start()
             loader.join(0.3)
             assert not loaded

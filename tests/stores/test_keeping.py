@@ -453,7 +453,7 @@ def test_a_backup_is_refused_and_restored_without_its_records(
 
 
 def released(policy):
-    return np.array([values for _, _, values in policy.session.exchange.shared]).ravel()
+    return np.array([values for _, _, values, _ in policy.session.exchange.made]).ravel()
 
 
 @pytest.mark.parametrize("reward", [0.0, 1.0])
@@ -470,9 +470,9 @@ def test_no_record_of_a_backup_enters_a_release_of_the_restored_policy(reward, t
     known = len(released(restored))
     for _ in range(40):
         restored.update(0.5, restored.pull())
-    later = restored.session.exchange.shared[known:]
+    later = restored.session.exchange.made[known:]
     # Halves, and zeros in the place of what was dropped; nothing else.
-    totals = [values[0] for _, _, values in later]
+    totals = [one.values[0] for one in later]
     assert all(abs(2 * total - round(2 * total)) < 1e-6 for total in totals)
     assert sum(totals) <= 0.5 * 40 + 1e-6
 

@@ -126,6 +126,7 @@ class Stepwise(Policy):
     """An index of every arm's mean, from every reward."""
 
     learns_off_policy = True
+    learns_means = True
 
     @staticmethod
     def _arm_estimates(params: StepwiseParams, public: StepwisePublic) -> ArmEstimates:

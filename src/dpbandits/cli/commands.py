@@ -26,7 +26,7 @@ from .estimate import estimate
 from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import clear_errors
-from .kept import inspect, restore
+from .kept import inspect, intervals, restore
 from .plan import plan
 from .promises import card, explain
 from .serve import keys, serve
@@ -117,7 +117,7 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
 
 
 _COMMANDS = (
-    *(explain, card, check_policy, inspect, restore, estimate),
+    *(explain, card, check_policy, inspect, intervals, restore, estimate),
     *(plan, theory, exact, audit, warm, serve, shuffle),
 )
 for command in _COMMANDS:

@@ -1,13 +1,14 @@
-"""The commands ``dpbandits inspect`` and ``restore``: policies that a place keeps."""
+"""The commands ``inspect``, ``intervals`` and ``restore``: policies that a place keeps."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-from typer import Argument
+from typer import Argument, Option
 
 from ..errors import ArgumentError
 from .inputs import clear_errors
@@ -43,6 +44,44 @@ def inspect(place: Where) -> None:
     console.print(f"\n{seen.estimates!r}")
     if rows:
         console.print(with_rows(new_table(*heads), rows))
+    if seen.estimates.low is not None:
+        console.print("Intervals hold at all releases together: see `dpbandits intervals`.")
+
+
+def intervals(
+    place: Where,
+    confidence: Annotated[float, Option(help="That none of the intervals is ever wrong.")] = 0.95,
+    difference: Annotated[
+        tuple[str, str] | None,
+        Option(metavar="ARM ARM", help="The mean of the first arm, less that of the second."),
+    ] = None,
+    method: Annotated[
+        str, Option(help="mixture, or closed: a closed form for Gaussian noise or none.")
+    ] = "mixture",
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show intervals of the arms' means, or of a difference, that hold whenever you look.
+
+    They follow from released values, and cost no privacy. The command only reads the place.
+    """
+    from ..inspection import inspect as look
+
+    with clear_errors(), _something_saved():
+        pair = None if difference is None else (_arm(difference[0]), _arm(difference[1]))
+        found = look(place).intervals(confidence, pair, method=method)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        return
+    console, (heads, rows) = new_console(), found.table()
+    console.print(f"{found.title}. They hold at all releases together.")
+    console.print(with_rows(new_table(*heads), rows))
+    for one in found.breaks:
+        console.print(f"* {one}")
+
+
+def _arm(text: str) -> int | str:
+    """A number, where arms have no names."""
+    return int(text) if text.isdecimal() else text
 
 
 def restore(place: Where) -> None:

@@ -34,6 +34,7 @@ class Configured(ABC):
     card: Card
     kernels: Kernels
     params: Any
+    learns_means: ClassVar[bool] = False  # its estimates are means of all rewards or reports
     sees: ClassVar[str] = ""  # what ``pull`` takes: "contexts", "advice", or nothing
     takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
     n_arms: int
@@ -55,6 +56,7 @@ class Configured(ABC):
 
     # What a subclass provides -----------------------------------------------------------------
 
+    _no_intervals = ""  # why there are no intervals of means, where releases alone would allow them
     _no_estimates = UNKNOWN  # why there are neither means nor coefficients
 
     @abstractmethod
@@ -69,6 +71,13 @@ class Configured(ABC):
     def _counter(self) -> Counter | None:
         """The counter of running sums; None for statistics that are released by themselves."""
         return None
+
+    @property
+    def _noise_of_sums(self) -> tuple[float, float]:
+        """The scale of the noise on a released sum, and a share of people without whose noise it
+        has that scale.
+        """
+        return self.noise_scale, 0.0
 
     def params_for(self, n: int) -> Any:
         """``params`` under which an arm's first batch has n rounds, where batches may be of any

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..html import Html, glance
+from ..inference import Intervals, two_arms
 from ..privacy.channels import Certified
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger, LedgerArrays
 from ..protocol import NO_ARM, no_estimate, own_alone
-from ..session.estimates import Diagnostics, Estimates
+from ..session.estimates import ArmEstimates, Diagnostics, Estimates
 from ..session.exchange import ASSUMED as ASSUMED_OF_WORKERS
 from ..session.exchange import Release, checked_release
 from ..session.open_arms import ASSUMED
@@ -22,6 +24,10 @@ from ..session.options import WIDEST, WILDEST
 from ..validation import integer, shown
 from .kept import ASSUMED_OF_PLACES, Kept
 from .privacy_card import PrivacyCard
+from .sums import Sum, no_intervals, reader_of_sums, sums_of, what_breaks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Publishing(Kept):
@@ -37,11 +43,11 @@ class Publishing(Kept):
         """
         first = integer("after", after, 0)
         with self._lock:
-            made = enumerate(self.session.exchange.shared)
+            # Others have kept theirs for intervals.
+            made = [] if self.kernels.absorb is own_alone else self.session.exchange.made[first:]
             return [
-                Release(life, i, self.exchange_key, memo, values)
-                for i, (life, memo, values) in made
-                if i >= first
+                Release(one.life, i, self.exchange_key, one.memo, one.values)
+                for i, one in enumerate(made, first)
             ]
 
     def learn_from(self, release: Release | Sequence[Any]) -> bool:
@@ -88,6 +94,70 @@ class Publishing(Kept):
         """
         with self._lock:
             return self._estimated(self.session.state.public, self.ledger.releases)
+
+    def intervals(
+        self,
+        confidence: float = 0.95,
+        difference: tuple[int | str, int | str] | None = None,
+        *,
+        method: str = "mixture",
+    ) -> Intervals:
+        """Intervals of the arms' mean rewards that hold at all releases together.  They read
+        released values alone, so they cost no privacy.
+
+        Args:
+            confidence: the probability that no interval is ever wrong.
+            difference: two arms, by number or name, for the mean of the first, less that of the
+                second.  None for the means of all arms.
+            method: "mixture", or "closed" for a closed form, which needs Gaussian noise or none.
+
+        Returns:
+            ``Intervals``, with sentences on what breaks them.
+
+        Raises:
+            ArgumentError: an argument is out of range, or no interval is proved for the policy.
+
+        >>> from dpbandits import PureDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=PureDP(1.0), arm_names=["old", "new"], seed=1)
+        >>> for _ in range(400):
+        ...     decision = policy.pull()
+        ...     _ = policy.update(float(decision.arm == 1))
+        >>> policy.intervals()
+        <95 % intervals after 13 releases: old: 0 to 1; new: 0.932 to 1>
+        """
+        with self._lock:
+            why = no_intervals(self)
+            if why:
+                raise ArgumentError(f"intervals must not be asked of {self.preset}: {why}")
+            pair = None
+            if difference is not None:
+                number = self.session.arms.number
+                pair = [number("difference", one) for one in two_arms(difference)]
+            estimates = self.estimates
+            assert estimates.sums is not None
+            assert estimates.means is not None
+            return Intervals.of(
+                estimates.sums,
+                confidence,
+                pair,
+                method=method,
+                means=estimates.means,
+                labels=self.arm_names,
+                releases=estimates.releases,
+                breaks=tuple(what_breaks(self)),
+            )
+
+    @property
+    def released_sums(self) -> pd.DataFrame:
+        """The released sums that ``intervals`` reads.  A row has the arm, the rounds of a batch,
+        their sum, and how many rows were ``known`` when the batch began.
+        """
+        import pandas as pd  # takes longer to import than all else here
+
+        with self._lock:
+            made, every = self.session.exchange.made, self.statistic.sums_of == "arms"
+            return pd.DataFrame(sums_of(made, every=every), columns=Sum._fields)
 
     @property
     def rounds(self) -> int:
@@ -195,7 +265,12 @@ class Publishing(Kept):
         if shape:
             each = [self.kernels.estimate(self.params, public, i) for i in range(math.prod(shape))]
             told["coefficients"] = np.reshape(each, shape)
-        copied = {name: None if one is None else np.array(one) for name, one in told.items()}
+        copied: dict[str, Any] = {
+            name: None if one is None else np.array(one) for name, one in told.items()
+        }
         reason = "" if told else self._no_estimates
         estimates = Estimates(releases, **copied, reason=reason, names=self.arm_names)
+        if arms is not None:
+            own = ArmEstimates(*(copied[name] for name in ArmEstimates._fields))
+            estimates = replace(estimates, read_sums=reader_of_sums(self, own))
         return estimates.without(self.retired)

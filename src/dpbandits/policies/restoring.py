@@ -24,6 +24,7 @@ by both lives.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -31,6 +32,7 @@ from contextlib import suppress
 from ..errors import MissingExtra, StateFileError
 from ..privacy.ledger import HEAD, SPAN, WHOLE, Line
 from ..session import format5
+from ..session.rounds import Choice
 from ..session.session import Session
 from ..session.state import Span
 from ..session.writing import Layout, filled_public, filled_rows, parted, public_arrays
@@ -157,8 +159,18 @@ def _drop_records(session: Session) -> None:
         gate.channel.multiplier,
     )
     lines = [Line(*span, family, bound, multiplier, 0) for span in spans]
-    rounds.left, rounds.release_due, rounds.over = 0, False, None
+    rounds.release_due, rounds.over = False, None
+    _resume(session)
     session.give_up(*(lines if gate.private else ()))
+
+
+def _resume(session: Session) -> None:
+    """Let the choice of the running episode stand, where its rounds tell the arm; or else none."""
+    rounds = session.rounds
+    if session.gate.statistic.parts == 0 and len(rounds.unreleased) == 1:
+        rounds.current_choice = Choice(next(iter(rounds.unreleased)), math.nan)
+    else:
+        rounds.left = 0
 
 
 def _unreleased(session: Session) -> Iterator[Span]:

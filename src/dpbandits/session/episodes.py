@@ -13,7 +13,7 @@ from ..protocol import nothing_to_note
 from ..stores import User
 from .choices import serves
 from .open_arms import Mask, row
-from .rounds import Choice, Pending
+from .rounds import VOID, Choice, Pending
 from .running import AllOrNothing, Running
 
 
@@ -39,7 +39,7 @@ def pull(
     rounds.release_due = _advance(running, arm, x, 1)
     rounds.recorded += 1
     if not running.card.hides_contexts:
-        rounds.book(arm, x, 1)
+        rounds.book(arm, x, 1, len(running.exchange.made))
     return choice, running.pending(choice, x, shown)
 
 
@@ -92,7 +92,7 @@ def receive_sum(running: Running, total: float) -> bool:
         choice, n = running.coming()
         due = _advance(running, choice.arm, 0, n)
         running.rounds.recorded += n
-        running.rounds.book(choice.arm, 0, n)
+        running.rounds.book(choice.arm, 0, n, len(running.exchange.made))
         running.intake.take(Pending(choice.arm), total, n)
         if due:
             _end(running)
@@ -112,7 +112,7 @@ def fill(running: Running) -> None:
         return
     rounds.release_due = _advance(running, arm, 0, n)
     rounds.recorded += n
-    rounds.book(arm, 0, n)
+    rounds.book(arm, 0, n, VOID)
     running.intake.fill(arm, n)
 
 
@@ -183,4 +183,4 @@ def _land(running: Running, passed: float) -> None:
         with AllOrNothing(running):
             running.gate.cross(running.state, flight.ended)
             rounds.land()
-            running.released(flight.ended.memo)
+            running.released(flight.ended.memo, flight.booked)

@@ -7,19 +7,22 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..html import Html, glance
+from ..inference import ReleasedSums
 from .rounds import Rounds
 
 if TYPE_CHECKING:
     import pandas as pd
 
 UNKNOWN = "the algorithm keeps no estimates of the arms"
+CONFIDENCE = 0.95  # of ``Estimates.low`` and ``high``
 LOSSES_ALONE = "the algorithm weighs arms or experts by estimated losses, and estimates no means"
 
 
@@ -56,6 +59,8 @@ class Estimates:
         errors: an upper bound on the standard deviation of each mean, for rewards in their range
             and the noise.  It assumes rounds planned beforehand, without losses in a crash or
             default rewards after retiring an arm.  None where the algorithm has none.
+        low, high: the ends of intervals that hold at all releases together, for all arms, with 95 %
+            confidence; see ``Policy.intervals``.  None where there are none.
         rounds: the rounds of each arm in episodes that are over, with those that still wait for
             answers.  None where they are not kept apart, and where contexts are private, because
             arms then are, too.
@@ -86,6 +91,24 @@ class Estimates:
     coefficients: np.ndarray | None = None
     reason: str = ""
     names: Sequence[str] | None = None
+    read_sums: Callable[[], ReleasedSums] | None = None
+
+    @cached_property
+    def sums(self) -> ReleasedSums | None:
+        """What ``low`` and ``high`` are made of; None where there are none."""
+        return None if self.read_sums is None else self.read_sums()
+
+    @property
+    def low(self) -> np.ndarray | None:
+        return None if self._ends is None else self._ends[0]
+
+    @property
+    def high(self) -> np.ndarray | None:
+        return None if self._ends is None else self._ends[1]
+
+    @cached_property
+    def _ends(self) -> tuple[np.ndarray, np.ndarray] | None:
+        return None if self.sums is None else self.sums.ends(CONFIDENCE)
 
     def without(self, retired: Sequence[int]) -> Estimates:
         """These estimates where some arms are retired."""
@@ -113,15 +136,17 @@ class Estimates:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per arm, or per model: ``mean``, ``error``, ``rounds``, ``alive`` as far as they
-        are known, or the coefficients.
+        """One row per arm, or per model: ``mean``, ``error``, ``low``, ``high``, ``rounds`` and
+        ``alive`` as far as they are known, or the coefficients.
         """
         import pandas as pd  # takes longer to import than all else here
 
         if self.means is None:
             rows = np.atleast_2d([] if self.coefficients is None else self.coefficients)
             return pd.DataFrame(rows, self._index(len(rows)))
-        names = {"means": "mean", "errors": "error", "rounds": "rounds", "alive": "alive"}
+        names = {"means": "mean", "errors": "error"} | {
+            name: name for name in ("low", "high", "rounds", "alive")
+        }
         columns = {name: getattr(self, own) for own, name in names.items()}
         known = {name: column for name, column in columns.items() if column is not None}
         return pd.DataFrame(known, self._index(len(self.means))).rename_axis("arm")
@@ -134,12 +159,14 @@ class Estimates:
         if self.reason:
             return f"<Estimates: none, because {self.reason}>"
         of, led = self._subject, self.leader
-        leads = "" if led is None else f", arm {self._called(led)} leads with {self._mean(led)}"
+        leads = "" if led is None else f", arm {self._called(led)} leads with {self._found(led)}"
         return f"<Estimates of {of} after {self._count}{leads}>"
 
     def _repr_html_(self) -> Html:
         title = "Estimates" if self.reason else f"Estimates of {self._subject}"
         note = f"After {self._count}." if not self.reason else f"None: {self.reason}."
+        if self.low is not None:
+            note += " Intervals hold at all releases together; intervals() says what breaks them."
         return glance(title, *self.table(), note=note)
 
     @property
@@ -161,11 +188,14 @@ class Estimates:
                 for m, row in enumerate(models)
             ]
             return ([], []) if self.coefficients is None else (heads, rows)
-        heads = ["arm", "mean"] + (["rounds"] if self.rounds is not None else []) + [""]
+        between = [] if self.low is None else [f"{100.0 * CONFIDENCE:g} % interval"]
+        heads = ["arm", "mean", *between, *(["rounds"] if self.rounds is not None else []), ""]
         return heads, [self._row(arm) for arm in range(len(self.means))]
 
     def _row(self, arm: int) -> list[str]:
         row = [self._called(arm), self._mean(arm)]
+        if self.low is not None:
+            row.append(self._between(arm))
         if self.rounds is not None:
             row.append(f"{int(self.rounds[arm]):,}")
         dropped = self.alive is not None and not self.alive[arm]
@@ -175,8 +205,17 @@ class Estimates:
         assert self.means is not None
         if np.isnan(self.means[arm]):
             return "–"
-        error = "" if self.errors is None else f" ± {self.errors[arm]:.2g}"
-        return f"{self.means[arm]:.4g}{error}"
+        return f"{self.means[arm]:.4g}"
+
+    def _between(self, arm: int) -> str:
+        assert self.low is not None
+        assert self.high is not None
+        low, high = self.low[arm], self.high[arm]
+        return "–" if np.isnan(low) else f"{low:.3g} to {high:.3g}"
+
+    def _found(self, arm: int) -> str:
+        between = "" if self.low is None else f" ({self._between(arm)})"
+        return f"{self._mean(arm)}{between}"
 
     @property
     def _subject(self) -> str:

@@ -16,8 +16,6 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..errors import ArgumentError
 
 ASSUMED = (
@@ -48,17 +46,33 @@ class Release(NamedTuple):
     values: tuple[float, ...]
 
 
+class Made(NamedTuple):
+    """A release of this policy.
+
+    Attributes:
+        life: of the policy when it was made.
+        memo, values: as of ``Release``.
+        batches: of each sum among the values the arm, its rounds, and how many releases had been
+            made when the first of them was pulled.  Of batches that tell nothing of an arm, there
+            are 0 rounds.
+    """
+
+    life: str
+    memo: tuple[float, ...]
+    values: tuple[float, ...]
+    batches: tuple[tuple[int, int, int], ...]
+
+
 @dataclass(repr=False)
 class Exchange:
-    """A policy's releases for other workers, and the releases it has taken from them."""
+    """A policy's releases of sums, for other workers and for intervals, and the releases it has
+    taken from others.
+    """
 
-    # Life, memo and values of each release.
-    shared: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = field(default_factory=list)
+    made: list[Made] = field(default_factory=list)
+    older: bool = False  # whether an earlier version has made releases without ``batches``
     learned: dict[str, set[int]] = field(default_factory=dict)  # numbers of releases, by worker
     noted: list[tuple[str, int]] = field(default_factory=list)  # what was learned since a commit
-
-    def share(self, life: str, memo: np.ndarray, values: np.ndarray) -> None:
-        self.shared.append((life, tuple(memo.tolist()), tuple(values.tolist())))
 
     def is_new(self, release: Release, own: Container[str]) -> bool:
         """Whether it is another worker's, and was not learned."""
@@ -71,9 +85,10 @@ class Exchange:
 
     @classmethod
     def restored(cls, header: dict[str, Any]) -> Exchange:
-        shared = [(made, tuple(memo), tuple(value)) for made, memo, value in header["shared"]]
+        """That of an earlier version."""
+        made = [Made(life, tuple(memo), tuple(one), ()) for life, memo, one in header["shared"]]
         learned = {worker: set(numbers) for worker, numbers in header["learned"].items()}
-        return cls(shared, learned)
+        return cls(made, learned=learned)
 
 
 def checked_release(

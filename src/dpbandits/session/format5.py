@@ -34,6 +34,7 @@ def restore(session: Session, header: dict[str, Any], arrays: dict[str, np.ndarr
     life, _ = header["life"]
     session.former = {**header["former"], life: session.rounds.pulls}
     session.exchange, session.told = Exchange.restored(header), tuple(header["told"])
+    session.exchange.older = _has_released(session)
     session.last = None
     if header["last"] is not None:
         name = session.arms.name(header["last"][0])
@@ -51,6 +52,7 @@ def show(session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray]
             raise ValueError(f"{name} is {arrays[name].shape} and should be {array.shape}")
         array[...] = arrays[name]
     _fill_ledger(session, arrays)
+    session.exchange.older = _has_released(session)
     rounds, session.told = header["rounds"], tuple(header["told"])
     session.rounds.deadlines = Deadlines.of(session.settings.answers_within)
     _count(session, rounds["users"]["recorded"])
@@ -114,6 +116,10 @@ def _worth(multiplier: float, steps: float) -> float:
 def _fill_ledger(session: Session, arrays: dict[str, np.ndarray]) -> None:
     lines = LedgerArrays(*(arrays.pop(f"wall.ledger.{name}") for name in LedgerArrays._fields))
     session.state.wall = session.state.wall._replace(ledger=lines)
+
+
+def _has_released(session: Session) -> bool:
+    return bool(session.state.wall.ledger.head[HEAD.releases])
 
 
 def _count(session: Session, users: list[tuple[User, int]]) -> None:

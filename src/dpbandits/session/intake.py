@@ -77,7 +77,7 @@ class Intake:
 
 def _means(booked: dict[int, Booked]) -> Iterator[tuple[int, int, Any]]:
     """Arms that have rounds, how many, and the mean of their weights."""
-    for arm, (n, weights) in booked.items():
+    for arm, (n, weights, _) in booked.items():
         if n > 0:
             # Sums are linear in weights, so one answer with the mean stands for all n.
             yield arm, n, weights / n if isinstance(weights, np.ndarray) else 0

@@ -196,7 +196,7 @@ class Keeper:
         self._flights = len(rounds.flights)
         self._lines = int(self._session.state.wall.ledger.head[HEAD.lines])
         self._releases = int(self._session.state.wall.ledger.head[HEAD.releases])
-        self._shared, self._session.exchange.noted = len(self._session.exchange.shared), []
+        self._sent, self._session.exchange.noted = len(self._session.exchange.made), []
         self._pulls, self._head = rounds.pulls, head or self._new_head()
         now = Durable(self._session.state.blocks[1].copy(), rounds.current_choice)
         if self._unsent is None:
@@ -252,7 +252,7 @@ class Keeper:
         session, rounds = self._session, self._session.rounds
         if int(session.state.wall.ledger.head[HEAD.releases]) > self._releases:
             yield from writing.lines(session, self._lines - 1)  # the last may cover more
-        yield from writing.shared(session, self._shared)
+        yield from writing.made(session, self._sent)
         yield from (writing.learned(*one) for one in session.exchange.noted)
         yield from self._changed_flights()
         yield from self._changed_pulls()

@@ -71,9 +71,13 @@ class Booked(NamedTuple):
 
     rounds: int
     weights: Any
+    # How many releases had been made (``Exchange.made``) when the first round was pulled; VOID if
+    # some rounds contain no person's data.
+    known: int = 0
 
 
-_NOTHING = Booked(0, 0)
+VOID = -1
+_NONE = Booked(0, 0, 2**62)
 
 
 class Seen(NamedTuple):
@@ -186,18 +190,25 @@ class Rounds:
         """The dictionaries that may be long."""
         return self.pending, self.answers, self.unreleased, self.flights, self.flown
 
-    def book(self, arm: int, weights: np.ndarray | int, n: int) -> None:
-        """Count n rounds of an arm, or take one back, until a release covers them."""
-        known = self.unreleased.get(arm, _NOTHING)
+    def book(self, arm: int, weights: np.ndarray | int, n: int, known: int) -> None:
+        """Count n rounds of an arm, or take one back, until a release covers them.  So many
+        releases are ``known``.
+        """
+        before = self.unreleased.get(arm, _NONE)
         added = weights if n == 1 else n * weights
-        self.unreleased[arm] = Booked(known.rounds + n, known.weights + added)
+        earliest = min(before.known, known)
+        self.unreleased[arm] = Booked(before.rounds + n, before.weights + added, earliest)
+
+    def booked_of(self, part: int) -> dict[int, Booked]:
+        """The rounds that the coming release of a part covers, by arm."""
+        arms = list(self.unreleased) if part == WHOLE else [part]
+        return {arm: self.unreleased[arm] for arm in arms if arm in self.unreleased}
 
     def cover(self, part: int) -> dict[int, Booked]:
         """The rounds of a part are in an episode that is over: they are given back, by arm."""
-        arms = list(self.unreleased) if part == WHOLE else [part]
         self.over, self.release_due = None, False
         self.deadlines.begin_episode()
-        return {arm: self.unreleased.pop(arm) for arm in arms if arm in self.unreleased}
+        return {arm: self.unreleased.pop(arm) for arm in self.booked_of(part)}
 
     def take_off(self, ended: Ended) -> None:
         """An episode is over, and stays open for answers until its deadline."""
@@ -235,7 +246,7 @@ class Rounds:
 
     def take_back(self, arm: int, weights: np.ndarray | int, *, anew: bool) -> None:
         """Unbook a round of an arm: the choice stands one longer, unless the next is ``anew``."""
-        self.book(arm, weights, -1)
+        self.book(arm, weights, -1, _NONE.known)
         if not self.release_due:
             self.over = None
         if self.current_choice.arm == arm:
@@ -278,7 +289,10 @@ class Rounds:
         for i, (number, flight) in enumerate(self.flights.items()):
             flight.ended.statistic[:] = 0.0
             flight.ended.span = flight.ended.span._replace(first=past + i, last=past + i)
+            flight.booked = {arm: one._replace(known=VOID) for arm, one in flight.booked.items()}
             self.flights[number] = flight
+        for arm, one in self.unreleased.items():
+            self.unreleased[arm] = one._replace(known=VOID)
         self.flown.clear()
         self.recorded, self.closed = past + len(self.flights) + 1, self.pulls
         self.pending.clear()

@@ -11,18 +11,18 @@ import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted
 from ..privacy.ledger import WHOLE, Line
-from ..protocol import Card, own_alone, stays_empty
+from ..protocol import Card, stays_empty
 from ..stores import User
 from ..stores.tokens import Seal
 from .choices import Choices
 from .deadlines import Deadlines
 from .decisions import Decision
-from .exchange import Exchange
+from .exchange import Exchange, Made
 from .gate import Gate
 from .intake import Intake
 from .open_arms import Arms
 from .options import Settings
-from .rounds import Choice, Pending, Rounds
+from .rounds import VOID, Booked, Choice, Pending, Rounds
 from .rows import Rows
 from .state import State
 
@@ -78,8 +78,10 @@ class Running:
     def release(self) -> None:
         """Release the episode that is over."""
         self.refuse_overspending()
+        kept = self.gate.statistic.sums_of
+        booked = self.rounds.booked_of(self.gate.part(self.state)) if kept else {}
         self.gate.release(self.state, self.rounds.recorded)
-        self.released(self.state.memo)
+        self.released(self.state.memo, booked)
 
     def refuse_overspending(self) -> None:
         """Refuse the coming release where it may not be made; then nothing more is recorded."""
@@ -109,11 +111,16 @@ class Running:
         state.wall.first_unreleased[:] = past + len(rounds.flights)
         self.intake.fill_lost(rounds)
 
-    def released(self, memo: np.ndarray) -> None:
-        """Share the latest release, and stop where a search has found its arm."""
+    def released(self, memo: np.ndarray, booked: dict[int, Booked]) -> None:
+        """Keep the latest release, of rounds that were ``booked``, if it is one of sums.  Stop
+        where a search has found its arm.
+        """
         rounds, found = self.rounds, self.choices.found()
-        if self.gate.kernels.absorb is not own_alone:
-            self.exchange.share(self.life, memo, self.state.wall.release)
+        if self.gate.statistic.sums_of:
+            values = tuple(self.state.wall.release.tolist())
+            self.exchange.made.append(
+                Made(self.life, tuple(memo.tolist()), values, self._of(booked))
+            )
         if found is not None:
             rounds.exhausted, rounds.current_choice = True, found
             # Never released, as what was open then.
@@ -121,6 +128,14 @@ class Running:
             rounds.flown.clear()
             rounds.pending.clear()
             rounds.close(rounds.pulls)
+
+    def _of(self, booked: dict[int, Booked]) -> tuple[tuple[int, int, int], ...]:
+        """The batches of a release.  How many there are does not depend on noise."""
+        if self.gate.statistic.sums_of == "arms":
+            known = [(arm, booked.get(arm, Booked(0, 0))) for arm in range(self.arms.count)]
+        else:
+            known = list(booked.items())
+        return tuple((a, 0 if one.known == VOID else one.rounds, one.known) for a, one in known)
 
 
 _NUMBERS, _TIMES = attrgetter(*Rounds.__slots__), attrgetter(*Deadlines.__slots__)
@@ -134,7 +149,7 @@ class AllOrNothing:
     """
 
     def __init__(self, running: Running) -> None:
-        self.running, self.shared = running, len(running.exchange.shared)
+        self.running, self.made = running, len(running.exchange.made)
         rounds = running.rounds
         self.state = running.state.copied()
         self.numbers, self.times = _NUMBERS(rounds), _TIMES(rounds.deadlines)
@@ -165,7 +180,7 @@ class AllOrNothing:
         # A policy that had to refuse a release stays as it is then.
         refused = isinstance(error, BudgetExhausted | ArgumentError) and rounds.exhausted
         # First: values of a release that is made anew would be those of a second one.
-        del running.exchange.shared[self.shared :]
+        del running.exchange.made[self.made :]
         running.state.restore(self.state)
         running.gate.forget()
         for rows, mark in self.marks:

@@ -25,6 +25,7 @@ from ..protocol import NO_ARM
 from ..stores import Row
 from .deadlines import Deadlines, Due
 from .decisions import Decision
+from .exchange import Made
 from .rounds import Booked, Choice, Flight, Flown, Pending, Rounds, Seen
 from .session import Session
 from .state import Ended, Span
@@ -36,6 +37,8 @@ RECEIPT = "receipt"
 NOTES = (REPLY, RECEIPT, "service")  # kinds of rows that a service around the policy keeps
 COUNTS = ("dropped", "late", "clipped", "missing", "blanked", "scaled")  # depend on answers
 _LINE = struct.Struct("<5q2d")  # span and noise of a line of the ledger
+_BATCH = struct.Struct("<3q")  # of a release: arm, rounds, and releases known when it began
+_BOOKED = struct.Struct("<qq")  # rounds, and releases known when they began
 _COUNT, _NUMBER, _REWARD = struct.Struct(">Q"), struct.Struct("<q"), struct.Struct("<d")
 _CHOICE = struct.Struct("<qd")  # arm and propensity
 _LAST = struct.Struct("<qdq?")  # arm, propensity, number, and whether it is recorded
@@ -129,6 +132,7 @@ def public_part(session: Session) -> bytes:
         "noise_law": NOISE_LAW,
         "older_noise": session.older_noise,
         "restored": session.restored,
+        "older_releases": session.exchange.older,
     }
     most, wall = -1 if rounds.users.most is None else rounds.users.most, session.state.wall
     head = wall.ledger.head.astype("<i8").tobytes()
@@ -217,7 +221,7 @@ def whole_rows(session: Session) -> Iterator[Row]:
     """The rows of everything."""
     rounds, exchange = session.rounds, session.exchange
     yield from lines(session, 0)
-    yield from shared(session, 0)
+    yield from made(session, 0)
     for worker, numbers in exchange.learned.items():
         yield from (learned(worker, number) for number in sorted(numbers))
     for flight in rounds.flights.values():
@@ -239,10 +243,18 @@ def lines(session: Session, first: int) -> Iterator[Row]:
         )
 
 
-def shared(session: Session, first: int) -> Iterator[Row]:
-    """The releases for other workers, from that one on."""
-    for i, (life, memo, values) in enumerate(session.exchange.shared[first:], first):
-        yield Row("release", key_of(i), joined(life.encode(), _floats(memo), _floats(values)))
+def made(session: Session, first: int) -> Iterator[Row]:
+    """The releases of sums, from that one on."""
+    for i, (life, memo, values, batches) in enumerate(session.exchange.made[first:], first):
+        numbers = b"".join(_BATCH.pack(*one) for one in batches)
+        content = joined(life.encode(), _floats(memo), _floats(values), numbers)
+        yield Row("release", key_of(i), content)
+
+
+def _made(content: bytes) -> Made:
+    life, memo, values, batches = parted(content)
+    told = tuple(_array(memo).tolist()), tuple(_array(values).tolist())
+    return Made(life.decode(), *told, tuple(_BATCH.iter_unpack(batches)))
 
 
 def learned(worker: str, number: int) -> Row:
@@ -270,7 +282,8 @@ def booked(arm: int, one: Booked) -> Row:
 
 
 def _booking(one: Booked) -> bytes:
-    return _NUMBER.pack(one.rounds) + (_floats(one.weights) if np.ndim(one.weights) else b"")
+    weights = _floats(one.weights) if np.ndim(one.weights) else b""
+    return _BOOKED.pack(one.rounds, one.known) + weights
 
 
 def user(session: Session, alias: bytes, seen: Seen) -> Row:
@@ -283,7 +296,7 @@ def user(session: Session, alias: bytes, seen: Seen) -> Row:
 
 def unrecorded(number: int) -> Iterator[Row]:
     """Rows that say nothing, as long as those of a recorded round without features."""
-    for kind, length in (("void", _PULL.size), ("unused", _NUMBER.size)):
+    for kind, length in (("void", _PULL.size), ("unused", _BOOKED.size)):
         yield Row(kind, key_of(number), bytes(length))
 
 
@@ -339,6 +352,7 @@ def filled_public(session: Session, layout: Layout, public: bytes) -> bytes:
     known = json.loads(told)
     session.told, session.older_noise = tuple(known["told"]), bool(known["older_noise"])
     session.restored = int(known["restored"])
+    session.exchange.older = bool(known["older_releases"])
     session.rounds.retired = tuple(_arm(session, arm) for arm in known["retired"])
     session.rounds.chosen_among = bool(known["chosen_among"])
     _take_numbers(session.rounds, layout.numbers, numbers)
@@ -354,9 +368,13 @@ def filled_public(session: Session, layout: Layout, public: bytes) -> bytes:
 def shown(
     session: Session, layout: Layout, public: bytes, rows: Iterable[Row]
 ) -> dict[str, np.ndarray]:
-    """Take in the public part and the ledger for inspection.  Returns the public arrays by name."""
+    """Take in the public part, ledger and releases for inspection.  Returns the public arrays by
+    name.
+    """
     block = filled_public(session, layout, public)
-    _fill_ledger(session, [row for row in rows if row.kind == "line"])
+    every = list(rows)
+    _fill_ledger(session, [row for row in every if row.kind == "line"])
+    session.exchange.made = [_made(row.content or b"") for row in every if row.kind == "release"]
     return public_arrays(layout, block)
 
 
@@ -391,10 +409,7 @@ def filled_rows(session: Session, rows: Iterable[Row]) -> None:
         if kind == "line":
             lines.append(row)
         elif kind == "release":
-            life, memo, values = parted(content)
-            exchange.shared.append(
-                (life.decode(), tuple(_array(memo).tolist()), tuple(_array(values).tolist()))
-            )
+            exchange.made.append(_made(content))
         elif kind == "learned":
             exchange.learned.setdefault(content.decode(), set()).add(number_of(key[:8]))
         elif kind == "pull":
@@ -460,10 +475,10 @@ def _arm(session: Session, arm: int, least: int = 0) -> int:
 
 
 def _booked(session: Session, content: bytes) -> Booked:
-    rounds, weights = _NUMBER.unpack_from(content)[0], content[_NUMBER.size :]
+    (rounds, known), weights = _BOOKED.unpack_from(content), content[_BOOKED.size :]
     if not 0 <= rounds <= session.rounds.recorded:
         raise ValueError("more rounds wait for a release than there were")
-    return Booked(rounds, _array(weights) if weights else 0)
+    return Booked(rounds, _array(weights) if weights else 0, known)
 
 
 def _seen(content: bytes) -> Seen:

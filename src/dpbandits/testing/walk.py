@@ -253,7 +253,7 @@ def _comparable(session: Any) -> dict[str, Any]:
         "retired": (rounds.retired, rounds.chosen_among),
         "told": session.told,
         "rows": sorted(row for row in whole_rows(session) if row.kind != "release"),
-        "shared": [numbers for _, *numbers in session.exchange.shared],
+        "made": [numbers for _, *numbers in session.exchange.made],
         "order": list(rounds.pending),
     }
 

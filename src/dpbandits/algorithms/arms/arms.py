@@ -79,6 +79,7 @@ class _HeldArms(Policy):
             size=2 if index.learns_variance else 1,
             memo=self.config["memory"].memo,
             parts=self.n_arms if isinstance(index, Thompson) else 0,
+            sums_of="arm",
         )
 
     def _params(self) -> ArmsParams:
@@ -110,6 +111,11 @@ class _HeldArms(Policy):
         if isinstance(self.config["memory"], Discount):
             return None
         return self.params._replace(first=n, longest=max(n, self.params.longest))
+
+    @property
+    def _no_intervals(self) -> str:  # type: ignore[override]
+        changing = isinstance(self.config["memory"], Discount)
+        return "the policy expects that means change" if changing else ""
 
     @property
     def takes_each_reward(self) -> bool:

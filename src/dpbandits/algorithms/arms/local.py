@@ -187,6 +187,7 @@ class ArmsLocal(LocalPolicy):
     """
 
     learns_off_policy = True
+    learns_means = True
     card = Card(
         title="arms on rewards that are randomised one by one",
         source="reports, and how the index counts noise, are this package's",

@@ -95,6 +95,14 @@ class ShuffledPolicy(Policy):
         return {"messages": messages, "dropout": dropout}
 
     @property
+    def _noise_of_sums(self) -> tuple[float, float]:
+        if not self.takes_reports or self.budget is None:
+            return super()._noise_of_sums
+        lo, hi = self.reward_range
+        shares = _protocol(self.budget, 2, 0.5 * (hi - lo), 0)
+        return shares.noise * shares.step, self._dropout
+
+    @property
     def _dropout(self) -> float:
         return float(self.config["dropout"])
 

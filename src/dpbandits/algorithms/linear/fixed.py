@@ -314,7 +314,7 @@ class FixedLinear(FixedFeaturesPolicy):
         super().__init__(table, config, budget=budget, composition=composition, **options)
 
     def _statistic(self) -> Statistic:
-        return Statistic.of_rewards(self.reward_range, memo=len(MEMO) + 1)
+        return Statistic.of_rewards(self.reward_range, memo=len(MEMO) + 1, sums_of="arm")
 
     @staticmethod
     def _arm_estimates(params: MergedLinearParams, public: MergedLinearPublic) -> ArmEstimates:

@@ -176,7 +176,7 @@ class Halving(Part):
 
     def statistic(self, policy: Policy) -> Statistic:
         """A sum for every arm."""
-        return Statistic.of_rewards(policy.reward_range, size=policy.n_arms)
+        return Statistic.of_rewards(policy.reward_range, size=policy.n_arms, sums_of="arms")
 
     @staticmethod
     def estimates(params: HalvingParams, public: HalvingPublic) -> ArmEstimates:

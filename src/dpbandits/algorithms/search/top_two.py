@@ -299,4 +299,4 @@ class TopTwo(Part):
 
     def statistic(self, policy: Policy) -> Statistic:
         """The sum of a batch."""
-        return Statistic.of_rewards(policy.reward_range, memo=len(MEMO))
+        return Statistic.of_rewards(policy.reward_range, memo=len(MEMO), sums_of="arm")

@@ -290,7 +290,9 @@ class AdaPTT(Policy):
         return ArmEstimates(means, errors, public.size)
 
     def _statistic(self) -> Statistic:
-        return Statistic.of_rewards(self.reward_range, parts=self.n_arms, memo=len(MEMO))
+        return Statistic.of_rewards(
+            self.reward_range, parts=self.n_arms, memo=len(MEMO), sums_of="arm"
+        )
 
     def _params(self) -> AdaPTTParams:
         (lo, hi), rivals = self.reward_range, max(self.n_arms - 1, 1)

@@ -176,7 +176,7 @@ class _Elimination(Policy):
         return EliminationParams(self.n_arms, error, hi - lo, self.noise_scale)
 
     def _statistic(self) -> Statistic:
-        return Statistic.of_rewards(self.reward_range, size=self.n_arms)
+        return Statistic.of_rewards(self.reward_range, size=self.n_arms, sums_of="arms")
 
 
 @register(n_arms=3, horizon=10_000)

@@ -363,4 +363,6 @@ class LazyDPTS(Policy):
         return LazyThompsonParams(self.n_arms, hi - lo, lo, self.noise_scale)
 
     def _statistic(self) -> Statistic:
-        return Statistic.of_rewards(self.reward_range, parts=self.n_arms, memo=len(MEMO))
+        return Statistic.of_rewards(
+            self.reward_range, parts=self.n_arms, memo=len(MEMO), sums_of="arm"
+        )

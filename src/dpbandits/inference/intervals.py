@@ -1,0 +1,234 @@
+"""Intervals of arms' means and differences that hold at every release: see ``mixture``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..html import Html, glance, tag
+from ..validation import choice, real, shown
+from .mixture import Cells, Evidence, Noise, closed_form, least_difference
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleasedSums:
+    """What was released of each arm, and the noise on it.
+
+    Attributes:
+        cells: the batches of each arm, for rewards in [0, 1].
+        noise: on a sum.
+        low: the lower end of the reward range.
+        width: of that range.
+        rounding: how far the mean of rewards may be from that of the rounded ones.
+    """
+
+    cells: tuple[Cells, ...]
+    noise: Noise
+    low: float = 0.0
+    width: float = 1.0
+    rounding: float = 0.0
+
+    @cached_property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """About each arm."""
+        return tuple(Evidence.of(one, self.noise) for one in self.cells)
+
+    @property
+    def rounds(self) -> np.ndarray:
+        """The rounds in the sums of each arm."""
+        return np.array([int(one.rounds @ one.batches) for one in self.cells])
+
+    def ends(self, confidence: float, method: str = "mixture") -> tuple[np.ndarray, np.ndarray]:
+        """The lower and the upper ends of the intervals of all arms."""
+        a = (1.0 - confidence) / len(self.cells)
+        if method == "closed":
+            found = [closed_form([one], [1.0], self.noise, a) for one in self.cells]
+        else:
+            found = [one.interval(a) for one in self.evidence]
+        lower, upper = self.low + self.width * np.array(found).T
+        lower, upper = lower - self.rounding, upper + self.rounding
+        lower, upper = np.maximum(lower, self.low), np.minimum(upper, self.low + self.width)
+        # Releases that no constant mean explains: no interval is left.
+        empty = lower > upper
+        lower[empty] = upper[empty] = np.nan
+        return lower, upper
+
+    def difference(
+        self, b: int, c: int, confidence: float, method: str = "mixture"
+    ) -> tuple[float, float]:
+        """The ends of the interval of the mean of b, less that of c."""
+        a = 1.0 - confidence
+        if method == "closed":
+            ends = closed_form([self.cells[b], self.cells[c]], [1.0, -1.0], self.noise, a)
+        else:
+            one, other = self.evidence[b], self.evidence[c]
+            ends = (
+                least_difference(one, other, 0.5 * a),
+                -least_difference(other, one, 0.5 * a),
+            )
+        reach = 2.0 * self.rounding
+        lower = max(self.width * ends[0] - reach, -self.width)
+        upper = min(self.width * ends[1] + reach, self.width)
+        return (lower, upper) if lower <= upper else (math.nan, math.nan)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Intervals:
+    """Intervals that hold at all releases together, from released values alone.
+
+    With probability at least ``confidence`` none of them ever misses, at whichever release somebody
+    looks or stops.  Several arms hold together.  They cost no privacy.
+
+    Attributes:
+        confidence: that probability.
+        low, high: the ends, each of shape (n,): one for each arm, or one for a difference.  nan
+            where releases contradict that a mean stays the same.
+        means: as in ``Estimates``, or their difference; nan where nothing was released.
+        rounds: in the released sums of the arm, or of both.
+        labels: of the arms, or of the difference.
+        releases: how many releases there were.
+        breaks: sentences on what breaks the intervals.
+
+    Example:
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.algorithms import MergedIMED
+        >>> policy = MergedIMED(2, budget=ZCDP(1.0), seed=1)
+        >>> for _ in range(400):
+        ...     decision = policy.pull()
+        ...     _ = policy.update(float(decision.arm == 1))
+        >>> policy.intervals().table()[1][1]
+        ['1', '1.006', '0.9721', '1', '374']
+    """
+
+    confidence: float
+    low: np.ndarray
+    high: np.ndarray
+    means: np.ndarray
+    rounds: np.ndarray
+    labels: Sequence[str]
+    releases: int
+    breaks: Sequence[str] = field(default=())
+
+    @classmethod
+    def of(
+        cls,
+        sums: ReleasedSums,
+        confidence: float,
+        pair: Sequence[int] | None,
+        *,
+        method: str,
+        means: np.ndarray,
+        labels: Sequence[str] | None,
+        releases: int,
+        breaks: Sequence[str],
+    ) -> Self:
+        """The intervals of all arms, or of a pair's difference."""
+        confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
+        checked_method(method, sums.noise)
+        labels, rounds = labels or [str(a) for a in range(len(means))], sums.rounds
+        if pair is None:
+            low, high = sums.ends(confidence, method)
+        else:
+            b, c = pair
+            low, high = np.array(sums.difference(b, c, confidence, method))[:, None]
+            labels, means = [f"{labels[b]} - {labels[c]}"], means[[b]] - means[[c]]
+            rounds = rounds[[b]] + rounds[[c]]
+        return cls(confidence, low, high, means, rounds, labels, releases, breaks)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for each arm, or for the difference: ``mean``, ``low``, ``high``, ``rounds``."""
+        import pandas as pd  # takes longer to import than all else here
+
+        columns = {"mean": self.means, "low": self.low, "high": self.high, "rounds": self.rounds}
+        return pd.DataFrame(columns, pd.Index(self.labels, name="of"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """These intervals as data.
+
+        Returns:
+            Attributes by name.  ``intervals`` is a list with a dictionary for each row, with None
+            for nan.
+        """
+        rows = [
+            {"of": label, **{name: _known(value) for name, value in row.items()}}
+            for label, row in zip(self.labels, self.frame.to_dict("records"), strict=True)
+        ]
+        return {
+            "confidence": self.confidence,
+            "releases": self.releases,
+            "intervals": rows,
+            "breaks": list(self.breaks),
+        }
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """The intervals, in words.
+
+        Returns:
+            Heads, and a row for each arm or for the difference.
+        """
+        columns = self.labels, self.means, self.low, self.high, self.rounds
+        return ["", "mean", "low", "high", "rounds"], [
+            [label, *map(_written, ends), f"{int(n):,}"]
+            for label, *ends, n in zip(*columns, strict=True)
+        ]
+
+    @property
+    def title(self) -> str:
+        """Confidence and number of releases, in words."""
+        count = f"{self.releases:,} release" + "s" * (self.releases != 1)
+        return f"{100.0 * self.confidence:.4g} % intervals after {count}"
+
+    def __repr__(self) -> str:
+        found = "; ".join(
+            f"{label}: {_written(low)} to {_written(high)}"
+            for label, low, high in zip(self.labels, self.low, self.high, strict=True)
+        )
+        return f"<{self.title}: {found}>"
+
+    def __str__(self) -> str:
+        return "\n".join([f"{repr(self)[1:-1]}.", *(f"* {one}" for one in self.breaks)])
+
+    def _repr_html_(self) -> Html:
+        note = "They hold at all releases together. What they do not cover:"
+        listed = tag("ul", *(tag("li", one) for one in self.breaks))
+        return Html(glance(self.title, *self.table(), note=note) + listed)
+
+
+def two_arms(difference: Any) -> tuple[Any, Any]:
+    """The two arms of a difference."""
+    if not isinstance(difference, tuple | list) or len(difference) != 2:
+        raise ArgumentError(
+            f"difference must be a pair of arms, got {shown(difference)}", "difference"
+        )
+    b, c = difference
+    if b == c:
+        raise ArgumentError(f"difference must have two arms, got {b!r} twice", "difference")
+    return b, c
+
+
+def checked_method(method: str, noise: Noise) -> None:
+    """Refuse a method that is not proved for such noise."""
+    choice("method", method, ("mixture", "closed"))
+    if method == "closed" and noise.is_laplace and noise.scale > 0.0:
+        raise ArgumentError(
+            "method must be 'mixture' with Laplace noise: the closed form is not proved for it",
+            "method",
+        )
+
+
+def _written(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.4g}"
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,144 @@
+"""The released sums of a policy's arms, for intervals; and what breaks these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..inference import Batches, Noise, ReleasedSums, reports
+from ..privacy.channels import GAUSSIAN, LAPLACE, OPEN, VECTOR
+from ..protocol import no_estimate
+from ..session.estimates import ArmEstimates
+from ..session.exchange import Made
+
+Policy = Any  # whose module imports this one
+
+# Integers of secure noise are drawn with a parameter that is rounded up by less, in grid steps.
+_ROUNDED = 2.0**-19
+STAYS_THE_SAME = (
+    "They assume that an arm's mean stays the same. Where means change over time, the difference of"
+    " two arms may be far off."
+)
+
+
+class Sum(NamedTuple):
+    """A released sum of the rewards of a batch."""
+
+    arm: int
+    rounds: int
+    sum: float
+    known: int  # how many of these sums had been released when the batch began
+
+
+def no_intervals(policy: Policy) -> str:
+    """Why there are none; empty where there are."""
+    if policy.card.hides_contexts:
+        return "contexts are private, and with them who got which arm"
+    if policy.statistic.counter is not None:
+        return "the noise in its running sums is correlated, and no interval is proved for it"
+    if not (policy.statistic.sums_of or policy.learns_means):
+        if policy.kernels.estimate is not no_estimate:
+            return "no interval is proved for coefficients after adaptive choices"
+        return "its releases are not sums of one arm's rewards"
+    if policy.channel.family not in (OPEN, GAUSSIAN, LAPLACE, VECTOR):
+        return "its noise is neither Gaussian nor Laplace noise"
+    if not policy.clip:
+        return "with clip=False rewards may lie anywhere"
+    if policy.session.exchange.older and policy.statistic.sums_of:
+        return "an earlier version has made releases, and kept less of them than intervals need"
+    return str(policy._no_intervals)
+
+
+def sums_of(made: Sequence[Made], *, every: bool) -> list[Sum]:
+    """The released sums of batches, in the order of their releases; ``every``: each release has a
+    sum for every arm.
+    """
+    found, firsts = list[Sum](), [0]
+    for one in made:
+        for i, (arm, rounds, known) in enumerate(one.batches):
+            if rounds > 0:
+                # All sums of the releases that were known.
+                found.append(Sum(arm, rounds, one.values[arm if every else i], firsts[known]))
+        firsts.append(len(found))
+    return found
+
+
+def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], ReleasedSums] | None:
+    """A function that reads what intervals are made of, as it is now; None where there is none.
+    ``estimates`` are copies.
+    """
+    if no_intervals(policy):
+        return None
+    lo, hi = policy.reward_range
+    width, count = hi - lo, policy.n_arms
+    scale, dropout = policy._noise_of_sums
+    if scale > 0.0:
+        scale += _ROUNDED * policy.grid
+    noise = Noise(scale / width, policy.channel.family in (LAPLACE, VECTOR), dropout)
+    rounding = _steps_moved(policy) * policy.grid
+    made, every = policy.session.exchange.made[:], policy.statistic.sums_of == "arms"
+
+    def from_batches() -> ReleasedSums:
+        arm, rounds, total, known = np.array(sums_of(made, every=every), float).reshape(-1, 4).T
+        batches = Batches(arm, rounds, (total - rounds * lo) / width, known)
+        cells = tuple(batches.cells(a, noise) for a in range(count))
+        return ReleasedSums(cells, noise, lo, width, rounding)
+
+    def from_reports() -> ReleasedSums:
+        assert estimates.rounds is not None
+        total = np.nan_to_num((estimates.means - lo) / width) * estimates.rounds
+        cells = tuple(map(reports, estimates.rounds.tolist(), total.tolist()))
+        return ReleasedSums(cells, noise, lo, width, rounding)
+
+    return from_reports if policy.learns_means else from_batches
+
+
+def _steps_moved(policy: Policy) -> float:
+    """How many steps rounding to the grid moves a reward by, at most."""
+    lo, hi = policy.reward_range
+    # An end of the range that is no multiple of the grid is replaced by the next one within.
+    return 0.5 if not policy.grid or lo % policy.grid == hi % policy.grid == 0.0 else 1.0
+
+
+def what_breaks(policy: Policy) -> Iterator[str]:
+    """What intervals do not cover, in sentences."""
+    lo, hi = policy.reward_range
+    yield STAYS_THE_SAME
+    yield (
+        f"A missing answer counts as {policy.default_reward:g}, and a reward outside {lo:g} to"
+        f" {hi:g} as the nearer end. They cover the mean of such rewards."
+    )
+    if policy.grid:
+        wider = "half a step" if _steps_moved(policy) == 0.5 else "a step"
+        yield (
+            f"Rewards are rounded to multiples of {policy.grid:g}. Each interval is {wider} wider"
+            " at both ends, which covers the rounding."
+        )
+    yield (
+        "A cancelled decision leaves no reward. If people cancel because of their rewards, the mean"
+        " is that of the others."
+    )
+    if policy.card.learns_at_once and not policy.settings.answers_within:
+        yield (
+            "Answers are learned in order of arrival. If good answers come sooner than bad ones,"
+            " the intervals are wrong."
+        )
+    if policy.statistic.parts:
+        yield (
+            "Batches of several arms fill up side by side. A difference assumes that people's"
+            " rewards are independent of each other."
+        )
+    if policy.max_rounds is not None:
+        yield (
+            "The same user may return. Rewards of one user resemble each other, and the intervals"
+            " are then too narrow."
+        )
+    if policy.session.rounds.chosen_among:
+        yield (
+            "Arms were closed for some people. Each mean is that of the people who could get the"
+            " arm, so a difference may compare different people."
+        )
+    if policy.session.exchange.learned:
+        yield "They use this policy's own releases, and not those of other workers."
