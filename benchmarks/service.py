@@ -237,6 +237,7 @@ def served(folder: Path) -> Iterator[int]:
 def main(folder: Path) -> None:
     """Serve, and print the port when everything is compiled."""
     import uvicorn
+    from starlette.requests import Request
     from starlette.routing import Route
 
     from dpbandits.service import app, experiment, http, server
@@ -254,8 +255,9 @@ def main(folder: Path) -> None:
         await server.begin(service, declarations)
         print(listening.getsockname()[1], flush=True)
 
-    async def constant(request: object) -> app.Response:
-        app._decision(await http.body_of(request))  # type: ignore[arg-type]
+    async def constant(request: Request) -> app.Response:
+        with service.bodies.counted(request, ""):
+            app._decision(await http.body_of(request))
         return app._json({"arm": 0, "propensity": 1.0, "recorded": True})
 
     async def spent(request: object) -> app.Response:

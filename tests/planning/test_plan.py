@@ -115,7 +115,7 @@ def test_no_more_is_simulated_than_was_asked_for_and_later_rounds_are_not_spoken
     assert short.rounds == 300
     assert short.measured.result.info["horizon"] == 300
     assert any("Nothing is said of later rounds, up to 2,000" in one for one in short.findings)
-    with pytest.raises(ArgumentError, match="rounds must be 2000"):
+    with pytest.raises(ArgumentError, match="rounds must equal the horizon"):
         short.budget_for(100.0)
 
 
