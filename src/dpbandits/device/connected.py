@@ -147,7 +147,7 @@ class ConnectedDevice(Blocking):
 
         Raises:
             ServiceError: one has not arrived, and may later.
-            StoreError: what has arrived cannot be noted, and is sent again.
+            StoreError: the arrival cannot be noted, so the report is sent again.
         """
         arrived = 0
         while outbox := self._state.kept.outbox:

@@ -20,7 +20,7 @@ from ..stores.locks import Lock
 
 @dataclass(frozen=True)
 class Kept:
-    """What is in the file.
+    """The content of the file.
 
     Attributes:
         experiment: the name of the experiment.
@@ -44,7 +44,7 @@ class StateFile:
         new: what a device begins with.
 
     Attributes:
-        kept: what is in the file.
+        kept: the content of the file.
 
     Raises:
         ClaimError: another process has the device.
@@ -67,7 +67,7 @@ class StateFile:
             raise
 
     def change(self, **changes: Any) -> None:
-        """Change what is kept, durably.
+        """Change the content durably.
 
         Raises:
             ClaimError: this process is a fork of the one that has the device.

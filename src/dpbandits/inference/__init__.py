@@ -1,6 +1,6 @@
 """Inference from released values: intervals that hold at every release.
 
-``mixture`` has the evidence and its proof, ``intervals`` what is shown of it.
+``mixture`` has the evidence and its proof, ``intervals`` shows it.
 """
 
 from .intervals import Intervals, ReleasedSums, two_arms

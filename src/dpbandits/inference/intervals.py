@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleasedSums:
-    """What was released of each arm, and the noise on it.
+    """The releases of each arm, and their noise.
 
     Attributes:
         cells: the batches of each arm, for rewards in [0, 1].

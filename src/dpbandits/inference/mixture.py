@@ -64,7 +64,7 @@ of variance 1 / r it is a supermartingale, which with e^2 = 1 / H stays below 1 
 For the difference of two arms, multiply over both.  The largest difference where the product stays
 below 1 / a is the extreme of an ellipsoid: the sum of e^2 (1 + r e^2) over both arms, times 2 (ln(1
 / a) + the sum of ln(1 + 1 / (r e^2)) / 2), is the square of the half width.  Laplace noise has no
-such moments, so that form is refused for it.
+such moments, and the form is refused for it.
 
 **Not covered.**  Running sums: their noise is correlated.  Means that change: without noise all
 tilts are equal, and by concavity of psi in q the bounds hold for the mean over an arm's people so

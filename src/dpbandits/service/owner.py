@@ -259,7 +259,7 @@ class Owner(threading.Thread):
         """Take all experiments of the store that no other process has.
 
         What cannot be taken is in ``missing``, and is tried again now and then: this process may be
-        a standby.  One whose code is not compiled yet is left, so that this thread never compiles
+        a standby.  One whose code is not compiled yet is left: this thread never compiles
         what another process can.
         """
         mine = {str(one.policy.kept_in) for one in self.experiments.values()}

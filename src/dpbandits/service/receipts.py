@@ -1,6 +1,6 @@
 """Reports and batches that a service remembers, for senders that got no reply and send them again.
 
-They are rows of the policy's place, and so as durable as what was learned.  An id is kept as a
+They are rows of the policy's place, as durable as the learned reports.  An id is kept as a
 keyed hash.  Each is forgotten by the time at which it came first, and by nothing else.
 """
 
@@ -59,7 +59,7 @@ class Receipts:
         return len(self._queue) >= MOST
 
     def find(self, id_: str) -> Receipt | None:
-        """What is remembered under an id."""
+        """The receipt of an id."""
         row = self._notes.get((RECEIPT, self._alias(id_)))
         return None if row is None else Receipt.read(row)
 

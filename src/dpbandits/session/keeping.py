@@ -120,7 +120,7 @@ class Keeper:
                     self.take_in(self._tried(self._unsent))
 
     def _tried(self, batch: Batch) -> BaseException | None:
-        """What comes of a commit."""
+        """The outcome of a commit."""
         try:
             self.place.commit(batch, self._session.life)
         except (StoreError, ClaimError) as error:
