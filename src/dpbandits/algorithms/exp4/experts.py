@@ -102,6 +102,11 @@ class Experts(AdvicePolicy, LearningPolicy):
             **options,
         )
 
+    @property
+    def _secure_needs(self) -> tuple[str, str]:
+        learner = self._learner
+        return learner.secure_needs if isinstance(learner, Mixture) else super()._secure_needs
+
 
 @composed(n_arms=3, n_experts=4, horizon=2000)
 class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):

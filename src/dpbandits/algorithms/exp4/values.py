@@ -105,6 +105,11 @@ class Mixture(Part, base=True):
         name: LEARNER_CONSTRAINTS[name] for name in ("rate", "mixing")
     }
 
+    @property
+    def secure_needs(self) -> tuple[str, str]:
+        """What else ``noise="secure"`` needs, and why; empty where nothing."""
+        return "", ""
+
     def tuning(self, policy: Any) -> Tuning:
         """The given constants, and others of least bound."""
         found = self._found(policy)
