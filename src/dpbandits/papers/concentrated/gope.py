@@ -292,7 +292,7 @@ class AdaCGOPE(_Phased):
 
     card = Card(
         title="Phased elimination on a G-optimal design (zCDP)",
-        source=f"{_CONCENTRATED}, Theorem 3, with the sensitivity of the realised design",
+        source=f"{_CONCENTRATED}, Theorem 3, with noise for the rounds that are played",
         noise=("Gaussian",),
         errata=(_ERRATUM,),
     )
