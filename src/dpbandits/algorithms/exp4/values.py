@@ -255,8 +255,8 @@ class FrozenEXP4(Mixture):
 
     card: ClassVar[Card] = Card(
         title="EXP4 on one noisy sum per arm, with advice that stands for a batch",
-        source="Auer et al. (2002), EXP4, with Laplace or Gaussian noise on one sum per arm, scaled to"
-        " the most that one record of the batch can change",
+        source="Auer et al. (2002), EXP4, with Laplace or Gaussian noise on one sum per arm,"
+        " scaled to the most that one record of the batch can change",
         proof="module dpbandits.algorithms.exp4.values",
         noise=("Laplace", "Gaussian"),
         randomised=True,
