@@ -45,7 +45,7 @@ def plan(
     budget: Annotated[
         str | None,
         Option(
-            help="A budget: pure=1, zcdp=0.1, approx=1,1e-6, rdp=4,1 or gdp=0.5. Default: no privacy."
+            help="A budget: pure=1, zcdp=0.1, approx=1,1e-6, rdp=4,1 or gdp=1. Default: no privacy."
         ),
     ] = None,
     horizon: Annotated[int | None, Option(min=1, help="Number of rounds.")] = None,
