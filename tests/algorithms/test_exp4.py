@@ -526,7 +526,7 @@ def test_local_rewards_take_secure_noise_and_the_improved_variant_refuses_it():
     for _ in range(4):
         policy.update(0.3, policy.pull(ADVICE))
     assert policy.ledger.spent() == PureDP(1.0)
-    with pytest.raises(ArgumentError, match=r"^noise must be 'simulation' for variant='improved'"):
+    with pytest.raises(ArgumentError, match=r"^noise='secure' needs variant='published'"):
         made(BatchedEXP4, ZCDP(1.0), noise="secure", variant="improved")
 
 

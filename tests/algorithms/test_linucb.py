@@ -161,25 +161,7 @@ def test_thompson_sampling_has_no_radius_to_configure(option):
         LinearThompson(2, 3, budget=ZCDP(0.5), horizon=5, **{option: 0.5})
 
 
-@pytest.mark.parametrize(
-    ("budget", "noise", "counter", "fitting"),
-    [
-        (
-            PureDP(1.0),
-            "simulation",
-            "buffered",
-            "'tree', 'honaker', 'hybrid', 'independent' with Laplace noise",
-        ),
-        (
-            ZCDP(1.0),
-            "secure",
-            "honaker",
-            "'tree', 'toeplitz', 'hybrid', 'independent' with secure noise",
-        ),
-    ],
-)
-def test_a_counter_that_does_not_fit_is_refused_by_its_name(budget, noise, counter, fitting):
-    with pytest.raises(
-        ArgumentError, match=rf"^counter must be one of {fitting}.*, got '{counter}'$"
-    ):
-        PrivateLinUCB(3, 2, budget=budget, horizon=100, counter=counter, noise=noise)
+def test_a_counter_that_does_not_fit_is_refused_by_its_name():
+    fitting = "'tree', 'honaker', 'hybrid', 'independent' with Laplace noise"
+    with pytest.raises(ArgumentError, match=f"^counter must be one of {fitting}, got 'buffered'$"):
+        PrivateLinUCB(3, 2, budget=PureDP(1.0), horizon=100, counter="buffered")

@@ -401,7 +401,7 @@ def test_who_may_do_what():
         server().pull(X)
     with pytest.raises(ArgumentError, match="messages must be True"):
         simulated().device()
-    with pytest.raises(ArgumentError, match="noise must be 'simulation' with messages=False"):
+    with pytest.raises(ArgumentError, match="noise='secure' needs messages=True"):
         simulated(noise="secure", seed=None)
     with pytest.raises(ArgumentError, match="budget must not be None"):
         server(budget=None).shuffler()

@@ -132,7 +132,6 @@ def test_bad_arguments_are_named():
 
     paper = {"calibration": "paper"}
     for name, wrong in (
-        ("noise", {"noise": "secure"}),
         ("budget", {"budget": ZCDP(0.5)}),
         ("budget", {"budget": ApproxDP(1e-9, 1e-9)}),
         ("budget", {"budget": ApproxDP(1e4, 0.1), **paper}),

@@ -2,6 +2,7 @@
 those of the page.
 """
 
+import ast
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import dpbandits as dpb
 from dpbandits.cli import modest_audits, promises
 from dpbandits.cli.promises import write_cards
 from dpbandits.cli.warm import play
+from dpbandits.errors import ArgumentError
 from dpbandits.policies import registered
 from dpbandits.validation import downward, upward
 
@@ -39,7 +41,7 @@ def checked(cls, budget):
     if card.holds is None:
         assert "not computed" in derived
     else:
-        assert f"{policy.ledger.spent()} for the record with the largest loss" in derived
+        assert f"the record that lost most has lost {policy.ledger.spent()}" in derived
         assert derived.endswith(f"; limit for each record: {card.holds}")
     assert f"{policy.ledger.releases:,} release" in derived
     assert measured == "not audited: no attack was run"
@@ -243,6 +245,37 @@ def test_a_simulated_guarantee_says_so_first():
         assert said.startswith("The noise is simulated and protects nobody. With secure noise, the")
     for said in starts("secure"):
         assert said.startswith("The rewards of one round are protected with 1-DP from anyone")
+
+
+def _asked():
+    """Every policy and budget, and arguments that secure noise does not suit."""
+    for name, cls in registered().items():
+        for budget in cls.example_budgets():
+            yield pytest.param(name, {**cls.example, "budget": budget}, id=f"{name}-{budget}")
+    experts = {**dpb.algorithms.EXP4.example, "budget": dpb.ZCDP(0.5)}
+    yield "BatchedEXP4", {**experts, "variant": "improved"}
+    linear = {**dpb.algorithms.PrivateLinUCB.example, "budget": dpb.ZCDP(0.5)}
+    yield "PrivateLinUCB", {**linear, "counter": "honaker"}
+    yield "DPTS", {"n_arms": 3, "horizon": 99, "counter": "buffered", "budget": dpb.ZCDP(0.5)}
+
+
+@pytest.mark.parametrize(("name", "arguments"), list(_asked()))
+def test_a_simulation_says_what_secure_noise_needs(name, arguments):
+    cls, needs = registered()[name], ""
+    promise = cls(**arguments, seed=1).guarantee
+    try:
+        cls(**arguments, noise="secure")
+    except ArgumentError as error:
+        needs = re.match("noise='secure' needs (.+?): ", str(error))[1]
+        if "=" in needs:
+            word, value = needs.split("=")
+            cls(**{**arguments, word: ast.literal_eval(value)}, noise="secure")
+        else:
+            assert needs in registered()
+        needs += " and "
+    if promise.holds is not None:
+        assert f"nobody. With {needs}secure noise, the" in str(promise)
+        assert f"; use {needs}noise='secure' for real people" in str(promise)
 
 
 def test_links_to_errata_are_made_for_sites_alone():

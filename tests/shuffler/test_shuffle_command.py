@@ -84,7 +84,7 @@ def changed(file, old, new):
         ('closes = "full"', 'closes = "full"\nevery = "1h"', "or every must be given"),
         ('closes = "full"', 'closes = "soon"', "closes must be one of 'full'"),
         ('closes = "full"', 'every = "1 h"', "every must be a time"),
-        ('name = "study"', 'name = "other"', "name must be that of"),
+        ('name = "study"', 'name = "other"', "name must equal the entry 'name' in"),
         ("study.json", "none.json", "config must name the configuration"),
         ("[[experiments]]", "[experiments]", "experiments must be tables"),
         ("[[experiments]]", "[[experiments", "cannot be read"),

@@ -98,8 +98,8 @@ def audit(
     bug = planted(plant or Plant(), attacked)
     if bug.mechanism is not None and plan.play.secure:
         raise ArgumentError(
-            f"plant must not be {bug.title!r} with secure noise: Python draws it, and bugs are"
-            " planted in kernels",
+            f"plant must not be {bug.title!r} with secure noise: bugs can be planted only in"
+            " compiled code, and secure noise is drawn in Python",
             "plant",
         )
     play, total = replace(plan.play, plant=bug), 2 * runs

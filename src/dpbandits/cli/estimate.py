@@ -24,7 +24,7 @@ def estimate(
         Path, Argument(metavar="TABLE.csv", help="A text table with a row for each person.")
     ],
     outcome: Annotated[str, Option(help="The column of outcomes to predict.")],
-    budget: Annotated[str, Option(help="A budget, such as zcdp=0.1, approx=1,1e-6 or rdp=4,1.")],
+    budget: Annotated[str, Option(help="A budget: zcdp=0.1, approx=1,1e-6, rdp=4,1 or gdp=0.5.")],
     link: Annotated[str, Option(help="The link: logistic, probit or identity.")] = "logistic",
     outcome_range: Annotated[
         tuple[str, str],

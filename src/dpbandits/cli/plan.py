@@ -44,7 +44,9 @@ def plan(
     arms: Annotated[int | None, Option(min=1, help="Number of arms.")] = None,
     budget: Annotated[
         str | None,
-        Option(help="A budget, such as pure=1.0 or approx=1.0,1e-6. Default: no privacy."),
+        Option(
+            help="A budget: pure=1, zcdp=0.1, approx=1,1e-6, rdp=4,1 or gdp=1. Default: no privacy."
+        ),
     ] = None,
     horizon: Annotated[int | None, Option(min=1, help="Number of rounds.")] = None,
     means: Annotated[

@@ -33,7 +33,7 @@ BudgetText = Annotated[
     str | None,
     Option(
         "--budget",
-        help="A budget, such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1. Default: one of"
+        help="A budget: pure=1, zcdp=0.1, approx=1,1e-5, rdp=4,1 or gdp=0.5. Default: one of"
         " each notion that fits.",
     ),
 ]

@@ -229,4 +229,4 @@ def program_of(config: Config, left: int) -> Program:
 def _refuse_other(protocol: Protocol, told: Mapping[str, Any]) -> None:
     """Refuse a protocol that is not the config's for so many people."""
     if told["protocol"] != json.loads(json.dumps(protocol.to_dict())):
-        raise ArgumentError("protocol must be that of the config: the server describes another")
+        raise ArgumentError("protocol must equal that of config: the server describes another")

@@ -169,6 +169,11 @@ class Configured(ABC):
         return float(self.config["grid"]) if self.noise_source.secure else 0.0
 
     @property
+    def _secure_needs(self) -> tuple[str, str]:
+        """What else ``noise="secure"`` needs, and why; empty where nothing."""
+        return "", ""
+
+    @property
     def _largest_entry(self) -> float:
         """The largest number that a record has in a statistic."""
         return max(map(abs, self.reward_range))

@@ -87,7 +87,9 @@ class Part:
         if kind not in _KINDS:
             papers()  # which have parts, too
         if kind not in _KINDS:
-            raise ArgumentError(f"kind must be that of a part; {close_name(kind, _KINDS)}", "kind")
+            raise ArgumentError(
+                f"kind must be the name of a part; {close_name(kind, _KINDS)}", "kind"
+            )
         return _made(_KINDS[kind], own)
 
     def __repr__(self) -> str:

@@ -103,7 +103,9 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         self.arm_names = settings.arm_names
         sent = bool(config.get("reports") or config.get("messages"))
         self.takes_reports = sent or type(self).takes_reports
-        self.noise_source = settings.source(self.takes_reports)
+        self.noise_source, (needs, why) = settings.source(self.takes_reports), self._secure_needs
+        if needs and self.noise_source.secure:
+            raise ArgumentError(f"noise='secure' needs {needs}: {why}", "noise")
         default = settings.default_reward
         self.default_reward = self.noise_source.to_grid(lo if default is None else default)
         self.settings, self._has_clock = settings, settings.uses_clock
@@ -114,7 +116,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
                 "choices_public",
             )
         self._terms = Terms(
-            name, self.card, budget, settings, self.takes_reports, self.noise_source
+            name, self.card, budget, settings, self.takes_reports, self.noise_source, needs
         )
         self.channel = self._terms.channel  # a counter depends on its family
         self.channel = self._terms.shared_channel(self._counter)

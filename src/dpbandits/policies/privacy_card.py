@@ -215,7 +215,7 @@ def _spent_in(promise: Guarantee, ledger: Ledger) -> str:
         return f"{spent(promise, ledger)}; {_releases(ledger)}"
     total = ledger.spent()
     cost = "nothing" if total is None else total.shown()
-    return f"{cost} for the {who} with the largest loss, in {_releases(ledger)}{limit}"
+    return f"{_releases(ledger)} so far; the {who} that lost most has lost {cost}{limit}"
 
 
 def _promised(policy: Policy) -> Iterator[list[str]]:
@@ -241,6 +241,8 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     settings, private = policy.settings, policy.budget is not None
     lo, hi = settings.reward_range
     where, before = "", "they are added up"
+    if policy.channel.family != OPEN and policy.card.trust_model == "local":
+        before = "noise is added"
     if policy.takes_reports:
         where, before = " on people's devices", "noise is added and anything sent"
     clipped = f"clipped to [{lo:g}, {hi:g}]{where}, before {before}"
@@ -361,8 +363,8 @@ def _unprotected(policy: Policy) -> Iterator[str]:
         yield "A person's own decision: anyone who sees it may learn something of their contexts"
     elif policy.sees:
         yield _SHOWN[policy.sees]
-    if promise.trust_model == "central":
-        yield f"Anything from the party that runs the policy, which sees the {promise.protects}"
+    if policy.card.trust_model == "central":  # a caveat says so of others
+        yield f"The party that runs the policy sees the true {promise.protects}"
     if settings.answers_within is None or (
         policy.card.learns_at_once and not settings.answers_within
     ):

@@ -204,8 +204,8 @@ DEFAULTS = (
         "finite arms, rewards that follow no law (adversarial)",
         "central",
         "HTINF",
-        f"The policy's regret bound holds for any rewards. {_COMPARED} On the worst of six"
-        " instances its regret was the least (docs/defaults/measured).",
+        f"The policy's regret bound holds for any rewards. {_COMPARED} Its largest"
+        " regret over six instances was the smallest (docs/defaults/measured).",
         rewards="any",
     ),
     Default(

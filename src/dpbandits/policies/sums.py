@@ -41,9 +41,9 @@ def no_intervals(policy: Policy) -> str:
     if not (policy.statistic.sums_of or policy.learns_means):
         if policy.kernels.estimate is not no_estimate:
             return "no interval is proved for coefficients after adaptive choices"
-        return "its releases are not sums of one arm's rewards"
+        return "the policy's releases are not sums of one arm's rewards"
     if policy.channel.family not in (OPEN, GAUSSIAN, LAPLACE, VECTOR):
-        return "its noise is neither Gaussian nor Laplace noise"
+        return "the policy's noise is neither Gaussian nor Laplace noise"
     if not policy.clip:
         return "with clip=False rewards may lie anywhere"
     if policy.session.exchange.older and policy.statistic.sums_of:

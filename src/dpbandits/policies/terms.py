@@ -14,7 +14,7 @@ from ..privacy.channels import LAPLACE, OPEN, PURE, Channel, Open, noise_for
 from ..privacy.continual import Counter, Independent
 from ..privacy.guarantees import Guarantee, View
 from ..privacy.ledger import Meter
-from ..privacy.noise import NoiseSource, SimulationNoise
+from ..privacy.noise import SECURE, NoiseSource, SimulationNoise
 from ..protocol import Card, Statistic
 from ..session.deadlines import ASSUMED as ASSUMED_OF_CLOCKS
 from ..session.options import NARROWEST, WIDEST, Settings
@@ -47,6 +47,7 @@ class Terms:
     settings: Settings
     reports: bool  # whether rewards arrive randomised
     noise: NoiseSource
+    secure_needs: str  # what else secure noise needs; empty where nothing
 
     @cached_property
     def channel(self) -> Channel:
@@ -157,6 +158,7 @@ class Terms:
             source="; ".join([card.proof or card.source, *([_PROOF_FOR_USERS] if by_user else [])]),
             caveats=tuple(self._caveats(simulated)),
             simulated=private and (simulated or not self.noise.secure),
+            secure_needs=self.secure_needs,
         )
 
     def restated(self, promise: Guarantee, restored: int) -> Guarantee:
@@ -227,7 +229,9 @@ class Terms:
         if self.card.refuted_because:
             yield self.card.refuted_because
             return
-        yield from (SimulationNoise if simulated else self.noise).caveats
+        needs = f"{self.secure_needs} and " if self.secure_needs else ""
+        for caveat in (SimulationNoise if simulated else self.noise).caveats:
+            yield caveat.replace(SECURE, f"{needs}{SECURE}")
         if not self.settings.clip:
             yield "Rewards are not clipped, hence no sensitivity bound holds: the guarantee is void"
         if self.card.trust_model == "local" and not simulated:

@@ -86,6 +86,8 @@ class Guarantee:
         caveats: limits of the guarantee that readers might overlook.
         simulated: whether noise comes from a seeded generator.  The guarantee then describes an
             experiment, and does not protect anyone.
+        secure_needs: what else the policy needs to take secure noise, as "messages=True"; empty
+            where nothing.
     """
 
     holds: Budget | None
@@ -98,6 +100,7 @@ class Guarantee:
     source: str
     caveats: tuple[str, ...] = ()
     simulated: bool = False
+    secure_needs: str = ""
 
     def __str__(self) -> str:
         return self.in_words(self._holds, *([self.means] if self.holds else []))
@@ -129,7 +132,8 @@ class Guarantee:
         protected = f"protected with {budget} from {self.observers} {end}"
         if self.simulated:
             nobody = "The noise is simulated and protects nobody"
-            return f"{nobody}. With secure noise, the {who} would be {protected}"
+            needs = f"{self.secure_needs} and " if self.secure_needs else ""
+            return f"{nobody}. With {needs}secure noise, the {who} would be {protected}"
         return f"The {who} are {protected}"
 
     def in_words(self, budget: str, *means: str) -> str:

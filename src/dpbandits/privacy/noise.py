@@ -20,6 +20,9 @@ EXACT = 2**53  # integers below it are floats
 Rng = np.random.Generator | None
 
 
+SECURE = "noise='secure'"  # as an argument
+
+
 class NoiseSource(ABC):
     """The base of both sources."""
 
@@ -53,7 +56,7 @@ class SimulationNoise(NoiseSource):
 
     caveats = (
         "SIMULATION: the noise comes from a seeded generator and protects nobody; use"
-        " noise='secure' for real people",
+        f" {SECURE} for real people",
     )
 
     def __init__(self, seed: int | None) -> None:

@@ -67,11 +67,11 @@ def parted(whole: bytes) -> list[bytes]:
     parts, at = [], 0
     while at < len(whole):
         if len(whole) - at < _LENGTH.size:
-            raise ValueError("the bytes end within a length")
+            raise ValueError("the bytes end in the middle of a length field")
         (length,) = _LENGTH.unpack_from(whole, at)
         at += _LENGTH.size
         if length > len(whole) - at:
-            raise ValueError("the bytes end within a part")
+            raise ValueError("the bytes end in the middle of a part")
         parts.append(whole[at : at + length])
         at += length
     return parts

@@ -65,9 +65,9 @@ class Tails:
     def __init__(self, n: int, p: float) -> None:
         mean, std = n * p, math.sqrt(n * p * (1.0 - p))
         if std > WIDEST:
-            what = f"no noise of at most {WIDEST:g} steps is known to keep it"
             raise ArgumentError(
-                f"levels must be fewer than the protocol has, or the budget larger: {what}",
+                "levels must be fewer, or the budget larger: no noise with a standard deviation of"
+                f" at most {WIDEST:g} steps is known to keep this budget",
                 "levels",
             )
         reach = _REACH * std

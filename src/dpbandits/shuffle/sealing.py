@@ -93,7 +93,9 @@ class ServerKey:
             number = int.from_bytes(secret, "big")
             self._key = ec.derive_private_key(number, ec.SECP256R1())
         except ValueError:
-            raise ArgumentError("secret must be that of a server's key", "secret") from None
+            raise ArgumentError(
+                "secret must be the private half of a server's key", "secret"
+            ) from None
 
     @classmethod
     def make(cls) -> ServerKey:

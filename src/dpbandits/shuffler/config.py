@@ -118,7 +118,9 @@ def _pinned(folder: Path, words: Any) -> Pinned:
             f"config must name the configuration of devices, got {path}: {error!r}", "config"
         ) from None
     if name != words["name"]:
-        raise ArgumentError(f"name must be that of {path}, got {shown(words['name'])}", "name")
+        raise ArgumentError(
+            f"name must equal the entry 'name' in {path}, got {shown(words['name'])}", "name"
+        )
     seal(public, "", "", b"")  # which refuses what is no key
     least = integer("least", words["least"], 2, _MOST_PEOPLE)
     return Pinned(name_of("name", name), public, policy, least, every)

@@ -19,7 +19,7 @@ from .learning import Learner, LearningPolicy
 
 PAPER = "Faster Rates for Private Adversarial Bandits"
 PRIVATE = Card(
-    title="any bandit learner, on noisy batch losses",
+    title="any bandit learner, on the noisy mean loss of each batch",
     source=f"{PAPER}, Theorem 1",
     noise=("Laplace", "Gaussian"),
     randomised=True,
@@ -99,17 +99,17 @@ EXP3 = preset(
     "EXP3",
     Adversarial,
     "n_arms horizon batch rate mixing",
-    """Exponential weights, mixed with uniform play, on noisy batch losses.""",
-    about=_about("EXP3 on noisy batch losses", "Auer et al. (2002), EXP3", 1),
+    """Exponential weights, mixed with uniform play, on the noisy mean loss of each batch.""",
+    about=_about("EXP3 on the noisy mean loss of each batch", "Auer et al. (2002), EXP3", 1),
     learner=like(learners.EXP3, "rate", "mixing"),
 )
 HTINF = preset(
     "HTINF",
     Adversarial,
     "n_arms horizon batch sigma alpha",
-    """The regularised leader with skipping, on noisy batch losses: the default.""",
+    """Follow the regularised leader, on the noisy mean loss of each batch: the default.""",
     about=_about(
-        "Tsallis-entropy leader with skipping on noisy batch losses",
+        "HTINF (follow the regularised leader) on the noisy mean loss of each batch",
         "Huang, Dai & Huang (2022), HTINF",
         2,
     ),
@@ -121,9 +121,13 @@ FTPL = preset(
     "FTPL",
     Adversarial,
     "n_arms horizon batch rate tries",
-    """The perturbed leader, on noisy batch losses.""",
+    """Follow the perturbed leader, on the noisy mean loss of each batch.""",
     about={
-        **_about("perturbed leader on noisy batch losses", "Neu & Bartók (2016), FTPL", 3),
+        **_about(
+            "follow the perturbed leader, on the noisy mean loss of each batch",
+            "Neu & Bartók (2016), FTPL",
+            3,
+        ),
         "errata": (ADVERSARIAL, ADVERSARIAL_THEOREMS),
     },
     learner=like(learners.FTPL, "rate", "tries"),
@@ -138,6 +142,6 @@ BatchConversion = preset(
     "BatchConversion",
     Adversarial,
     "n_arms learner horizon batch rate mixing tries sigma alpha",
-    """A learner by its name, on noisy batch losses.""",
+    """A learner by its name, on the noisy mean loss of each batch.""",
     learner=BY_NAME,
 )

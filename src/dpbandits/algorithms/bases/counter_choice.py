@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from ...constraints import Choice, Constraints, Integer
 from ...errors import ArgumentError
@@ -57,16 +56,19 @@ def counter_for(
         )
     counter: Counter = COUNTERS[name](horizon)
     if channel.norm == 1 and not counter.pure:
-        _refuse(name, [other for other, cls in COUNTERS.items() if cls.pure], "with Laplace noise")
-    if secure and name not in _IN_INTEGERS:
-        _refuse(name, _IN_INTEGERS, "with secure noise, which needs sums of integers")
+        fitting = ", ".join(repr(other) for other, cls in COUNTERS.items() if cls.pure)
+        raise ArgumentError(
+            f"counter must be one of {fitting} with Laplace noise, got {name!r}", "counter"
+        )
     return integer_counter(counter) if secure else counter
 
 
-def _refuse(name: str, fitting: Iterable[str], where: str) -> NoReturn:
-    raise ArgumentError(
-        f"counter must be one of {', '.join(map(repr, fitting))} {where}, got {name!r}", "counter"
-    )
+def secure_counter(name: str | None) -> tuple[str, str]:
+    """The counter that secure noise needs instead, and why; empty where this one will do."""
+    if name is None or name in _IN_INTEGERS:
+        return "", ""
+    only = ", ".join(map(repr, _IN_INTEGERS))
+    return "counter='tree'", f"only the counters {only} add integers"
 
 
 def _best(horizon: int, channel: Channel, secure: bool) -> str:

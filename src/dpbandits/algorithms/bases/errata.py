@@ -50,17 +50,17 @@ ADVERSARIAL_THEOREMS = Erratum(
 SHUFFLED_MESSAGES = Erratum(
     "Shuffle-private linear bandits: Gaussian messages",
     (
-        "The lemma on amplification does not cover the experiments.",
+        "Lemma B.4 (amplification by shuffling) does not cover the paper's experiments.",
         "In the experiments, only the privacy of one unshuffled message is proved.",
     ),
 )
 SHUFFLED_BITS = Erratum(
     "Shuffle-private linear bandits: sums of bits",
     (
-        "Remark 3.7 and Corollaries C.2 and C.3 claim privacy before the shuffler, citing the"
-        " protocol for a batch of one person.",
-        "But without a shuffler the message shows a person's number: the randomiser writes the"
-        " number's ones, then its zeros, then the noise bits.",
+        "Remark 3.7 and Corollaries C.2 and C.3 claim that a message is private even before it"
+        " reaches the shuffler.",
+        "But without a shuffler the message shows a person's value: the randomiser writes a"
+        " value of k as k 1-bits, followed by 0-bits and then the noise bits.",
         "Here the device puts its bits in random order",
         "The claim for Gaussian messages (P_Amp) is not proved at epsilon 10, delta 0.1.",
     ),

@@ -29,7 +29,7 @@ from ..exploration import Optimism
 from ..maths.confidence import coordinate_quantile, noise_norm
 from ..maths.ridge import WIDE, most_optimistic_of_few, most_optimistic_of_many
 from .contextual import ContextualPolicy
-from .counter_choice import MOST_ROUNDS, RUNNING_SUM, Plan, counter_for
+from .counter_choice import MOST_ROUNDS, RUNNING_SUM, Plan, counter_for, secure_counter
 
 MODEL: dict[str, Any] = {"ridge": 1.0, "subgaussian": None, "context_bound": 1.0}
 RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, "radius_scale": 1.0}
@@ -260,6 +260,10 @@ class LinearPolicy(ContextualPolicy):
     def _counting(self) -> str | None:
         """Which counter was asked for."""
         return self.config.get("counter")
+
+    @property
+    def _secure_needs(self) -> tuple[str, str]:
+        return secure_counter(self._counting if self.budget is not None else None)
 
     @cached_property
     def _counter(self) -> Counter:

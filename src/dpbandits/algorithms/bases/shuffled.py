@@ -74,6 +74,13 @@ class RewardDevice:
         return self.randomizer.encode_many((values - _middle(lo, hi))[:, None])
 
 
+_ON_DEVICES = (  # arguments that only take one value with messages, and why
+    ("max_rounds", None, "the server does not see who sent a message"),
+    ("clip", True, "devices always clip rewards"),
+    ("choices_public", False, "the server does not see what each person did"),
+)
+
+
 class ShuffledPolicy(Policy):
     """Base class of policies that learn sums of an arm's rewards through a shuffler; with
     ``messages`` they are servers only.
@@ -85,12 +92,10 @@ class ShuffledPolicy(Policy):
     @staticmethod
     def _shuffled(messages: bool, dropout: float, options: Any) -> dict[str, Any]:
         """The arguments that say who adds noise."""
-        for name, only in (("max_rounds", None), ("clip", True), ("choices_public", False)):
+        for name, only, why in _ON_DEVICES:
             if messages and options.get(name, only) != only:
                 raise ArgumentError(
-                    f"{name} must be {only} with messages=True: devices clip, and the server"
-                    f" does not see people, got {options[name]!r}",
-                    name,
+                    f"{name} must be {only} with messages=True: {why}, got {options[name]!r}", name
                 )
         return {"messages": messages, "dropout": dropout}
 

@@ -24,7 +24,7 @@ from .weighing import PER_ROUND
 
 _PLANNED = Integer(1, 10**12)
 _FOLLOWING = Card(
-    title="a bandit learner over experts, on noisy batch losses",
+    title="a bandit learner over experts, on the noisy mean loss of each batch",
     source=f"{PAPER}, Theorem 4, for rewards (not for advice, see the errata)",
     noise=PRIVATE.noise,
     randomised=True,
@@ -101,6 +101,11 @@ class Experts(AdvicePolicy, LearningPolicy):
             composition=self.composition(learner=chosen),
             **options,
         )
+
+    @property
+    def _secure_needs(self) -> tuple[str, str]:
+        learner = self._learner
+        return learner.secure_needs if isinstance(learner, Mixture) else super()._secure_needs
 
 
 @composed(n_arms=3, n_experts=4, horizon=2000)
@@ -183,7 +188,7 @@ EXP4 = preset(
     "EXP4",
     Experts,
     _ORDER,
-    """Exponential weights on experts, with the sensitivity of the batch: the default.""",
+    """Exponential weights on experts, with noise scaled to each batch: the default.""",
     learner=like(values.EXP4, "rate", "mixing"),
     horizon=given("horizon"),
 )

@@ -105,6 +105,11 @@ class Mixture(Part, base=True):
         name: LEARNER_CONSTRAINTS[name] for name in ("rate", "mixing")
     }
 
+    @property
+    def secure_needs(self) -> tuple[str, str]:
+        """What else ``noise="secure"`` needs, and why; empty where nothing."""
+        return "", ""
+
     def tuning(self, policy: Any) -> Tuning:
         """The given constants, and others of least bound."""
         found = self._found(policy)
@@ -197,8 +202,8 @@ class Mixture(Part, base=True):
 
 @dataclass(frozen=True, repr=False)
 class EXP4(Mixture):
-    """EXP4 on noisy sums of batches: one Gaussian release per batch, with the batch's public
-    sensitivity.
+    """EXP4 on sums of batches: one release per batch, with Gaussian noise scaled to the most that
+    one record of the batch can change.
 
     Draws from ``(1 - gamma) sum_j P_j advice_j + gamma / K`` with ``P = softmax(-eta L)``.
 
@@ -214,8 +219,14 @@ class EXP4(Mixture):
     """
 
     card: ClassVar[Card] = Card(
-        title="EXP4 on noisy sums of batches, with the sensitivity of the batch",
-        source=f"{PAPER}, Theorem 6, with Gaussian noise of the sensitivity of the batch",
+        title=(
+            "EXP4 on sums of batches, with noise scaled to the most that one record of the batch"
+            " can change"
+        ),
+        source=(
+            f"{PAPER}, Theorem 6, with Gaussian noise scaled to the most that one record of the"
+            " batch can change"
+        ),
         proof="module dpbandits.algorithms.exp4.values",
         noise=("Gaussian",),
         randomised=True,
@@ -244,8 +255,8 @@ class FrozenEXP4(Mixture):
 
     card: ClassVar[Card] = Card(
         title="EXP4 on one noisy sum per arm, with advice that stands for a batch",
-        source="Auer et al. (2002), EXP4, with a Laplace or Gaussian release per arm of the"
-        " sensitivity that the batch realised",
+        source="Auer et al. (2002), EXP4, with Laplace or Gaussian noise on one sum per arm,"
+        " scaled to the most that one record of the batch can change",
         proof="module dpbandits.algorithms.exp4.values",
         noise=("Laplace", "Gaussian"),
         randomised=True,

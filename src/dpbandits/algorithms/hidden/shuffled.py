@@ -255,12 +255,6 @@ class HiddenLinearShuffled(HiddenPolicy):
                 f"protocol must be 'bits' or 'reports' with calibration='paper', got {protocol!r}",
                 "protocol",
             )
-        if not messages and options.get("noise", "simulation") != "simulation":
-            raise ArgumentError(
-                "noise must be 'simulation' with messages=False: in this protocol devices draw"
-                f" secure noise, and a server does not, got {options['noise']!r}",
-                "noise",
-            )
         kernels, card = self.composition(explore=explore, messages=messages)
         if paper:
             published = papers("shuffle.published").AsPublished(self._kept)
@@ -274,6 +268,12 @@ class HiddenLinearShuffled(HiddenPolicy):
                 " most 1, dropout=0, shared models and levels=None, got 'paper'",
                 "calibration",
             )
+
+    @property
+    def _secure_needs(self) -> tuple[str, str]:
+        if self.takes_reports:
+            return super()._secure_needs
+        return "messages=True", "only devices can draw this policy's secure noise"
 
     # The protocol ---------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ class Switching(Part):
     """
 
     what: ClassVar[str] = "updates"
-    title: ClassVar[str] = "rarely released sums of x * reward"
+    title: ClassVar[str] = "rarely released sums of features times reward"
 
     growth: float | None = None
 
@@ -371,7 +371,7 @@ LinearThompson = preset(
     """Linear Thompson sampling on a running sum, with the law of its noise in the posterior.""",
     about={
         "source": f"{Sampling.source}{_ON_COUNTERS}",
-        "title": "linear Thompson sampling on a continual sum",
+        "title": "linear Thompson sampling on a running sum of features times reward",
     },
     explore=like(Sampling, "inflation"),
     updates=EveryAnswer(),

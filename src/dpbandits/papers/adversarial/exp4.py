@@ -209,16 +209,16 @@ class BatchedEXP4(Mixture):
     def kernels(self) -> Kernels:
         return BY_REACH if self.variant == "improved" else AT_WORST
 
+    @property
+    def secure_needs(self) -> tuple[str, str]:
+        if self.variant == "published":
+            return super().secure_needs
+        return "variant='published'", "secure noise is added only to multiples of a grid"
+
     def statistic(self, policy: Experts | ExpertsLocal) -> Statistic:
         worst = super().statistic(policy)
         if self.variant == "published":
             return worst
-        if policy.config["noise"] == "secure":
-            raise ArgumentError(
-                "noise must be 'simulation' for variant='improved': secure noise needs statistics"
-                " that are multiples of a grid",
-                "noise",
-            )
         n = policy.n_experts
         return replace(worst, max_sensitivity=math.sqrt(n) * ROUNDED_UP, memo=n)
 

@@ -292,7 +292,7 @@ class AdaCGOPE(_Phased):
 
     card = Card(
         title="Phased elimination on a G-optimal design (zCDP)",
-        source=f"{_CONCENTRATED}, Theorem 3, with the sensitivity of the realised design",
+        source=f"{_CONCENTRATED}, Theorem 3, with noise for the rounds that are played",
         noise=("Gaussian",),
         errata=(_ERRATUM,),
     )
@@ -381,8 +381,8 @@ class OutputGOPE(_Phased):
 
 @register(arms=_EXAMPLE)
 class HannaGOPE(_Phased):
-    """Phased elimination on a coarse design with Laplace noise on the sum of every arm (after
-    Hanna, Yang & Fragouli 2022).
+    """Phased elimination that plays few arms in a phase, with Laplace noise on the sum of every
+    arm (after Hanna, Yang & Fragouli 2022).
 
     The design has widths up to twice the least possible.  In return it plays few arms, because each
     played arm adds noise to every estimate.  The algorithm is that of the paper as Azize & Basu
@@ -416,8 +416,8 @@ class HannaGOPE(_Phased):
 
 @register(arms=_EXAMPLE)
 class DPDPE(_Phased):
-    """Phased elimination on a coarse design with Gaussian noise on the sum of every arm (after Li,
-    Zhou & Ji 2022, DP-DPE).
+    """Phased elimination that plays few arms in a phase, with Gaussian noise on the sum of every
+    arm (after Li, Zhou & Ji 2022, DP-DPE).
 
     The design has widths up to twice the least possible, and in return plays few arms.  The
     algorithm is that of the paper as Azize & Basu (2024, Appendix E-C) describe it.  The phase
@@ -435,7 +435,7 @@ class DPDPE(_Phased):
     """
 
     card = Card(
-        title="Phased elimination on a coarse design (zCDP)",
+        title="Phased elimination that plays few arms in a phase (zCDP)",
         source=(
             "Li, Zhou & Ji (2022), Differentially Private Linear Bandits with Partial Distributed"
             " Feedback; the phase lengths are ours"

@@ -51,8 +51,8 @@ def plan(size: Size) -> Plan:
         ),
         (
             "As published, AdaC-OFUL's radius has the least eigenvalue of the exact V in place of"
-            " the bound on it, which is not positive for most of a run; and AdaC-GOPE's noise has"
-            " the sensitivity of the realised design."
+            " the bound on it, which is not positive for most of a run; and AdaC-GOPE's noise is"
+            " scaled to the rounds that are played, not to the design before rounding."
         ),
         (
             "The paper has one random instance of each linear setting, and does not say which. Here"

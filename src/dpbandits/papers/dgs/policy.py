@@ -204,12 +204,6 @@ class LinUCBDGS(LinearPolicy):
         greedy: bool = False,
         **options: Unpack[LinearOptions],
     ) -> None:
-        if options.get("noise", "simulation") != "simulation":
-            raise ArgumentError(
-                f"noise must be 'simulation' for LinUCBDGS, got {options['noise']!r}: estimates are"
-                " on no grid, and no noise would make it private as claimed; use PrivateLinUCB",
-                "noise",
-            )
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
@@ -301,6 +295,10 @@ class LinUCBDGS(LinearPolicy):
             return 0.0
         first = published_sensitivity(self.params, 1.0, self._ridge)
         return self.channel.scale(first) * self._levels(np.array([1]))[0]
+
+    @property
+    def _secure_needs(self) -> tuple[str, str]:
+        return "PrivateLinUCB", "no noise would make LinUCBDGS private as claimed"
 
     @cached_property
     def _counter(self) -> Counter:

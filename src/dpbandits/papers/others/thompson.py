@@ -29,7 +29,13 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
-from ...algorithms.bases.counter_choice import RUNNING_SUM, Plan, counter_for, running_sum
+from ...algorithms.bases.counter_choice import (
+    RUNNING_SUM,
+    Plan,
+    counter_for,
+    running_sum,
+    secure_counter,
+)
 from ...algorithms.bases.episodes import MEMO
 from ...algorithms.bases.sums import CLOCK, EVERY_ROUND, accumulate_by_arm, sensitivity
 from ...calls import is_open
@@ -176,6 +182,10 @@ class DPTS(Policy):
     @staticmethod
     def _arm_estimates(params: ThompsonParams, public: ThompsonPublic) -> ArmEstimates:
         return _estimates(params, public.mean, public.plays, params.noise_std**2)
+
+    @property
+    def _secure_needs(self) -> tuple[str, str]:
+        return secure_counter(self.config["counter"] if self.budget is not None else None)
 
     @cached_property
     def _counter(self) -> Counter:

@@ -116,13 +116,11 @@ class WishartLinUCBJDP(HiddenPolicy):
             hidden.refuse_weight("reward_weight", reward_weight)
             published: Any = AsPublished(self._kept)
             self.card = replace(self.card, noise=(published,))
-        if options.get("noise") == "secure":
-            raise ArgumentError(
-                "noise must be 'simulation' for Wishart noise, because no exact sampler is"
-                " known, got 'secure'",
-                "noise",
-            )
         super().__init__(own, budget=budget, **options)
+
+    @property
+    def _secure_needs(self) -> tuple[str, str]:
+        return "LinUCBJDP", "no exact sampler of Wishart noise is known"
 
     @property
     def _published(self) -> bool:
