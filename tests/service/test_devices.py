@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from people import (
     ADVICE,
+    ARMS,
     KINDS,
     LOCAL,
     REWARDS,
@@ -310,6 +311,22 @@ def test_a_device_believes_its_config_alone(served, tmp_path, kind, lie):
         with pytest.raises((ArgumentError, ServiceError)):
             device.report(1.0)
         assert (device.waiting, device.left) == (0, 1)
+
+
+def test_a_larger_batch_than_the_config_allows_is_refused(served, tmp_path):
+    """Of more people each adds less noise, though the server may not want them to come."""
+    client = served.declare(name="trial", **ARMS)
+    config, shuffler = client.get("/config").told, Collecting(client)
+    people = json.loads(client.get("/randomiser").told["round"])["batch"]
+    assert config["most"] >= people
+    for most in (people - 1, people):
+        given = json.dumps({**config, "most": most})
+        with device_of(client, tmp_path / f"{most}", None, shuffler, given) as device:
+            if most < people:
+                with pytest.raises(ArgumentError, match="batch"):
+                    device.choose()
+            else:
+                device.choose()
 
 
 def test_what_is_sent_says_nothing_but_the_report(served, tmp_path):

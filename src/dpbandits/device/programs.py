@@ -27,6 +27,7 @@ class Config:
         policy: as the experiment has it, without any record.
         chooser: the public half when the config was made.
         reports: how many true reports a person may send.
+        most: people of a batch, with shuffle trust.
 
     Args:
         text: what the service gives at ``/config``.
@@ -43,6 +44,7 @@ class Config:
             given = arguments_of_today(self.chooser["arguments"])
             self.policy: Any = find(given.pop("class"))(**given)
             self.reports = int(read["reports"])
+            self.most = int(read["most"]) if self.policy._serving == "messages" else 0
         except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(
                 "config must be what the service gives at /config", "config"
@@ -169,7 +171,7 @@ class SealingRewards(_Rewarding):
 
     def use(self, label: str, told: Mapping[str, Any]) -> None:
         policy = self._config.policy
-        protocol = policy.protocol_for(told["batch"])
+        protocol = policy.protocol_for(integer("batch", told["batch"], 1, self._config.most))
         _refuse_other(protocol, told)
         arm = integer("arm", told["arm"], 0, policy.n_arms - 1)
         randomizer = Randomizer(protocol, noise=policy.config["noise"])

@@ -99,7 +99,7 @@ class Experiment:
             await self._drop(opened)
             raise
         if opened.is_due(time.time()):
-            return await self._close(found)
+            return await self._close(opened, found)
         if time.monotonic() >= self._looked + LOOK:
             await self._look(opened)
             return 0.0
@@ -128,7 +128,12 @@ class Experiment:
         self._looked = time.monotonic()
         return self.pinned.announced(await self._server.round(self._name))
 
-    async def _close(self, found: Round) -> float:
+    async def _close(self, opened: Opened, found: Round) -> float:
+        least, now = self.pinned.least, time.time()
+        if opened.came < least:  # it would have too little noise that the shuffler does not know
+            later = partial(self._store.postpone, self._name, found.label, least)
+            await asyncio.to_thread(later, self.pinned.closing_after(now))
+            return 0.0
         make = partial(output, self.pinned, found)
         close = partial(self._store.close_batch, self._name, found.label, make)
         if await asyncio.to_thread(close) is not None:

@@ -79,6 +79,14 @@ CREATE TABLE users (
             )
         return True
 
+    def postpone(self, name: str, label: str, least: int, closes: float | None) -> None:
+        """Let a batch close later, unless so many people have come."""
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE opened SET closes = ? WHERE (experiment, label) = (?, ?) AND came < ?",
+                [closes, name, label, least],
+            )
+
     def take(
         self, name: str, label: str, user: bytes, record: Record | None, max_rounds: int
     ) -> Refusal | None:
