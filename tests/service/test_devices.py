@@ -378,6 +378,26 @@ def test_wrong_configs_are_refused(served, tmp_path, words, change):
         ConnectedDevice(config, tmp_path, server="http://127.0.0.1")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_simulated_noise_is_refused(served, tmp_path, kind):
+    """Whoever knows the seed could subtract it."""
+    config = served.declare(name="trial", **KINDS[kind]).get("/config").told
+    config["chooser"]["arguments"]["noise"] = "simulation"
+    addresses = {"server": "http://127.0.0.1", "shuffler": "http://127.0.0.1"}
+    with pytest.raises(ArgumentError, match="noise='secure'"):
+        ConnectedDevice(json.dumps(config), tmp_path, **addresses)
+
+
+@pytest.mark.parametrize("key", [None, "", "AAAA", "?"])
+@pytest.mark.parametrize("kind", ["sums", "arms"])
+def test_messages_need_the_key_of_the_server(served, tmp_path, kind, key):
+    """Before a report is made, which would count."""
+    config = served.declare(name="trial", **KINDS[kind]).get("/config").told | {"public_key": key}
+    addresses = {"server": "http://127.0.0.1", "shuffler": "http://127.0.0.1"}
+    with pytest.raises(ArgumentError):
+        ConnectedDevice(json.dumps(config), tmp_path, **addresses)
+
+
 def test_where_the_server_decides_a_choice_comes_first(served, tmp_path):
     client = served.declare(name="trial", **ADVICE)
     with device_of(client, tmp_path) as device:
