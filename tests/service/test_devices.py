@@ -286,12 +286,15 @@ def another_policy(told):
     return described(told, chooser={**chooser, "arguments": arguments})
 
 
+DEEP = "[" * 200_000
 LIES = {
     "less noise": less_noise,
     "more people": more_people,
     "another policy": another_policy,
     "another text": lambda told: {**told, "round": told["round"] + " "},
     "no label": lambda told: {**told, "label": "x"},
+    "long label": lambda told: {**told, "label": "1" * 5000 + ":"},
+    "deep JSON": lambda told: {**told, "round": DEEP, "label": label_of(0, DEEP)},
     "no round": lambda told: described(told, protocol=None),
     "no JSON": lambda told: {**told, "round": "{", "label": label_of(0, "{")},
     "something else": lambda told: {"hello": 1},
@@ -311,6 +314,19 @@ def test_a_device_believes_its_config_alone(served, tmp_path, kind, lie):
         with pytest.raises((ArgumentError, ServiceError)):
             device.report(1.0)
         assert (device.waiting, device.left) == (0, 1)
+
+
+def test_no_other_policy_is_made(served, tmp_path, monkeypatch):
+    """The server could name one that takes all memory."""
+    client = served.declare(name="trial", **LOCAL)
+
+    def named(told):
+        monkeypatch.setattr("dpbandits.policies.chooser.find", disk_full)
+        return another_policy(told)
+
+    refused = pytest.raises(ArgumentError, match="policy that made the device")
+    with device_of(client, tmp_path, Lying(served.http, named)) as device, refused:
+        device.choose(ROWS)
 
 
 def test_a_larger_batch_than_the_config_allows_is_refused(served, tmp_path):

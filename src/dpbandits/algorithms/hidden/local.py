@@ -109,7 +109,8 @@ class Device:
         Raises:
             ArgumentError: it is that of another policy, or no chooser.
         """
-        chooser = Chooser.from_json(chooser) if isinstance(chooser, str) else chooser
+        if isinstance(chooser, str):
+            chooser = Chooser.from_json(chooser, like=self.chooser)
         if chooser.arguments != self.chooser.arguments:
             raise ArgumentError("chooser must be of the policy that made the device", "chooser")
         self.chooser = chooser
