@@ -39,8 +39,10 @@ function world(config, { fates = [], more = {} } = {}) {
         w.posts.push({ url, body, headers, stored: w.stored() });
         const fate = w.fates.shift() ?? 202;
         if (fate === "cut") throw new TypeError("fetch failed");
-        const type = fate === 409 ? "stale" : "another";
-        return { ok: fate < 300, status: fate, json: async () => ({ type }) };
+        const { report_id, label } = JSON.parse(body);
+        const [status, told] = Array.isArray(fate) ? fate : [fate, { report_id, label }];
+        const text = typeof told === "string" ? told : JSON.stringify(told);
+        return new Response(text, { status });
     };
     const parties = { server: "https://server", shuffler: "https://shuffler", ticket: "Ann.secret" };
     w.connect = () => dpbandits.connect({
@@ -72,6 +74,16 @@ def config(kind: type[Any] = dpb.HiddenLinearShuffled, **options: Any) -> str:
     return json.dumps({**json.loads(device.to_json()), **public})
 
 
+# Replies that are none to a report, or not the last one.
+STRANGE = [
+    404,
+    [200, "<html>"],
+    [200, {}],
+    [200, "null"],
+    [200, {"report_id": "another", "label": "another"}],
+    [409, {"type": "paused"}],
+    [409, {"type": "not-started"}],
+]
 PARTIES = [
     (dpb.HiddenLinearShuffled, "https://shuffler/v1/experiments/shop/messages"),
     (dpb.HiddenLinearLocal, "https://server/v1/experiments/shop/reports"),
@@ -106,7 +118,7 @@ def test_what_is_sent_was_stored_before(js, kind, address):
 
 
 @pytest.mark.parametrize(("kind", "_"), PARTIES)
-@pytest.mark.parametrize("fates", [[], ["cut"], [503, "cut", 401], [429]])
+@pytest.mark.parametrize("fates", [[], ["cut"], [503, "cut", 401], [429], STRANGE], ids=len)
 def test_a_page_that_dies_leaves_bytes_that_alone_are_sent(js, kind, fates, _):
     """Before they are sent, after they were taken, or while they are refused."""
     before, refused, posts, left, stored = js(
@@ -177,6 +189,25 @@ def test_a_report_of_an_earlier_round_is_lost_and_counts(js):
     assert bodies[0] != bodies[1]
     assert left == 0
     assert gets == 2
+
+
+@pytest.mark.parametrize("status", [409, 410, 413, 422])
+@pytest.mark.parametrize("told", [{"type": "spent"}, "<html>"], ids=["problem", "page"])
+@pytest.mark.parametrize(("kind", "_"), PARTIES)
+def test_a_report_that_is_refused_for_good_makes_room(js, kind, _, status, told):
+    arrived, left, posts = js(
+        """const { config, fate } = given, w = world(config, { fates: [fate] });
+        const device = await w.connect();
+        await device.choose(contexts);
+        await device.report(1);
+        const arrived = [await device.send()];
+        await device.report();
+        arrived.push(await device.send());
+        return [arrived, device.left, w.posts.map((post) => post.body)];""",
+        {"config": config(kind), "fate": [status, told]},
+    )
+    assert (arrived, left) == ([False, True], 0)
+    assert len(set(posts)) == 2
 
 
 def test_choices_are_labelled_by_the_round_that_they_used(js):
@@ -292,7 +323,7 @@ def test_two_tabs_of_a_browser_share_what_is_left_of_a_person():
     def answer(route: Any) -> None:
         if route.request.method == "POST":
             sent.append((route.request.url, json.loads(route.request.post_data)))
-            return route.fulfill(status=202, json={})
+            return route.fulfill(status=202, json={"report_id": sent[-1][1]["report_id"]})
         return route.fulfill(json={"round": text})
 
     play = """async (config) => {
