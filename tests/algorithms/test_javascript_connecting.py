@@ -265,6 +265,38 @@ def test_rounds_of_another_policy_or_with_other_noise_are_refused(js):
     assert posts == 0
 
 
+def test_less_than_no_report_left_is_none(js):
+    told = config(dpb.HiddenLinearLocal, budget=dpb.ZCDP(1e9))
+    total, left = js(
+        """const device = new dpbandits.Device(given);
+        device.left = -1;
+        device.choose(contexts);
+        return [Math.max(...device.report(1)), device.left];""",
+        told,
+    )
+    assert total < 1e-2
+    assert left == -1
+
+
+def test_servers_that_share_a_name_share_no_state(js):
+    """The reports of one would be sent to the other, and count there."""
+    places = js(
+        """const w = world(given), other = JSON.parse(given);
+        other.public_key = btoa(String.fromCharCode(4, ...Array(64).fill(1)));
+        const parties = { server: "", shuffler: "", storage: w.storage, fetch: w.fetch };
+        const made = [await w.connect()];
+        made.push(await dpbandits.connect({ ...parties, config: JSON.stringify(other) }));
+        for (const device of made) await device.choose(contexts);
+        await made[0].report(1);
+        await told(() => made[1].report(1));
+        return [made.map((device) => device._place), Object.keys(w.kept)];""",
+        config(),
+    )
+    names, kept = places
+    assert len(set(names)) == 2
+    assert kept == names[:1]
+
+
 def test_bits_are_refused(js):
     refused = js("return told(world(given).connect);", config(protocol="bits"))
     assert "BitSum" in refused
@@ -275,7 +307,9 @@ def test_messages_go_to_a_shuffler_alone(js):
     assert js(f"return told(world(given, {more}).connect);", config()) == "shuffler must be given"
 
 
-@pytest.mark.parametrize("text", ["{}", '{"left": null}', '{"left": "many"}', "left"])
+@pytest.mark.parametrize(
+    "text", ["{}", '{"left": -1, "outbox": null}', '{"left": null}', '{"left": "many"}', "left"]
+)
 def test_a_storage_with_something_else_is_no_new_device(js, text):
     refused, posts = js(
         """const w = world(given.config), device = await w.connect();
@@ -342,7 +376,7 @@ def test_two_tabs_of_a_browser_share_what_is_left_of_a_person():
         for page in pages:
             page.evaluate(f"config => {{ window.done = ({play})(config); }}", made)
         assert [page.evaluate("window.done") for page in pages] == [0, 0]
-        stored = json.loads(pages[0].evaluate("localStorage.getItem('dpbandits shop')"))
+        stored = json.loads(pages[0].evaluate("Object.values(localStorage)[0]"))
     assert stored == {"left": 0, "outbox": None}
     assert {url for url, _ in sent} == {"https://page.test/bandits/v1/experiments/shop/reports"}
     reports = {body["report_id"]: body["report"] for _, body in sent}

@@ -26,6 +26,7 @@ from services import Served
 
 from dpbandits.client import ServiceError
 from dpbandits.device import ConnectedDevice
+from dpbandits.device.programs import Config, program_of
 from dpbandits.errors import ArgumentError, ClaimError, StateFileError, StoreError
 from dpbandits.shuffle.sealing import label_of
 from dpbandits.stores.addresses import store_at
@@ -91,6 +92,21 @@ def test_true_reports_are_no_more_than_are_left(served, tmp_path, monkeypatch):
             device.choose(ROWS)
             device.report(1.0)
     assert [bool(np.any(one)) for one in records] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("kind", ["local", "arms"])
+def test_a_device_with_less_than_no_report_left_sends_noise(served, kind):
+    client = served.declare(name="trial", **KINDS[kind])
+    program, seen = program_of(Config(json.dumps(client.get("/config").told)), -1), []
+    program.use("", json.loads(client.get("/randomiser").told["round"]))
+    program.choose(SHOWN[kind], None)
+    if kind == "local":
+        program._device._randomise = lambda record: seen.append(np.max(np.abs(record))) or record
+        program.report(1.0)
+        assert seen == [0.0]
+    else:
+        assert program._counted(1.0) is None
+    assert program.left == -1
 
 
 @pytest.mark.parametrize("broken", ["before", "after"])
@@ -240,7 +256,8 @@ def test_a_damaged_or_foreign_file_is_not_begun_anew(served, tmp_path):
     with pytest.raises(StateFileError, match="of a device of"), device_of(other, tmp_path):
         pass
     path = tmp_path / "device.json"
-    for damaged in (b"", b"{}", path.read_bytes()[:-9], b"[1]"):
+    below = json.dumps({**state(tmp_path), "left": -1}).encode()
+    for damaged in (b"", b"{}", path.read_bytes()[:-9], b"[1]", below):
         path.write_bytes(damaged)
         with pytest.raises(StateFileError), device_of(client, tmp_path):
             pass
@@ -382,6 +399,7 @@ def test_a_reply_of_something_else_is_no_arrival(served, tmp_path):
     ("words", "change"),
     [
         (LOCAL, lambda config: {**config, "reports": 2}),
+        (LOCAL, lambda config: {**config, "reports": -1}),
         (LOCAL, lambda config: {"name": "trial"}),
         (SUMS, lambda config: config),
         (REWARDS, lambda config: {**config, "chooser": {}}),

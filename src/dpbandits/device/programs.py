@@ -52,7 +52,8 @@ class Config:
             raise ArgumentError(
                 "config must be what the service gives at /config", "config"
             ) from error
-        if self.reports > (self.policy.max_rounds or 1) or not self.policy.takes_reports:
+        most = self.policy.max_rounds or 1
+        if not 0 < self.reports <= most or not self.policy.takes_reports:
             raise ArgumentError("config must be of a policy that takes so many reports", "config")
         if self.policy.config["noise"] != "secure":
             raise ArgumentError("config must be of a policy with noise='secure'", "config")
@@ -163,7 +164,7 @@ class _Rewarding(Program):
     def _counted(self, reward: float | None) -> float | None:
         """What may be reported of a reward; None for nothing."""
         chosen, self._chosen = self._chosen, False
-        if not chosen or self.left == 0:
+        if not chosen or self.left <= 0:
             return None
         self.left -= 1
         return reward

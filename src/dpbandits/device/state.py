@@ -92,6 +92,8 @@ class StateFile:
             read = json.loads(self.path.read_bytes())
             outbox = tuple((str(to), str(body)) for to, body in read.pop("outbox"))
             kept = Kept(**read, outbox=outbox)
+            if kept.left < 0:
+                raise ValueError
         except FileNotFoundError:
             return new
         except (OSError, ValueError, TypeError, KeyError) as error:

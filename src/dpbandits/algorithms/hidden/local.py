@@ -180,7 +180,7 @@ class Device:
         arm, features = self._arm, self._features
         # Forgotten before anything may fail, so that no record is reported twice.
         self._arm, self._features = 0, None
-        if features is not None and self.left == 0:
+        if features is not None and self.left <= 0:
             arm, features, value = 0, None, self._default_reward
         elif features is not None:
             self.left -= 1

@@ -28,7 +28,7 @@ class Connection {
     if (protocol && shuffler === undefined) throw new Error("shuffler must be given");
     Object.assign(this, { _given: given, _name: name, _protocol: protocol, _key: key, _take: take });
     this._storage = given.storage ?? inThisBrowser;
-    this._place = `dpbandits ${name}`;
+    this._place = `dpbandits ${name}${key ? ` ${key}` : ""}`; // servers may share a name
     const at = (base) => `${base}/v1/experiments/${encodeURIComponent(name)}`;
     this._source = `${at(server)}/randomiser`;
     this._target = protocol ? `${at(shuffler)}/messages` : `${at(server)}/reports`;
@@ -130,7 +130,8 @@ class Connection {
   async _stored() {
     const text = await this._storage.get(this._place);
     const kept = text == null ? { left: this.left, outbox: null } : JSON.parse(text);
-    if (!Number.isInteger(kept.left)) throw new Error("the storage has something else than a device's");
+    if (!Number.isInteger(kept.left) || kept.left < 0)
+      throw new Error("the storage has something else than a device's");
     this._device.left = Math.min(this.left, kept.left);
     return kept;
   }
