@@ -140,7 +140,18 @@ def test_a_victim_with_another_chooser_is_in_nobodys_batch(start):
     assert victim.body["sealed"] not in json.loads(shuffler.server.bodies[0])["sealed"]
 
 
-@pytest.mark.parametrize("reply", [(409, {"type": "stale", "detail": "gone"}), (410, {})])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        (409, {"type": "stale", "detail": "gone"}),
+        (409, {"type": "stopped", "detail": "No batch is coming."}),
+        (404, {"type": "unknown-experiment", "detail": "There is no such experiment."}),
+        (413, {"type": "too-large", "detail": "The body is too long."}),
+        (422, {"type": "invalid", "detail": "sealed must have 4 sealed records."}),
+        (410, {}),
+    ],
+    ids=lambda reply: f"{reply[0]} {reply[1].get('type')}",
+)
 def test_a_server_that_refuses_a_batch_gets_no_other_under_its_label(start, reply):
     """It asks for the same batch again, and devices send the same bytes again."""
     shuffler = start(Server(linear(max_rounds=3)))
