@@ -266,14 +266,15 @@ def test_a_record_that_was_copied_is_not_counted_twice(start):
         assert shuffler.send(thief) == (409, "copied")
 
 
-def test_a_batch_of_a_configuration_that_has_changed_does_not_leave(start):
+@pytest.mark.parametrize("change", [{"least": 5}, {"policy": linear(context_bound=0.5)}], ids=min)
+def test_a_batch_of_a_configuration_that_has_changed_does_not_leave(start, change):
     shuffler = start()
     server, people = shuffler.server, shuffler.people(4)
     for person in people[:3]:
         shuffler.send(person)
     shuffler.__exit__()
     [pinned] = shuffler.config.experiments.values()
-    changed = replace(pinned, least=5)
+    changed = replace(pinned, **change)
     shuffler.config = replace(shuffler.config, experiments={"study": changed})
     shuffler.__enter__()
     until(lambda: shuffler.post(people[3]).told["type"] == "waiting")

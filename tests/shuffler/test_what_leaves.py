@@ -166,7 +166,7 @@ from dpbandits.shuffler.batch import Record
 from dpbandits.shuffler.store import BatchStore
 BatchStore._deleting = BatchStore._transaction
 store = BatchStore(sys.argv[1])
-store.begin("study", "0:ab", 2, None)
+store.begin("study", "0:ab", 2, "", None)
 store.take("study", "0:ab", b"hash", Record(b"the masked part", b"the sealed part"), 1)
 store.close_batch("study", "0:ab", lambda records: b"output")
 os._exit(0)
@@ -200,7 +200,14 @@ def test_the_log_has_no_people(start, capfd):
     people = shuffler.people(5)
     shuffler.batch(people[:4])
     shuffler.send(people[4])
-    told = capfd.readouterr().err
+    told = ""
+
+    def taken():
+        nonlocal told
+        told += capfd.readouterr().err
+        return "batch taken" in told
+
+    until(taken)
     events = {json.loads(line)["event"] for line in told.splitlines()}
     assert events >= {"batch open", "batch closed", "batch taken"}
     for person in people:

@@ -20,6 +20,7 @@ devices may send the same bytes again.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import secrets
@@ -60,6 +61,12 @@ class Round(NamedTuple):
 
     label: str
     protocol: Protocol
+
+    @property
+    def digest(self) -> str:
+        """Of the protocol: records of another do not belong to this batch."""
+        told = json.dumps(self.protocol.to_dict(), sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()
 
 
 @dataclass(frozen=True)

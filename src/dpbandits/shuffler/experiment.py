@@ -109,7 +109,7 @@ class Experiment:
     async def _open(self) -> float:
         found = await self._announced()
         people, closes = found.protocol.batch, self.pinned.closing_after(time.time())
-        begun = partial(self._store.begin, self._name, found.label, people, closes)
+        begun = partial(self._store.begin, self._name, found.label, people, found.digest, closes)
         if not await asyncio.to_thread(begun):
             raise RoundError("the server still shows a batch whose output it had")
         log("batch open", experiment=self._name, people=people)
@@ -147,7 +147,10 @@ class Experiment:
         return 0.0
 
     def _round(self, opened: Opened) -> Round:
-        return self.pinned.round_of(opened.people, opened.label)
+        found = self.pinned.round_of(opened.people, opened.label)
+        if found.digest != opened.protocol:
+            raise RoundError("the batch is one of a configuration before")
+        return found
 
 
 def _refusal(refused: Refusal, opened: Opened | None) -> Problem:

@@ -22,12 +22,14 @@ class Opened(NamedTuple):
 
     Attributes:
         label, people: as the server announced them.
+        protocol: a digest of what people's records have, by the pinned configuration.
         closes: when, in seconds since the epoch; None: when it is full.
         came: the number of people.
     """
 
     label: str
     people: int
+    protocol: str
     closes: float | None
     came: int
 
@@ -40,11 +42,11 @@ class BatchStore(SQLiteFile):
     """The shuffler's rows, in one SQLite file; see ``SQLiteFile``."""
 
     application: ClassVar[int] = int.from_bytes(b"dpbm", "big")
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     tables: ClassVar[str] = """
 CREATE TABLE opened (
-    experiment TEXT PRIMARY KEY, label TEXT NOT NULL, people INTEGER NOT NULL, closes REAL,
-    came INTEGER NOT NULL
+    experiment TEXT PRIMARY KEY, label TEXT NOT NULL, people INTEGER NOT NULL,
+    protocol TEXT NOT NULL, closes REAL, came INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE records (
     experiment TEXT, user BLOB, masked BLOB NOT NULL, sealed BLOB NOT NULL,
@@ -69,13 +71,16 @@ CREATE TABLE users (
             found = "SELECT body FROM outputs WHERE experiment = ?"
             return _first(connection.execute(found, [name]), bytes)
 
-    def begin(self, name: str, label: str, people: int, closes: float | None) -> bool:
+    def begin(
+        self, name: str, label: str, people: int, protocol: str, closes: float | None
+    ) -> bool:
         """Open a batch, unless its label was closed; whether it is open."""
         with self._transaction() as connection:
             if _was_closed(connection, name, label):
                 return False
             connection.execute(
-                "INSERT OR IGNORE INTO opened VALUES (?, ?, ?, ?, 0)", [name, label, people, closes]
+                "INSERT OR IGNORE INTO opened VALUES (?, ?, ?, ?, ?, 0)",
+                [name, label, people, protocol, closes],
             )
         return True
 
@@ -173,7 +178,7 @@ CREATE TABLE users (
 
 
 def _opened(connection: Any, name: str) -> Opened | None:
-    found = "SELECT label, people, closes, came FROM opened WHERE experiment = ?"
+    found = "SELECT label, people, protocol, closes, came FROM opened WHERE experiment = ?"
     return _first(connection.execute(found, [name]), Opened)
 
 
