@@ -101,7 +101,7 @@ def test_a_larger_batch_of_arms_is_taken_with_its_own_protocol(start):
         None,
         {"label": "0:00", "round": "{}"},
         {"label": 0, "round": "{}"},
-        {"label": "0:" + "0" * 32},
+        {"label": "0:" + "0" * 64},
         b"",
         b"<html>",
         b"[" * 100_000,

@@ -87,7 +87,7 @@ def test_records_of_a_batch_that_has_closed_are_stale(start):
     shuffler.batch(people[:4])
     for person in (people[0], people[4]):
         assert shuffler.send(person) == (409, "stale")
-    for label in ("", "0:" + "0" * 32, "x" * 100):
+    for label in ("", "0:" + "0" * 64, "x" * 100):
         people[4].body["label"] = label
         assert shuffler.send(people[4]) == (409, "stale")
 

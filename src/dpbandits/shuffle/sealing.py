@@ -157,7 +157,7 @@ def seal(public: bytes, label: str, experiment: str, content: bytes) -> bytes:
 
 def label_of(release: int, text: str) -> str:
     """The label of the batch of a release, for which the server has sent this text."""
-    return f"{release}:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    return f"{release}:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _about(label: str, experiment: str) -> bytes:

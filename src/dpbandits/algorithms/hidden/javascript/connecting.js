@@ -16,7 +16,7 @@ const ECHOED = ["report_id", "label"]; // by which a reply is that to a report
 const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 const digestOf = async (text) =>
-  hex(new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(text)))).slice(0, 32);
+  hex(new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(text))));
 
 class Connection {
   constructor(given) {
