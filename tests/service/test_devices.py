@@ -261,6 +261,9 @@ def test_a_damaged_or_foreign_file_is_not_begun_anew(served, tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(StateFileError), device_of(client, tmp_path):
             pass
+    path.unlink()
+    with pytest.raises(StateFileError, match="was deleted"), device_of(client, tmp_path):
+        pass
 
 
 # A server that is not to be trusted -----------------------------------------------------------
