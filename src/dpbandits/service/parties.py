@@ -82,7 +82,7 @@ class Parties:
         return {"label": made.label, "round": made.text, "public_key": self._told_key}
 
     def config(self) -> dict[str, Any]:
-        """What a device is shipped with, and trusts; none of it changes."""
+        """What a device is shipped with, and trusts.  Only its chooser or arm changes."""
         policy = self._policy
         told: dict[str, Any] = {
             "chooser": json.loads(policy.chooser().to_json()),
