@@ -1,7 +1,8 @@
 """What the shuffler keeps on disk: open batches, outputs to be sent, and who was in how many.
 
-The rows of a batch are deleted in the transaction that makes its output; SQLite overwrites them,
-and empties its log.  Keys of tables sort rows by hashes, so no order of arrival is kept.
+The rows of a batch are deleted in the transaction that makes its output; SQLite overwrites them.
+Keys of tables sort rows by hashes, but the log of an open batch has the order of arrival.  The log
+is emptied after a batch.  If another process is reading then, that happens after the next one.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ CREATE TABLE users (
 
     @contextmanager
     def _deleting(self) -> Iterator[Any]:
-        """A transaction after which nothing deleted is left in the log."""
+        """A transaction after which nothing deleted is left in the log, unless others read it."""
         with self._transaction() as connection:
             yield connection
         with self._shared.alone() as connection:
