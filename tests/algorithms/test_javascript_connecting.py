@@ -39,8 +39,10 @@ function world(config, { fates = [], more = {} } = {}) {
         w.posts.push({ url, body, headers, stored: w.stored() });
         const fate = w.fates.shift() ?? 202;
         if (fate === "cut") throw new TypeError("fetch failed");
-        const type = fate === 409 ? "stale" : "another";
-        return { ok: fate < 300, status: fate, json: async () => ({ type }) };
+        const { report_id, label } = JSON.parse(body);
+        const [status, told] = Array.isArray(fate) ? fate : [fate, { report_id, label }];
+        const text = typeof told === "string" ? told : JSON.stringify(told);
+        return new Response(text, { status });
     };
     const parties = { server: "https://server", shuffler: "https://shuffler", ticket: "Ann.secret" };
     w.connect = () => dpbandits.connect({
@@ -72,6 +74,16 @@ def config(kind: type[Any] = dpb.HiddenLinearShuffled, **options: Any) -> str:
     return json.dumps({**json.loads(device.to_json()), **public})
 
 
+# Replies that are none to a report, or not the last one.
+STRANGE = [
+    404,
+    [200, "<html>"],
+    [200, {}],
+    [200, "null"],
+    [200, {"report_id": "another", "label": "another"}],
+    [409, {"type": "paused"}],
+    [409, {"type": "not-started"}],
+]
 PARTIES = [
     (dpb.HiddenLinearShuffled, "https://shuffler/v1/experiments/shop/messages"),
     (dpb.HiddenLinearLocal, "https://server/v1/experiments/shop/reports"),
@@ -102,11 +114,11 @@ def test_what_is_sent_was_stored_before(js, kind, address):
         assert len(body["report"]) == 5
     else:
         assert body.keys() == {"label", "masked", "sealed"}
-        assert body["label"] == "0:" + hashlib.sha256(shown.encode()).hexdigest()[:32]
+        assert body["label"] == "0:" + hashlib.sha256(shown.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(("kind", "_"), PARTIES)
-@pytest.mark.parametrize("fates", [[], ["cut"], [503, "cut", 401], [429]])
+@pytest.mark.parametrize("fates", [[], ["cut"], [503, "cut", 401], [429], STRANGE], ids=len)
 def test_a_page_that_dies_leaves_bytes_that_alone_are_sent(js, kind, fates, _):
     """Before they are sent, after they were taken, or while they are refused."""
     before, refused, posts, left, stored = js(
@@ -179,6 +191,25 @@ def test_a_report_of_an_earlier_round_is_lost_and_counts(js):
     assert gets == 2
 
 
+@pytest.mark.parametrize("status", [409, 410, 413, 422])
+@pytest.mark.parametrize("told", [{"type": "spent"}, "<html>"], ids=["problem", "page"])
+@pytest.mark.parametrize(("kind", "_"), PARTIES)
+def test_a_report_that_is_refused_for_good_makes_room(js, kind, _, status, told):
+    arrived, left, posts = js(
+        """const { config, fate } = given, w = world(config, { fates: [fate] });
+        const device = await w.connect();
+        await device.choose(contexts);
+        await device.report(1);
+        const arrived = [await device.send()];
+        await device.report();
+        arrived.push(await device.send());
+        return [arrived, device.left, w.posts.map((post) => post.body)];""",
+        {"config": config(kind), "fate": [status, told]},
+    )
+    assert (arrived, left) == ([False, True], 0)
+    assert len(set(posts)) == 2
+
+
 def test_choices_are_labelled_by_the_round_that_they_used(js):
     """Even if noise of a later round was sent in between by another page."""
     labels = js(
@@ -234,6 +265,38 @@ def test_rounds_of_another_policy_or_with_other_noise_are_refused(js):
     assert posts == 0
 
 
+def test_less_than_no_report_left_is_none(js):
+    told = config(dpb.HiddenLinearLocal, budget=dpb.ZCDP(1e9))
+    total, left = js(
+        """const device = new dpbandits.Device(given);
+        device.left = -1;
+        device.choose(contexts);
+        return [Math.max(...device.report(1)), device.left];""",
+        told,
+    )
+    assert total < 1e-2
+    assert left == -1
+
+
+def test_servers_that_share_a_name_share_no_state(js):
+    """The reports of one would be sent to the other, and count there."""
+    places = js(
+        """const w = world(given), other = JSON.parse(given);
+        other.public_key = btoa(String.fromCharCode(4, ...Array(64).fill(1)));
+        const parties = { server: "", shuffler: "", storage: w.storage, fetch: w.fetch };
+        const made = [await w.connect()];
+        made.push(await dpbandits.connect({ ...parties, config: JSON.stringify(other) }));
+        for (const device of made) await device.choose(contexts);
+        await made[0].report(1);
+        await told(() => made[1].report(1));
+        return [made.map((device) => device._place), Object.keys(w.kept)];""",
+        config(),
+    )
+    names, kept = places
+    assert len(set(names)) == 2
+    assert kept == names[:1]
+
+
 def test_bits_are_refused(js):
     refused = js("return told(world(given).connect);", config(protocol="bits"))
     assert "BitSum" in refused
@@ -244,7 +307,9 @@ def test_messages_go_to_a_shuffler_alone(js):
     assert js(f"return told(world(given, {more}).connect);", config()) == "shuffler must be given"
 
 
-@pytest.mark.parametrize("text", ["{}", '{"left": null}', '{"left": "many"}', "left"])
+@pytest.mark.parametrize(
+    "text", ["{}", '{"left": -1, "outbox": null}', '{"left": null}', '{"left": "many"}', "left"]
+)
 def test_a_storage_with_something_else_is_no_new_device(js, text):
     refused, posts = js(
         """const w = world(given.config), device = await w.connect();
@@ -292,7 +357,7 @@ def test_two_tabs_of_a_browser_share_what_is_left_of_a_person():
     def answer(route: Any) -> None:
         if route.request.method == "POST":
             sent.append((route.request.url, json.loads(route.request.post_data)))
-            return route.fulfill(status=202, json={})
+            return route.fulfill(status=202, json={"report_id": sent[-1][1]["report_id"]})
         return route.fulfill(json={"round": text})
 
     play = """async (config) => {
@@ -311,7 +376,7 @@ def test_two_tabs_of_a_browser_share_what_is_left_of_a_person():
         for page in pages:
             page.evaluate(f"config => {{ window.done = ({play})(config); }}", made)
         assert [page.evaluate("window.done") for page in pages] == [0, 0]
-        stored = json.loads(pages[0].evaluate("localStorage.getItem('dpbandits shop')"))
+        stored = json.loads(pages[0].evaluate("Object.values(localStorage)[0]"))
     assert stored == {"left": 0, "outbox": None}
     assert {url for url, _ in sent} == {"https://page.test/bandits/v1/experiments/shop/reports"}
     reports = {body["report_id"]: body["report"] for _, body in sent}

@@ -138,7 +138,7 @@ def test_what_two_parties_get_is_the_message_of_a_device(js, key, protocol):
         const device = await dpbandits.connect({
             config: given.config, server: "", shuffler: "", take,
             storage: { get: (key) => kept[key] ?? null, set: (key, text) => { kept[key] = text; } },
-            fetch: async (url, post) => post.body ? sent.push(post.body) && { ok: true }
+            fetch: async (url, post) => post.body ? sent.push(post.body) && new Response(post.body)
                 : { ok: true, json: async () => ({ round }) },
         });
         const arm = await device.choose(given.contexts);

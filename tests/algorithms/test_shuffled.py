@@ -191,10 +191,30 @@ def test_regret_is_that_of_the_central_policy(cls):
     assert stricter - mean > 4 * error
 
 
+@pytest.mark.parametrize("kind", ["arms", "features"])
+def test_guarantees_say_what_parties_must_not_do(kind):
+    private = {"features": 2, "horizon": 1000, "protects": "contexts and rewards", "batch": 4}
+    budget = dpb.ApproxDP(1.0, 1e-3) if kind == "features" else dpb.PureDP(1.0)
+    options = {"trust": "shuffle", "messages": True, **(private if kind == "features" else {})}
+    told = dpb.bandit(3, budget=budget, **options).guarantee.assumptions
+    for words in (
+        "messages of noise alone",
+        "towards the shuffler, which knows that noise, these messages count as dropout",
+        "never share what they see",
+        "holds no tickets",
+        "from a source that people trust",
+        "no older copy",
+        "the time of sending does not depend",
+        "others see only the messages that leave the shuffler",
+    ):
+        assert sum(words in one for one in told) == 1, words
+
+
 def test_guarantees_say_who_is_trusted():
     ours = server(dropout=0.25).guarantee
     assert (ours.trust_model, ours.view, ours.holds) == ("shuffle", "shuffle", dpb.PureDP(1.0))
     assert any("all but 25 % of the people of a batch" in one for one in ours.assumptions)
+    assert any("before the shuffler a reward has no protection" in one for one in ours.assumptions)
     trusting = server(messages=False).guarantee
     assert (trusting.trust_model, trusting.view) == ("central", "interactive")
     assert any("messages=True" in one for one in trusting.caveats)

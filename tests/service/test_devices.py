@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from people import (
     ADVICE,
+    ARMS,
     KINDS,
     LOCAL,
     REWARDS,
@@ -25,6 +26,7 @@ from services import Served
 
 from dpbandits.client import ServiceError
 from dpbandits.device import ConnectedDevice
+from dpbandits.device.programs import Config, program_of
 from dpbandits.errors import ArgumentError, ClaimError, StateFileError, StoreError
 from dpbandits.shuffle.sealing import label_of
 from dpbandits.stores.addresses import store_at
@@ -90,6 +92,21 @@ def test_true_reports_are_no_more_than_are_left(served, tmp_path, monkeypatch):
             device.choose(ROWS)
             device.report(1.0)
     assert [bool(np.any(one)) for one in records] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("kind", ["local", "arms"])
+def test_a_device_with_less_than_no_report_left_sends_noise(served, kind):
+    client = served.declare(name="trial", **KINDS[kind])
+    program, seen = program_of(Config(json.dumps(client.get("/config").told)), -1), []
+    program.use("", json.loads(client.get("/randomiser").told["round"]))
+    program.choose(SHOWN[kind], None)
+    if kind == "local":
+        program._device._randomise = lambda record: seen.append(np.max(np.abs(record))) or record
+        program.report(1.0)
+        assert seen == [0.0]
+    else:
+        assert program._counted(1.0) is None
+    assert program.left == -1
 
 
 @pytest.mark.parametrize("broken", ["before", "after"])
@@ -239,10 +256,14 @@ def test_a_damaged_or_foreign_file_is_not_begun_anew(served, tmp_path):
     with pytest.raises(StateFileError, match="of a device of"), device_of(other, tmp_path):
         pass
     path = tmp_path / "device.json"
-    for damaged in (b"", b"{}", path.read_bytes()[:-9], b"[1]"):
+    below = json.dumps({**state(tmp_path), "left": -1}).encode()
+    for damaged in (b"", b"{}", path.read_bytes()[:-9], b"[1]", below):
         path.write_bytes(damaged)
         with pytest.raises(StateFileError), device_of(client, tmp_path):
             pass
+    path.unlink()
+    with pytest.raises(StateFileError, match="was deleted"), device_of(client, tmp_path):
+        pass
 
 
 # A server that is not to be trusted -----------------------------------------------------------
@@ -285,12 +306,15 @@ def another_policy(told):
     return described(told, chooser={**chooser, "arguments": arguments})
 
 
+DEEP = "[" * 200_000
 LIES = {
     "less noise": less_noise,
     "more people": more_people,
     "another policy": another_policy,
     "another text": lambda told: {**told, "round": told["round"] + " "},
     "no label": lambda told: {**told, "label": "x"},
+    "long label": lambda told: {**told, "label": "1" * 5000 + ":"},
+    "deep JSON": lambda told: {**told, "round": DEEP, "label": label_of(0, DEEP)},
     "no round": lambda told: described(told, protocol=None),
     "no JSON": lambda told: {**told, "round": "{", "label": label_of(0, "{")},
     "something else": lambda told: {"hello": 1},
@@ -310,6 +334,35 @@ def test_a_device_believes_its_config_alone(served, tmp_path, kind, lie):
         with pytest.raises((ArgumentError, ServiceError)):
             device.report(1.0)
         assert (device.waiting, device.left) == (0, 1)
+
+
+def test_no_other_policy_is_made(served, tmp_path, monkeypatch):
+    """The server could name one that takes all memory."""
+    client = served.declare(name="trial", **LOCAL)
+
+    def named(told):
+        monkeypatch.setattr("dpbandits.policies.chooser.find", disk_full)
+        return another_policy(told)
+
+    refused = pytest.raises(ArgumentError, match="policy that made the device")
+    with device_of(client, tmp_path, Lying(served.http, named)) as device, refused:
+        device.choose(ROWS)
+
+
+def test_a_larger_batch_than_the_config_allows_is_refused(served, tmp_path):
+    """Of more people each adds less noise, though the server may not want them to come."""
+    client = served.declare(name="trial", **ARMS)
+    config, shuffler = client.get("/config").told, Collecting(client)
+    people = json.loads(client.get("/randomiser").told["round"])["batch"]
+    assert config["most"] >= people
+    for most in (people - 1, people):
+        given = json.dumps({**config, "most": most})
+        with device_of(client, tmp_path / f"{most}", None, shuffler, given) as device:
+            if most < people:
+                with pytest.raises(ArgumentError, match="batch"):
+                    device.choose()
+            else:
+                device.choose()
 
 
 def test_what_is_sent_says_nothing_but_the_report(served, tmp_path):
@@ -349,6 +402,7 @@ def test_a_reply_of_something_else_is_no_arrival(served, tmp_path):
     ("words", "change"),
     [
         (LOCAL, lambda config: {**config, "reports": 2}),
+        (LOCAL, lambda config: {**config, "reports": -1}),
         (LOCAL, lambda config: {"name": "trial"}),
         (SUMS, lambda config: config),
         (REWARDS, lambda config: {**config, "chooser": {}}),
@@ -359,6 +413,26 @@ def test_wrong_configs_are_refused(served, tmp_path, words, change):
     config = json.dumps(change(client.get("/config").told))
     with pytest.raises(ArgumentError):
         ConnectedDevice(config, tmp_path, server="http://127.0.0.1")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_simulated_noise_is_refused(served, tmp_path, kind):
+    """Whoever knows the seed could subtract it."""
+    config = served.declare(name="trial", **KINDS[kind]).get("/config").told
+    config["chooser"]["arguments"]["noise"] = "simulation"
+    addresses = {"server": "http://127.0.0.1", "shuffler": "http://127.0.0.1"}
+    with pytest.raises(ArgumentError, match="noise='secure'"):
+        ConnectedDevice(json.dumps(config), tmp_path, **addresses)
+
+
+@pytest.mark.parametrize("key", [None, "", "AAAA", "?"])
+@pytest.mark.parametrize("kind", ["sums", "arms"])
+def test_messages_need_the_key_of_the_server(served, tmp_path, kind, key):
+    """Before a report is made, which would count."""
+    config = served.declare(name="trial", **KINDS[kind]).get("/config").told | {"public_key": key}
+    addresses = {"server": "http://127.0.0.1", "shuffler": "http://127.0.0.1"}
+    with pytest.raises(ArgumentError):
+        ConnectedDevice(json.dumps(config), tmp_path, **addresses)
 
 
 def test_where_the_server_decides_a_choice_comes_first(served, tmp_path):

@@ -50,7 +50,7 @@ class Server:
     def config(self):
         chooser = json.loads(self.policy.chooser().to_json())
         public = b64encode(self.key.public).decode()
-        return {"name": NAME, "public_key": public, "chooser": chooser}
+        return {"name": NAME, "public_key": public, "chooser": chooser, "most": 50}
 
     def round(self):
         """The label of the present batch, and the text that describes it."""

@@ -68,10 +68,10 @@ def test_the_class_of_a_protocol_is_pinned(start):
     never_opens(start(server), announcing(server, protocol={**told, "class": "GaussianReports"}))
 
 
-@pytest.mark.parametrize("people", [1, 3, 10**6, 2**60, -4, 4.0, "4", None])
+@pytest.mark.parametrize("people", [1, 3, 51, 10**6, 2**60, -4, 4.0, "4", None])
 def test_batches_of_other_sizes_are_refused(start, people):
-    """In bandits with arms each size has its protocol: below ``least`` none is taken, and none
-    that nobody could fill.
+    """In bandits with arms each size has its protocol: none is taken below ``least``, where people
+    add less noise than the shuffler, or above ``most``, where each adds little.
     """
     server = Server(arms())
     if isinstance(people, int) and 1 <= people <= 10**6:
@@ -101,7 +101,7 @@ def test_a_larger_batch_of_arms_is_taken_with_its_own_protocol(start):
         None,
         {"label": "0:00", "round": "{}"},
         {"label": 0, "round": "{}"},
-        {"label": "0:" + "0" * 32},
+        {"label": "0:" + "0" * 64},
         b"",
         b"<html>",
         b"[" * 100_000,
@@ -140,7 +140,18 @@ def test_a_victim_with_another_chooser_is_in_nobodys_batch(start):
     assert victim.body["sealed"] not in json.loads(shuffler.server.bodies[0])["sealed"]
 
 
-@pytest.mark.parametrize("reply", [(409, {"type": "stale", "detail": "gone"}), (410, {})])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        (409, {"type": "stale", "detail": "gone"}),
+        (409, {"type": "stopped", "detail": "No batch is coming."}),
+        (404, {"type": "unknown-experiment", "detail": "There is no such experiment."}),
+        (413, {"type": "too-large", "detail": "The body is too long."}),
+        (422, {"type": "invalid", "detail": "sealed must have 4 sealed records."}),
+        (410, {}),
+    ],
+    ids=lambda reply: f"{reply[0]} {reply[1].get('type')}",
+)
 def test_a_server_that_refuses_a_batch_gets_no_other_under_its_label(start, reply):
     """It asks for the same batch again, and devices send the same bytes again."""
     shuffler = start(Server(linear(max_rounds=3)))
@@ -255,14 +266,15 @@ def test_a_record_that_was_copied_is_not_counted_twice(start):
         assert shuffler.send(thief) == (409, "copied")
 
 
-def test_a_batch_of_a_configuration_that_has_changed_does_not_leave(start):
+@pytest.mark.parametrize("change", [{"least": 5}, {"policy": linear(context_bound=0.5)}], ids=min)
+def test_a_batch_of_a_configuration_that_has_changed_does_not_leave(start, change):
     shuffler = start()
     server, people = shuffler.server, shuffler.people(4)
     for person in people[:3]:
         shuffler.send(person)
     shuffler.__exit__()
     [pinned] = shuffler.config.experiments.values()
-    changed = replace(pinned, least=5)
+    changed = replace(pinned, **change)
     shuffler.config = replace(shuffler.config, experiments={"study": changed})
     shuffler.__enter__()
     until(lambda: shuffler.post(people[3]).told["type"] == "waiting")

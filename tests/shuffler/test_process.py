@@ -87,7 +87,7 @@ def test_records_of_a_batch_that_has_closed_are_stale(start):
     shuffler.batch(people[:4])
     for person in (people[0], people[4]):
         assert shuffler.send(person) == (409, "stale")
-    for label in ("", "0:" + "0" * 32, "x" * 100):
+    for label in ("", "0:" + "0" * 64, "x" * 100):
         people[4].body["label"] = label
         assert shuffler.send(people[4]) == (409, "stale")
 
@@ -155,7 +155,7 @@ def test_tickets(start):
 
 def test_batches_that_close_by_the_clock_are_filled_up(start):
     """With what looks like people's: nobody can tell how many came."""
-    shuffler = start(Server(linear(batch=30)), closing='every = "1s"', least=30)
+    shuffler = start(Server(linear(batch=30)), closing='every = "1s"', least=3)
     people = shuffler.people(3)
     for person in people:
         assert shuffler.send(person) == (202, None)
@@ -165,8 +165,20 @@ def test_batches_that_close_by_the_clock_are_filled_up(start):
     assert {len(one) for one in sent["sealed"]} == {len(people[0].body["sealed"])}
     ours = {one.body["sealed"] for one in people}
     assert ours < set(sent["sealed"])
-    until(lambda: len(shuffler.server.taken) > 1)  # of nobody at all
-    assert len(json.loads(shuffler.server.bodies[1])["sealed"]) == 30
+
+
+def test_a_batch_with_too_few_people_waits(start):
+    """The shuffler knows the noise that it adds: it would read one person in a released sum."""
+    shuffler = start(Server(linear(batch=30)), closing='every = "1s"', least=3)
+    people = shuffler.people(3)
+    for person in people[:2]:
+        assert shuffler.send(person) == (202, None)
+    time.sleep(2.2)
+    assert not shuffler.server.bodies
+    assert shuffler.send(people[2]) == (202, None)
+    until(lambda: shuffler.server.taken)
+    [body] = shuffler.server.bodies
+    assert {one.body["sealed"] for one in people} < set(json.loads(body)["sealed"])
 
 
 def test_a_batch_that_is_full_before_its_time_waits(start):
@@ -201,14 +213,16 @@ def test_records_and_batches_outlive_the_process(start):
 
 
 def test_padding_is_noise_of_devices(start):
-    """An empty batch has the sum of messages of nobody."""
-    shuffler = start(closing='every = "1s"')
-    server = shuffler.server
+    """The others of a batch of two people have the sum of messages of nobody."""
+    shuffler = start(closing='every = "1s"', least=2)
+    server, people = shuffler.server, shuffler.people(2)
     protocol = server.policy.protocol
+    for person in people:
+        shuffler.send(person)
     until(lambda: server.outputs)
-    for value in server.outputs[0][1]:
-        middle = protocol.batch * (protocol.levels + protocol.noise / 2)
-        assert abs(value - middle) < 8 * (protocol.batch * protocol.noise / 4) ** 0.5
+    for value in server.outputs[0][1] - sum(person.record for person in people):
+        middle = 2 * (protocol.levels + protocol.noise / 2)
+        assert abs(value % protocol.modulus - middle) < 8 * (2 * protocol.noise / 4) ** 0.5
 
 
 def test_pages_of_other_origins_may_send(start):

@@ -24,7 +24,7 @@ KEY, LABEL = ServerKey.make(), "0:ab"
 
 
 def leaves(protocol, records):
-    pinned = Pinned(NAME, KEY.public, None, 2, None)
+    pinned = Pinned(NAME, KEY.public, None, 2, 50, None)
     return json.loads(output(pinned, Round(LABEL, protocol), records))
 
 
@@ -93,10 +93,10 @@ def test_ciphertexts_of_devices_and_of_padding_have_one_length():
 
 @pytest.mark.parametrize("now", [0.0, 1800.0, 3599.9, 1.8e9 + 0.5])
 def test_batches_close_at_times_that_do_not_depend_on_people(now):
-    closes = Pinned(NAME, KEY.public, None, 2, 3600).closing_after(now)
+    closes = Pinned(NAME, KEY.public, None, 2, 50, 3600).closing_after(now)
     assert closes % 3600 == 0.0
     assert now < closes <= now + 3600
-    assert Pinned(NAME, KEY.public, None, 2, None).closing_after(now) is None
+    assert Pinned(NAME, KEY.public, None, 2, 50, None).closing_after(now) is None
 
 
 # The disk -------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ from dpbandits.shuffler.batch import Record
 from dpbandits.shuffler.store import BatchStore
 BatchStore._deleting = BatchStore._transaction
 store = BatchStore(sys.argv[1])
-store.begin("study", "0:ab", 2, None)
+store.begin("study", "0:ab", 2, "", None)
 store.take("study", "0:ab", b"hash", Record(b"the masked part", b"the sealed part"), 1)
 store.close_batch("study", "0:ab", lambda records: b"output")
 os._exit(0)
@@ -200,7 +200,14 @@ def test_the_log_has_no_people(start, capfd):
     people = shuffler.people(5)
     shuffler.batch(people[:4])
     shuffler.send(people[4])
-    told = capfd.readouterr().err
+    told = ""
+
+    def taken():
+        nonlocal told
+        told += capfd.readouterr().err
+        return "batch taken" in told
+
+    until(taken)
     events = {json.loads(line)["event"] for line in told.splitlines()}
     assert events >= {"batch open", "batch closed", "batch taken"}
     for person in people:

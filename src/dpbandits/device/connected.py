@@ -20,6 +20,7 @@ from .state import Kept, StateFile
 
 _FINAL = (409, 410, 413, 422)  # statuses of refusals after which a report is lost
 _NOT_NOW = ("paused", "not-started")  # kinds of others, that time or an operator ends
+_LONGEST = 100  # letters of a label
 _ECHOED = ("report_id", "label")  # by which a reply is that to a report
 
 
@@ -186,14 +187,14 @@ class ConnectedDevice(Blocking):
                 return
             raise
         told = read(reply, _Told)
-        number = told.label.partition(":")[0]
+        number = told.label[:_LONGEST].partition(":")[0]
         if not number.isdecimal() or told.label != label_of(int(number), told.round):
             raise unexpected(reply.status_code)
         if told.label == kept.label:
             return
         try:
             self._program.use(told.label, json.loads(told.round))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             if isinstance(error, ArgumentError):
                 raise
             raise unexpected(reply.status_code) from None

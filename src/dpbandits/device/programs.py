@@ -13,7 +13,7 @@ from ..algorithms.bases.shuffled import RewardDevice
 from ..errors import ArgumentError
 from ..policies.registry import arguments_of_today, find
 from ..shuffle import Messages, Protocol, Randomizer
-from ..shuffle.sealing import seal_record
+from ..shuffle.sealing import seal, seal_record
 from ..validation import integer
 
 Ask = Callable[[str, dict[str, Any]], Any]
@@ -27,6 +27,7 @@ class Config:
         policy: as the experiment has it, without any record.
         chooser: the public half when the config was made.
         reports: how many true reports a person may send.
+        most: people of a batch, with shuffle trust.
 
     Args:
         text: what the service gives at ``/config``.
@@ -39,21 +40,28 @@ class Config:
         try:
             read = json.loads(text)
             self.name, self.chooser = str(read["name"]), read["chooser"]
-            self._public_key = read["public_key"]
             given = arguments_of_today(self.chooser["arguments"])
             self.policy: Any = find(given.pop("class"))(**given)
             self.reports = int(read["reports"])
-        except (KeyError, TypeError, ValueError) as error:
+            self.most, self._public_key = 0, b""
+            if self.policy._serving == "messages":
+                self.most = int(read["most"])
+                self._public_key = b64decode(read["public_key"], validate=True)
+                seal(self._public_key, "", self.name, b"")  # which refuses what is no key
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ArgumentError(
                 "config must be what the service gives at /config", "config"
             ) from error
-        if self.reports > (self.policy.max_rounds or 1) or not self.policy.takes_reports:
+        most = self.policy.max_rounds or 1
+        if not 0 < self.reports <= most or not self.policy.takes_reports:
             raise ArgumentError("config must be of a policy that takes so many reports", "config")
+        if self.policy.config["noise"] != "secure":
+            raise ArgumentError("config must be of a policy with noise='secure'", "config")
 
     def sealed(self, protocol: Any, messages: Messages, label: str) -> dict[str, Any]:
         """The body for a shuffler of one person's messages."""
-        public = b64decode(self._public_key)
-        masked, sealed = seal_record(protocol, messages.values[0], public, label, self.name)
+        given = self._public_key, label, self.name
+        masked, sealed = seal_record(protocol, messages.values[0], *given)
         return {
             "label": label,
             "masked": None if masked is None else masked.tolist(),
@@ -156,7 +164,7 @@ class _Rewarding(Program):
     def _counted(self, reward: float | None) -> float | None:
         """What may be reported of a reward; None for nothing."""
         chosen, self._chosen = self._chosen, False
-        if not chosen or self.left == 0:
+        if not chosen or self.left <= 0:
             return None
         self.left -= 1
         return reward
@@ -169,7 +177,7 @@ class SealingRewards(_Rewarding):
 
     def use(self, label: str, told: Mapping[str, Any]) -> None:
         policy = self._config.policy
-        protocol = policy.protocol_for(told["batch"])
+        protocol = policy.protocol_for(integer("batch", told["batch"], 1, self._config.most))
         _refuse_other(protocol, told)
         arm = integer("arm", told["arm"], 0, policy.n_arms - 1)
         randomizer = Randomizer(protocol, noise=policy.config["noise"])

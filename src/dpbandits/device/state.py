@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -82,6 +83,8 @@ class StateFile:
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
         self.kept = kept
+        with suppress(OSError):
+            self._lock.write(b"begun", 0)
 
     def close(self) -> None:
         """Let another process have the device."""
@@ -92,8 +95,15 @@ class StateFile:
             read = json.loads(self.path.read_bytes())
             outbox = tuple((str(to), str(body)) for to, body in read.pop("outbox"))
             kept = Kept(**read, outbox=outbox)
+            if kept.left < 0:
+                raise ValueError
         except FileNotFoundError:
-            return new
+            if not self._lock.read():
+                return new
+            raise StateFileError(
+                f"{self.path} was deleted: a new one would forget how many reports its person has"
+                " sent"
+            ) from None
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise StateFileError(
                 f"{self.path} cannot be read: {type(error).__name__}; a new one would forget how"

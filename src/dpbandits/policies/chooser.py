@@ -94,21 +94,27 @@ class Chooser:
         return json.dumps(whole, default=as_json)
 
     @classmethod
-    def from_json(cls, text: str) -> Chooser:
+    def from_json(cls, text: str, like: Chooser | None = None) -> Chooser:
         """Make a chooser from the text that ``to_json`` wrote.
 
+        Args:
+            like: a chooser of the same policy, for a text that is not trusted: no other policy is
+                made.
+
         Raises:
-            ArgumentError: the text is something else, or of another version.
+            ArgumentError: the text is something else, or of another version or policy.
         """
         try:
             read = json.loads(text)
             given = arguments_of_today(read["arguments"])
-            known = (read["public"], int(read["release"]), read.get("retired", ()))
-            return cls(given.pop("class"), given, *known)
-        except (KeyError, TypeError, ValueError) as error:
+            if like is None or given == like.arguments:
+                known = (read["public"], int(read["release"]), read.get("retired", ()))
+                return cls(given.pop("class"), given, *known)
+        except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise ArgumentError(
                 f"text must be the JSON of a chooser, got {error!r}", "text"
             ) from error
+        raise ArgumentError("chooser must be of the policy that made the device", "chooser")
 
     def __reduce__(self) -> Any:
         return Chooser.from_json, (self.to_json(),)

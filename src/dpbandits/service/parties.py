@@ -40,6 +40,7 @@ WHY = {
     SENT_ALL: "this person has sent all their reports",
 }
 
+MOST_PEOPLE = 10**5  # of a batch of arms; whoever ships a config may lower it
 
 NOTHING = Messages(np.zeros(0, np.int64), 0)
 
@@ -81,7 +82,7 @@ class Parties:
         return {"label": made.label, "round": made.text, "public_key": self._told_key}
 
     def config(self) -> dict[str, Any]:
-        """What a device is shipped with, and trusts; none of it changes."""
+        """What a device is shipped with, and trusts.  Only its chooser or arm changes."""
         policy = self._policy
         told: dict[str, Any] = {
             "chooser": json.loads(policy.chooser().to_json()),
@@ -92,6 +93,8 @@ class Parties:
                 told = json.loads(policy.device().to_json())
         elif not policy._serving:
             told |= policy._round()[1]
+        if policy._serving == "messages":
+            told["most"] = policy.protocol.batch if policy.card.hides_contexts else MOST_PEOPLE
         return {"name": self._name, "public_key": self._told_key, **told}
 
     def report(self, sent: ReportRequest) -> int:

@@ -23,7 +23,10 @@ order and for every behaviour of the server.  A sealed r that the server does no
 uniform vector in the sum.
 
 *The order* hides who a ciphertext came from.  The shuffler's own records of noise are sealed as
-those of devices and are as long, so they also hide how many people came.
+those of devices and are as long.  So the server learns only that enough people came.
+
+*Padding counts as dropout towards the shuffler.*  It has drawn that noise, and sees what the server
+releases.  So towards it a sum has only the noise of the people who came.
 
 **Reports.**  A record of ``GaussianReports`` is sealed whole.  The shuffler gets no clear part, and
 hands on the ciphertexts in random order: the server opens the protocol's output.
@@ -156,7 +159,7 @@ def seal(public: bytes, label: str, experiment: str, content: bytes) -> bytes:
 
 def label_of(release: int, text: str) -> str:
     """The label of the batch of a release, for which the server has sent this text."""
-    return f"{release}:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    return f"{release}:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _about(label: str, experiment: str) -> bytes:

@@ -2,11 +2,14 @@
 
 Guarantee:
 
-* Every output is that of a full batch: the shuffler adds records of noise for those who are
-  missing.  It has the protocol that the pinned configuration asks for, and one label.
+* Every output is that of a full batch, in which at least ``least`` people were: the shuffler adds
+  records of noise for those who are missing.  It has the protocol that the pinned configuration
+  asks for, and one label.
 * A record is in at most one output, and a person has at most one record in it.  They are in at most
   ``max_rounds`` outputs of the experiment.
 * The output has a sum or an order that was drawn uniformly, and no time, name or number of people.
+
+The shuffler knows the noise that it adds: towards it, only that of the people protects them.
 
 All of these are held by transactions of ``store``.  One transaction makes the output, deletes the
 records, counts the people, and closes the label for good.  The same bytes are sent until the server
@@ -17,6 +20,7 @@ devices may send the same bytes again.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import secrets
@@ -58,6 +62,12 @@ class Round(NamedTuple):
     label: str
     protocol: Protocol
 
+    @property
+    def digest(self) -> str:
+        """Of the protocol: records of another do not belong to this batch."""
+        told = json.dumps(self.protocol.to_dict(), sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()
+
 
 @dataclass(frozen=True)
 class Pinned:
@@ -67,7 +77,8 @@ class Pinned:
         name: in addresses.
         public_key: of the server, with which records are sealed.
         policy: made of the pinned arguments; it says which protocol a batch must have.
-        least: the smallest batch that leaves the shuffler.
+        least: people without whom no batch leaves the shuffler.
+        most: people whom the server may announce; of a larger batch each adds less noise.
         every: seconds between closings; None: a batch closes when it is full.
     """
 
@@ -75,6 +86,7 @@ class Pinned:
     public_key: bytes
     policy: Any
     least: int
+    most: int
     every: int | None
 
     @property
@@ -90,6 +102,8 @@ class Pinned:
         """
         if people < self.least:
             raise RoundError(f"the server wants {people:,} people, fewer than {self.least:,}")
+        if people > self.most:
+            raise RoundError(f"the server wants {people:,} people, more than {self.most:,}")
         try:
             protocol = self.policy.protocol_for(people)
             refuse_unsealable(protocol)

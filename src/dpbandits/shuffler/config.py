@@ -110,7 +110,7 @@ def _pinned(folder: Path, words: Any) -> Pinned:
     try:
         given = json.loads(path.read_bytes())
         name, policy = given["name"], _policy(arguments_of_today(given["chooser"]["arguments"]))
-        public = b64decode(given["public_key"], validate=True)
+        public, most = b64decode(given["public_key"], validate=True), given["most"]
     except ArgumentError:
         raise
     except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -122,8 +122,9 @@ def _pinned(folder: Path, words: Any) -> Pinned:
             f"name must equal the entry 'name' in {path}, got {shown(words['name'])}", "name"
         )
     seal(public, "", "", b"")  # which refuses what is no key
-    least = integer("least", words["least"], 2, _MOST_PEOPLE)
-    return Pinned(name_of("name", name), public, policy, least, every)
+    most = integer("most", most, 2, _MOST_PEOPLE)
+    least = integer("least", words["least"], 2, most)
+    return Pinned(name_of("name", name), public, policy, least, most, every)
 
 
 def _policy(arguments: dict[str, Any]) -> Any:

@@ -99,7 +99,7 @@ class Experiment:
             await self._drop(opened)
             raise
         if opened.is_due(time.time()):
-            return await self._close(found)
+            return await self._close(opened, found)
         if time.monotonic() >= self._looked + LOOK:
             await self._look(opened)
             return 0.0
@@ -109,7 +109,7 @@ class Experiment:
     async def _open(self) -> float:
         found = await self._announced()
         people, closes = found.protocol.batch, self.pinned.closing_after(time.time())
-        begun = partial(self._store.begin, self._name, found.label, people, closes)
+        begun = partial(self._store.begin, self._name, found.label, people, found.digest, closes)
         if not await asyncio.to_thread(begun):
             raise RoundError("the server still shows a batch whose output it had")
         log("batch open", experiment=self._name, people=people)
@@ -128,7 +128,12 @@ class Experiment:
         self._looked = time.monotonic()
         return self.pinned.announced(await self._server.round(self._name))
 
-    async def _close(self, found: Round) -> float:
+    async def _close(self, opened: Opened, found: Round) -> float:
+        least, now = self.pinned.least, time.time()
+        if opened.came < least:  # it would have too little noise that the shuffler does not know
+            later = partial(self._store.postpone, self._name, found.label, least)
+            await asyncio.to_thread(later, self.pinned.closing_after(now))
+            return 0.0
         make = partial(output, self.pinned, found)
         close = partial(self._store.close_batch, self._name, found.label, make)
         if await asyncio.to_thread(close) is not None:
@@ -142,7 +147,10 @@ class Experiment:
         return 0.0
 
     def _round(self, opened: Opened) -> Round:
-        return self.pinned.round_of(opened.people, opened.label)
+        found = self.pinned.round_of(opened.people, opened.label)
+        if found.digest != opened.protocol:
+            raise RoundError("the batch is one of a configuration before")
+        return found
 
 
 def _refusal(refused: Refusal, opened: Opened | None) -> Problem:

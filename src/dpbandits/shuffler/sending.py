@@ -52,8 +52,8 @@ class Server(Awaited):
         try:
             reply = await self._run(self._endpoint.ask("POST", at, body))
         except ServiceError as error:
-            if (error.status, error.kind) == (409, "stale") or error.status == 410:
-                return False  # it has gone on without this batch
+            if _is_final(error):
+                return False  # it has gone on without this batch, or will never take it
             raise
         sent = msgspec.json.decode(body)["batch_id"]
         if read(reply, dict[str, Any]).get("batch_id") != sent:  # that of a proxy, or a portal
@@ -83,6 +83,12 @@ class Server(Awaited):
         finally:
             await response.aclose()
         return httpx.Response(response.status_code, headers=_kept(response), content=content)
+
+
+def _is_final(error: ServiceError) -> bool:
+    """Whether the service has refused an output for good; a proxy may do so only for now."""
+    by_service = error.kind not in ("http", "paused", "not-started")
+    return error.status == 410 or (error.status in (404, 409, 413, 422) and by_service)
 
 
 def _kept(response: httpx.Response) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """What the shuffler keeps on disk: open batches, outputs to be sent, and who was in how many.
 
-The rows of a batch are deleted in the transaction that makes its output; SQLite overwrites them,
-and empties its log.  Keys of tables sort rows by hashes, so no order of arrival is kept.
+The rows of a batch are deleted in the transaction that makes its output; SQLite overwrites them.
+Keys of tables sort rows by hashes, but the log of an open batch has the order of arrival.  The log
+is emptied after a batch.  If another process is reading then, that happens after the next one.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ class Opened(NamedTuple):
 
     Attributes:
         label, people: as the server announced them.
+        protocol: a digest of what people's records have, by the pinned configuration.
         closes: when, in seconds since the epoch; None: when it is full.
         came: the number of people.
     """
 
     label: str
     people: int
+    protocol: str
     closes: float | None
     came: int
 
@@ -40,11 +43,11 @@ class BatchStore(SQLiteFile):
     """The shuffler's rows, in one SQLite file; see ``SQLiteFile``."""
 
     application: ClassVar[int] = int.from_bytes(b"dpbm", "big")
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     tables: ClassVar[str] = """
 CREATE TABLE opened (
-    experiment TEXT PRIMARY KEY, label TEXT NOT NULL, people INTEGER NOT NULL, closes REAL,
-    came INTEGER NOT NULL
+    experiment TEXT PRIMARY KEY, label TEXT NOT NULL, people INTEGER NOT NULL,
+    protocol TEXT NOT NULL, closes REAL, came INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE records (
     experiment TEXT, user BLOB, masked BLOB NOT NULL, sealed BLOB NOT NULL,
@@ -69,15 +72,26 @@ CREATE TABLE users (
             found = "SELECT body FROM outputs WHERE experiment = ?"
             return _first(connection.execute(found, [name]), bytes)
 
-    def begin(self, name: str, label: str, people: int, closes: float | None) -> bool:
+    def begin(
+        self, name: str, label: str, people: int, protocol: str, closes: float | None
+    ) -> bool:
         """Open a batch, unless its label was closed; whether it is open."""
         with self._transaction() as connection:
             if _was_closed(connection, name, label):
                 return False
             connection.execute(
-                "INSERT OR IGNORE INTO opened VALUES (?, ?, ?, ?, 0)", [name, label, people, closes]
+                "INSERT OR IGNORE INTO opened VALUES (?, ?, ?, ?, ?, 0)",
+                [name, label, people, protocol, closes],
             )
         return True
+
+    def postpone(self, name: str, label: str, least: int, closes: float | None) -> None:
+        """Let a batch close later, unless so many people have come."""
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE opened SET closes = ? WHERE (experiment, label) = (?, ?) AND came < ?",
+                [closes, name, label, least],
+            )
 
     def take(
         self, name: str, label: str, user: bytes, record: Record | None, max_rounds: int
@@ -150,7 +164,7 @@ CREATE TABLE users (
 
     @contextmanager
     def _deleting(self) -> Iterator[Any]:
-        """A transaction after which nothing deleted is left in the log."""
+        """A transaction after which nothing deleted is left in the log, unless others read it."""
         with self._transaction() as connection:
             yield connection
         with self._shared.alone() as connection:
@@ -165,7 +179,7 @@ CREATE TABLE users (
 
 
 def _opened(connection: Any, name: str) -> Opened | None:
-    found = "SELECT label, people, closes, came FROM opened WHERE experiment = ?"
+    found = "SELECT label, people, protocol, closes, came FROM opened WHERE experiment = ?"
     return _first(connection.execute(found, [name]), Opened)
 
 

@@ -243,7 +243,24 @@ class ShuffledPolicy(Policy):
             f"{share} the people of a batch add their noise, and keep it secret",
             "a person is in one batch only, and the shuffler takes one record of theirs",
             "the time at which a batch closes does not depend on its rewards",
+            *assumed_of_parties(),
+            "others see only the messages that leave the shuffler",
+            "before the shuffler a reward has no protection of its own, as a person's own share of"
+            " noise may be zero",
         ]
+
+
+def assumed_of_parties() -> list[str]:
+    """What a guarantee with devices, a shuffler and a server assumes of these."""
+    return [
+        "the shuffler fills up shorter batches with messages of noise alone",
+        "towards the shuffler, which knows that noise, these messages count as dropout",
+        "the server and the shuffler never share what they see, also not later",
+        "whoever runs the server holds no tickets of the shuffler",
+        "programs and configurations come from a source that people trust",
+        "no older copy of a device or of the shuffler is used again",
+        "the time of sending does not depend on what is sent",
+    ]
 
 
 @cache

@@ -109,7 +109,8 @@ class Device:
         Raises:
             ArgumentError: it is that of another policy, or no chooser.
         """
-        chooser = Chooser.from_json(chooser) if isinstance(chooser, str) else chooser
+        if isinstance(chooser, str):
+            chooser = Chooser.from_json(chooser, like=self.chooser)
         if chooser.arguments != self.chooser.arguments:
             raise ArgumentError("chooser must be of the policy that made the device", "chooser")
         self.chooser = chooser
@@ -179,7 +180,7 @@ class Device:
         arm, features = self._arm, self._features
         # Forgotten before anything may fail, so that no record is reported twice.
         self._arm, self._features = 0, None
-        if features is not None and self.left == 0:
+        if features is not None and self.left <= 0:
             arm, features, value = 0, None, self._default_reward
         elif features is not None:
             self.left -= 1

@@ -54,6 +54,7 @@ from ..bases.contextual import bounded_features, influence_through
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from ..bases.schedules import Schedule
+from ..bases.shuffled import assumed_of_parties
 from ..exploration import Divergence, Optimism, Sampling
 from ..maths.confidence import gaussian_norm, symmetric_norm
 from .kernels import of_batches
@@ -466,8 +467,8 @@ class HiddenLinearShuffled(HiddenPolicy):
             "the arm is carried out on the person's device, and nobody else sees it",
             influence_through("the messages that leave the shuffler"),
             f"a batch has {self._batch} people, and {adding} add their noise and keep it secret",
-            "the shuffler fills up shorter batches with messages of noise alone",
             "the shuffler lets a person into each batch at most once",
+            *assumed_of_parties(),
             "others see only the messages that leave the shuffler, which are"
             f" {levels['shuffle']} (joint DP)",
             f"before the shuffler, a person's messages alone are {levels['local']} (local DP)",

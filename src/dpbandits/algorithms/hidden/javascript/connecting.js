@@ -9,10 +9,14 @@ const inThisBrowser = {
 const alone = (name, act) =>
   globalThis.navigator?.locks ? navigator.locks.request(name, act) : act();
 
+const FINAL = [409, 410, 413, 422]; // statuses of refusals after which a report is lost
+const NOT_NOW = ["paused", "not-started"]; // types of others, that time or an operator ends
+const ECHOED = ["report_id", "label"]; // by which a reply is that to a report
+
 const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 const digestOf = async (text) =>
-  hex(new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(text)))).slice(0, 32);
+  hex(new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(text))));
 
 class Connection {
   constructor(given) {
@@ -24,7 +28,7 @@ class Connection {
     if (protocol && shuffler === undefined) throw new Error("shuffler must be given");
     Object.assign(this, { _given: given, _name: name, _protocol: protocol, _key: key, _take: take });
     this._storage = given.storage ?? inThisBrowser;
-    this._place = `dpbandits ${name}`;
+    this._place = `dpbandits ${name}${key ? ` ${key}` : ""}`; // servers may share a name
     const at = (base) => `${base}/v1/experiments/${encodeURIComponent(name)}`;
     this._source = `${at(server)}/randomiser`;
     this._target = protocol ? `${at(shuffler)}/messages` : `${at(server)}/reports`;
@@ -55,18 +59,25 @@ class Connection {
 
   /* Send the report that waits, always the same bytes; where none does, one of noise, or of a choice
    * that had no reward.  Throws where it has not arrived: send again later.  True if it arrived,
-   * false if its round was over: then it is lost, and counts. */
+   * false if it was refused for good, as where its round was over: then it is lost, and counts. */
   send() {
     return this._turn(async ({ outbox }) => {
       const body = outbox ?? (await this._store());
-      const reply = await this._fetch(this._target, { method: "POST", headers: this._headers, body });
-      const { ok, status } = reply;
-      if (!ok && !(status === 409 && (await reply.json()).type === "stale"))
-        throw new Error(`the report has not arrived: status ${status}`);
+      const arrived = await this._arrived(body);
       this._current = false;
       await this._keep(null);
-      return ok;
+      return arrived;
     });
+  }
+
+  // The reply may be that of something else, such as a page that asks for a password.
+  async _arrived(body) {
+    const reply = await this._fetch(this._target, { method: "POST", headers: this._headers, body });
+    const told = (await reply.json().catch(() => null)) ?? {};
+    const sent = JSON.parse(body);
+    if (reply.ok && ECHOED.every((name) => told[name] === sent[name])) return true;
+    if (FINAL.includes(reply.status) && !NOT_NOW.includes(told.type)) return false;
+    throw new Error(`the report has not arrived: status ${reply.status}`);
   }
 
   async _store(reward) {
@@ -119,7 +130,8 @@ class Connection {
   async _stored() {
     const text = await this._storage.get(this._place);
     const kept = text == null ? { left: this.left, outbox: null } : JSON.parse(text);
-    if (!Number.isInteger(kept.left)) throw new Error("the storage has something else than a device's");
+    if (!Number.isInteger(kept.left) || kept.left < 0)
+      throw new Error("the storage has something else than a device's");
     this._device.left = Math.min(this.left, kept.left);
     return kept;
   }

@@ -79,7 +79,7 @@ class Device {
     const given = typeof reward === "boolean" ? Number(reward) : reward;
     const { dimension, reward_range: range, default_reward: nothing } = this._config;
     const r = typeof given !== "number" || Number.isNaN(given) ? nothing : Math.min(Math.max(given, range[0]), range[1]);
-    if (this._chosen && this.left === 0) this._chosen = null;
+    if (this._chosen && this.left <= 0) this._chosen = null;
     if (this._chosen) this.left -= 1;
     const nobody = { arm: 0, features: Array(dimension).fill(0), version: this._version };
     const { arm, features, version } = this._chosen || nobody;
