@@ -9,6 +9,7 @@ import pytest
 from parties import KEY, NAME, Server, arms, body_of, linear, until
 
 from dpbandits.shuffle import Randomizer
+from dpbandits.shuffler import batch
 
 POLICIES = {
     "linear": linear,
@@ -165,6 +166,18 @@ def test_batches_that_close_by_the_clock_are_filled_up(start):
     assert {len(one) for one in sent["sealed"]} == {len(people[0].body["sealed"])}
     ours = {one.body["sealed"] for one in people}
     assert ours < set(sent["sealed"])
+
+
+@pytest.mark.parametrize("came", [2, 4])
+def test_the_work_of_closing_does_not_tell_how_many_came(start, monkeypatch, came):
+    made = []
+    seal = batch.seal_record
+    monkeypatch.setattr(batch, "seal_record", lambda *given: made.append(1) or seal(*given))
+    shuffler = start(closing='every = "1s"', least=2)
+    for person in shuffler.people(came):
+        shuffler.send(person)
+    until(lambda: shuffler.server.taken)
+    assert len(made) == 4
 
 
 def test_a_batch_with_too_few_people_waits(start):

@@ -157,10 +157,10 @@ def record_of(protocol: Protocol, masked: Sequence[int] | None, sealed: bytes) -
     return Record(np.array(masked, "<i8").tobytes(), sealed)
 
 
-def output(pinned: Pinned, found: Round, records: Sequence[Record]) -> bytes:
-    """The body for the server: of these people, and of noise in the place of others."""
+def output(found: Round, padding: Sequence[Record], records: Sequence[Record]) -> bytes:
+    """The body for the server: of these people, and of padding in the place of others."""
     protocol, source = found.protocol, Source("secure", None)
-    everybody = [*records, *_noise(pinned, found, protocol.batch - len(records))]
+    everybody = [*records, *padding[: protocol.batch - len(records)]]
     total = None
     if isinstance(protocol, Shares):
         total = np.zeros(protocol.dimension, np.int64)
@@ -176,12 +176,14 @@ def output(pinned: Pinned, found: Round, records: Sequence[Record]) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-def _noise(pinned: Pinned, found: Round, missing: int) -> list[Record]:
-    """Records of people who have nothing to say, sealed as those of devices."""
-    randomizer, noise = Randomizer(found.protocol), []
-    for _ in range(missing):  # one after the other, as their coins may take much memory
+def noise(pinned: Pinned, found: Round) -> list[Record]:
+    """Records of a whole batch of people who have nothing to say, sealed as those of devices.  All
+    are made, however many are missing: else the time that it takes would tell how many came.
+    """
+    randomizer, made = Randomizer(found.protocol), []
+    for _ in range(found.protocol.batch):  # one by one, as their coins may take much memory
         [record] = randomizer.encode().values
         given = pinned.public_key, found.label, pinned.name
         masked, sealed = seal_record(found.protocol, record, *given)
-        noise.append(Record(b"" if masked is None else masked.astype("<i8").tobytes(), sealed))
-    return noise
+        made.append(Record(b"" if masked is None else masked.astype("<i8").tobytes(), sealed))
+    return made

@@ -12,7 +12,7 @@ from ..client.exchange import ServiceError
 from ..errors import DPBanditsError
 from ..service.log import log
 from ..service.problems import Problem
-from .batch import Pinned, Round, RoundError, output, record_of
+from .batch import Pinned, Round, RoundError, noise, output, record_of
 from .sending import Server
 from .store import BatchStore, Opened, Refusal
 
@@ -134,7 +134,10 @@ class Experiment:
             later = partial(self._store.postpone, self._name, found.label, least)
             await asyncio.to_thread(later, self.pinned.closing_after(now))
             return 0.0
-        make = partial(output, self.pinned, found)
+        padding = []
+        if opened.closes is not None:
+            padding = await asyncio.to_thread(noise, self.pinned, found)
+        make = partial(output, found, padding)
         close = partial(self._store.close_batch, self._name, found.label, make)
         if await asyncio.to_thread(close) is not None:
             log("batch closed", experiment=self._name)
