@@ -106,9 +106,33 @@ def what_breaks(policy: Policy) -> Iterator[str]:
     """What intervals do not cover, in sentences."""
     lo, hi = policy.reward_range
     yield STAYS_THE_SAME
+    at_once = policy.card.learns_at_once and not policy.settings.answers_within
+    missing = (
+        "is not counted, so if whether people answer depends on their rewards, the intervals are"
+        " wrong"
+        if at_once
+        else f"counts as {policy.default_reward:g}"
+    )
     yield (
-        f"A missing answer counts as {policy.default_reward:g}, and a reward outside {lo:g} to"
-        f" {hi:g} as the nearer end. They cover the mean of such rewards."
+        f"A missing answer {missing}. A reward outside {lo:g} to {hi:g} counts as the nearer end."
+        " The intervals cover the mean of such rewards."
+    )
+    if policy._serving == "messages":
+        yield (
+            f"A person who does not come counts as {0.5 * (lo + hi):g}, the middle of the range,"
+            " where the shuffler fills up a batch."
+        )
+    yield (
+        "People may decline an arm, or take another one. Each mean is that of the people who took"
+        " the arm, so a difference may compare different people."
+    )
+    yield (
+        "They hold for one difference and one method that were chosen beforehand. The largest"
+        " difference of several is not covered."
+    )
+    yield (
+        "A batch of an arm that was retired and added again is left out. If the times of this"
+        " depend on rewards, the intervals are wrong."
     )
     if policy.grid:
         wider = "half a step" if _steps_moved(policy) == 0.5 else "a step"
@@ -116,11 +140,8 @@ def what_breaks(policy: Policy) -> Iterator[str]:
             f"Rewards are rounded to multiples of {policy.grid:g}. Each interval is {wider} wider"
             " at both ends, which covers the rounding."
         )
-    yield (
-        "A cancelled decision leaves no reward. If people cancel because of their rewards, the mean"
-        " is that of the others."
-    )
-    if policy.card.learns_at_once and not policy.settings.answers_within:
+    yield "A cancelled decision leaves no reward, and the mean is that of the others."
+    if at_once:
         yield (
             "Answers are learned in order of arrival. If good answers come sooner than bad ones,"
             " the intervals are wrong."
