@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -334,3 +335,12 @@ def test_errors_are_not_shown_as_intervals() -> None:
     assert heads == ["arm", "mean", "95 % interval", "rounds", ""]
     assert " to " in rows[0][2]
     assert "±" not in repr(policy.estimates)
+
+
+def test_estimates_are_the_same_in_another_process() -> None:
+    estimates = served(MergedIMED(3, budget=PureDP(1.0), seed=1), 300).estimates
+    again = pickle.loads(pickle.dumps(estimates))
+    assert (again.low.tolist(), again.high.tolist()) == (
+        estimates.low.tolist(),
+        estimates.high.tolist(),
+    )

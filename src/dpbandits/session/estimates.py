@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -97,6 +97,9 @@ class Estimates:
     def sums(self) -> ReleasedSums | None:
         """What ``low`` and ``high`` are made of; None where there are none."""
         return None if self.read_sums is None else self.read_sums()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "sums": self.sums, "read_sums": None}  # a function stays behind
 
     @property
     def low(self) -> np.ndarray | None:
