@@ -20,7 +20,7 @@ from .policies.loading import read
 from .policies.policy import Policy
 from .policies.privacy_card import PrivacyCard, spent
 from .policies.registry import arguments_of_today, find, of_this_version
-from .policies.sums import STAYS_THE_SAME
+from .policies.sums import BREAK_ALL, OF_A_TABLE, rounding_of
 from .privacy.budgets import Budget
 from .privacy.guarantees import Guarantee
 from .privacy.ledger import Ledger
@@ -160,6 +160,8 @@ def intervals(
     noise: Literal["Gaussian", "Laplace"] | None = None,
     scale: float = 0.0,
     reward_range: tuple[float, float] = (0.0, 1.0),
+    n_arms: int | None = None,
+    grid: float = 0.0,
 ) -> Intervals:
     """Intervals of arms' means that hold at all releases together.
 
@@ -171,6 +173,9 @@ def intervals(
         noise: for a table, the noise on each sum; None for none.
         scale: for a table, that of Laplace noise, or the standard deviation of Gaussian noise.
         reward_range: for a table, that of the rewards.
+        n_arms: for a table, how many arms there were; by default those up to its last one.  All
+            of them share the error, also those without a row.
+        grid: for a table of secure noise, the grid to which rewards were rounded.
 
     Returns:
         ``Intervals``.
@@ -196,21 +201,22 @@ def intervals(
     arm, rounds, total, known = _released(of)
     law = Noise(scale / (hi - lo) if noise else 0.0, noise == "Laplace")
     batches = Batches(arm, rounds, (total - rounds * lo) / (hi - lo), known)
-    count = int(arm.max()) + 1
-    sums = ReleasedSums(tuple(batches.cells(a, law) for a in range(count)), law, lo, hi - lo)
+    least = int(arm.max()) + 1
+    count = least if n_arms is None else integer("n_arms", n_arms, least, _MOST_ARMS)
+    rounding = rounding_of(real("grid", grid, 0.0), lo, hi)
+    cells = tuple(batches.cells(a, law) for a in range(count))
+    sums = ReleasedSums(cells, law, lo, hi - lo, rounding)
     pair = None
     if difference is not None:
         pair = [integer("difference", one, 0, count - 1) for one in two_arms(difference)]
-    added, people = (np.bincount(arm.astype(int), one, count) for one in (total, rounds))
     return Intervals.of(
         sums,
         confidence,
         pair,
         method=method,
-        means=added / np.where(people > 0, people, np.nan),
         labels=None,
         releases=len(arm),
-        breaks=(STAYS_THE_SAME,),
+        breaks=(*BREAK_ALL, OF_A_TABLE),
     )
 
 

@@ -290,7 +290,7 @@ def test_a_budget_for_messages_by_themselves():
         policy.receive(batch_of(policy))
         assert policy.ledger.spent() == BUDGET
     hard = str(server(budget=ApproxDP(0.05, 1e-6), level="local").guarantee)
-    assert "leave the shuffler, which are (0.05, 1e-06)-DP" not in hard  # but what is proved of it
+    assert "leave the shuffler, which are (0.05, 1e-06)-DP" not in hard  # but the proved one
     assert "a person's messages alone are (0.05, 1e-06)-DP" in hard
     secure = {"noise": "secure", "seed": None, "reward_range": (0.0, 4e3), "grid": 2.0**-10}
     assert server(**secure).protocol.sensitivity <= 2.0 * server(**secure).protocol.bound

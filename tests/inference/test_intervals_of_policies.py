@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, Policy, PureDP
@@ -22,6 +23,7 @@ from dpbandits.algorithms import (
     MergedThompson,
     SequentialHalving,
 )
+from dpbandits.cli import app
 from dpbandits.inference import Batches, Cells, Noise, ReleasedSums
 from dpbandits.papers.others import DPSE, DPTS, AdaPTT, LazyDPTS
 from dpbandits.parts import Discount, Fixed
@@ -72,7 +74,7 @@ def test_hold_the_means(policy: Policy) -> None:
 
 
 def test_rows_say_what_was_known_when_a_batch_began() -> None:
-    """With answers that come late, batches are in flight, and what is known is less."""
+    """With answers that come late, batches are in flight, and less is known."""
     policy = MergedIMED(2, budget=PureDP(1.0), seed=1, answers_within=40)
     rng = np.random.default_rng(1)
     for _ in range(300):
@@ -216,6 +218,50 @@ def test_a_table_is_checked() -> None:
     shifted = pd.DataFrame(good).assign(sum=[10.0 * 5 + 4.0, 10.0 * 5 + 8.0])
     scaled = dpb.intervals(shifted, reward_range=(10.0, 14.0))
     np.testing.assert_allclose(scaled.low, 10.0 + 4.0 * dpb.intervals(good).low)
+
+
+def test_a_table_may_have_more_arms_than_rows_and_a_grid() -> None:
+    table = {"arm": [0, 1], "rounds": [500, 500], "sum": [250.0, 390.0]}
+    plain, many = dpb.intervals(table), dpb.intervals(table, n_arms=10)
+    assert (many.low[:2] < plain.low).all()  # which ten arms share the error
+    assert many.low[2:].tolist() == [0.0] * 8
+    assert np.isnan(many.means[2:]).all()
+    rounded = dpb.intervals(table, grid=0.25)
+    np.testing.assert_allclose(rounded.low, plain.low - 0.125)
+    with pytest.raises(ArgumentError, match="n_arms must be an integer"):
+        dpb.intervals(table, n_arms=1)
+    assert "exactly the given law" in str(plain)
+
+
+def test_a_grid_that_a_table_forgets_makes_intervals_miss() -> None:
+    """Rewards of .3 are all rounded to .25: only with the grid is .3 within."""
+    policy = MergedIMED(2, budget=ZCDP(1.0), noise="secure", grid=0.25)
+    for _ in range(3000):
+        policy.update(0.3, policy.pull())
+    noise = {"noise": "Gaussian", "scale": policy.noise_scale}
+    forgot = dpb.intervals(policy.released_sums, **noise)
+    told = dpb.intervals(policy.released_sums, **noise, n_arms=2, grid=0.25)
+    assert (forgot.high < 0.3).any()
+    assert ((told.low <= 0.3) & (told.high >= 0.3)).all()
+
+
+def test_means_are_those_of_the_own_sums_beside_other_workers() -> None:
+    one, other = (served(MergedIMED(2, budget=PureDP(1.0), seed=i), 400) for i in (1, 2))
+    before = one.intervals()
+    for release in other.releases():
+        one.learn_from(release)
+    after = one.intervals()
+    assert after.to_dict()["intervals"] == before.to_dict()["intervals"]
+    assert not np.allclose(one.estimates.means, after.means)
+    assert "other workers" in str(after)
+
+
+def test_the_command_takes_names_that_are_digits(tmp_path: Path) -> None:
+    policy = served(MergedIMED(2, budget=PureDP(1.0), arm_names=["1", "0"], seed=1), 400)
+    path = policy.save(tmp_path / "doses.dpb")
+    ran = CliRunner().invoke(app, ["intervals", str(path), "--difference", "1", "0", "--json"])
+    expected = policy.intervals(difference=("1", "0")).to_dict()
+    assert json.loads(ran.output) == expected
 
 
 def test_the_closed_form_is_that_of_its_definition() -> None:

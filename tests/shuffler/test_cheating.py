@@ -82,7 +82,7 @@ def test_batches_of_other_sizes_are_refused(start, people):
 
 
 def test_a_larger_batch_of_arms_is_taken_with_its_own_protocol(start):
-    """So that refusals above are of the size, and not of every change."""
+    """Refusals above are of the size, and not of every change."""
     server = Server(arms())
     told = server.policy.protocol_for(5).to_dict()
     label = announcing(server, protocol=told, batch=5)

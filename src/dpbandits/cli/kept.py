@@ -67,8 +67,11 @@ def intervals(
     from ..inspection import inspect as look
 
     with clear_errors(), _something_saved():
-        pair = None if difference is None else (_arm(difference[0]), _arm(difference[1]))
-        found = look(place).intervals(confidence, pair, method=method)
+        kept = look(place)
+        # Names may be digits, which are then no numbers of arms.
+        arm = _number_or_name if kept.estimates.names is None else str
+        pair = None if difference is None else (arm(difference[0]), arm(difference[1]))
+        found = kept.intervals(confidence, pair, method=method)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
         return
@@ -79,8 +82,7 @@ def intervals(
         console.print(f"* {one}")
 
 
-def _arm(text: str) -> int | str:
-    """A number, where arms have no names."""
+def _number_or_name(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
 
 

@@ -47,7 +47,7 @@ class Config:
             if self.policy._serving == "messages":
                 self.most = int(read["most"])
                 self._public_key = b64decode(read["public_key"], validate=True)
-                seal(self._public_key, "", self.name, b"")  # which refuses what is no key
+                seal(self._public_key, "", self.name, b"")  # which refuses anything but a key
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ArgumentError(
                 "config must be what the service gives at /config", "config"

@@ -47,6 +47,12 @@ class ReleasedSums:
         """The rounds in the sums of each arm."""
         return np.array([int(one.rounds @ one.batches) for one in self.cells])
 
+    @property
+    def means(self) -> np.ndarray:
+        """The mean of each arm's sums; nan without any."""
+        total = np.array([one.total.sum() for one in self.cells])
+        return self.low + self.width * total / np.where(self.rounds > 0, self.rounds, np.nan)
+
     def ends(self, confidence: float, method: str = "mixture") -> tuple[np.ndarray, np.ndarray]:
         """The lower and the upper ends of the intervals of all arms."""
         a = (1.0 - confidence) / len(self.cells)
@@ -92,7 +98,7 @@ class Intervals:
         confidence: that probability.
         low, high: the ends, each of shape (n,): one for each arm, or one for a difference.  nan
             where releases contradict that a mean stays the same.
-        means: as in ``Estimates``, or their difference; nan where nothing was released.
+        means: of the sums that the intervals read, or their difference; nan without any.
         rounds: in the released sums of the arm, or of both.
         labels: of the arms, or of the difference.
         releases: how many releases there were.
@@ -126,7 +132,6 @@ class Intervals:
         pair: Sequence[int] | None,
         *,
         method: str,
-        means: np.ndarray,
         labels: Sequence[str] | None,
         releases: int,
         breaks: Sequence[str],
@@ -134,7 +139,8 @@ class Intervals:
         """The intervals of all arms, or of a pair's difference."""
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         checked_method(method, sums.noise)
-        labels, rounds = labels or [str(a) for a in range(len(means))], sums.rounds
+        means, rounds = sums.means, sums.rounds
+        labels = labels or [str(a) for a in range(len(means))]
         if pair is None:
             low, high = sums.ends(confidence, method)
         else:

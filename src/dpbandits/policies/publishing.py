@@ -136,13 +136,11 @@ class Publishing(Kept):
                 pair = [number("difference", one) for one in two_arms(difference)]
             estimates = self.estimates
             assert estimates.sums is not None
-            assert estimates.means is not None
             return Intervals.of(
                 estimates.sums,
                 confidence,
                 pair,
                 method=method,
-                means=estimates.means,
                 labels=self.arm_names,
                 releases=estimates.releases,
                 breaks=tuple(what_breaks(self)),

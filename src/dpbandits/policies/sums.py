@@ -17,9 +17,17 @@ Policy = Any  # whose module imports this one
 
 # Integers of secure noise are drawn with a parameter that is rounded up by less, in grid steps.
 _ROUNDED = 2.0**-19
-STAYS_THE_SAME = (
+BREAK_ALL = (
     "They assume that an arm's mean stays the same. Where means change over time, the difference of"
-    " two arms may be far off."
+    " two arms may be far off.",
+    "People may decline an arm, or take another one. Each mean is that of the people who took the"
+    " arm, so a difference may compare different people.",
+    "They hold for one difference and one method that were chosen beforehand. The largest"
+    " difference of several is not covered.",
+)
+OF_A_TABLE = (
+    "They assume that the table has all releases, and that the noise of each sum has exactly the"
+    " given law. Missing answers count as the table has them."
 )
 
 
@@ -77,7 +85,7 @@ def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], Rele
     if scale > 0.0:
         scale += _ROUNDED * policy.grid
     noise = Noise(scale / width, policy.channel.family in (LAPLACE, VECTOR), dropout)
-    rounding = _steps_moved(policy) * policy.grid
+    rounding = rounding_of(policy.grid, lo, hi)
     made, every = policy.session.exchange.made[:], policy.statistic.sums_of == "arms"
 
     def from_batches() -> ReleasedSums:
@@ -95,17 +103,16 @@ def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], Rele
     return from_reports if policy.learns_means else from_batches
 
 
-def _steps_moved(policy: Policy) -> float:
-    """How many steps rounding to the grid moves a reward by, at most."""
-    lo, hi = policy.reward_range
+def rounding_of(grid: float, lo: float, hi: float) -> float:
+    """By how much rounding to a grid moves a reward between lo and hi, at most."""
     # An end of the range that is no multiple of the grid is replaced by the next one within.
-    return 0.5 if not policy.grid or lo % policy.grid == hi % policy.grid == 0.0 else 1.0
+    return 0.5 * grid if not grid or lo % grid == hi % grid == 0.0 else grid
 
 
 def what_breaks(policy: Policy) -> Iterator[str]:
     """What intervals do not cover, in sentences."""
     lo, hi = policy.reward_range
-    yield STAYS_THE_SAME
+    yield from BREAK_ALL
     at_once = policy.card.learns_at_once and not policy.settings.answers_within
     missing = (
         "is not counted, so if whether people answer depends on their rewards, the intervals are"
@@ -123,19 +130,11 @@ def what_breaks(policy: Policy) -> Iterator[str]:
             " where the shuffler fills up a batch."
         )
     yield (
-        "People may decline an arm, or take another one. Each mean is that of the people who took"
-        " the arm, so a difference may compare different people."
-    )
-    yield (
-        "They hold for one difference and one method that were chosen beforehand. The largest"
-        " difference of several is not covered."
-    )
-    yield (
         "A batch of an arm that was retired and added again is left out. If the times of this"
-        " depend on rewards, the intervals are wrong."
+        " depend on unreleased rewards, the intervals are wrong."
     )
     if policy.grid:
-        wider = "half a step" if _steps_moved(policy) == 0.5 else "a step"
+        wider = "half a step" if rounding_of(policy.grid, lo, hi) < policy.grid else "a step"
         yield (
             f"Rewards are rounded to multiples of {policy.grid:g}. Each interval is {wider} wider"
             " at both ends, which covers the rounding."

@@ -39,7 +39,7 @@ class Service:
         warm: compiles the code of a declaration in another process.
         ready: whether those of the file were begun.
         unmade: those of the file that could not be made.
-        making: what is being made right now.
+        making: those that are being made right now.
         failed: why others could not be made, the latest last.
         bodies: of the requests that have no reply yet.
     """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..policies.sums import what_breaks
 from .experiment import Experiment, written
 
 
@@ -71,14 +72,22 @@ def ledger(one: Experiment) -> dict[str, Any]:
 
 
 def estimates(one: Experiment) -> dict[str, Any]:
-    """Estimates from released values."""
+    """Estimates from released values, with the ends of intervals that hold at all releases
+    together, at 95 %, and what breaks these.
+    """
     found = one.policy.estimates
     told: dict[str, Any] = {"releases": found.releases, "reason": found.reason or None}
-    for name in ("means", "errors", "rounds", "alive", "coefficients"):
+    for name in ("means", "errors", "low", "high", "rounds", "alive", "coefficients"):
         value = getattr(found, name)
         told[name] = None if value is None else _without_nan(value.tolist())
+    told["breaks"] = breaks(one)
     told["arms"] = list(one.policy.arm_names or range(one.policy.n_arms))
     return told
+
+
+def breaks(one: Experiment) -> list[str]:
+    """What the intervals of estimates do not cover; empty without intervals."""
+    return [] if one.policy.estimates.sums is None else [*what_breaks(one.policy)]
 
 
 def _without_nan(value: Any) -> Any:

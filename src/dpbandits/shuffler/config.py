@@ -121,7 +121,7 @@ def _pinned(folder: Path, words: Any) -> Pinned:
         raise ArgumentError(
             f"name must equal the entry 'name' in {path}, got {shown(words['name'])}", "name"
         )
-    seal(public, "", "", b"")  # which refuses what is no key
+    seal(public, "", "", b"")  # which refuses anything but a key
     most = integer("most", most, 2, _MOST_PEOPLE)
     least = integer("least", words["least"], 2, most)
     return Pinned(name_of("name", name), public, policy, least, most, every)

@@ -72,7 +72,7 @@ class Server(Awaited):
             return error
 
     async def _bounded(self, request: httpx.Request) -> httpx.Response:
-        """The reply, as it is: what is short when compressed may be long."""
+        """The reply as it came: a short compressed one may be long."""
         request.headers["accept-encoding"] = "identity"
         response, content = await self._http.send(request, stream=True), b""
         try:

@@ -282,5 +282,11 @@ class HiddenPolicy(LinearPolicy):
         return gaussian_norm(self.dimension, std, releases, probability, axis)
 
     def _with_published_bounds(self, params: Params) -> Params:
-        """Shift and radius of a paper; called only for classes with ``_published``."""
-        raise NotImplementedError
+        """Shift and radius of a paper.
+
+        Raises:
+            ArgumentError: no paper has bounds for this policy.
+        """
+        raise ArgumentError(
+            f"bounds must be 'exact': no paper has bounds for {self.preset}", "bounds"
+        )

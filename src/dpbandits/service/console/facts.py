@@ -26,6 +26,7 @@ class Facts:
     Attributes:
         summary: as ``views.summary``.
         serves: what requests for decisions get, in a sentence.
+        breaks: what the intervals of estimates do not cover.
         changes: the words that the file declares otherwise.
         changes_arms: whether arms can be retired and added.
     """
@@ -36,6 +37,7 @@ class Facts:
     guarantee: Guarantee
     ledger: Ledger
     estimates: Estimates
+    breaks: list[str]
     traffic: tuple[Traffic, ...]
     trail: list[dict[str, Any]]
     changes_arms: bool
@@ -54,6 +56,7 @@ class Facts:
             guarantee=policy.guarantee,
             ledger=policy.ledger.copy(),
             estimates=policy.estimates,
+            breaks=views.breaks(one),
             traffic=tuple(one.traffic),
             trail=one.trail,
             changes_arms=_changes_arms(policy),

@@ -252,6 +252,9 @@ def _estimates(facts: Facts) -> Iterator[Html]:
         yield tag("p", f"From the noisy values of {count} alone.")
     heads, rows = found.table()
     yield _table(heads, rows, "Estimates")
+    if facts.breaks:
+        yield tag("p", "Intervals hold at all releases together. What they do not cover:")
+        yield items(facts.breaks)
 
 
 def _operators_section(facts: Facts) -> Html:

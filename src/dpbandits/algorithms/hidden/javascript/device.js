@@ -73,7 +73,7 @@ class Device {
 
   /* The report of what was chosen and came of it, for LinUCBLDP.receive or, in the shuffle model,
    * for Messages.from_json; of nobody if nothing was chosen since the last report, or all
-   * reports of its person have been sent, so that there always is something to send.  What
+   * reports of its person have been sent, hence there always is something to send.  What
    * is no number counts as no reward: an error would tell of it. */
   report(reward) {
     const given = typeof reward === "boolean" ? Number(reward) : reward;
