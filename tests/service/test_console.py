@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 from dpbandits.service.access import EVERYONE, Key
 from dpbandits.service.app import make_app
 from dpbandits.service.console.forms import Tokens
-from dpbandits.service.experiment import Traffic
 from dpbandits.service.problems import Problem
+from dpbandits.service.results import Traffic
 
 OWN = {"sec-fetch-site": "same-origin"}
 ADDRESS = "http://console.example"
@@ -334,7 +334,7 @@ def test_what_cannot_be_done_is_said_as_by_the_api(console, action, fields, said
     detail = console.client.post(url, json=fields, headers=bearer).json()["detail"]
     assert " ".join(detail.split()) in page.text
     assert "created" in console.get("/shop/trail").text  # and nothing else
-    assert len(console.service.owner.experiments["default", "shop"].trail) == 1
+    assert len(console.service.owner.experiments["default", "shop"].trail.lines) == 1
 
 
 def test_what_is_true_no_more_is_refused(console):
@@ -368,7 +368,7 @@ def test_forms_of_other_sites_are_refused(console, headers):
     console.declare(SHOP)
     page = console.send("pause", headers=headers, reason="x", status=403)
     assert "The form was not sent from a page of this service." in page.text
-    assert len(console.service.owner.experiments["default", "shop"].trail) == 1
+    assert len(console.service.owner.experiments["default", "shop"].trail.lines) == 1
 
 
 def test_an_origin_will_do_in_browsers_that_say_no_more(console):

@@ -274,7 +274,7 @@ def test_what_no_shuffler_makes_is_refused(served, tmp_path, change):
 def test_two_choosers_under_one_number_have_two_labels(served):
     client = declared(served, **SUMS)
     first = client.get("/randomiser").told
-    served.experiment().parties._known = None
+    served.experiment().devices.parties._known = None
     assert client.get("/randomiser").told == first  # the same text again
     client.post("/retire", arm="x", reason="a test")
     second = client.get("/randomiser").told

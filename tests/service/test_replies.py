@@ -4,8 +4,9 @@ import pytest
 
 from dpbandits.service import replies
 from dpbandits.service.declaration import Declaration
-from dpbandits.service.experiment import Asked, Experiment
+from dpbandits.service.experiment import Experiment
 from dpbandits.service.problems import Problem
+from dpbandits.service.results import Asked
 
 
 def experiment(**words):
@@ -107,7 +108,7 @@ def test_operations_that_are_repeated_are_done_once():
         one.add("b", "me", "back", 3.0)
     for _ in range(2):
         one.change_status("archived", "me", "over", 4.0)
-    assert [line["what"] for line in one.trail] == [
+    assert [line["what"] for line in one.trail.lines] == [
         "retired an arm",
         "paused",
         "added an arm",
@@ -122,7 +123,7 @@ def test_operations_are_repeated_likewise_after_the_breaker_has_tripped():
         one.tripped = 1.0
         for _ in range(2):
             one.change_status(status, "me", "a trial", 2.0)
-    assert [line["what"] for line in one.trail] == ["paused", "archived", "finished"]
+    assert [line["what"] for line in one.trail.lines] == ["paused", "archived", "finished"]
 
 
 def test_tokens_of_the_baseline_are_no_tokens_of_the_policy():

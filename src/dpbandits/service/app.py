@@ -23,7 +23,7 @@ from . import views
 from .access import EVERYONE, Key
 from .console.routes import routes_of
 from .declaration import Declaration
-from .experiment import ARCHIVED, PAUSED, RUNNING, Asked, Experiment
+from .experiment import ARCHIVED, PAUSED, RUNNING, Experiment
 from .http import JSON, LARGEST_BATCH, NO_SUCH, body_of, covers, problem_of, read
 from .http import refusal as _refusal
 from .http import reply as _json
@@ -45,6 +45,7 @@ from .openapi import document
 from .owner import refuse_changes
 from .parties import Parties
 from .problems import Problem
+from .results import Asked
 from .service import Call, Service
 
 Handler = Callable[[Request, Key], Awaitable[Response]]
@@ -279,29 +280,38 @@ class _Calls:
         return Response(page.markdown(), media_type="text/markdown")
 
     async def chooser(self, request: Request, key: Key) -> Response:
-        found = await self._service.ask(request, key, lambda one, _: one.chooser())
+        found = await self._devices(request, key, lambda devices, _: devices.chooser())
         return Response(found, media_type=JSON)
 
     async def randomiser(self, request: Request, key: Key) -> Response:
-        return _json(await self._service.ask(request, key, lambda one, _: one.told(Parties.round)))
+        return _json(
+            await self._devices(request, key, lambda devices, _: devices.told(Parties.round))
+        )
 
     async def config(self, request: Request, key: Key) -> Response:
-        return _json(await self._service.ask(request, key, lambda one, _: one.told(Parties.config)))
+        return _json(
+            await self._devices(request, key, lambda devices, _: devices.told(Parties.config))
+        )
+
+    async def _devices(self, request: Request, key: Key, call: Callable[..., Any]) -> Any:
+        return await self._service.ask(request, key, lambda one, now: call(one.devices, now))
 
     async def report(self, request: Request, key: Key) -> Response:
         sent = read(_report, await body_of(request))
-        taken = await self._service.ask(request, key, lambda one, now: one.report(sent, now))
+        taken = await self._devices(request, key, lambda devices, now: devices.report(sent, now))
         return _json({"report_id": sent.report_id, **taken._asdict()}, 202)
 
     async def batch(self, request: Request, key: Key) -> Response:
         sent = read(_batch, await body_of(request, LARGEST_BATCH))
-        opening = await self._service.ask(request, key, lambda one, now: one.opening(sent, now))
+        opening = await self._devices(request, key, lambda devices, now: devices.opening(sent, now))
         opened = await asyncio.to_thread(opening)  # which takes long, for the owner
-        taken = await self._service.ask(request, key, lambda one, now: one.batch(sent, opened, now))
+        taken = await self._devices(
+            request, key, lambda devices, now: devices.batch(sent, opened, now)
+        )
         return _json({"batch_id": sent.batch_id, **taken._asdict()}, 202)
 
     async def trail(self, request: Request, key: Key) -> Response:
-        lines = await self._service.ask(request, key, lambda one, _: one.trail)
+        lines = await self._service.ask(request, key, lambda one, _: one.trail.lines)
         return _json({"lines": lines})
 
     def status(self, status: str) -> Handler:

@@ -16,24 +16,19 @@ from __future__ import annotations
 import hmac
 import json
 import math
-import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from datetime import UTC, datetime
-from functools import cached_property, partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..policies import Policy
 from ..session.decisions import Decision
-from ..shuffle import Messages
 from ..stores import Row
 from .declaration import Change, Declaration, as_json
-from .messages import BatchRequest, ReportRequest, encode
-from .parties import NOTHING, WHY, Parties, new_key
+from .devices import PUBLIC_KEY, Devices
+from .parties import new_key
 from .problems import Problem
-from .receipts import Receipt, Receipts
 from .replies import (
     ACTIVE,
     CANCELLED,
@@ -45,53 +40,13 @@ from .replies import (
     Replies,
     token_bytes,
 )
+from .results import Asked, Decided, Taken, Traffic, cancelled, late, reused, unknown, written
+from .trail import SERVICE, Trail
 
-SERVICE = "service"
 RUNNING, PAUSED, ARCHIVED = "running", "paused", "archived"
-_DECLARED, _STATE, _TRAIL, _PUBLIC_KEY = b"declaration", b"state", b"trail", b"public key"
+_DECLARED, _STATE = b"declaration", b"state"
 _MOST_MINUTES = 121
 _NOT_PULLED = 2**48  # no policy has so many pulls
-_COUNT = struct.Struct(">Q")
-
-
-class Decided(NamedTuple):
-    """The reply to a request for a decision."""
-
-    decision_id: str
-    token: str
-    arm: int
-    arm_name: str | None
-    propensity: float | None
-    recorded: bool
-    active: bool
-    answer_by: str | None
-
-
-class Taken(NamedTuple):
-    """The reply to a reward: whether the policy learns from it, and why not."""
-
-    learned: bool
-    why: str | None = None
-
-
-class Traffic(NamedTuple):
-    """How many decisions the policy had made by the first tick of a minute."""
-
-    minute: int  # since the epoch
-    decisions: int
-    recorded: int
-
-
-class Asked(NamedTuple):
-    """A request for a decision."""
-
-    decision_id: str | None = None
-    unit: str | int | None = None
-    contexts: Any = None
-    advice: Any = None
-    available: Sequence[str | int] | None = None
-    deferred: bool = False
-    body: bytes = b""  # by which a repeated request is recognised
 
 
 class Experiment:
@@ -106,6 +61,8 @@ class Experiment:
         finishes: when the last deadline of an archived one passes; None for others.
         finished: when it passed: then nothing private is left.  None before.
         changes: the words that the file of this process declares otherwise; they are not taken.
+        devices: the side that devices and shufflers see.
+        trail: the audit trail.
         repeats: how many rewards came for decisions that had one, since this process began.
         traffic: of the last minutes, since this process began; public.
     """
@@ -120,9 +77,8 @@ class Experiment:
         self.finishes: float | None = None
         self.finished: float | None = None
         self._replies = Replies(policy, declaration.retries_for)
-        self._receipts = Receipts(policy, declaration.retries_for)
-        self._trail = 0
-        self._chooser: tuple[Any, str] | None = None
+        self.devices = Devices(self)
+        self.trail = Trail(policy.notes)
         self._releases = -1  # that the breaker has looked at
         self._baseline = (
             None
@@ -138,9 +94,9 @@ class Experiment:
             {"tenant": self.tenant, **self.declaration.given}
         )
         if self.policy._serving == "messages":
-            self.policy.notes[SERVICE, _PUBLIC_KEY] = new_key()
+            self.policy.notes[SERVICE, PUBLIC_KEY] = new_key()
         self._keep_state()
-        self.note(now, who, "created", "")
+        self.trail.add(now, who, "created", "")
 
     @classmethod
     def of(cls, policy: Policy) -> Self:
@@ -154,7 +110,6 @@ class Experiment:
         made.status, made.tripped = state["status"], state["tripped"]
         made.finishes, made.finished = state["finishes"], state["finished"]
         made._releases = state["releases"]
-        made._trail = sum(kind == SERVICE and key.startswith(_TRAIL) for kind, key in policy.notes)
         return made
 
     def _keep_state(self) -> None:
@@ -172,12 +127,12 @@ class Experiment:
     def decide(self, asked: Asked, now: float) -> Decided:
         """Make a decision, or repeat the reply to one."""
         self._refuse_devices()
-        digest = self._digest(asked.body)
+        digest = self.digest(asked.body)
         if asked.decision_id is not None:
             known = self._replies.find(asked.decision_id)
             if known is not None:
                 return self._again(known, digest, asked.decision_id)
-        self._refuse_archived()
+        self.refuse_archived()
         if self._replies.is_full:
             raise Problem(503, "full", f"{MOST:,} decisions wait for their deadlines.")
         self._check_breaker(now)
@@ -257,7 +212,7 @@ class Experiment:
         if known and max(known) < breaker.floor:
             self.tripped = now
             self._keep_state()
-            self.note(now, "breaker", "tripped", f"after {releases} releases")
+            self.trail.add(now, "breaker", "tripped", f"after {releases} releases")
 
     def _remember(self, asked: Asked, made: Decision, digest: bytes, now: float) -> Decided:
         named = made.token if asked.decision_id is None else asked.decision_id
@@ -291,7 +246,7 @@ class Experiment:
 
     def _again(self, one: Remembered, digest: bytes, decision_id: str) -> Decided:
         if not hmac.compare_digest(one.digest, digest):
-            raise _reused("decision_id")
+            raise reused("decision_id")
         return self._reply(one, decision_id)
 
     @property
@@ -314,7 +269,7 @@ class Experiment:
         self._refuse_finished()
         known, token = self._decision(decision_id, token)
         if known is not None and not known.is_active:
-            raise _cancelled(known) or Problem(
+            raise cancelled(known) or Problem(
                 409, "not-active", "The decision is deferred; activate it before its reward."
             )
         if not self._recorded(token):
@@ -322,7 +277,7 @@ class Experiment:
         if arm is not None:
             self._check_taken(arm, known)
         if not self.policy.is_open(token, at=self._at(now)):
-            raise _late()
+            raise late()
         try:
             if value is None:
                 self.policy.expire(token, at=self._at(now))
@@ -346,8 +301,8 @@ class Experiment:
         known = self._deferred(decision_id, token)
         if not known.is_active:
             if known.is_recorded and not self.policy.is_open(known.text, at=self._at(now)):
-                raise _late()
-            if (problem := _cancelled(known)) is not None:
+                raise late()
+            if (problem := cancelled(known)) is not None:
                 raise problem
             self._replies.flag(known, ACTIVE)
         return Taken(True) if known.is_recorded else Taken(False, "the decision was not recorded")
@@ -384,7 +339,7 @@ class Experiment:
         try:
             own = self.policy.session.own(token)
         except UpdateError as error:
-            raise (_late() if "expired" in str(error) else unknown()) from None
+            raise (late() if "expired" in str(error) else unknown()) from None
         session = self.policy.session
         if own.life != session.life and own.life not in session.former:
             raise Problem(410, "restored", "The decision was lost before a backup was restored.")
@@ -393,85 +348,6 @@ class Experiment:
 
     def _recorded(self, token: str) -> bool:
         return self.policy.session.own(token).recorded
-
-    # Devices and shufflers ------------------------------------------------------------------
-
-    def chooser(self) -> str:
-        """The public half of the policy, made once for all who ask before it changes."""
-        policy, rounds = self.policy, self.policy.session.rounds
-        state = policy.ledger.releases, rounds.pulls, rounds.retired
-        if self._chooser is None or self._chooser[0] != state:
-            self._chooser = state, policy.chooser().to_json()
-        return self._chooser[1]
-
-    @cached_property
-    def parties(self) -> Parties:
-        """The side that faces devices and shufflers.
-
-        Raises:
-            Problem: the policy takes rewards as they are.
-        """
-        if not self.policy.takes_reports:
-            raise Problem(409, "rewards", "The experiment takes rewards, to which it adds noise.")
-        key = self.policy.notes.get((SERVICE, _PUBLIC_KEY), b"")
-        return Parties(self.name, self.policy, key, self._arms_changed())
-
-    def told(self, what: Callable[[Parties], dict[str, Any]]) -> dict[str, Any]:
-        """Something for devices and shufflers."""
-        self._refuse_archived()
-        return what(self.parties)
-
-    def report(self, sent: ReportRequest, now: float) -> Taken:
-        """Take in the report of a device."""
-        self._refuse_unless("reports")
-        take = partial(self.parties.report, sent)
-        return self._received("report_id", sent.report_id, sent, take, now)
-
-    def opening(self, sent: BatchRequest, now: float) -> Callable[[], Messages]:
-        """What opens the output of a shuffler, in any thread; it changes nothing."""
-        self._refuse_unless("messages")
-        if self._receipts.find(sent.batch_id) is not None:  # the same reply follows
-            return lambda: NOTHING
-        self._refuse_closed(now)
-        return self.parties.opening(sent)
-
-    def batch(self, sent: BatchRequest, opened: Messages, now: float) -> Taken:
-        """Take in the output of a shuffler, which was opened."""
-
-        def take() -> int:
-            return self.parties.batch(sent.label, opened)
-
-        return self._received("batch_id", sent.batch_id, sent, take, now)
-
-    def _received(
-        self, word: str, id_: str, sent: Any, take: Callable[[], int], now: float
-    ) -> Taken:
-        """Take in something that comes with an id, or repeat the reply to it."""
-        digest, known = self._digest(encode(sent)), self._receipts.find(id_)
-        if known is None:
-            self._refuse_closed(now)
-            known = Receipt(digest, now, take())
-            self._receipts.add(id_, known)
-        elif not hmac.compare_digest(known.digest, digest):
-            raise _reused(word)
-        return Taken(WHY[known.outcome] is None, WHY[known.outcome])
-
-    def _refuse_closed(self, now: float) -> None:
-        """Refuse reports and batches while the experiment takes none."""
-        self._refuse_archived()
-        self.fixed_arm(now)  # which refuses before the start, after the end, and in a pause
-        if self._receipts.is_full:
-            raise Problem(503, "full", f"{MOST:,} requests are remembered.")
-
-    def _refuse_unless(self, serving: str) -> None:
-        if self.policy._serving == serving:
-            return
-        takes = {
-            "": "decisions and rewards",
-            "reports": "reports of devices",
-            "messages": "batches of a shuffler",
-        }
-        raise Problem(409, "not-taken", f"The experiment takes {takes[self.policy._serving]}.")
 
     def _refuse_devices(self) -> None:
         if self.policy._serving:
@@ -491,14 +367,14 @@ class Experiment:
         """
         if status == self.status and (self.tripped is None or status != RUNNING):
             return  # a repeated request
-        self._refuse_archived()
+        self.refuse_archived()
         if status == RUNNING:
             self.tripped, self._releases = None, self.policy.ledger.releases
         self.status = status
         if status == ARCHIVED:
             self.finishes = self._last_deadline(now)
         self._keep_state()
-        self.note(now, who, "resumed" if status == RUNNING else status, reason)
+        self.trail.add(now, who, "resumed" if status == RUNNING else status, reason)
         self._finish_in_time(now)
 
     def _last_deadline(self, now: float) -> float:
@@ -520,41 +396,31 @@ class Experiment:
             return
         self.policy.end()
         self._replies.clear()
-        self._receipts.clear()
+        self.devices.receipts.clear()
         if self.policy.takes_reports:
-            self.parties.end()
+            self.devices.parties.end()
         self.finished = now
         self._keep_state()
-        self.note(now, "service", "finished", "all deadlines have passed")
+        self.trail.add(now, "service", "finished", "all deadlines have passed")
 
     def retire(self, arm: str | int, who: str, reason: str, now: float) -> None:
         """Serve an arm no more."""
-        self._refuse_archived()
+        self.refuse_archived()
         number = self.policy._arms_by_name.number("arm", arm)
         if number == self._baseline:
             raise Problem(409, "baseline", "The baseline cannot be retired.")
         if number in self.policy.retired:
             return  # a repeated request
         self.policy.retire(arm)
-        self._note_arm(now, who, "retired an arm", reason, arm)
+        self.trail.add(now, who, "retired an arm", reason, arm=arm)
 
     def add(self, arm: str | int, who: str, reason: str, now: float) -> None:
         """Serve a retired arm again."""
-        self._refuse_archived()
+        self.refuse_archived()
         if self.policy._arms_by_name.number("arm", arm) not in self.policy.retired:
             return  # a repeated request
         self.policy.add(arm)
-        self._note_arm(now, who, "added an arm", reason, arm)
-
-    def _note_arm(self, now: float, who: str, what: str, reason: str, arm: str | int) -> None:
-        self.note(now, who, what, reason, arm=arm)
-        if "parties" in self.__dict__:  # devices get another round
-            self.parties.arms_changed = self._trail
-
-    def _arms_changed(self) -> int:
-        """The number of the last line of the trail that is about an arm; 0 without one."""
-        about = [i for i, line in enumerate(self.trail, 1) if "arm" in line]
-        return about[-1] if about else 0
+        self.trail.add(now, who, "added an arm", reason, arm=arm)
 
     def erase(self, unit: str | int, who: str, reason: str, now: float) -> int:
         """Forget the pending decisions of a person; how many were known.
@@ -567,14 +433,14 @@ class Experiment:
                 with suppress(UpdateError):  # its token has expired
                     self.policy.erase(one.text, at=self._at(now))
             self._replies.drop(one)
-        self.note(now, who, "erased pending data of a person", reason)
+        self.trail.add(now, who, "erased pending data of a person", reason)
         return len(mine)
 
     def tick(self, now: float) -> None:
         """Pass deadlines by the clock; called at times that do not depend on answers."""
         self._count_traffic(now)
         self._replies.forget(now)
-        self._receipts.forget(now)
+        self.devices.receipts.forget(now)
         self._finish_in_time(now)
         policy = self.policy
         rounds, finish_at = policy.session.rounds, policy.settings.finish_at
@@ -592,33 +458,22 @@ class Experiment:
             decisions = self.policy.session.rounds.pulls
             self.traffic.append(Traffic(minute, decisions, self.policy.rounds))
 
-    def note(self, now: float, who: str, what: str, reason: str, **more: Any) -> None:
-        """Add a line to the audit trail."""
-        line = {"at": written(now), "who": who, "what": what, "reason": reason, **more}
-        self.policy.notes[SERVICE, _TRAIL + _COUNT.pack(self._trail)] = json.dumps(line).encode()
-        self._trail += 1
-
-    @property
-    def trail(self) -> list[dict[str, Any]]:
-        """All lines of the audit trail."""
-        notes = self.policy.notes
-        lines = [notes[SERVICE, _TRAIL + _COUNT.pack(i)] for i in range(self._trail)]
-        return [json.loads(line) for line in lines]
-
     # Pieces -----------------------------------------------------------------------------------
 
-    def _refuse_archived(self) -> None:
+    def refuse_archived(self) -> None:
+        """Refuse what an archived experiment does not take."""
         if self.status == ARCHIVED:
             raise Problem(410, "archived", "The experiment is archived.")
 
     def _refuse_finished(self) -> None:
         if self.finished is not None:
-            self._refuse_archived()
+            self.refuse_archived()
 
     def _at(self, now: float) -> float | None:
         return now if self.policy._uses_clock else None
 
-    def _digest(self, body: bytes) -> bytes:
+    def digest(self, body: bytes) -> bytes:
+        """A keyed hash of a request, by which it is recognised when it comes again."""
         return hmac.digest(self.policy.session.seal.key, b"request:" + body, "sha256")[:16]
 
 
@@ -638,27 +493,3 @@ def _declared(note: bytes) -> tuple[str, Declaration]:
     """Tenant and declaration, as they were kept."""
     given = json.loads(note)
     return given.pop("tenant"), Declaration.read(given)
-
-
-def unknown() -> Problem:
-    """The problem of a decision that is not the experiment's."""
-    return Problem(404, "unknown-decision", "There is no such decision in this experiment.")
-
-
-def _reused(word: str) -> Problem:
-    return Problem(409, "id-reused", f"{word} was used with another request; choose a new one.")
-
-
-def _late() -> Problem:
-    return Problem(410, "too-late", "The deadline of the decision has passed.")
-
-
-def _cancelled(known: Remembered) -> Problem | None:
-    if known.is_cancelled:
-        return Problem(410, "cancelled", "The decision was cancelled.")
-    return None
-
-
-def written(moment: float) -> str:
-    """A time as text."""
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")

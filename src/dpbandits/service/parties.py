@@ -32,6 +32,7 @@ from ..stores.locks import locked
 from ..stores.witness import state_folder
 from .messages import BatchRequest, ReportRequest
 from .problems import Problem
+from .trail import Trail
 
 LEARNED, ENOUGH, SENT_ALL = range(3)  # what comes of a report or a batch
 WHY = {
@@ -64,14 +65,14 @@ class Parties:
         name: of the experiment.
         policy: which takes reports or messages.
         public_key: with which devices seal; empty where nothing is sealed.
-        arms_changed: a number that is another one after each change of the arms.
+        trail: of the experiment, which tells of changes of the arms.
 
     A label never returns once it was replaced, because a shuffler makes one output for a label.
-    Hence it depends on ``arms_changed``, and on the life that a restored backup begins.
+    Hence it depends on the last change of the arms, and on the life that a restored backup begins.
     """
 
-    def __init__(self, name: str, policy: Any, public_key: bytes, arms_changed: int = 0) -> None:
-        self.arms_changed = arms_changed
+    def __init__(self, name: str, policy: Any, public_key: bytes, trail: Trail) -> None:
+        self._trail = trail
         self._name, self._policy, self._public_key = name, policy, public_key
         self._key: ServerKey | None = None
         self._known: tuple[Any, Round] | None = None
@@ -136,13 +137,13 @@ class Parties:
 
     def _round(self) -> Round:
         policy = self._policy
-        state = policy.ledger.releases, policy.session.rounds.recorded, self.arms_changed
+        state = policy.ledger.releases, policy.session.rounds.recorded, self._trail.arms_changed
         if self._known is None or self._known[0] != state:
             try:
                 number, told = policy._round()
             except ArgumentError as error:  # it has found its arm
                 raise Problem(409, "stopped", f"{error}"[:1].upper() + f"{error}"[1:]) from None
-            told |= {"life": policy._first_life, "arms_changed": self.arms_changed}
+            told |= {"life": policy._first_life, "arms_changed": self._trail.arms_changed}
             text = json.dumps(told, separators=(",", ":"))
             self._known = state, Round(label_of(number, text), text)
         return self._known[1]

@@ -10,7 +10,8 @@ import math
 from typing import Any
 
 from ..policies.sums import what_breaks
-from .experiment import Experiment, written
+from .experiment import Experiment
+from .results import written
 
 
 def summary(one: Experiment) -> dict[str, Any]:

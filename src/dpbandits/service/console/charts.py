@@ -9,7 +9,7 @@ from itertools import pairwise
 from ...html import Html, tag
 from ...privacy import Ledger
 from ...privacy.meaning import percent_up
-from ..experiment import Traffic
+from ..results import Traffic
 
 CURRENCIES = {"pure": "ε", "zcdp": "ρ", "rdp": "ε", "gdp": "μ²"}  # of ledgers
 _WIDTH, _HEIGHT = 360.0, 210.0

@@ -15,8 +15,9 @@ from ...privacy import Guarantee, Ledger
 from ...session import Diagnostics
 from .. import views
 from ..declaration import Change, Declaration
-from ..experiment import Experiment, Traffic, written
+from ..experiment import Experiment
 from ..problems import Problem
+from ..results import Traffic, written
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Facts:
             estimates=policy.estimates,
             breaks=views.breaks(one),
             traffic=tuple(one.traffic),
-            trail=one.trail,
+            trail=one.trail.lines,
             changes_arms=_changes_arms(policy),
             changes=one.changes,
             diagnostics=policy.diagnostics,
