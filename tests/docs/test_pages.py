@@ -99,6 +99,13 @@ def test_the_examples_run(page, monkeypatch, caplog):
         signal.signal(signal.SIGTERM, handler)
 
 
+def test_the_page_of_parties_shows_the_epsilon_that_it_computes(capsys):
+    page = ROOT / "docs" / "private-contexts" / "parties.md"
+    exec(in_place(page), {"__name__": "page"})
+    (shown,) = blocks(page, "text")
+    assert capsys.readouterr().out == shown
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")], ids=name_of)
 def test_the_study_files_run(page, tmp_path):
