@@ -183,19 +183,29 @@ class Parties:
             time.sleep(_LOOK)
 
 
+def store_of(folder: Path) -> str:
+    """The address of the service's store."""
+    return f"sqlite:///{folder / SERVICE / 'policies.db'}"
+
+
 @contextmanager
 def started(folder: Path, people: People) -> Iterator[Parties]:
-    """The three parties in folders of their own; their processes end with the block."""
-    keys = Keys(_made(folder / SERVICE) / "keys.json")
+    """The three parties in folders of their own; their processes end with the block.
+
+    Args:
+        folder: an absolute path.
+    """
+    own = _made(folder / SERVICE)
+    keys = Keys(own / "keys.json")
     _, reader = keys.add(roles=["read"])
     _, sender = keys.add(roles=["read", "shuffle"])
     declared = {"name": NAME, "trust": "shuffle", "messages": True, "public": True}
-    _write_service(folder / SERVICE / "experiments.toml", declared | words(len(people.names)))
-    serving = ["serve", "experiments.toml", "--store", "sqlite:///policies.db"]
-    with running("service", folder / SERVICE, [*serving, "--keys", "keys.json"]) as service:
-        config = _config(service, reader)
-        _write_shuffler(_made(folder / SHUFFLER), service.address, sender, config, people)
-        with running("shuffler", folder / SHUFFLER, ["shuffle", "shuffler.toml"]) as shuffler:
+    _write_service(own / "experiments.toml", declared | words(len(people.names)))
+    serving = ["serve", f"{own}/experiments.toml", "--store", store_of(folder)]
+    with running("service", own, [*serving, "--keys", f"{own}/keys.json"]) as service:
+        config, other = _config(service, reader), _made(folder / SHUFFLER)
+        _write_shuffler(other, service.address, sender, config, people)
+        with running("shuffler", other, ["shuffle", f"{other}/shuffler.toml"]) as shuffler:
             parties = Parties(service, shuffler, _made(folder / DEVICES), people, reader)
             try:
                 yield parties

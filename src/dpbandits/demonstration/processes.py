@@ -72,7 +72,6 @@ def running(name: str, folder: Path, command: Sequence[str]) -> Iterator[Party]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "dpbandits", *command, "--port", "0"],
-            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
