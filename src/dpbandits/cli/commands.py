@@ -22,10 +22,11 @@ from ..rooms import papers
 from ..validation import close_name
 from .audit import audit
 from .check_policy import check_policy
+from .demo_parties import demo_parties
 from .estimate import estimate
 from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
-from .inputs import clear_errors
+from .inputs import clear_errors, dated
 from .kept import inspect, intervals, restore
 from .plan import plan
 from .promises import card, explain
@@ -118,7 +119,7 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
 
 _COMMANDS = (
     *(explain, card, check_policy, inspect, intervals, restore, estimate),
-    *(plan, theory, exact, audit, warm, serve, shuffle),
+    *(plan, theory, exact, audit, warm, serve, shuffle, demo_parties),
 )
 for command in _COMMANDS:
     app.command()(command)
@@ -160,7 +161,7 @@ def run(
         given = {"seed": seed, "runs": runs}
         changes = {name: value for name, value in given.items() if value is not None}
         altered = study.altered(**changes) if changes else study
-        _run(altered, study_file, output or _dated(study_file.stem), jobs, force)
+        _run(altered, study_file, output or dated(study_file.stem), jobs, force)
 
 
 @app.command()
@@ -178,7 +179,7 @@ def demo(
 
     with clear_errors(_KEPT):
         study = load_study(DEMO, before_policies=announce_compilation)
-        _run(study, DEMO, output or _dated("dpbandits-demo"), jobs, force)
+        _run(study, DEMO, output or dated("dpbandits-demo"), jobs, force)
 
 
 def _paper(name: str) -> str:
@@ -238,7 +239,7 @@ def reproduce(
         size = papers("plans").Size(
             quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data
         )
-        _reproduce(paper, size, output or _dated(paper), jobs, force)
+        _reproduce(paper, size, output or dated(paper), jobs, force)
 
 
 def _reproduce(paper: str, size: Any, target: Path, jobs: int, force: bool) -> None:
@@ -341,7 +342,3 @@ def _size(study: Study) -> str:
     met = counted(worlds, "environment", "environments")
     played = counted(len(study.policies), "policy", "policies")
     return f"{met} x {played} x {counted(study.runs, 'run', 'runs')} of {study.horizon:,} rounds"
-
-
-def _dated(name: str) -> Path:
-    return Path(f"{name}-{datetime.now():%Y%m%d-%H%M%S}")

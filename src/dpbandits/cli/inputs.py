@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
+from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,6 +41,11 @@ class Noise(StrEnum):
 
     secure = "secure"
     simulation = "simulation"
+
+
+def dated(name: str) -> Path:
+    """A new folder here, named after the time."""
+    return Path(f"{name}-{datetime.now():%Y%m%d-%H%M%S}")
 
 
 def pair(texts: tuple[str, str]) -> tuple[str, str]:

@@ -29,7 +29,7 @@ def shuffle(
     Stop it with SIGTERM or Ctrl+C.
     """
     with clear_errors():
-        _needs_extras()
+        needs_extras("shuffle")
         from ..shuffler.app import shuffle
         from ..shuffler.config import Config
         from ..shuffler.tickets import Tickets
@@ -44,7 +44,8 @@ def shuffle(
             typer.echo(issued)
 
 
-def _needs_extras() -> None:
+def needs_extras(command: str) -> None:
+    """Refuse to go on without what services and devices need."""
     try:
         import apsw  # noqa: F401
         import httpx  # noqa: F401
@@ -54,5 +55,5 @@ def _needs_extras() -> None:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise MissingExtra(
-            f"dpbandits shuffle needs {error.name}: pip install 'dpbandits[client,serve]'"
+            f"dpbandits {command} needs {error.name}: pip install 'dpbandits[client,serve]'"
         ) from error

@@ -64,9 +64,7 @@ def _simulated(
     found = {}
     for label, trust in _SIMULATED.items():
         policy = bandit(**words, **trust, seed=seed)
-        result = simulate(
-            policy, people.table, horizon=ends[-1], runs=RUNS, seed=seed, record=ends
-        )
+        result = simulate(policy, people.table, horizon=ends[-1], runs=RUNS, seed=seed, record=ends)
         rows = result.summary()
         found[label] = Curve(*(rows[name].to_numpy() for name in Curve._fields))
     return found

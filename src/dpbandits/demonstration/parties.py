@@ -245,9 +245,7 @@ def _config(service: Party, secret: str) -> str:
         reader.close()
 
 
-def _write_shuffler(
-    folder: Path, server: str, secret: str, config: str, people: People
-) -> None:
+def _write_shuffler(folder: Path, server: str, secret: str, config: str, people: People) -> None:
     (folder / "config.json").write_text(config)
     (folder / "key").write_text(secret)
     Tickets.at(folder / "tickets")

@@ -75,6 +75,7 @@ def running(name: str, folder: Path, command: Sequence[str]) -> Iterator[Party]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
+            start_new_session=True,  # Ctrl+C is for this process, which then ends the others
             env={**os.environ, "DPBANDITS_STATE_DIR": str(folder / "state")},
         )
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -46,15 +46,24 @@ def write(folder: str | Path, record: StudyRecord) -> Path:
     folder = Path(folder)
     page = _Page(folder / "figures", record)
     page.sheet.gallery.mkdir(exist_ok=True)
+    return write_page(folder, record.title, page.head(), page.body(), page.foot())
+
+
+def write_page(folder: Path, title: str, head: Html, body: Html, foot: Html) -> Path:
+    """Write ``report.html`` with the style of all reports, and return its path."""
     source = files(__package__)
     template = Template(source.joinpath("page.html").read_text("utf-8"))
     style = source.joinpath("style.css").read_text("utf-8")
-    html = template.substitute(
-        title=text(record.title), style=style, head=page.head(), body=page.body(), foot=page.foot()
-    )
+    html = template.substitute(title=text(title), style=style, head=head, body=body, foot=foot)
     path = folder / "report.html"
     path.write_text(html, "utf-8")
     return path
+
+
+def facts_of(facts: Mapping[str, str]) -> Html:
+    """A list of facts in a row."""
+    named = (tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items())
+    return tag("dl", *named, class_="facts")
 
 
 class _Section(NamedTuple):
@@ -88,8 +97,7 @@ class _Page:
         parts = [tag("h1", self.record.title)]
         if self.record.description:
             parts.append(tag("p", self.record.description, class_="lead"))
-        named = (tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items())
-        parts.append(tag("dl", *named, class_="facts"))
+        parts.append(facts_of(facts))
         if any_simulated(self.settings.values()):
             parts.append(stamp())
         links = "\n".join(tag("a", one.link, href=f"#{one.key}") for one in self._sections())
