@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
@@ -44,9 +43,8 @@ def demo_parties(
 ) -> None:
     """Run a service, a shuffler and people's devices on this machine, and search what they stored.
 
-    The people are simulated.  The report compares regret with central and local trust.  It says
-    what each party sees, and whether the search found what a party must not know.  Then the exit
-    code is 1.
+    The people are simulated.  The report has regret beside central and local trust, and says what
+    each party sees.  The exit code is 1 if the search found what a party must not know.
     """
     with clear_errors(), _ended_by_sigterm():
         needs_extras("demo-parties")

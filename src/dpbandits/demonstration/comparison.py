@@ -25,7 +25,7 @@ class Curve(NamedTuple):
 
     Attributes:
         mean: over runs, or of the only one.
-        low, high: a 95 % band; NaN for one run.
+        low, high: of runs; NaN for one.
     """
 
     mean: np.ndarray
@@ -63,8 +63,9 @@ def _simulated(
 ) -> dict[str, Curve]:
     found = {}
     for label, trust in _SIMULATED.items():
-        policy = bandit(**words, **trust, seed=seed)
-        result = simulate(policy, people.table, horizon=ends[-1], runs=RUNS, seed=seed, record=ends)
-        rows = result.summary()
-        found[label] = Curve(*(rows[name].to_numpy() for name in Curve._fields))
+        given: dict[str, Any] = {**words, **trust, "seed": seed}
+        options: dict[str, Any] = {"horizon": ends[-1], "record": ends, "seed": seed}
+        played = simulate(bandit(**given), people.table, runs=RUNS, **options).frame
+        of_runs = played.pivot(index="run", columns="round", values="regret").to_numpy()
+        found[label] = Curve(of_runs.mean(axis=0), of_runs.min(axis=0), of_runs.max(axis=0))
     return found

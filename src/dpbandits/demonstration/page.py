@@ -58,7 +58,7 @@ def regrets(record: Record) -> _Rows:
         ends = curve.low[-1], curve.high[-1]
         band = "" if np.isnan(ends[0]) else " to ".join(number(float(end)) for end in ends)
         rows.append([label, number(curve.final), band, percent(curve.final / chance)])
-    return ("trust", "regret", "95 % band", "of chance"), rows
+    return ("trust", "regret", f"of {RUNS} runs", "of chance"), rows
 
 
 def findings(record: Record) -> _Rows:
@@ -98,8 +98,8 @@ def _regret(record: Record, sheet: Sheet) -> Iterator[Html]:
     alt = "; ".join(f"{row[0]}: {row[1]}" for row in regrets(record)[1])
     shown = Exhibit("regret", "", "", f"Final regrets: {alt}.", [panel])
     caption = (
-        f"Regret after each batch, on a logarithmic axis. Simulations are means of {RUNS} runs with"
-        " 95 % bands. The processes and chance have one line each."
+        f"Regret after each batch, on a logarithmic axis. Simulations are means of {RUNS} runs; bands"
+        " hold all runs. The processes ran once."
     )
     draw = partial(figures.exhibit, shown, list(record.regret))
     yield sheet.figure(shown.name, "", draw, shown.alt, caption)
