@@ -27,6 +27,7 @@ INTERPRETED = {
         "cli",
         "client",
         "conformance",
+        "demonstration",
         "finite",
         "inference",
         "logs",

@@ -98,8 +98,8 @@ def _regret(record: Record, sheet: Sheet) -> Iterator[Html]:
     alt = "; ".join(f"{row[0]}: {row[1]}" for row in regrets(record)[1])
     shown = Exhibit("regret", "", "", f"Final regrets: {alt}.", [panel])
     caption = (
-        f"Regret after each batch, on a logarithmic axis. Simulations are means of {RUNS} runs; bands"
-        " hold all runs. The processes ran once."
+        "Regret after each batch, on a logarithmic axis. The processes ran once. Simulations are"
+        f" means of {RUNS} runs, and their bands hold all of these."
     )
     draw = partial(figures.exhibit, shown, list(record.regret))
     yield sheet.figure(shown.name, "", draw, shown.alt, caption)

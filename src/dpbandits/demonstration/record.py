@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -122,14 +123,13 @@ def demonstrate(folder: Path, count: int, seed: int, say: Callable[[str], None])
             middle = batch == BATCHES // 2
             search.secrets += parties.play(batch, search.in_the_middle if middle else _nothing)
         search.running()
-        told, policy = parties.told(), parties.policy
+        told = parties.told()
     say("Searching what they have stored.")
     found = search.ended()
     say("Playing the same people in one process.")
     size = count // BATCHES
     ends = np.arange(size, count + 1, size)
     arms = np.array([one.arm for one in search.secrets])
-    alone = policy.protocol.epsilon_at(policy.budget.delta, 1, "local")
     return Record(
         people=count,
         batch=size,
@@ -138,10 +138,17 @@ def demonstrate(folder: Path, count: int, seed: int, say: Callable[[str], None])
         regret=curves(people, arms, ends, words(count), seed),
         found=found,
         open_parts=search.open_parts,
-        alone=ApproxDP(alone, policy.budget.delta),
+        alone=_alone(parties.policy),
         told=told,
         seconds=time.perf_counter() - began,
     )
+
+
+def _alone(policy: Any) -> ApproxDP:
+    """What a person's messages keep by themselves, with an epsilon that is rounded up."""
+    delta = policy.budget.delta
+    epsilon = policy.protocol.epsilon_at(delta, 1, "local")
+    return ApproxDP(math.ceil(10.0 * epsilon) / 10.0, delta)
 
 
 def _nothing(came: list[Secrets]) -> None: ...

@@ -119,9 +119,10 @@ def _needles(
 ) -> Iterator[tuple[str, int, bytes]]:
     for i, one in enumerate(secrets):
         contexts, reward = people.contexts[i], people.rewards[i, one.arm]
+        first, last = contexts[one.arm, [0, -1]]
         of_a_person = {
             FEATURES: [*_numbers(contexts.ravel()), *_pairs(contexts)],
-            REWARDS: [*_numbers([reward]), *_pairs([[contexts[one.arm, -1], reward]])],
+            REWARDS: [*_numbers([reward]), *_pairs([[last, reward], [reward, first]])],
             NAMES: [people.names[i].encode(), one.ticket.partition(".")[0].encode()],
             TICKETS: [one.ticket.encode()],
             MESSAGES: [*_integers(one.message, width)],
