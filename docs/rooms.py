@@ -14,7 +14,10 @@ from dpbandits.policies import Preset, registered
 from dpbandits.policies.presets import Given, Like
 
 # Rooms that users do not call.
-INNER = {"cli", "html", "plotting", "report", "validation", "calls", "session", "protocol", "rooms"}
+INNER = {
+    *("cli", "html", "plotting", "report", "demonstration", "validation", "calls", "session"),
+    *("protocol", "rooms"),
+}
 
 ALGORITHMS, PARTS, POLICIES, PRIVACY = (
     f"dpbandits.{room}" for room in ("algorithms", "parts", "policies", "privacy")

@@ -38,7 +38,8 @@ def command(*words, **options):
 
 def left_in(folder):
     """Processes whose command names the folder."""
-    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    listed = ["ps", "-eww", "-o", "args"]  # of any length
+    found = subprocess.run(listed, capture_output=True, text=True, check=True)
     return [line for line in found.stdout.splitlines() if f"{folder}" in line]
 
 
@@ -111,9 +112,12 @@ def test_a_party_that_dies_ends_the_demonstration(tmp_path, party):
 
 def test_a_party_that_does_not_start_says_why(tmp_path):
     serving = ["serve", f"{tmp_path}/missing.toml", "--insecure"]
-    with pytest.raises(PartyError, match="the service has ended with exit code 2: .*missing.toml"):
-        with running("service", tmp_path / "service", serving):
-            pass
+    said = r"the service has ended with exit code 2: .*missing\.toml"
+    with (
+        pytest.raises(PartyError, match=said),
+        running("service", tmp_path / "service", serving),
+    ):
+        pass
 
 
 @pytest.mark.long
@@ -124,7 +128,7 @@ def test_sigterm_leaves_nothing(tmp_path):
     while "people come" not in (line := process.stderr.readline()):
         assert line, "it has ended"
     time.sleep(0.5)
-    assert left_in(tmp_path / ".dpbandits") != []
+    assert len(left_in(tmp_path / ".dpbandits")) == 2
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 130
