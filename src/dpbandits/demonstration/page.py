@@ -169,6 +169,6 @@ def _search(record: Record) -> Iterator[Html]:
             f"In the middle of a batch the shuffler held {record.open_parts:,} masked parts, one"
             " for each person who had come. It may: these are uniform, and deleted when the batch"
             " closes.",
-            "The search does not look into memory, nor for what was compressed.",
+            "The search does not look into memory, nor into compressed data.",
         ]
     )

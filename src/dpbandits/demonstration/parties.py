@@ -166,7 +166,7 @@ class Parties:
     def _opened(self, folder: Path) -> tuple[np.ndarray, np.ndarray]:
         """The message that a device is about to send, and its part for the shuffler.
 
-        Only whoever has the device's request and the service's key can know the message.
+        It takes both the device's request and the service's key.
         """
         [(_, body)] = json.loads((folder / "device.json").read_text())["outbox"]
         sent, protocol = json.loads(body), self.policy.protocol

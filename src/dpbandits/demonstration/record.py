@@ -185,7 +185,7 @@ class _Search:
         self._look(self._needles(self.secrets))
 
     def ended(self) -> list[Found]:
-        """Search all that is left, and count what was found."""
+        """Search the folders at the end, and count people."""
         needles = self._needles(self.secrets)
         self._look(needles)
         address = f"{store_of(self._folder)}#default.{NAME}"

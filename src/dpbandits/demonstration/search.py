@@ -1,4 +1,4 @@
-"""A search through everything that a party has stored, for what it must not know.
+"""A search through everything that a party has stored, for things that it must not know.
 
 A needle is a string of bytes that stands for something of one person, in a form in which a program
 could have stored it.  Needles have eight bytes or more, so none occurs by chance:
