@@ -10,7 +10,9 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from dpbandits.cli import app
 from dpbandits.demonstration import parties as module
 from dpbandits.demonstration.parties import BATCHES, started
 from dpbandits.demonstration.people import People
@@ -76,7 +78,7 @@ def test_a_small_demonstration(tmp_path):
 
 
 @pytest.mark.long
-def test_a_leak_is_found_and_told(tmp_path):
+def test_a_leak_is_found_and_told(tmp_path, monkeypatch):
     """Somebody writes a person's features beside the service's store while it ends."""
     people = People.drawn(40, 1)
 
@@ -86,6 +88,15 @@ def test_a_leak_is_found_and_told(tmp_path):
             (tmp_path / "shuffler" / "log").write_text(f"refused {people.names[5]}")
 
     record = demonstrate(tmp_path, 40, 1, leak)
+    monkeypatch.setattr("dpbandits.demonstration.record.demonstrate", lambda *_: record)
+    told = CliRunner().invoke(app, ["demo-parties", "--output", str(tmp_path / "out")])
+    assert told.exit_code == 1
+    for sentence in (
+        "LEAK: the service stored features of people.",
+        "LEAK: the shuffler stored names of people.",
+    ):
+        assert sentence in told.output
+        assert sentence in (tmp_path / "out" / "report.html").read_text()
     leaked = {one.kind: (one.service, one.shuffler) for one in record.leaks}
     assert leaked == {"features": (1, 0), "names": (0, 1)}
     assert record.blind == []

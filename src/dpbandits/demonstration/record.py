@@ -122,10 +122,10 @@ def demonstrate(folder: Path, count: int, seed: int, say: Callable[[str], None])
         for batch in range(BATCHES):
             middle = batch == BATCHES // 2
             search.secrets += parties.play(batch, search.in_the_middle if middle else _nothing)
-        search.running()
+        needles = search.running()
         told = parties.told()
     say("Searching what they have stored.")
-    found = search.ended()
+    found = search.ended(needles)
     say("Playing the same people in one process.")
     size = count // BATCHES
     ends = np.arange(size, count + 1, size)
@@ -180,19 +180,20 @@ class _Search:
         self._shuffler |= held - allowed
         self.open_parts = len(allowed)
 
-    def running(self) -> None:
-        """Search while the processes run, and their databases have logs."""
-        self._look(self._needles(self.secrets))
-
-    def ended(self) -> list[Found]:
-        """Search the folders at the end, and count people."""
+    def running(self) -> Needles:
+        """Search while the processes run, and their databases have logs; return all needles."""
         needles = self._needles(self.secrets)
+        self._look(needles)
+        return needles
+
+    def ended(self, needles: Needles) -> list[Found]:
+        """Search the folders at the end, and count people."""
         self._look(needles)
         address = f"{store_of(self._folder)}#default.{NAME}"
         self._service |= needles.within(opened_rows(self._folder / SERVICE, address))
         write_list(self._folder / _LIST, self._people, self.secrets)
-        listed = needles.in_folder(self._folder / _LIST)
-        places = needles.hits, listed, self._devices(needles), self._service, self._shuffler
+        listed, devices = (needles.in_folder(self._folder / one) for one in (_LIST, DEVICES))
+        places = needles.hits, listed, devices, self._service, self._shuffler
         return [
             Found(kind, needles.count(kind), *(sum(h.kind == kind for h in one) for one in places))
             for kind in KINDS
@@ -201,9 +202,6 @@ class _Search:
     def _look(self, needles: Needles) -> None:
         self._service |= needles.in_folder(self._folder / SERVICE)
         self._shuffler |= needles.in_folder(self._folder / SHUFFLER)
-
-    def _devices(self, needles: Needles) -> set[Hit]:
-        return needles.in_folder(self._folder / DEVICES)
 
     def _needles(self, secrets: list[Secrets]) -> Needles:
         return Needles(self._people, secrets, self._width)
