@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
+NONE = "none"  # in the place of a number
 _ROWS = 20  # that a notebook shows of a table
 
 
@@ -95,7 +96,7 @@ def glance(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], note
 
 
 def _are_numbers(column: Iterable[str]) -> bool:
-    return all(cell[0].isdigit() or cell[0] in "-−–" for cell in column if cell)
+    return all(cell[0].isdigit() or cell[0] in "-−–" or cell == NONE for cell in column if cell)
 
 
 def items(sentences: Iterable[str]) -> Html:

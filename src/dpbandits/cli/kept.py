@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated
 
@@ -55,12 +55,16 @@ def intervals(
         tuple[str, str] | None,
         Option(metavar="ARM ARM", help="The mean of the first arm, less that of the second."),
     ] = None,
+    control: Annotated[
+        str | None,
+        Option(metavar="ARM", help="The means of all other arms, less that of this one."),
+    ] = None,
     method: Annotated[
         str, Option(help="mixture, or closed: a closed form for Gaussian noise or none.")
     ] = "mixture",
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show intervals of the arms' means, or of a difference, that hold whenever you look.
+    """Show intervals of the arms' means, or of differences, that hold whenever you look.
 
     They follow from released values, and cost no privacy. The command only reads the place.
     """
@@ -68,10 +72,10 @@ def intervals(
 
     with clear_errors(), _something_saved():
         kept = look(place)
-        # Names may be digits, which are then no numbers of arms.
-        arm = _number_or_name if kept.estimates.names is None else str
+        arm = _reader_of_arms(kept.estimates.names)
         pair = None if difference is None else (arm(difference[0]), arm(difference[1]))
-        found = kept.intervals(confidence, pair, method=method)
+        against = None if control is None else arm(control)
+        found = kept.intervals(confidence, pair, control=against, method=method)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
         return
@@ -82,8 +86,9 @@ def intervals(
         console.print(f"* {one}")
 
 
-def _number_or_name(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text
+def _reader_of_arms(names: Sequence[str] | None) -> Callable[[str], int | str]:
+    """What an option names: names may be digits, which are then no numbers of arms."""
+    return str if names is not None else lambda text: int(text) if text.isdecimal() else text
 
 
 def restore(place: Where) -> None:

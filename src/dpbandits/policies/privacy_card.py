@@ -24,7 +24,7 @@ from ..validation import upward
 from .card_numbers import CURRENCIES, constants_of, ledger_of, releases_in, unit_of
 from .parts import Part
 from .problem import DEFAULTS
-from .sums import no_intervals
+from .sums import at_the_end
 
 Policy = Any  # whose module imports this one
 
@@ -89,7 +89,7 @@ class PrivacyCard:
             Section("Assumptions", points=promise.assumptions),
             Section("Enforcement", rows=list(_enforced(policy))),
             Section("Not protected", points=list(_unprotected(policy))),
-            Section("Conclusions", points=[_conclusions(policy)]),
+            Section("Conclusions", points=[at_the_end(policy)]),
             Section("Constants", rows=list(constants_of(policy))),
             Section("Ledger", *ledger_of(policy)),
             Section("Source", rows=_sources(policy)),
@@ -262,17 +262,6 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
         most = f"{settings.max_rounds:,} recorded rounds"
         yield ["returning users", f"a user has at most {most}, no two in one release"]
     yield ["arms that are not offered", _closed(policy)]
-
-
-def _conclusions(policy: Policy) -> str:
-    """What can be said of the arms at the end."""
-    why = no_intervals(policy)
-    if why:
-        return f"There are no confidence intervals of the arms' means: {why}"
-    return (
-        "Confidence intervals of the arms' means and of their differences hold at all releases"
-        " together. They follow from released values, and cost no privacy: policy.intervals()"
-    )
 
 
 def _closed(policy: Policy) -> str:
