@@ -1,10 +1,11 @@
-"""The commands ``inspect``, ``intervals`` and ``restore``: policies that a place keeps."""
+"""Commands on policies that a place keeps: ``inspect``, ``intervals``, ``conclude``, ``restore``."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from typer import Argument, Option
 
 from ..errors import ArgumentError
 from .inputs import clear_errors
-from .tables import new_console, new_table, with_rows
+from .tables import new_console, new_table, print_sections, with_rows
 
 Where = Annotated[
     str,
@@ -84,6 +85,42 @@ def intervals(
     console.print(with_rows(new_table(*heads), rows))
     for one in found.breaks:
         console.print(f"* {one}")
+
+
+def conclude(
+    place: Where,
+    control: Annotated[
+        str | None,
+        Option(metavar="ARM", help="The arm that all others are compared with, chosen beforehand."),
+    ] = None,
+    confidence: Annotated[float, Option(help="That none of the intervals is ever wrong.")] = 0.95,
+    html: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Also write the report to this file, as a page for printing."),
+    ] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Report the end of a trial: arms, intervals, differences, and the privacy that was spent.
+
+    The report follows from released values, and costs no privacy. The command only reads the place.
+    """
+    from ..conclusions import conclude as report
+    from ..inspection import inspect as look
+
+    with clear_errors(), _something_saved():
+        arm = _reader_of_arms(look(place).estimates.names)
+        found = report(place, None if control is None else arm(control), confidence)
+    if html is not None:  # first, for a pipe may be closed before all is said
+        html.write_text(found.html(), encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        return
+    console = new_console()
+    console.print("Report of a trial", style="bold")
+    console.print(found.policy, soft_wrap=True)
+    print_sections(console, found.sections)
+    if html is not None:
+        typer.echo(f"Report: {html}")
 
 
 def _reader_of_arms(names: Sequence[str] | None) -> Callable[[str], int | str]:

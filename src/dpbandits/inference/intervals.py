@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from ..errors import ArgumentError
-from ..html import NONE, Html, glance, tag
+from ..html import NONE, Html, glance, tag, written
 from ..validation import choice, real, shown
 from .mixture import Cells, Evidence, Noise, closed_form, least_difference, reports
 
@@ -206,7 +206,7 @@ class Intervals:
             for nan.
         """
         rows = [
-            {"of": label, **{name: _known(value) for name, value in row.items()}}
+            {"of": label, **{name: known(value) for name, value in row.items()}}
             for label, row in zip(self.labels, self.frame.to_dict("records"), strict=True)
         ]
         return {
@@ -224,7 +224,7 @@ class Intervals:
         """
         columns = self.labels, self.means, self.low, self.high, self.rounds
         return ["", "mean", "low", "high", "rounds"], [
-            [label, *map(_written, ends), f"{int(n):,}"]
+            [label, *map(written, ends), f"{int(n):,}"]
             for label, *ends, n in zip(*columns, strict=True)
         ]
 
@@ -294,9 +294,6 @@ def _gaps(labels: Sequence[str], means: np.ndarray, low: np.ndarray) -> Iterator
             yield f"{label}: no mean, because nothing of it was released."
 
 
-def _written(value: float) -> str:
-    return NONE if math.isnan(value) else f"{value:.4g}"
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def known(value: float) -> float | None:
+    """A number in JSON, which has no nan."""
+    return None if math.isnan(value) else float(value)

@@ -270,7 +270,7 @@ class Publishing(Kept):
         copied: dict[str, Any] = {
             name: None if one is None else np.array(one) for name, one in told.items()
         }
-        own = None if arms is None else ArmEstimates(*map(copied.get, ArmEstimates._fields))
+        own = arms and ArmEstimates(*(copied[name] for name in ArmEstimates._fields))
         copied.pop("own", None)
         reason = "" if told else self._no_estimates
         estimates = Estimates(releases, **copied, reason=reason, names=self.arm_names)
