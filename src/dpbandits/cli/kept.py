@@ -1,4 +1,4 @@
-"""Commands on policies that a place keeps: ``inspect``, ``intervals``, ``conclude``, ``restore``."""
+"""Commands on policies in a place: ``inspect``, ``intervals``, ``conclude``, ``restore``."""
 
 from __future__ import annotations
 
