@@ -56,7 +56,7 @@ table { border-collapse: collapse; width: 100%; }
 th, td { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--rule); }
 .facts td:first-child { width: 11rem; font-weight: 600; }
-.plot { display: grid; grid-template-columns: minmax(5rem, 12rem) 1fr; gap: .35rem .8rem;
+.plot { display: grid; grid-template-columns: fit-content(12rem) 1fr; gap: .35rem .8rem;
   margin: .8rem 0; }
 .plot p { position: relative; margin: 0; min-height: 1.3rem; border-left: 1px solid var(--rule);
   border-right: 1px solid var(--rule); }
@@ -71,6 +71,7 @@ th, td { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top;
 @media (max-width: 640px) {
   table { font-size: .8rem; }
   th, td { padding-right: .4rem; }
+  :not(.facts) > tbody td + td, th { overflow-wrap: normal; }
   .facts td:first-child { width: 6.5rem; }
 }
 @page { margin: 14mm; }

@@ -95,10 +95,7 @@ def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], Rele
         return None
     lo, hi = policy.reward_range
     width, count = hi - lo, policy.n_arms
-    scale, dropout = policy._noise_of_sums
-    if scale > 0.0:
-        scale += _ROUNDED * policy.grid
-    noise = Noise(scale / width, policy.channel.family in (LAPLACE, VECTOR), dropout)
+    noise = noise_of(policy)
     rounding = rounding_of(policy.grid, lo, hi)
     made, every = policy.session.exchange.made[:], policy.statistic.sums_of == "arms"
 
@@ -116,6 +113,14 @@ def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], Rele
         return ReleasedSums(cells, noise, lo, width, rounding)
 
     return from_reports if policy.learns_means else from_batches
+
+
+def noise_of(policy: Policy) -> Noise:
+    """The noise on a sum of rewards in [0, 1]."""
+    (lo, hi), (scale, dropout) = policy.reward_range, policy._noise_of_sums
+    if scale > 0.0:
+        scale += _ROUNDED * policy.grid
+    return Noise(scale / (hi - lo), policy.channel.family in (LAPLACE, VECTOR), dropout)
 
 
 def rounding_of(grid: float, lo: float, hi: float) -> float:
