@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..html import NONE, Html, glance, tag, written
 from ..validation import choice, real, shown
-from .mixture import Cells, Evidence, Noise, closed_form, least_difference, reports
+from .mixture import Cells, Evidence, Noise, closed_form, least_difference, reports, weighted_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,19 +49,19 @@ class ReleasedSums:
 
     @property
     def means(self) -> np.ndarray:
-        """The mean of each arm's sums; nan without any."""
-        total = np.array([one.total.sum() for one in self.cells])
-        return self.low + self.width * total / np.where(self.rounds > 0, self.rounds, np.nan)
+        """The mean of each arm's sums, each with its precision as weight; nan without any."""
+        return self.low + self.width * self._means
+
+    @property
+    def _means(self) -> np.ndarray:  # of rewards in [0, 1]
+        return np.array([weighted_mean(one, self.noise)[0] for one in self.cells])
 
     def without_noise(self) -> ReleasedSums:
         """What the same releases would be without noise, if the mean of each arm were the one that
         they have now, or the nearest in the range.
         """
-        totals = (float(one.total.sum()) for one in self.cells)
-        cells = [
-            reports(int(n), min(max(total, 0.0), float(n)))
-            for n, total in zip(self.rounds, totals, strict=True)
-        ]
+        means = np.clip(np.nan_to_num(self._means), 0.0, 1.0)
+        cells = [reports(n, n * mean) for n, mean in zip(self.rounds.tolist(), means, strict=True)]
         return replace(self, cells=tuple(cells), noise=Noise(0.0, is_laplace=False))
 
     def ends(self, confidence: float, method: str = "mixture") -> tuple[np.ndarray, np.ndarray]:
@@ -135,7 +135,8 @@ class Intervals:
         confidence: that probability.
         low, high: the ends, each of shape (n,): one for each arm or difference.  nan where releases
             contradict that a mean stays the same.
-        means: of the sums that the intervals read, or their differences; nan without any.
+        means: of the sums that the intervals read, weighted by precision, or their differences; nan
+            without any.
         rounds: in the released sums of the arm, or of both.
         labels: of the arms, or of the differences.
         releases: how many releases there were.

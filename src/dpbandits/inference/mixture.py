@@ -286,6 +286,16 @@ def least_difference(b: Evidence, c: Evidence, a: float) -> float:
     return low
 
 
+def weighted_mean(cells: Cells, noise: Noise) -> tuple[float, float]:
+    """m and H of the closed form: the mean of batches, each with its precision as weight, and the
+    sum of these; nan and 0 without batches.
+    """
+    n = cells.rounds
+    each = 1.0 / (0.25 / n + noise.variance(n) / (n * n))  # H_j
+    precision = float(each @ cells.batches)
+    return (float(each / n @ cells.total) / precision if precision else math.nan), precision
+
+
 def closed_form(
     cells: Sequence[Cells], signs: Sequence[float], noise: Noise, a: float
 ) -> tuple[float, float]:
@@ -294,12 +304,10 @@ def closed_form(
     """
     middle, length, pull = 0.0, 0.0, math.log(1.0 / a)
     for one, sign in zip(cells, signs, strict=True):
-        n = one.rounds
-        each = 1.0 / (0.25 / n + noise.variance(n) / (n * n))  # H_j
-        precision = float(each @ one.batches)
+        mean, precision = weighted_mean(one, noise)
         if precision == 0.0:
             return -np.inf, np.inf
-        middle += sign * float(each / n @ one.total) / precision
+        middle += sign * mean
         pull += 0.5 * math.log1p(precision / _RATIO)
         length += (1.0 + _RATIO / precision) / precision
     reach = math.sqrt(2.0 * pull * length)
