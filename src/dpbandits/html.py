@@ -55,6 +55,7 @@ ul { margin: .3rem 0; padding-left: 1.2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--rule); }
+th, :not(.facts) > tbody td + td { overflow-wrap: normal; }
 .facts td:first-child { width: 11rem; font-weight: 600; }
 .plot { display: grid; grid-template-columns: fit-content(12rem) 1fr; gap: .35rem .8rem;
   margin: .8rem 0; }
@@ -71,7 +72,6 @@ th, td { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top;
 @media (max-width: 640px) {
   table { font-size: .8rem; }
   th, td { padding-right: .4rem; }
-  :not(.facts) > tbody td + td, th { overflow-wrap: normal; }
   .facts td:first-child { width: 6.5rem; }
 }
 @page { margin: 14mm; }

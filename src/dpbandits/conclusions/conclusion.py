@@ -326,7 +326,8 @@ def _tried(policy: Policy, facts: dict[str, Any]) -> Iterator[list[str]]:
     if facts["retired"]:
         yield ["retired arms", ", ".join(facts["retired"])]
     drawn = "They were drawn at random" if policy.card.randomised else "None was drawn at random"
-    yield ["choices", f"earlier releases decided them, without a fixed ratio. {drawn}"]
+    by = f"earlier releases and {policy.sees}" if policy.sees else "earlier releases"
+    yield ["choices", f"{by} decided them, without a fixed ratio. {drawn}"]
     promise = facts["guarantee"]
     yield ["privacy", promise.promise(promise.holds.shown() if promise.holds else "")]
     if promise.holds is not None:
@@ -377,7 +378,7 @@ def _price(means: Found, differences: Found | None) -> Iterator[str]:
 def _compared(facts: dict[str, Any]) -> Iterator[str]:
     found: Found = facts["differences"]
     if facts["control"] is not None:
-        yield f"The mean of each other arm, less that of the control {facts['control']}."
+        yield f"The control is {facts['control']}. Its mean is subtracted from those of other arms."
         yield _held(found, f"for all {found.among} differences to the control")
     else:
         yield (
