@@ -69,6 +69,11 @@ def test_no_share_that_no_arm_gets():
     assert search[0].half_width < search[-1].half_width
 
 
+def test_a_plan_with_secure_noise_draws_none_for_them():
+    secure = dpb.plan(Setting(2), 1000, PureDP(1.0), rounds=0, noise="secure")
+    assert secure.half_widths == dpb.plan(Setting(2), 1000, PureDP(1.0), rounds=0).half_widths
+
+
 def test_nothing_where_no_interval_is_proved():
     assert half_widths(DPTS(2, horizon=100, budget=PureDP(1.0)), 100) == []
 

@@ -223,7 +223,7 @@ class Plan:
         """How wide the intervals of arms will be after the horizon, if the ``best`` policy plays
         it; empty where no interval is proved.
         """
-        return half_widths(self.policy(seed=self.seed), self.horizon)
+        return half_widths(self.policy(noise="simulation", seed=self.seed), self.horizon)
 
     def _conclusions(self) -> str:
         """A sentence on what can be said of the arms at the end."""

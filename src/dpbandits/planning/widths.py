@@ -14,7 +14,7 @@ from ..session import episodes
 
 CONFIDENCE = 0.95
 _SHARES = (0.5, 0.1, 0.01)
-_MOST_BATCHES = 20_000
+_MOST_BATCHES = 100_000
 
 
 class HalfWidth(NamedTuple):
