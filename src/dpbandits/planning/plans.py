@@ -229,14 +229,14 @@ class Plan:
         """A sentence on what can be said of the arms at the end."""
         if not self.half_widths:
             return f"{at_the_end(self.policy())}."
-        widths = (
-            f"{one.half_width:.3g} for {percent(one.share)} of people"
-            f" ({one.without_noise:.3g} without noise)"
-            for one in self.half_widths
-        )
+        first, *others = self.half_widths
+        shares = [f"{first.half_width:.3g} for {percent(first.share)} of people"]
+        shares += [f"{one.half_width:.3g} for {percent(one.share)}" for one in others]
+        free = ", ".join(f"{one.without_noise:.3g}" for one in self.half_widths)
         return (
             f"After {self.horizon:,} people, 95 % intervals of all arms' means have half widths of"
-            f" {', '.join(widths)}. They are narrower for means near the ends of the range."
+            f" {', '.join(shares)}. Without noise these are {free}. Near the ends of the range they"
+            " are smaller."
         )
 
     def to_dict(self) -> dict[str, Any]:
