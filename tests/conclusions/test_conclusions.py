@@ -4,6 +4,7 @@ import html.parser
 import json
 import math
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from dpbandits.policies.sums import no_intervals
 MEANS = (0.2, 0.5, 0.7)
 NAMES = ["old", "new", "other"]
 KEYS = {
-    *("policy", "title", "arms", "retired", "rounds", "releases", "guarantee", "spent"),
+    *("policy", "title", "arms", "retired", "rounds", "releases", "guarantee", "spent", "warning"),
     *("confidence", "means", "differences", "control", "leader", "search"),
     *("failure_probability", "reason", "answers", "effects", "breaks", "checklist"),
 }
@@ -107,6 +108,25 @@ def test_a_saved_trial_gives_the_same_report(tmp_path):
     told = dpb.conclude(policy, "old").to_dict()
     assert dpb.conclude(path, "old").to_dict() == told
     policy.close()
+
+
+def test_a_copy_says_that_it_is_not_the_last_word(tmp_path):
+    policy = served(MergedIMED(2, budget=PureDP(1.0), seed=1), 50)
+    path, copy = policy.save(tmp_path / "trial.dpb"), tmp_path / "copy.dpb"
+    shutil.copy(path, copy)
+    policy.close()
+    loaded = dpb.load(path)
+    rows = dict(map(tuple, section(dpb.conclude(copy), "Privacy spent").rows))
+    assert "may have spent more" in rows["warning"]
+    assert dpb.conclude(loaded).warning == ""
+    loaded.close()
+
+
+def test_nothing_is_compared_before_a_release():
+    found = dpb.conclude(MergedIMED(3, budget=PureDP(1.0), seed=1))
+    assert (found.leader, found.differences) == (None, None)
+    assert "picked from the results" not in found.markdown()
+    assert dpb.conclude(MergedIMED(1, budget=None, seed=1)).differences is None
 
 
 def test_a_retired_arm_is_named(policy):

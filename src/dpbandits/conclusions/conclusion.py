@@ -108,6 +108,7 @@ class Conclusion:
         releases: how many there were.
         guarantee: the privacy guarantee.
         spent: the largest privacy loss of any person; None for nothing, or without a budget.
+        warning: that the place may lack later releases; empty where it has all.
         confidence: of each of the two families of intervals.
         means: of the arms; None where no interval is proved.
         differences: to the control, or of the leader to others; None where there are none.
@@ -131,6 +132,7 @@ class Conclusion:
     releases: int
     guarantee: Guarantee
     spent: Budget | None
+    warning: str
     confidence: float
     means: Found | None
     differences: Found | None
@@ -239,13 +241,12 @@ def _concluded(
         leader = estimates.leader if ended is None else ended.arm
         if pairs is None and leader is not None and policy.n_arms > 1:
             pairs = Differences.of_leader(leader, policy.n_arms)
-        breaks = [*([warning] if warning else []), *what_breaks(policy)]
-        means = differences = None
+        breaks, means, differences = list(what_breaks(policy)), None, None
         if estimates.sums is not None:
             given = (estimates.sums, confidence, arms, estimates.releases)
             means = _found(*given, None)
             differences = None if pairs is None else _found(*given, pairs)
-            if control is None:
+            if differences and control is None:
                 breaks[breaks.index(CHOSEN)] = _OF_LEADER
             for one in (means, differences):
                 breaks += one.intervals.breaks if one else []
@@ -258,6 +259,7 @@ def _concluded(
             "releases": policy.ledger.releases,
             "guarantee": policy.guarantee,
             "spent": policy.ledger.spent(),
+            "warning": warning,
             "confidence": confidence,
             "means": means,
             "differences": differences,
@@ -311,7 +313,7 @@ def _sections(policy: Policy, facts: dict[str, Any]) -> Iterator[Section]:
         yield table._replace(title="Differences", points=points)
     if facts["search"]:
         yield Section("Search for the best arm", facts["search"])
-    yield Section("Privacy spent", rows=list(_spent(policy)))
+    yield Section("Privacy spent", rows=list(_spent(policy, facts["warning"])))
     if facts["breaks"]:
         yield Section("What breaks the intervals", facts["breaks"])
     heads = ["item", "asks for", "here"]
@@ -414,10 +416,12 @@ def _search(policy: Policy, found: str | None) -> Iterator[str]:
         )
 
 
-def _spent(policy: Policy) -> Iterator[list[str]]:
+def _spent(policy: Policy, warning: str) -> Iterator[list[str]]:
     yield ["releases", f"{policy.ledger.releases:,}"]
     most = f"largest loss of a {unit_of(policy.guarantee)}"
     yield [most, spent(policy.guarantee, policy.ledger)]
+    if warning:
+        yield ["warning", warning]
     yield ["this report", "costs nothing more: it reads released values and public facts alone"]
 
 

@@ -69,7 +69,7 @@ def at_the_end(policy: Policy) -> str:
         return f"There are no confidence intervals of the arms' means: {why}"
     return (
         "Confidence intervals of the arms' means and of their differences hold at all releases"
-        " together. They follow from released values, and cost no privacy: policy.intervals()"
+        " together. They follow from released values, and cost no privacy: dpb.conclude(policy)"
     )
 
 
