@@ -27,7 +27,7 @@ from .estimate import estimate
 from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import clear_errors, dated
-from .kept import inspect, intervals, restore
+from .kept import conclude, inspect, intervals, restore
 from .plan import plan
 from .promises import card, explain
 from .serve import keys, serve
@@ -118,7 +118,7 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
 
 
 _COMMANDS = (
-    *(explain, card, check_policy, inspect, intervals, restore, estimate),
+    *(explain, card, check_policy, inspect, intervals, conclude, restore, estimate),
     *(plan, theory, exact, audit, warm, serve, shuffle, demo_parties),
 )
 for command in _COMMANDS:
