@@ -1,0 +1,1 @@
+"""Other policies, judged from logs of decisions."""
