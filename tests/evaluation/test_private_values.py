@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import chi2
 
 from dpbandits import GDP, RDP, ZCDP, ApproxDP, ArgumentError, PureDP
-from dpbandits.evaluation.private import RECORDS, REWARDS, Release
+from dpbandits.auditing.loss_bounds import claim_of, lower_bound
+from dpbandits.evaluation.private import DENOMINATOR, RECORDS, REWARDS, Release
 from dpbandits.evaluation.private_intervals import Noise, Sums, interval_of
 
 pytestmark = pytest.mark.interpreted
@@ -65,9 +66,7 @@ def test_a_reward_moves_sums_by_twice_the_largest_weight_of_its_log():
 
 
 def test_all_counted_records_of_a_user_move_sums_by_no_more():
-    release = Release(
-        NOISELESS, RECORDS, 5.0, reward_range=(-1.0, 1.0), records_per_user=2, seed=1
-    )
+    release = Release(NOISELESS, RECORDS, 5.0, reward_range=(-1.0, 1.0), records_per_user=2, seed=1)
     users = np.array([7, 8, 7, 7, 8])
     corners = itertools.product([(0.0, 1.0), (5.0, 1.0), (5.0, -1.0)], repeat=3)
     mine, found = users == 7, []
@@ -95,7 +94,9 @@ def test_noise_has_the_declared_size(budget):
     channel = Release(budget, RECORDS, 4.0).channel
     variance = channel.scale(8.0) ** 2 * (2.0 if channel.norm == 1 else 1.0)
     for found, expected in zip(
-        (draws - [0.0, 6.0]).T, (variance, variance / (3.0 if channel.norm == 2 else 1.0)), strict=True
+        (draws - [0.0, 6.0]).T,
+        (variance, variance / (3.0 if channel.norm == 2 else 1.0)),
+        strict=True,
     ):
         kurtosis = 3.0 if channel.norm == 2 else 6.0
         spread = math.sqrt((kurtosis - 1.0) / len(found)) * 4.0  # four standard errors
@@ -198,3 +199,23 @@ def test_arguments_out_of_range_are_named(named, wrong):
 def test_budgets_of_all_notions_are_taken():
     for budget in (ZCDP(0.5), PureDP(1.0), ApproxDP(1.0, 1e-6), GDP(1.0), RDP(8.0, 0.5)):
         assert released(Release(budget, RECORDS, 2.0, seed=1), [1.0], [1.0])[0].guarantee.holds
+
+
+def audited(runs=8000):
+    """A lower bound on mu that outputs prove, for logs that differ in the weight of one record."""
+    worlds = np.arange(runs) % 2
+    sums = np.array(
+        [
+            released(Release(GDP(1.0), RECORDS, 4.0, seed=seed), [1.0], [4.0 * world])[1][0]
+            for seed, world in enumerate(worlds)
+        ]
+    )
+    return lower_bound(
+        sums @ [1.0, 3.0], worlds, claim_of(GDP(1.0), gaussian=True).measure, 1e-4, 2000
+    )
+
+
+def test_no_attack_proves_more_than_the_budget(monkeypatch):
+    assert 0.7 < audited() <= 1.0
+    monkeypatch.setitem(DENOMINATOR, 2, 6.0)  # too little noise on the sum of weights
+    assert audited() > 1.05

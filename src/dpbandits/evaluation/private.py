@@ -61,6 +61,7 @@ from .private_intervals import Noise, Sums, interval_of
 REWARDS, RECORDS = "rewards", "contexts and rewards"
 _LARGEST = 1e6  # weight
 _NOISES = ("Gaussian", "Laplace")
+DENOMINATOR = {1: 1.0, 2: math.sqrt(3.0)}  # b, by the norm
 _PROOF = "dpbandits.evaluation.private"
 
 
@@ -298,7 +299,7 @@ class Release:
         channel, step, rng = self.channel, self.step, source.generator("privacy")
         weights = _rounded(terms.weights, step, np.floor)
         scale, count, cut = channel.scale(moved), len(terms.rewards), self.largest_weight
-        less = scale / (math.sqrt(3.0) if channel.norm == 2 else 1.0)
+        less = scale / DENOMINATOR[channel.norm]
         hidden = self.protects == RECORDS
         found = []
         for own in weights.T:
