@@ -150,7 +150,8 @@ def run(
 ) -> None:
     """Run a study and write a folder with report, figures and data.
 
-    Finished parts survive an interrupt: run the command again to continue.
+    Finished parts survive an interrupt: run the command again, with the same --output, to
+    continue.
     """
     from ..studies import load_study
 
@@ -231,7 +232,8 @@ def reproduce(
 ) -> None:
     """Run the experiments of a paper again, and say which of its claims hold.
 
-    Finished parts survive an interrupt: run the command again to continue.
+    Finished parts survive an interrupt: run the command again, with the same --output, to
+    continue.
     """
     with clear_errors(_KEPT):
         announce_compilation()

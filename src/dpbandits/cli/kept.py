@@ -50,13 +50,16 @@ def inspect(place: Where) -> None:
 
 def intervals(
     place: Where,
-    confidence: Annotated[float, Option(help="That none of the intervals is ever wrong.")] = 0.95,
+    confidence: Annotated[
+        float, Option(help="The probability that no interval is ever wrong.")
+    ] = 0.95,
     difference: Annotated[
         tuple[str, str] | None,
         Option(metavar="ARM ARM", help="The mean of the first arm, less that of the second."),
     ] = None,
     method: Annotated[
-        str, Option(help="mixture, or closed: a closed form for Gaussian noise or none.")
+        str,
+        Option(help="mixture, for all noise; or closed, a formula for Gaussian noise or no noise."),
     ] = "mixture",
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -366,7 +366,7 @@ def _returning(policy: Policy) -> str:
     currency, holds = meter.currency, meter.budget
     budget = "the budget"
     if not math.isclose(holds.of(2.0 * meter.limit, currency).value, 2.0 * holds.value):
-        budget += f", counted in {CURRENCIES[currency]}"
+        budget += f" (measured by {CURRENCIES[currency]})"
     if currency == "pure":
         return f"k {rounds} cost k times {budget}{bounds}"
     counter = policy.statistic.counter

@@ -43,7 +43,7 @@ class Sum(NamedTuple):
 def no_intervals(policy: Policy) -> str:
     """Why there are none; empty where there are."""
     if policy.card.hides_contexts:
-        return "contexts are private, and with them who got which arm"
+        return "contexts are private, and so is who got which arm"
     if policy.statistic.counter is not None:
         return "the noise in its running sums is correlated, and no interval is proved for it"
     if not (policy.statistic.sums_of or policy.learns_means):
