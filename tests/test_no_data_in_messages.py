@@ -61,7 +61,7 @@ PARAMETERS = {
     ),
     *("sender", "submitted", "value", "values", "vector", "vectors"),
 }
-ROOMS = "environments glm shuffle finite logs privacy auditing simulation planning"
+ROOMS = "environments glm shuffle finite logs evaluation privacy auditing simulation planning"
 
 # Arguments of what somebody sets up, which are no data, and containers that look at nothing.
 EXEMPT = {
@@ -211,6 +211,15 @@ def arms_log(column: str) -> Callable[[Any], Any]:
 def context_log(given: Any) -> Any:
     log = {"arm": ARMS, "reward": ARMS * 0.5, "features": given}
     return dpb.fit_logs(policy("LinUCB", 2, 3, models="disjoint"), log, features="features")
+
+
+def evaluated(column: str) -> Callable[[Any], Any]:
+    def enter(given: Any) -> Any:
+        log = {"arm": ARMS, "reward": ARMS * 0.5, "propensity": ARMS * 0.0 + 0.5, column: given}
+        more = {"x": {"features": "x"}, "p": {"propensities": "p"}, "draw": {"episode": "draw"}}
+        return dpb.evaluate(log, 1, reward_range=(-1e4, 1e4), **more.get(column, {}))
+
+    return enter
 
 
 def replayed(given: Any) -> Any:
@@ -415,6 +424,11 @@ DOORS: dict[str, list[Door]] = {
     "Shuffler.submit": [Door((1, 2), submitted), Door((), twice)],
     "VectorChannel.__call__": [
         Door((2,), lambda v: VectorChannel(ZCDP, noise="simulation", seed=1)(v))
+    ],
+    "evaluate": [
+        *(Door((8,), evaluated(one)) for one in ("arm", "reward", "propensity", "recorded", "draw")),
+        *(Door((8, 3), evaluated(one)) for one in ("x", "p")),
+        Door((8, 3), lambda v: dpb.evaluate(v, 1)),
     ],
     "fit_logs": [
         Door((8,), arms_log("reward")),

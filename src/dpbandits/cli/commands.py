@@ -24,6 +24,7 @@ from .audit import audit
 from .check_policy import check_policy
 from .demo_parties import demo_parties
 from .estimate import estimate
+from .evaluate import evaluate
 from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import clear_errors, dated
@@ -118,7 +119,7 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
 
 
 _COMMANDS = (
-    *(explain, card, check_policy, inspect, intervals, restore, estimate),
+    *(explain, card, check_policy, inspect, intervals, restore, estimate, evaluate),
     *(plan, theory, exact, audit, warm, serve, shuffle, demo_parties),
 )
 for command in _COMMANDS:

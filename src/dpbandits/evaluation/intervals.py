@@ -31,7 +31,7 @@ import numpy as np
 from ..errors import ArgumentError
 
 METHODS = ("bernstein", "bootstrap", "betting")
-_HALVINGS = 50
+_HALVINGS = 34
 # Shares of the largest stake that cannot lose everything.
 _STAKES = 0.95 * 2.0 ** (-0.5 * np.arange(20))
 

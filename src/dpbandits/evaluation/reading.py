@@ -177,10 +177,10 @@ def _propensity(rows: Rows, there: Sequence[object], name: str, read: Any) -> np
 def _all_propensities(table: Frame, columns: Columns, rows: Rows) -> np.ndarray | None:
     given = columns.propensities
     if given is None:
-        given = dsjson.PROPENSITIES if dsjson.PROPENSITIES in (column_names(table) or ()) else None
-    if given is None:
-        return None
-    if isinstance(given, str):
+        if dsjson.PROPENSITIES not in (column_names(table) or ()):
+            return None
+        given = table[dsjson.PROPENSITIES]
+    elif isinstance(given, str):
         given = listed(column(table, given, argument="log", by="propensities"))
     return rows.of_each("propensities", probability_table("propensities", given, "K", "n, K"))
 
