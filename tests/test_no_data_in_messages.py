@@ -426,9 +426,11 @@ DOORS: dict[str, list[Door]] = {
         Door((2,), lambda v: VectorChannel(ZCDP, noise="simulation", seed=1)(v))
     ],
     "evaluate": [
-        *(Door((8,), evaluated(one)) for one in ("arm", "reward", "propensity", "recorded", "draw")),
+        *(
+            Door((8,), evaluated(one))
+            for one in ("arm", "reward", "propensity", "recorded", "draw")
+        ),
         *(Door((8, 3), evaluated(one)) for one in ("x", "p")),
-        Door((8, 3), lambda v: dpb.evaluate(v, 1)),
     ],
     "fit_logs": [
         Door((8,), arms_log("reward")),

@@ -112,7 +112,8 @@ def test_decisions_that_were_not_carried_out_are_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"a": [1, 1, 2]}, {"p": [0.5, 0.5]}, {"_label_probability": 0.5}, {"c": 1, "p": "x"}]
+    "changes",
+    [{"a": [1, 1, 2]}, {"p": [0.5, 0.5]}, {"_label_probability": 0.5}, {"c": 1, "p": "x"}],
 )
 def test_other_lines_are_refused_without_their_entries(tmp_path, changes):
     path = tmp_path / "log.dsjson"
@@ -296,7 +297,7 @@ def test_missing_overlap_in_one_corner_is_flagged():
 
 def test_propensities_of_all_arms_must_agree_with_the_log():
     assert evaluate(LOG, 1, propensities=P).value == evaluate(LOG, 1).value
-    with pytest.raises(ArgumentError, match="propensities must hold .* got another in row"):
+    with pytest.raises(ArgumentError, match=r"propensities must hold .* got another in row"):
         evaluate(LOG, 1, propensities=[0.3, 0.5, 0.2])
     with pytest.raises(ArgumentError, match="add up to 1"):
         evaluate(LOG, 1, propensities=[0.3, 0.5, 0.3])

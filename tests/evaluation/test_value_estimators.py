@@ -96,7 +96,10 @@ def test_means_of_arms_are_those_of_the_other_half(estimator):
     clip = C if estimator == "CAB" else None
     found = evaluate(LOG, target, estimator=estimator, clip=clip, **GIVEN)
     means = [
-        [np.mean([REWARDS[i] for i in range(N) if i % 2 != fold and ARMS[i] == a]) for a in range(K)]
+        [
+            np.mean([REWARDS[i] for i in range(N) if i % 2 != fold and ARMS[i] == a])
+            for a in range(K)
+        ]
         for fold in (0, 1)
     ]
     crossed = [means[i % 2] for i in range(N)]
@@ -151,7 +154,7 @@ def test_a_model_is_refused_where_it_means_nothing():
         evaluate(LOG, 0, estimator="switch-DR")
     with pytest.raises(ArgumentError, match="propensities must be given for CAB"):
         evaluate(LOG, 0, estimator="CAB", clip=2)
-    with pytest.raises(ArgumentError, match="q must be a function or a table .* later rewards"):
+    with pytest.raises(ArgumentError, match=r"q must be a function or a table .* later rewards"):
         evaluate(LOG, 0, estimator="DR", interval="betting")
     found = evaluate(LOG, 0, estimator="DR", interval="betting", q=[0.3, 0.5, 0.7])
     assert found.low < found.value < found.high

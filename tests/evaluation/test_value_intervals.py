@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -144,7 +145,7 @@ def learned_log(n, seed):
 
 def ever_misses_normally(log, truth):
     """Whether somebody who looks after each round sees the usual interval miss."""
-    w, z = terms_of(log, 1)
+    _, z = terms_of(log, 1)
     n = np.arange(1, z.size + 1)
     mean = np.cumsum(z) / n
     deviation = np.sqrt(np.maximum(np.cumsum(z**2) / n - mean**2, 1e-12))
@@ -178,7 +179,7 @@ def test_betting_never_widens():
         )
         for n in (100, 200, 400, 600)
     ]
-    assert all(a.low <= b.low and b.high <= a.high for a, b in zip(ends, ends[1:], strict=False))
+    assert all(a.low <= b.low and b.high <= a.high for a, b in itertools.pairwise(ends))
 
 
 def test_halves_that_are_fitted_to_each_other_cover():

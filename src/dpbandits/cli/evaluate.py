@@ -26,8 +26,8 @@ def evaluate(
     target: Annotated[
         str,
         Option(
-            help="An arm, by number or name; a saved policy; a chooser (.json); probabilities of arms"
-            " (.csv), a line for each row of the log or one for all; or MODULE:FUNCTION."
+            help="An arm, by number or name; a saved policy; a chooser (.json); probabilities of"
+            " arms (.csv), a line for each row of the log or one for all; or MODULE:FUNCTION."
         ),
     ],
     estimator: Annotated[str, Option(help="SNIPS, IPS, DM, DR, switch-DR or CAB.")] = "SNIPS",
@@ -66,7 +66,8 @@ def evaluate(
         str | None, Option(help="The columns of contexts, with commas between.")
     ] = None,
     propensities: Annotated[
-        str | None, Option(help="The propensities of all arms (.csv), or a column of lists, for CAB.")
+        str | None,
+        Option(help="The propensities of all arms (.csv), or a column of lists, for CAB."),
     ] = None,
     resamples: Annotated[int, Option(help="Of the bootstrap.")] = 2000,
     seed: Annotated[int, Option(help="Of the bootstrap.")] = 0,

@@ -72,19 +72,19 @@ def evaluate(
             approximate.  The first two need bounds of weights and rewards.
         confidence: the probability that the interval covers the value.
         q: predictions of rewards, for DM, DR, switch-DR and CAB, which are clipped to
-            ``reward_range``: a function of all contexts and an arm that returns shape (n,); a table,
-            shape (K,) or (rows, K); a regressor with ``fit`` and ``predict``, such as those of
-            scikit-learn; or None for means of arms.  A regressor and means are fitted to one half of
-            the episodes for the other half.
+            ``reward_range``: a function of all contexts and an arm that returns shape (n,); a
+            table, shape (K,) or (rows, K); a regressor with ``fit`` and ``predict``, such as those
+            of scikit-learn; or None for means of arms.  A regressor and means are fitted to one
+            half of the episodes for the other half.
         clip: the bound on weights; of switch-DR and CAB their threshold.
-        largest_weight: a bound on the weights that there can be.  By default the largest of the log,
-            or of all arms by ``propensities``.
+        largest_weight: a bound on the weights that there can be.  By default the largest of the
+            log, or of all arms by ``propensities``.
         reward_range: bounds of rewards.
         arm, reward, propensity: names of columns.
         episode: the column that names the draw of each row.  Rows with the same entry share a draw.
             By default the column "episode", where there is one; otherwise each row is a draw.
-        features: contexts: a column of what ``pull`` takes, names of columns, or an array with a row
-            for each row of the log.
+        features: contexts: a column of what ``pull`` takes, names of columns, or an array with a
+            row for each row of the log.
         propensities: those of all arms, which CAB needs: shape (K,) or (rows, K), or the name of a
             column of lists.
         resamples, seed: of the bootstrap.

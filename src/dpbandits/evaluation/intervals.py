@@ -1,23 +1,25 @@
 """Intervals of a value, from sums over episodes.
 
-Let A be an episode's sum of an estimator's first terms, and B that of its second.  At the true value
-v the mean of A - v B is 0, for every estimator without bias.  So a method tests each value t by the
-terms A - t B, and the interval is all t that it does not reject.
+Let A be an episode's sum of an estimator's first terms, and B that of its second.  At the true
+value v the mean of A - v B is 0, for every estimator without bias.  So a method tests each value t
+by the terms A - t B, and the interval is all t that it does not reject.
 
-**bernstein**: the empirical Bernstein bound of Maurer & Pontil (2009, Theorem 4), on both sides.  It
-needs a number of episodes that is fixed beforehand, independent episodes, and bounds of weights and
-rewards.
+**bernstein**: the empirical Bernstein bound of Maurer & Pontil (2009, Theorem 4), on both sides.
+It needs a number of episodes that was fixed beforehand, independent episodes, and bounds of weights
+and rewards.
 
 **betting**: two gamblers bet on A - t B, one that it is above 0 and one that it is below.  Each
 splits a capital of 1 among fixed stakes, and bets these stakes in every episode.  At t = v neither
-capital grows on average, whatever came before, so it ever exceeds 2 / alpha with probability at most
-alpha / 2 (Ville).  All t at which some capital exceeded that are rejected (Waudby-Smith & Ramdas,
+capital grows on average, whatever came before.  So it ever reaches 2 / alpha with probability at
+most alpha / 2 (Ville).  All t at which some capital ever did are rejected (Waudby-Smith & Ramdas,
 2024; for importance weights, Karampatziakis, Mineiro & Ramdas, 2021).  So one may look after each
-episode, and stop at any time.  It holds for policies that learn, too.  It needs bounds of weights and
-rewards, a target and predictions that are fixed beforehand, and a value that stays the same.
+episode, and stop at any time.  It holds for policies that learn, too.  It needs bounds of weights
+and rewards, a target and predictions that are fixed beforehand, and a value that stays the same.
 
 **bootstrap**: percentiles of the estimate when episodes are drawn with replacement.  It needs
 independent episodes, and many of them; coverage is approximate.  It needs no bounds.
+
+In all of them the length of an episode must not depend on the arm that was drawn for it.
 """
 
 from __future__ import annotations

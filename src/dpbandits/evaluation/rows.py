@@ -61,7 +61,7 @@ class Rows:
         return np.bincount(self.episodes, terms)
 
     def of_each(self, argument: str, given: np.ndarray) -> np.ndarray:
-        """A table with one line for all rounds, or one for each row of the log, as shape (n, ...)."""
+        """A table of one line, or of one for each row of the log, as shape (n, ...)."""
         if given.ndim == 1:
             return np.broadcast_to(given, (len(self), given.size))
         if len(given) == self.total:
@@ -95,8 +95,8 @@ def refuse_propensities(propensity: np.ndarray) -> None:
     if unknown := int(np.isnan(propensity).sum()):
         raise ArgumentError(
             f"log must hold the propensity of each decision, which is unknown in {unknown:,} of"
-            f" {propensity.size:,} rows: weights cannot be computed. Thompson sampling and FTPL have"
-            " no closed form of it. Evaluate from decisions that were drawn with known"
+            f" {propensity.size:,} rows: weights cannot be computed. Thompson sampling and FTPL"
+            " have no closed form of it. Evaluate from decisions that were drawn with known"
             " probabilities",
             "log",
         )

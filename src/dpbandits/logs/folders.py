@@ -78,9 +78,9 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
         A table with the columns ``life`` (of the policy, from its construction or loading on),
         ``number`` (of the pull), ``time`` (of the first writing), ``arm``, ``name``,
         ``propensity``, ``recorded``, ``features``, ``reward``, ``answered`` (the time at which the
-        reward was written) and ``episode`` (alike for all rounds of one draw).  Rows are ordered by life, then
-        by pull.  Unwritten entries are missing.  Rewards without a written decision are left out;
-        the operator's log gives their number.
+        reward was written) and ``episode`` (alike for all rounds of one draw).  Rows are ordered by
+        life, then by pull.  Unwritten entries are missing.  Rewards without a written decision are
+        left out; the operator's log gives their number.
 
     Raises:
         ArgumentError: the folder holds no such files, or a damaged one.
