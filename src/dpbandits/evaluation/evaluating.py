@@ -110,7 +110,7 @@ def evaluate(
         >>> rewards = (rng.random(1000) < np.array([0.3, 0.6])[arms]).astype(float)
         >>> log = {"arm": arms, "reward": rewards, "propensity": np.array([0.8, 0.2])[arms]}
         >>> evaluate(log, 1)
-        <Evaluation: SNIPS 0.608, 95 % interval 0.4138 to 0.799 (bernstein), not private>
+        <Evaluation: SNIPS 0.6528, 95 % interval 0.5059 to 0.7996 (bernstein), not private>
     """
     choice("estimator", estimator, ESTIMATORS)
     choice("interval", interval, METHODS)
