@@ -72,7 +72,8 @@ def weights(
     raw = chosen(target, rows.arms) / rows.propensity
     met = float(raw.max())
     if largest is None and rows.propensities is not None:
-        met = max(met, _largest(target, rows.propensities))
+        p = rows.propensities
+        met = float(np.divide(target, p, where=p > 0.0, out=np.zeros(p.shape)).max())
     elif largest is not None and largest < met:
         raise ArgumentError(
             f"largest_weight must be at least the largest weight of the log, {met:.6g}, got"
@@ -86,13 +87,6 @@ def weights(
     return Weights(raw, used, bound, min(bound, clip))
 
 
-def _largest(target: np.ndarray, propensities: np.ndarray) -> float:
-    """The largest weight of any arm that the log could draw."""
-    width = min(target.shape[1], propensities.shape[1])
-    p = propensities[:, :width]
-    return float(np.divide(target[:, :width], p, where=p > 0.0, out=np.zeros(p.shape)).max())
-
-
 def terms(
     estimator: str,
     rows: Rows,
@@ -100,7 +94,6 @@ def terms(
     weighed: Weights,
     q: np.ndarray | None,
     reward_range: tuple[float, float],
-    clip: float | None,
 ) -> Terms:
     """The terms of an estimator."""
     (lo, hi), w, most, r = reward_range, weighed.used, weighed.largest, rows.rewards
@@ -111,8 +104,8 @@ def terms(
     if q is None:
         return Terms(w * r, one, *weighted)
     if estimator == "CAB":
-        lost = target - np.minimum(target, _limits(target, rows, clip))
-        filled = w * r + (lost * q[:, : target.shape[1]]).sum(axis=1)
+        lost = target - np.minimum(target, most * _propensities(rows))
+        filled = w * r + (lost * q).sum(axis=1)
         return Terms(filled, one, weighted[0] + min(0.0, lo), weighted[1] + max(0.0, hi))
     model = (target * q).sum(axis=1)
     if estimator == "DM":
@@ -121,7 +114,7 @@ def terms(
     return Terms(model + w * (r - chosen(q, rows.arms)), one, lo - wide, hi + wide)
 
 
-def _limits(target: np.ndarray, rows: Rows, clip: float | None) -> np.ndarray:
+def _propensities(rows: Rows) -> np.ndarray:
     if rows.propensities is None:
         raise ArgumentError(
             "propensities must be given for CAB: those of all arms in each row, such as [0.5, 0.5]"
@@ -129,6 +122,4 @@ def _limits(target: np.ndarray, rows: Rows, clip: float | None) -> np.ndarray:
             " switch-DR",
             "propensities",
         )
-    missing = max(target.shape[1] - rows.propensities.shape[1], 0)
-    known = np.pad(rows.propensities, ((0, 0), (0, missing)))[:, : target.shape[1]]
-    return np.asarray((clip or 0.0) * known)
+    return rows.propensities

@@ -127,12 +127,12 @@ def evaluate(
     rows = read_rows(log, columns)
     _refuse_rewards(rows, bounds)
     table = probabilities(target, rows)
+    rows = rows.with_arms(table.shape[1])
     refuse_missing_overlap(rows, table)
     weighed = weights(rows, table, estimator, clip, largest_weight)
     predicted, folds = None, None
     if estimator in WITH_MODEL:
-        predicted, folds = predictions(q, rows, max(rows.n_arms, table.shape[1]), bounds)
-        predicted = predicted[:, : table.shape[1]]
+        predicted, folds = predictions(q, rows, table.shape[1], bounds)
     if folds is not None and interval == "betting":
         raise ArgumentError(
             "q must be a function or a table that does not come from this log, because interval is"
@@ -146,7 +146,7 @@ def evaluate(
             return bootstrap(found, alpha, resamples, rng)
         return (bernstein if interval == "bernstein" else betting)(found, alpha, lo, hi)
 
-    used = terms(estimator, rows, table, weighed, predicted, bounds, clip)
+    used = terms(estimator, rows, table, weighed, predicted, bounds)
     found = _episodes(rows, used)
     parts = [found]
     if folds is not None and interval == "bernstein":  # given the other half, each has its own
@@ -208,13 +208,10 @@ def _diagnostics(
 
 
 def _support(rows: Rows, table: np.ndarray) -> float:
-    width = table.shape[1]
-    if rows.propensities is None:
-        can = (np.bincount(rows.arms, minlength=width) > 0)[None, :width]
-    else:
-        missing = max(width - rows.propensities.shape[1], 0)
-        can = np.pad(rows.propensities, ((0, 0), (0, missing)))[:, :width] > 0.0
-    return float((table * can).sum(axis=1).mean())
+    can = rows.propensities
+    if can is None:
+        can = np.bincount(rows.arms, minlength=table.shape[1])
+    return float((table * (can > 0.0)).sum(axis=1).mean())
 
 
 def _warned(
@@ -259,7 +256,7 @@ def _limits(
             "The interval takes episodes as independent. Policies that learn make them dependent:"
             " there interval='betting' is proved."
         )
-    if interval != "bootstrap" and largest is None and clip is None and rows.propensities is None:
+    if interval != "bootstrap" and largest is None and clip is None:
         found.append("The interval assumes that no weight can exceed the largest of the log.")
     if clip is not None:
         found.append("Clipped weights bias the value, which the interval does not cover.")

@@ -34,6 +34,7 @@ from ..errors import ArgumentError
 
 METHODS = ("bernstein", "bootstrap", "betting")
 _HALVINGS = 34
+_BLOCK = 2**14  # episodes at once, for memory
 # Shares of the largest stake that cannot lose everything.
 _STAKES = 0.95 * 2.0 ** (-0.5 * np.arange(20))
 
@@ -82,20 +83,22 @@ def betting(found: Episodes, alpha: float, lo: float, hi: float) -> tuple[float,
     down = _STAKES / max(found.high - low * found.scale, 1e-300)
 
     def rejected(t: float, stakes: np.ndarray) -> bool:
-        return _exceeds((found.first - t * found.second)[:, None] * stakes, level)
+        return _exceeds(found.first - t * found.second, stakes, level)
 
     return _ends((low, high), lambda t: rejected(t, up), lambda t: rejected(t, -down))
 
 
-def _exceeds(gains: np.ndarray, level: float) -> bool:
+def _exceeds(terms: np.ndarray, stakes: np.ndarray, level: float) -> bool:
     """Whether the log of the mean capital of all stakes ever reaches a level."""
-    capital = np.cumsum(np.log1p(gains), axis=0)
-    best = capital.max(axis=1)
-    near = best >= level  # the mean is not above the best
-    if not near.any():
-        return False
-    mean = best[near] + np.log(np.exp(capital[near] - best[near, None]).mean(axis=1))
-    return bool((mean >= level).any())
+    capital = np.zeros((1, stakes.size))
+    for block in np.array_split(terms, -(-terms.size // _BLOCK)):
+        capital = capital[-1] + np.cumsum(np.log1p(block[:, None] * stakes), axis=0)
+        best = capital.max(axis=1)
+        near = best >= level  # the mean is not above the best
+        mean = best[near] + np.log(np.exp(capital[near] - best[near, None]).mean(axis=1))
+        if (mean >= level).any():
+            return True
+    return False
 
 
 def _ends(

@@ -36,7 +36,7 @@ def predictions(
         found = np.column_stack([_column(q(rows.contexts, arm), rows) for arm in range(n_arms)])
     else:
         table = array("q", q, PUBLIC_FEATURES, "K", "n, K")
-        if table.shape[-1] < n_arms:
+        if table.shape[-1] != n_arms:
             raise ArgumentError(
                 f"q must have a number for each of {n_arms} arms, got shape {table.shape}", "q"
             )

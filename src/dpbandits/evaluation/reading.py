@@ -25,7 +25,7 @@ from ..tables import (
 )
 from ..tables import manners as known
 from . import dsjson
-from .rows import Rows, chosen, probability_table, refuse_propensities
+from .rows import Rows, chosen, padded, probability_table, refuse_propensities
 
 _OPEN_BANDIT = {"item_id", "position", "click"}
 _PROPENSITY = replace(known.PROPENSITIES, missing="keep", typed=False)
@@ -183,7 +183,8 @@ def _all_propensities(table: Frame, columns: Columns, rows: Rows) -> np.ndarray 
         given = table[dsjson.PROPENSITIES]
     elif isinstance(given, str):
         given = listed(column(table, given, argument="log", by="propensities"))
-    return rows.of_each("propensities", probability_table("propensities", given, "K", "n, K"))
+    found = rows.of_each("propensities", probability_table("propensities", given, "K", "n, K"))
+    return padded(found, rows.n_arms)
 
 
 def _arms(table: Frame, name: str, of_decisions: bool) -> tuple[np.ndarray, list[str] | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,8 +53,14 @@ class Rows:
     @property
     def n_arms(self) -> int:
         """How many arms there are, as far as the log tells."""
-        known = [int(self.arms.max()) + 1, len(self.names or ())]
-        return max(known if self.propensities is None else [*known, self.propensities.shape[1]])
+        known = 0 if self.propensities is None else self.propensities.shape[1]
+        return max(int(self.arms.max()) + 1, len(self.names or ()), known)
+
+    def with_arms(self, n_arms: int) -> Rows:
+        """These rows where there are more arms, which the log never drew."""
+        if self.propensities is None:
+            return self
+        return replace(self, propensities=padded(self.propensities, n_arms))
 
     def sums(self, terms: np.ndarray) -> np.ndarray:
         """The sum of terms in each episode."""
@@ -84,10 +90,15 @@ def probability_table(argument: str, given: TableLike, *axes: str) -> np.ndarray
     return found
 
 
+def padded(table: np.ndarray, width: int) -> np.ndarray:
+    """A table with columns of 0 for further arms."""
+    missing = max(width - table.shape[1], 0)
+    return np.pad(table, ((0, 0), (0, missing))) if missing else table
+
+
 def chosen(table: np.ndarray, arms: np.ndarray) -> np.ndarray:
-    """The entry of each row for its arm, and 0 for arms that the table does not have."""
-    there = arms < table.shape[1]
-    return np.where(there, table[np.arange(arms.size), np.where(there, arms, 0)], 0.0)
+    """The entry of each row for its arm."""
+    return np.asarray(table[np.arange(arms.size), arms])
 
 
 def refuse_propensities(propensity: np.ndarray) -> None:

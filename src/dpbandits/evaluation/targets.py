@@ -12,11 +12,15 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..policies.chooser import Chooser
 from ..policies.registry import find
-from .rows import Rows, probability_table
+from .rows import Rows, padded, probability_table
 
 
 def probabilities(target: Any, rows: Rows) -> np.ndarray:
-    """The target's probability of each arm in each row, shape (n, K)."""
+    """The target's probability of each arm in each row, shape (n, K): of all arms of the log."""
+    return padded(_probabilities(target, rows), rows.n_arms)
+
+
+def _probabilities(target: Any, rows: Rows) -> np.ndarray:
     if isinstance(target, Policy):
         target = target.chooser()
     if isinstance(target, Chooser):
