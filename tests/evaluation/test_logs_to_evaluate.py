@@ -167,6 +167,26 @@ def test_rounds_of_one_draw_share_an_episode(tmp_path, reload):
     assert table["life"].nunique() == (15 if reload else 1)
 
 
+def test_draws_are_told_apart_while_answers_are_late(tmp_path):
+    policy = dpb.Adversarial(
+        3, learner=dpb.parts.EXP3(), horizon=600, batch=4, answers_within=9, seed=1, budget=None
+    )
+    waiting = []
+    with dpb.DecisionLog(tmp_path, policy, rewards=True) as log:
+        for _ in range(80):
+            waiting.append(policy.pull())
+            log.write(waiting[-1])
+            if len(waiting) > 6:
+                decision = waiting.pop(0)
+                policy.update(1.0, decision)
+                log.write(decision.token, reward=1.0)
+    table = read_logs(tmp_path)
+    assert table["recorded"].all()
+    starts = table["episode"] != table["episode"].shift()
+    assert np.flatnonzero(starts).tolist() == list(range(0, 80, 4))
+    assert table["episode"].nunique() == 20
+
+
 def test_episodes_of_a_log_are_counted(tmp_path):
     policy = dpb.Adversarial(2, learner=dpb.parts.EXP3(), horizon=400, batch=4, seed=1, budget=None)
     play(policy, tmp_path / "log", 200)

@@ -108,20 +108,29 @@ def test_means_of_arms_are_those_of_the_other_half(estimator):
     assert found.value != pytest.approx(textbook(estimator, ROWS, same, clip), abs=1e-6)
 
 
-def test_a_regressor_is_fitted_to_the_other_half():
+@pytest.mark.parametrize("axes", [0, 2, 3])
+def test_a_regressor_is_fitted_to_the_other_half(axes):
     linear_model = pytest.importorskip("sklearn.linear_model")
-    q = linear_model.Ridge(alpha=1.0)
-    found = evaluate(LOG, target, estimator="DR", q=q, **GIVEN)
+    q, log, each = linear_model.Ridge(alpha=1.0), LOG, np.tile(CONTEXTS[:, None], (1, K, 1))
+    policy = [0.2, 0.3, 0.5]
+    given = {"features": ["x0", "x1"]}
+    if axes == 0:
+        given, each = {}, each[:, :, :0]
+    elif axes == 3:  # a row of features for each arm
+        each = each * np.array([1.0, -0.5, 0.2])[:, None]
+        given = {"features": each}
+    found = evaluate(log, policy, estimator="DR", q=q, **given)
     assert not hasattr(q, "coef_")  # it is the caller's, and stays as it is
     crossed = np.empty((N, K))
     for fold in (0, 1):
         use, other = np.arange(N) % 2 != fold, np.arange(N) % 2 == fold
-        design = np.hstack([CONTEXTS, np.eye(K)[ARMS]])
+        design = np.hstack([each[np.arange(N), ARMS], np.eye(K)[ARMS]])
         fitted = linear_model.Ridge(alpha=1.0).fit(design[use], REWARDS[use])
         for a in range(K):
-            shown = np.hstack([CONTEXTS[other], np.tile(np.eye(K)[a], (other.sum(), 1))])
+            shown = np.hstack([each[other, a], np.tile(np.eye(K)[a], (other.sum(), 1))])
             crossed[other, a] = np.clip(fitted.predict(shown), 0.0, 1.0)
-    assert found.value == pytest.approx(textbook("DR", ROWS, crossed), abs=1e-9)
+    rows = [(a, r, p, policy) for a, r, p, _ in ROWS]
+    assert found.value == pytest.approx(textbook("DR", rows, crossed), abs=1e-9)
 
 
 def test_diagnostics_are_those_of_the_weights():
