@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from dpbandits import evaluate
+from dpbandits.evaluation import intervals
 
 ALPHA = 0.05
 pytestmark = pytest.mark.filterwarnings("ignore:The effective sample", "ignore:The mean weight")
@@ -27,13 +28,47 @@ def terms_of(log, arm):
     return w, w * log["reward"]
 
 
+def bernstein(terms, width, alpha=ALPHA):
+    """Theorem 4 of Maurer & Pontil (2009), on both sides, for terms in an interval of a width."""
+    n, level = terms.size, math.log(4 / alpha)
+    reach = math.sqrt(2 * terms.var(ddof=1) * level / n) + 7 * width * level / (3 * (n - 1))
+    return np.array([terms.mean() - reach, terms.mean() + reach])
+
+
 def test_bernstein_is_the_bound_of_maurer_and_pontil():
     log = two_arms(2000, 1)
     w, z = terms_of(log, 1)
-    n, largest, level = z.size, w.max(), math.log(4 / ALPHA)
-    reach = math.sqrt(2 * z.var(ddof=1) * level / n) + 7 * largest * level / (3 * (n - 1))
     found = evaluate(log, 1, estimator="IPS")
-    assert (found.low, found.high) == pytest.approx((z.mean() - reach, z.mean() + reach), abs=1e-9)
+    assert (found.low, found.high) == pytest.approx(bernstein(z, w.max()), abs=1e-9)
+
+
+def test_terms_of_an_episode_are_one():
+    log = episodes_of(1, draws=1500, rounds=5)
+    _, z = terms_of(log, 1)
+    found = evaluate(log, 1, estimator="IPS", episode="draw")
+    expected = bernstein(z.reshape(-1, 5).sum(axis=1), 5 * 2.0) / 5
+    assert (found.low, found.high) == pytest.approx(expected, abs=1e-9)
+
+
+def test_halves_that_are_fitted_to_each_other_have_intervals_of_their_own():
+    log = two_arms(3000, 5)
+    w, _ = terms_of(log, 1)
+    expected = np.zeros(2)
+    for fold in (0, 1):
+        use, other = np.arange(3000) % 2 == fold, np.arange(3000) % 2 != fold
+        q = np.array([log["reward"][other & (log["arm"] == a)].mean() for a in (0, 1)])
+        terms = q[1] + w * (log["reward"] - q[log["arm"]])
+        expected += bernstein(terms[use], 1 + 2 * w.max(), ALPHA / 2) / 2
+    found = evaluate(log, 1, estimator="DR")
+    clipped = np.clip(expected, 0.0, 1.0)  # of each half; here neither exceeds the range
+    assert (found.low, found.high) == pytest.approx(clipped, abs=1e-9)
+
+
+def test_blocks_of_episodes_are_one_sequence(monkeypatch):
+    log = two_arms(400, 6)
+    expected = evaluate(log, 1, interval="betting")
+    monkeypatch.setattr(intervals, "_BLOCK", 7)
+    assert evaluate(log, 1, interval="betting").to_dict() == expected.to_dict()
 
 
 def test_bernstein_of_a_ratio_keeps_what_the_bound_does_not_reject():
