@@ -46,6 +46,21 @@ def test_tables_and_files_of_one_log_tell_one_value(tmp_path):
     assert expected.value == REWARDS[ARMS == 1].mean()
 
 
+def test_a_cell_that_is_no_number_is_found(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("arm,reward,propensity\n1,1,.5\nx,0,.5\n0,much,.5\n")
+    with pytest.raises(ArgumentError, match=r"got text in row 2$"):
+        evaluate(path, "1")
+    path.write_bytes(path.read_bytes() + b"\xff")
+    with pytest.raises(ArgumentError, match="UTF-8"):
+        evaluate(path, "1")
+    (tmp_path / "log.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(ArgumentError, match="something else on line 1"):
+        evaluate(tmp_path / "log.json", "1")
+    with pytest.raises(ArgumentError, match="features must"):
+        evaluate(LOG, 1, features=[])
+
+
 def test_arms_may_have_names():
     named = {**LOG, "arm": np.array(["tea", "coffee", "water"])[ARMS]}
     assert evaluate(named, "coffee").value == evaluate(LOG, 1).value

@@ -22,7 +22,7 @@ CONTEXTS, PROPENSITIES = "_contexts", "_propensities"  # columns that no other f
 def read(path: Path) -> dict[str, Any]:
     """The decisions of a file as a table; its rows tell whether they are ``recorded``."""
     found, dropped = [], set()
-    with open(path, encoding="utf-8-sig") as lines:
+    with open(path, encoding="utf-8-sig", errors="replace") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.startswith("["):
                 continue

@@ -14,7 +14,6 @@ from ..errors import ArgumentError
 from ..logs.folders import is_of_decisions, one_row_each, read_table
 from ..tables import (
     Frame,
-    TableLike,
     blocks,
     column,
     column_names,
@@ -45,7 +44,7 @@ class Columns(NamedTuple):
 
 def read_rows(log: str | os.PathLike[str] | Frame, columns: Columns) -> Rows:
     """The rows of a log to evaluate from."""
-    table = _opened(log) if isinstance(log, str | os.PathLike) else log
+    table = _opened(log, columns.arm) if isinstance(log, str | os.PathLike) else log
     if column_names(table) is None:
         raise ArgumentError(
             "log must be a folder of DecisionLog, a file, a table or a dictionary of columns, got"
@@ -65,7 +64,7 @@ def read_rows(log: str | os.PathLike[str] | Frame, columns: Columns) -> Rows:
     return _rows(table, columns, of_decisions)
 
 
-def _opened(path: str | os.PathLike[str]) -> Frame:
+def _opened(path: str | os.PathLike[str], arm: str) -> Frame:
     where = Path(path)
     if not where.exists():
         raise ArgumentError(f"log must be there, got no file or folder {os.fspath(path)!r}", "log")
@@ -77,10 +76,15 @@ def _opened(path: str | os.PathLike[str]) -> Frame:
     if where.suffix in (".dsjson", ".json", ".jsonl"):
         return dsjson.read(where)
     text = read_text_table("log", path)
-    found = {}
+    found: dict[str, Any] = {}
     for name in text.names:
-        cells = text.entries(name)
-        found[name] = text.texts(name) if cells.wrong.any() else cells.values
+        cells, shown = text.entries(name), text.texts(name)
+        if not cells.wrong.any():
+            found[name] = cells.values
+        elif name == arm:  # all of which are names
+            found[name] = shown
+        else:
+            found[name] = np.where(cells.wrong, np.array(shown, object), cells.values).tolist()
     return found
 
 
@@ -250,8 +254,9 @@ def _contexts(table: Frame, columns: Columns, rows: int) -> Any:
     return blocks("features", given, manner, rows=rows)
 
 
-def _are_names(given: TableLike) -> bool:
-    return isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
+def _are_names(given: Any) -> bool:
+    listing = isinstance(given, list | tuple) and len(given) > 0
+    return listing and all(isinstance(one, str) for one in given)
 
 
 def _people(table: Frame, rows: int) -> np.ndarray:
