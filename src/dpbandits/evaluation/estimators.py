@@ -9,7 +9,7 @@ With w = pi(a|x) / p, rewards r, predictions q and Q = sum_a pi(a|x) q(x, a), th
 | DM | Q | 1 |
 | DR | Q + w (r - q(x, a)) | 1 |
 | switch-DR | Q + w 1{w <= c} (r - q(x, a)) | 1 |
-| CAB | min(w, c) r + sum_b (pi(b\\|x) - min(pi(b\\|x), c p(b\\|x))) q(x, b) | 1 |
+| CAB | min(w, c) r + sum_b (pi(b) - min(pi(b), c p(b))) q(x, b) | 1 |
 
 With ``clip`` the first two and DR take min(w, c) for w.
 
