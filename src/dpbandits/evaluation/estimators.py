@@ -76,8 +76,7 @@ def weights(
         met = float(np.divide(target, p, where=p > 0.0, out=np.zeros(p.shape)).max())
     elif largest is not None and largest < met:
         raise ArgumentError(
-            f"largest_weight must be at least the largest weight of the log, {met:.6g}, got"
-            f" {largest:g}",
+            f"largest_weight must be at least the largest weight of the log, got {largest:g}",
             "largest_weight",
         )
     bound = met if largest is None else largest

@@ -192,7 +192,9 @@ def _diagnostics(
     clip: float | None,
     met: tuple[float, float],
 ) -> Diagnostics:
-    each = rows.sums(weighed.raw)
+    each, can = rows.sums(weighed.raw), rows.propensities
+    if can is None:
+        can = np.bincount(rows.arms, minlength=table.shape[1])
     return Diagnostics(
         n=len(rows),
         episodes=each.size,
@@ -202,16 +204,9 @@ def _diagnostics(
         overlap=float(weighed.raw.mean()),
         overlap_low=met[0],
         overlap_high=met[1],
-        support=_support(rows, table),
+        support=float((table * (can > 0.0)).sum(axis=1).mean()),
         left_out=rows.left_out,
     )
-
-
-def _support(rows: Rows, table: np.ndarray) -> float:
-    can = rows.propensities
-    if can is None:
-        can = np.bincount(rows.arms, minlength=table.shape[1])
-    return float((table * (can > 0.0)).sum(axis=1).mean())
 
 
 def _warned(
@@ -224,20 +219,17 @@ def _warned(
 ) -> list[str]:
     """What the result does not cover; the caller hears of what is wrong with the log, too."""
     alarms = [
-        f"{count:,} rows {why} were left out. The value is that of the other rounds."
+        f"Rows left out, {why}: {count:,}. The value is that of the other rounds."
         for why, count in rows.left_out
     ]
     if told.overlap_is_missing:
         alarms.append(
-            f"The mean weight is {told.overlap:.4g} instead of 1, or the target has arms without"
-            " support: the log seems to lack rounds in which the target's arm could be played, or"
-            " its propensities are wrong. The value leaves out such rounds."
+            "The mean weight differs from 1, or the target has arms without support: the log seems"
+            " to lack rounds in which the target's arm could be played, or its propensities are"
+            " wrong. The value leaves out such rounds."
         )
     if told.effective_sample_size < _FEW:
-        alarms.append(
-            f"The effective sample size is {told.effective_sample_size:.3g}: few rounds decide the"
-            " value."
-        )
+        alarms.append(f"The effective sample size is below {_FEW}: few rounds decide the value.")
     for alarm in alarms:
         warnings.warn(alarm, stacklevel=3)
     return [NOT_PRIVATE, *alarms, *_limits(rows, estimator, interval, clip, largest)]
@@ -246,23 +238,18 @@ def _warned(
 def _limits(
     rows: Rows, estimator: str, interval: str, clip: float | None, largest: float | None
 ) -> list[str]:
-    found = []
-    if interval == "bernstein":
-        found.append("The interval holds for a number of episodes that was fixed beforehand.")
-    if interval == "bootstrap":
-        found.append("The interval is approximate, and holds for many episodes.")
-    if interval != "betting":
-        found.append(
-            "The interval takes episodes as independent. Policies that learn make them dependent:"
-            " there interval='betting' is proved."
-        )
-    if interval != "bootstrap" and largest is None and clip is None:
-        found.append("The interval assumes that no weight can exceed the largest of the log.")
-    if clip is not None:
-        found.append("Clipped weights bias the value, which the interval does not cover.")
-    if estimator == "DM":
-        found.append("The interval does not cover errors of the model q.")
-    if rows.episodes[-1] + 1 == len(rows) and not rows.of_decisions:
-        found.append("Each row counts as a draw of its own, because no column names the draws.")
-    found.append("The value is that of rounds like those of the log.")
-    return found
+    assumed = interval != "bootstrap" and largest is None and clip is None
+    alone = rows.episodes[-1] + 1 == len(rows) and not rows.of_decisions
+    told = {
+        "The interval holds for a number of episodes that was fixed beforehand.": interval
+        == "bernstein",
+        "The interval is approximate, and holds for many episodes.": interval == "bootstrap",
+        "The interval takes episodes as independent. Policies that learn make them dependent: there"
+        " interval='betting' is proved.": interval != "betting",
+        "The interval assumes that no weight can exceed the largest of the log.": assumed,
+        "Clipped weights bias the value, which the interval does not cover.": clip is not None,
+        "The interval does not cover errors of the model q.": estimator == "DM",
+        "Each row counts as a draw of its own, because no column names the draws.": alone,
+        "The value is that of rounds like those of the log.": True,
+    }
+    return [sentence for sentence, holds in told.items() if holds]

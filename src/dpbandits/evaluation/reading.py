@@ -135,7 +135,7 @@ def _rows(table: Frame, columns: Columns, of_decisions: bool) -> Rows:
     )
     if kept.size == 0:
         raise ArgumentError("log must hold recorded decisions with rewards, got none", "log")
-    contexts = _contexts(table, columns, total)
+    contexts = _contexts(table, columns, total, read)
     positions = None
     if columns.arm == "item_id" and "position" in there:
         positions = read("position", "position", known.WHOLE_NUMBERS).astype(np.int64)[kept]
@@ -230,27 +230,17 @@ def _episodes(table: Frame, name: str | None, kept: np.ndarray) -> np.ndarray:
     return np.asarray(codes, np.int64)
 
 
-def _contexts(table: Frame, columns: Columns, rows: int) -> Any:
+def _contexts(table: Frame, columns: Columns, rows: int, read: Any) -> Any:
     given, manner = columns.features, known.PUBLIC_FEATURES
     if given is None:
         if dsjson.CONTEXTS in (column_names(table) or ()):
             return table[dsjson.CONTEXTS]
-        return _people(table, rows) if columns.arm == "item_id" else None
+        return _people(table, read) if columns.arm == "item_id" else None
     if isinstance(given, str):
         entries = column(table, given, argument="log", by="features")
         return blocks("features", entries, manner, at=f"column {given!r}", rows=rows)
     if _are_names(given):
-        each = (
-            flat(
-                "features",
-                column(table, name, argument="log", by="features"),
-                manner,
-                at=f"column {name!r}",
-                rows=rows,
-            )
-            for name in given
-        )
-        return np.column_stack(list(each))
+        return np.column_stack([read(name, "features", manner) for name in given])
     return blocks("features", given, manner, rows=rows)
 
 
@@ -259,12 +249,11 @@ def _are_names(given: Any) -> bool:
     return listing and all(isinstance(one, str) for one in given)
 
 
-def _people(table: Frame, rows: int) -> np.ndarray:
+def _people(table: Frame, read: Any) -> np.ndarray:
     """Open Bandit: the position, and an indicator for each value of each feature of a user."""
     import pandas as pd
 
-    at = "column 'position'"
-    parts = [flat("log", table["position"], known.WHOLE_NUMBERS, at=at, rows=rows)[:, None]]
+    parts = [read("position", "position", known.WHOLE_NUMBERS)[:, None]]
     for name in sorted(str(one) for one in column_names(table) or ()):
         if name.startswith("user_feature"):
             parts.append(pd.get_dummies(pd.Series(listed(table[name])), dtype=float).to_numpy())
