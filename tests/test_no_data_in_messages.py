@@ -70,6 +70,7 @@ EXEMPT = {
     "BitSum.published": "sizes of a study",
     "Chooser.__init__": "made of public releases, by `Policy.chooser`",
     "Device.__init__": "a number of reports",
+    "Evaluation.__init__": "keeps results of `evaluate`",
     "FinitePolicy.__init__": "all rewards that there could be, of nobody",
     "FinitePolicy.from_function": "all rewards that there could be, of nobody",
     "FinitePolicy.from_reports": "all rewards that there could be, of nobody",
