@@ -123,6 +123,7 @@ _UP = [
     "policies",
     "inspection",
     "logs",
+    "evaluation",
     "algorithms",
     "parts",
     "door",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from typer.testing import CliRunner
 
-from dpbandits import GDP, RDP, ZCDP, ApproxDP, ArgumentError, PureDP
+import dpbandits as dpb
+from dpbandits import GDP, RDP, ZCDP, ApproxDP, ArgumentError, PureDP, evaluate, evaluate_privately
 from dpbandits.auditing.loss_bounds import claim_of, lower_bound
+from dpbandits.cli import app
 from dpbandits.evaluation.private import DENOMINATOR, RECORDS, REWARDS, Release
 from dpbandits.evaluation.private_intervals import Noise, Sums, interval_of
 
@@ -221,3 +225,94 @@ def test_no_attack_proves_more_than_the_budget(monkeypatch):
     assert 0.7 < audited() <= 1.0
     monkeypatch.setitem(DENOMINATOR, 2, 6.0)  # too little noise on the sum of weights
     assert audited() > 1.05
+
+
+# Logs ------------------------------------------------------------------------------------------
+
+
+def a_log(n=4000, **more):
+    rng = np.random.default_rng(1)
+    arms = rng.integers(0, 5, n)
+    rewards = (rng.random(n) < MEANS[arms]).astype(float)
+    return {"arm": arms, "reward": rewards, "propensity": np.full(n, 0.2), **more}
+
+
+def published(log, target=3, **more):
+    asked = {"budget": ZCDP(1.0), "largest_weight": 5.0, "seed": 1}
+    return evaluate_privately(log, target, **{**asked, **more})
+
+
+def test_without_noise_a_value_is_that_of_evaluate():
+    log = a_log()
+    found = published(log, {"three": 3, "mixed": [0.5, 0.0, 0.0, 0.5, 0.0]}, budget=NOISELESS)
+    expected = [evaluate(log, one).value for one in (3, [0.5, 0.0, 0.0, 0.5, 0.0])]
+    np.testing.assert_allclose(found.values, expected, atol=1e-6)
+    assert found.targets == ("three", "mixed")
+    assert list(found.frame.index) == ["three", "mixed"]
+
+
+@pytest.mark.parametrize("protects", [REWARDS, RECORDS])
+def test_missing_and_wrong_rewards_count_as_the_default(protects):
+    log = a_log()
+    log["reward"] = log["reward"].tolist()
+    asked = {"budget": NOISELESS, "protects": protects}
+    zero = published({**log, "reward": [0.0, *log["reward"][1:]]}, **asked)
+    for entry in (None, math.nan, "x", -5.0):
+        found = published({**log, "reward": [entry, *log["reward"][1:]]}, **asked)
+        np.testing.assert_allclose(found.values, zero.values, atol=1e-9)
+        assert found.sums[0].count == zero.sums[0].count
+
+
+def test_targets_of_policies_need_a_budget():
+    log = a_log()
+    private = dpb.bandit(5, dpb.ZCDP(1.0), seed=1)
+    assert published(log, private).values == published(log, 0).values
+    with pytest.raises(ArgumentError, match="target must be a policy with a budget"):
+        published(log, dpb.bandit(5, None, seed=1))
+
+
+def test_records_of_one_draw_are_refused():
+    log = a_log(episode=np.arange(4000) // 2)
+    with pytest.raises(ArgumentError, match="2,000 draws for 4,000 records"):
+        published(log)
+
+
+def test_users_are_read_from_their_column():
+    found = published(a_log(person=[f"p{i // 4}" for i in range(4000)]), user="person")
+    assert found.sums[0].count == 1000
+    with pytest.raises(ArgumentError, match="must name the user"):
+        published(a_log(person=[None] * 4000), user="person")
+
+
+def test_odd_private_contexts_raise_nothing():
+    contexts = np.random.default_rng(2).normal(size=(4000, 2))
+    contexts[0] = [math.nan, math.inf]
+
+    def target(context):
+        assert np.isfinite(context).all()
+        return int(context[0] > 0.0)
+
+    asked = {"protects": RECORDS, "features": ["a", "b"]}
+    log = a_log(a=contexts[:, 0], b=contexts[:, 1])
+    assert 0.0 <= published(log, target, **asked).values[0] <= 1.0
+    with pytest.raises(ArgumentError, match="column 'a'"):
+        published(log, target, features=["a", "b"])  # public ones are refused
+
+
+def test_the_command_releases_as_the_function_does(tmp_path):
+    import pandas as pd
+
+    path = tmp_path / "log.csv"
+    pd.DataFrame(a_log(500)).to_csv(path, index=False)
+    words = f"evaluate-privately {path} --target 3 --target 0 --budget zcdp=1 --largest-weight 5"
+    seeded = [*words.split(), "--noise", "simulation", "--seed", "1"]
+    told = json.loads(CliRunner().invoke(app, [*seeded, "--json"]).output)
+    expected = published(a_log(500), {"3": 3, "0": 0}).to_dict()
+    assert told == json.loads(json.dumps(expected))
+    assert told["private"] is False
+    text = CliRunner().invoke(app, seeded).output
+    assert "SIMULATION" in text
+    assert "zCDP" in text
+    wrong = CliRunner().invoke(app, [*seeded, "--protects", "arms"])
+    assert wrong.exit_code == 2
+    assert "protects" in wrong.output

@@ -42,12 +42,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..constraints import Choice, Constraints, Integer, Range, Real, checked
 from ..errors import ArgumentError
+from ..html import Html, glance, tag
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy.budgets import checked_budget
 from ..privacy.channels import FAMILIES, Channel, noise_for
@@ -57,6 +58,9 @@ from ..privacy.noise import NoiseSource
 from ..privacy.secure import noise_source
 from ..tables import TableLike, flat, manners, table
 from .private_intervals import Noise, Sums, interval_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REWARDS, RECORDS = "rewards", "contexts and rewards"
 _LARGEST = 1e6  # weight
@@ -72,7 +76,7 @@ class _Terms(NamedTuple):
     rewards: np.ndarray  # (n,) in [-1, 1]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PrivateEvaluation:
     """Values of target policies, released with differential privacy.
 
@@ -121,25 +125,65 @@ class PrivateEvaluation:
         lo, hi = self.reward_range
         return 0.5 * (lo + hi) + 0.5 * (hi - lo) * np.asarray(z)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Values, intervals at 95 % and the guarantee, as data; None for nan."""
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for each target: ``value``, ``low`` and ``high``, at 95 %."""
+        import pandas as pd  # takes longer to import than all else here
+
+        low, high = self.intervals().T
+        columns = {"value": self.values, "low": low, "high": high}
+        return pd.DataFrame(columns, pd.Index(self.targets, name="target"))
+
+    def to_dict(self, confidence: float = 0.95, estimator: str = "SNIPS") -> dict[str, Any]:
+        """Values, intervals and guarantee as data, with None for nan.
+
+        Args:
+            confidence, estimator: as for ``intervals``.
+        """
+        ends = self.intervals(confidence, estimator)
         rows = [
             {"target": name, "value": _known(value), "low": _known(low), "high": _known(high)}
-            for name, value, (low, high) in zip(
-                self.targets, self.values, self.intervals(), strict=True
-            )
+            for name, value, (low, high) in zip(self.targets, self.values, ends, strict=True)
         ]
-        records, confidence = self.sums[0].count, 0.95
-        told = {"records": records, "confidence": confidence, "values": rows}
-        return {**told, "guarantee": self.guarantee.to_dict()}
+        return {
+            "records": self.sums[0].count,
+            "confidence": confidence,
+            "estimator": estimator,
+            "values": rows,
+            "private": not self.guarantee.simulated,
+            "guarantee": self.guarantee.to_dict(),
+        }
+
+    def table(
+        self, confidence: float = 0.95, estimator: str = "SNIPS"
+    ) -> tuple[list[str], list[list[str]]]:
+        """The values in words.
+
+        Returns:
+            Heads, and a row for each target.
+        """
+        rows = [
+            [one["target"], *(_shown(one[name]) for name in ("value", "low", "high"))]
+            for one in self.to_dict(confidence, estimator)["values"]
+        ]
+        return ["target", "value", "low", "high"], rows
+
+    @property
+    def title(self) -> str:
+        """What this is, in words."""
+        return f"values from {self.sums[0].count:,} records, with 95 % intervals"
 
     def __repr__(self) -> str:
         found = "; ".join(
-            f"{one['target']}: {_shown(one['value'])} ({_shown(one['low'])} to"
-            f" {_shown(one['high'])})"
-            for one in self.to_dict()["values"]
+            f"{name}: {value} ({low} to {high})" for name, value, low, high in self.table()[1]
         )
-        return f"<values from {self.sums[0].count:,} records, with 95 % intervals: {found}>"
+        return f"<{self.title}: {found}>"
+
+    def __str__(self) -> str:
+        return f"{repr(self)[1:-1]}.\n{self.guarantee}"
+
+    def _repr_html_(self) -> Html:
+        return Html(glance(self.title, *self.table()) + tag("p", str(self.guarantee)))
 
 
 class _Asked:
