@@ -165,11 +165,12 @@ def test_an_output_that_waits_has_no_masked_parts_and_no_order(start):
 ENDS_EARLY = """
 import os, sys
 from dpbandits.shuffler.batch import Record
-from dpbandits.shuffler.store import BatchStore
+from dpbandits.shuffler.store import BatchStore, Sent
 BatchStore._deleting = BatchStore._transaction
 store = BatchStore(sys.argv[1])
 store.begin("study", "0:ab", 2, "", None)
-store.take("study", "0:ab", b"hash", Record(b"the masked part", b"the sealed part"), 1)
+record = Record(b"the masked part", b"the sealed part")
+store.take("study", lambda opened: [Sent(b"hash", opened.label, record)], 1)
 store.close_batch("study", "0:ab", lambda records: b"output")
 os._exit(0)
 """
