@@ -44,11 +44,11 @@ class Together(Generic[S]):
                 errors = await self._work([request for request, _ in group])
             except Exception as error:
                 errors = [error] * len(group)
-            for (_, end), error in zip(group, errors, strict=True):
+            for (_, end), found in zip(group, errors, strict=True):
                 if end.done():  # nobody waits for it any more
                     continue
-                if error is None:
+                if found is None:
                     end.set_result(None)
                 else:
-                    end.set_exception(error)
+                    end.set_exception(found)
         self._running = None
