@@ -190,6 +190,39 @@ def test_what_a_killed_process_has_left_in_the_log_goes_when_the_next_begins(tmp
     store.close()
 
 
+READS = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("BEGIN")
+connection.execute("SELECT count(*) FROM records").fetchall()
+print("reading", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_others_read_is_forgotten_when_they_end(start, capfd):
+    shuffler = start()
+    people = shuffler.people(4)
+    for person in people[:3]:
+        shuffler.send(person)
+    command = [sys.executable, "-c", READS, str(shuffler.folder / "shuffler.db")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as reader:
+        assert reader.stdout.readline() == b"reading\n"
+        shuffler.batch(people[3:])
+        said, trace = "", b64decode(people[0].body["sealed"])
+
+        def told():
+            nonlocal said
+            said += capfd.readouterr().err
+            return "another process reads the store" in said
+
+        until(told)
+        assert trace in on_disk(shuffler.folder)
+        assert shuffler.send(shuffler.person("late").make())[0] == 202
+    until(lambda: trace not in on_disk(shuffler.folder))
+
+
 def test_files_are_their_owners_alone(start):
     shuffler = start()
     shuffler.batch(shuffler.people(4))

@@ -12,7 +12,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from ..client.exchange import ServiceError
-from ..errors import DPBanditsError
+from ..errors import DPBanditsError, StoreError
 from ..service.log import log
 from ..service.messages import Message
 from ..service.problems import Problem
@@ -118,6 +118,8 @@ class Experiment:
         if time.monotonic() >= self._looked + LOOK:
             await self._look(opened)
             return 0.0
+        if not await asyncio.to_thread(self._store.forget):
+            raise StoreError("another process reads the store, whose log still has deleted records")
         left = LOOK if opened.closes is None else opened.closes - time.time()
         return max(0.0, min(left, self._looked + LOOK - time.monotonic()))
 

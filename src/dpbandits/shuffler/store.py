@@ -2,7 +2,8 @@
 
 The rows of a batch are deleted in the transaction that makes its output; SQLite overwrites them.
 Keys of tables sort rows by hashes, but the log of an open batch has the order of arrival.  The log
-is emptied after a batch.  If another process is reading then, that happens after the next one.
+is emptied after a batch.  While another process reads, SQLite cannot empty it: ``forget`` says so,
+and has to be called again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from ..stores.sqlite import SQLiteFile
+import apsw
+
+from ..stores.sqlite import PATIENCE, SQLiteFile
 from .batch import Record
 
 T = TypeVar("T")
@@ -56,6 +59,7 @@ class Sent(NamedTuple):
 class BatchStore(SQLiteFile):
     """The shuffler's rows, in one SQLite file; see ``SQLiteFile``."""
 
+    _forgotten = True
     application: ClassVar[int] = int.from_bytes(b"dpbm", "big")
     version: ClassVar[int] = 2
     tables: ClassVar[str] = """
@@ -160,20 +164,39 @@ CREATE TABLE users (
             gone = "DELETE FROM outputs WHERE (experiment, body) = (?, ?)"
             connection.execute(gone, [name, body])
 
+    def forget(self) -> bool:
+        """Empty the log of deleted rows; whether none is left."""
+        if not self._forgotten:
+            with self._shared.alone() as connection:
+                self._forgotten = _emptied(connection)
+        return self._forgotten
+
     @contextmanager
     def _deleting(self) -> Iterator[Any]:
-        """A transaction after which nothing deleted is left in the log, unless others read it."""
+        """A transaction after which the log is emptied, unless others read it."""
         with self._transaction() as connection:
             yield connection
-        with self._shared.alone() as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._forgotten = False
+        self.forget()
 
     def _connected(self) -> Any:
         connection = super()._connected()
         connection.execute("PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY").fetchall()
         # A process that was killed may have left deleted rows in the log.
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._forgotten = _emptied(connection)
         return connection
+
+
+def _emptied(connection: Any) -> bool:
+    """Whether the log could be emptied.  It does not wait for others: devices wait meanwhile."""
+    connection.set_busy_timeout(0)
+    try:
+        [(is_busy, *_)] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except apsw.BusyError:
+        return False
+    finally:
+        connection.set_busy_timeout(PATIENCE)
+    return not is_busy
 
 
 def _opened(connection: Any, name: str) -> Opened | None:
