@@ -94,23 +94,23 @@ class Device {
     const { class: kind, ...facts } = this._config.explore;
     const first = rows.findIndex((_, a) => !this._retired.has(a));
     const shown = rows.map((row, a) => (this._retired.has(a) ? rows[first] : row));
-    const arm = explorations[kind](this._known, shown, facts, this._take);
+    const arm = explorations[kind](this._known, shown, facts, atOnce(this._take));
     return this._retired.has(arm) ? first : arm;
   }
 
   // What goes to the server.
   _noisy(record) {
     const { grid, sigma_squared: parameter } = this._config;
-    const [p, q] = parameter.map(BigInt);
+    const [[p, q], take] = [parameter.map(BigInt), atOnce(this._take)];
     return record.map((value) =>
-      Number(BigInt(value / grid) + discreteGaussian(p, q, this._take)) * grid);
+      Number(BigInt(value / grid) + discreteGaussian(p, q, take)) * grid);
   }
 
   // What goes to the shuffler, labelled by the chooser that was used.
   _messages(record, version) {
     const { diagonal, protocol } = this._config;
     const vector = record.map((value) => value / diagonal);
-    return { values: [encode(protocol, vector, this._take)], version };
+    return { values: [encode(protocol, vector, atOnce(this._take))], version };
   }
 
   // [weight x r ; svec(x x^T)] on the grid, and zeros for the models of other arms.
