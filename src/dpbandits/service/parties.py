@@ -91,7 +91,7 @@ class Parties:
             with suppress(ArgumentError):  # only Python runs these devices
                 told = json.loads(policy.device().to_json())
         elif not policy._serving:
-            told |= policy._round()[1]
+            told |= {**policy._round()[1], "sees": policy.sees}
         if policy._serving == "messages":
             told["most"] = policy._largest_batch
         return {"name": self._name, "public_key": self._told_key, **told}

@@ -95,6 +95,45 @@ function discreteGaussian(p, q, take) {
   }
 }
 
+function bernoulliLogistic(n, d, take) {
+  while (uniform(2, take) === 0) if (bernoulliExp(n, d, take)) return false;
+  return true;
+}
+
+// A number of at most 1, exactly: 2^1074 times it is an integer.
+function exactly(value) {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, Math.abs(value));
+  const bits = view.getBigUint64(0);
+  const [exponent, digits] = [bits >> 52n, bits & (2n ** 52n - 1n)];
+  const size = exponent === 0n ? digits : (digits + 2n ** 52n) << (exponent - 1n);
+  return value < 0 ? -size : size;
+}
+
+const SPREAD = 2n ** 32n; // the parameter of integers whose direction is all that matters
+const FINE = 2 ** 40;
+
+// Integers in about the direction of a vector of the unit ball; epsilon is n / d.
+function hemisphere(vector, n, d, take) {
+  let drawn;
+  do drawn = vector.map(() => discreteGaussian(SPREAD, 1n, take));
+  while (drawn.every((u) => u === 0n));
+  const product = drawn.reduce((sum, u, i) => sum + u * exactly(vector[i]), 0n);
+  const length = Math.min(Math.ceil(FINE * Math.hypot(...vector)), FINE);
+  const toward = bernoulli(FINE + length, 2 * FINE, take);
+  const kept = bernoulliLogistic(n, d, take);
+  const positive =
+    product === 0n ? uniform(2, take) === 1 : (product > 0n) === (toward === kept);
+  return positive ? drawn : drawn.map((u) => -u);
+}
+
+// Such a vector, with its length.
+function onSphere(vector, { epsilon, radius }, take) {
+  const drawn = hemisphere(vector, ...epsilon.map(BigInt), take);
+  const length = Math.sqrt(Number(drawn.reduce((sum, u) => sum + u * u, 0n)));
+  return drawn.map((u) => Number(u) * (radius / length));
+}
+
 const STEPS = 2 ** 32 - 1; // of a standard deviation
 
 // A standard normal variate, for choices.
