@@ -93,6 +93,13 @@ def test_parties_are_compared_with_one_process(monkeypatch: pytest.MonkeyPatch, 
     assert "modular sums of 100 people in one process" in rows
 
 
+@pytest.mark.long
+def test_devices_in_javascript_choose_and_report():
+    rows = measured("javascript")
+    choices = [row for row in rows.values() if row.target == "<= 5"]
+    assert [row.unit for row in choices] == ["ms"] * 3 or len(rows) == 1
+
+
 def test_secure_noise_is_compared_with_simulated_noise():
     rows = [row for name, row in measured("noise").items() if name.startswith("secure over")]
     assert len(rows) == 9
@@ -168,6 +175,7 @@ def test_every_group_is_among_these():
         "adversarial",
         "shuffling",
         "parties",
+        "javascript",
         "noise",
         "glm",
         "auditing",
