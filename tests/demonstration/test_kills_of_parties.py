@@ -170,6 +170,6 @@ def test_each_person_is_in_one_batch_that_is_learned_once(tmp_path):
     in_batches, _, open_people = found
     assert set(in_batches) == {1}
     assert len(in_batches) == BATCH * told["releases"]
-    done = int((tmp_path / "done").read_text())
-    assert len(in_batches) + open_people in range(done - BATCH, done + 2)  # a batch that went stale
+    # Who came while a full batch was on its way has lost their report.
+    assert len(in_batches) + open_people <= int((tmp_path / "done").read_text()) + 1
     assert told["releases"] > KILLS
