@@ -36,7 +36,7 @@ try:
 except ImportError as error:
     MISSING = error
 
-PEOPLE, DEVICES = 100_000, 64
+PEOPLE, DEVICES = 100_000, 256
 PAUSE = 0.01  # seconds
 
 

@@ -29,7 +29,7 @@ SERVICE, SHUFFLER, DEVICES = "service", "shuffler", "devices"  # folders
 _AT_ONCE = 4  # people
 _SLOWEST = 60.0  # seconds for a batch to arrive
 _RETRIES = Retries(limit=10.0, first=0.02, most=0.5)
-_LOOK = 0.01
+_LOOK = 0.05
 
 
 def words(people: int) -> dict[str, Any]:
