@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -82,6 +83,21 @@ def test_a_service_is_compared_with_one_that_does_nothing():
         assert rows[f"{case}, p99 at half load"].value > 1.0
     assert " a second" in rows["free"].remark
     assert "import" in rows["first decision of a process, beyond its import"].remark
+
+
+@pytest.mark.long
+def test_parties_are_compared_with_one_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path))
+    rows = measured("parties")
+    assert {row.unit for row in rows.values()} == {"s", "x one process"}
+    assert "modular sums of 100 people in one process" in rows
+
+
+@pytest.mark.long
+def test_devices_in_javascript_choose_and_report():
+    rows = measured("javascript")
+    choices = [row for row in rows.values() if row.target == "<= 5"]
+    assert [row.unit for row in choices] == ["ms"] * 3 or len(rows) == 1
 
 
 def test_secure_noise_is_compared_with_simulated_noise():
@@ -160,6 +176,8 @@ def test_every_group_is_among_these():
         "logs",
         "adversarial",
         "shuffling",
+        "parties",
+        "javascript",
         "noise",
         "glm",
         "auditing",
