@@ -73,6 +73,15 @@ def sums_of(made: Sequence[Made], *, every: bool) -> list[Sum]:
     return found
 
 
+def noise_of(policy: Policy) -> Noise:
+    """The noise on a policy's sums, for rewards in [0, 1]."""
+    lo, hi = policy.reward_range
+    scale, dropout = policy._noise_of_sums
+    if scale > 0.0:
+        scale += _ROUNDED * policy.grid
+    return Noise(scale / (hi - lo), policy.channel.family in (LAPLACE, VECTOR), dropout)
+
+
 def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], ReleasedSums] | None:
     """A function that reads what intervals are made of, as it is now; None where there is none.
     ``estimates`` are copies.
@@ -80,11 +89,7 @@ def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], Rele
     if no_intervals(policy):
         return None
     lo, hi = policy.reward_range
-    width, count = hi - lo, policy.n_arms
-    scale, dropout = policy._noise_of_sums
-    if scale > 0.0:
-        scale += _ROUNDED * policy.grid
-    noise = Noise(scale / width, policy.channel.family in (LAPLACE, VECTOR), dropout)
+    width, count, noise = hi - lo, policy.n_arms, noise_of(policy)
     rounding = rounding_of(policy.grid, lo, hi)
     made, every = policy.session.exchange.made[:], policy.statistic.sums_of == "arms"
 

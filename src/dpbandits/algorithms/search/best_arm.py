@@ -64,6 +64,7 @@ class BestArm(Policy):
     card = TopTwo.card
     constraints: ClassVar[Constraints] = {
         "failure_probability": _PROBABILITY | None,
+        "gap": Real(0.0, strict=True) | None,
         "horizon": _ROUNDS | None,
         "rule": PartOf(TopTwo, Halving, exactly=True) | None,
     }
@@ -79,6 +80,7 @@ class BestArm(Policy):
         *,
         budget: Budget | None,
         failure_probability: float | None = None,
+        gap: float | None = None,
         horizon: int | None = None,
         rule: TopTwo | Halving | None = None,
         **options: Unpack[Options],
@@ -92,6 +94,7 @@ class BestArm(Policy):
         chosen = fitting if rule is None else rule
         if isinstance(chosen, Halving):
             _refuse("failure_probability", failure_probability, chosen)
+            _refuse("gap", gap, chosen)
             horizon = _ROUNDS("horizon", horizon)  # which it needs
         else:
             _refuse("horizon", horizon, chosen)
@@ -99,6 +102,7 @@ class BestArm(Policy):
         own = {
             "n_arms": n_arms,
             "failure_probability": failure_probability,
+            "gap": gap,
             "horizon": horizon,
             "rule": chosen,
         }
@@ -125,10 +129,11 @@ def _refuse(name: str, value: Any, rule: Any) -> None:
 MergedTopTwo = preset(
     "MergedTopTwo",
     BestArm,
-    "n_arms failure_probability growth first",
+    "n_arms failure_probability gap growth first",
     """The best arm at a confidence, by Top Two on merged noisy sums.""",
     rule=like(TopTwo, "growth", "first"),
     failure_probability=given("failure_probability"),
+    gap=given("gap", None, quiet=True),
     horizon=None,
 )
 SequentialHalving = preset(
@@ -139,5 +144,6 @@ SequentialHalving = preset(
     example={"n_arms": 3, "horizon": 1000},
     rule=Halving(),
     failure_probability=None,
+    gap=None,
     horizon=given("horizon"),
 )
