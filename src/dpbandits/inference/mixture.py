@@ -45,11 +45,6 @@ The least such d is the lower end; for the upper one b and c change places.  For
 batches of b and c have to be pulled one after another.  Where batches fill up side by side, rewards
 are assumed to be independent of those of other people, given what was public at their pulls.
 
-**A rule to stop a search.**  Let Z(b, c) be that minimum at d = 0.  Recommend b once Z(b, c) >=
-ln((K - 1) / a) for all c.  If b is worse than a best arm *, of mean q, exp Z(b, *) <= M_up,b(q)
-M_dn,*(q).  So b is recommended with probability at most a / (K - 1).  Over all such arms that adds
-up to a.
-
 **Numbers.**  -psi_q is convex in q, and so is ln M.  Newton's method from q = 1 stays beyond the
 end of an interval.  The minimum over q is bounded from below by the tangents at the two ends of a
 short interval around it.  So errors of numbers only widen intervals.

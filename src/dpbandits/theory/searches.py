@@ -23,5 +23,6 @@ def search_error(failure_probability: float) -> float:
 @promises_of(BestArm)
 def _search_error(policy: BestArm, world: World) -> Iterator[Applied]:
     probability = policy.config["failure_probability"]
-    if world.is_stationary and probability is not None:
+    # With a gap, arms that are nearly best are no errors.
+    if world.is_stationary and probability is not None and policy.config["gap"] is None:
         yield search_error, {"failure_probability": probability}

@@ -5,10 +5,13 @@ What crosses the wall, and why a budget covers it, stands with the rules: ``top_
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
+import numpy as np
+
 from ...constraints import Constraints, Integer, Real
-from ...errors import ArgumentError
+from ...errors import ArgumentError, StateFileError
 from ...policies import (
     ArmEstimates,
     Composition,
@@ -34,13 +37,15 @@ class BestArm(Policy):
     """Search for the best arm: with few errors, or in a given number of rounds.
 
     With ``failure_probability`` it stops when releases refute every other arm.  At most this share
-    of searches recommends a wrong arm, for independent rewards of one law per arm.  With
-    ``horizon`` it stops after that many rounds, without a bound on errors.
+    of searches recommends a wrong arm, if each arm's mean reward stays the same.  With ``horizon``
+    it stops after that many rounds, without a bound on errors.
 
     Args:
         n_arms: number of arms.
         budget: of any notion; None for the non-private counterpart.
         failure_probability: probability of recommending another arm than the best.
+        gap: in units of rewards.  An arm that is worse by at most so much counts as best, too, so
+            the search stops sooner, and also where arms are equally good.  Default: no gap.
         horizon: number of rounds; afterwards the policy serves the remaining arm and stops
             learning.  The last phase is released at the next ``pull``, or by ``finish`` if no
             person comes.
@@ -107,6 +112,20 @@ class BestArm(Policy):
             "rule": chosen,
         }
         super().__init__(own, budget=budget, composition=self.composition(rule=chosen), **options)
+        lo, hi = self.reward_range
+        if gap is not None and gap >= hi - lo:
+            raise ArgumentError(
+                f"gap must be less than the width of reward_range, which is {hi - lo:g}, got {gap}",
+                "gap",
+            )
+
+    def _of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if "public.batches" in arrays:
+            raise StateFileError(
+                "an earlier version began this search, with another rule to stop, and kept too"
+                " little for the present rule: end the search with that version"
+            )
+        return dict(arrays)
 
     def _params(self) -> Any:
         return self.config["rule"].params(self)

@@ -1,6 +1,48 @@
 """The best arm at a confidence: Top Two on merged batches.
 
-DOC
+Guarantee:
+
+* Protected: one person's reward, as in ``arms.held``.  Sums of batches cross the wall, and each may
+  spend the whole budget.  Everything here is computed from them.
+* Error: an arm that is worse than the best by more than ``gap`` (0 by default) is recommended with
+  probability at most ``failure_probability``, whenever the search stops.
+* Assumed: rewards lie in the range, and given all that came before its pull, each reward of an arm
+  has that arm's mean.  Noise is independent of rewards and of other noise.
+
+**Stopping.**  Rewards and the gap g are scaled to [0, 1].  ``inference.mixture`` has the evidence
+M_up,b(q) against a mean of b of at most q, and M_dn,c(q) against a mean of c of at least q.  Let
+
+    Z(b, c)  =  min over q in [0, 1 - g] of  ln M_up,b(q) + ln M_dn,c(q + g) .
+
+The leader b, of highest merged value, is recommended as soon as for every other arm c
+
+    Z(b, c)  >=  ln((K - 1) / failure_probability) .
+
+**The error.**  Let ``*`` be an arm with the highest mean m, and b one with a mean below m - g.  Then
+m - g is in [0, 1 - g], because means are.  So exp Z(b, *) is at most M_up,b(m - g) M_dn,*(m).  Both
+arms' means are as these two factors need them.  Batches are pulled one after another, and a release
+changes one factor.  By the lemma of ``inference.mixture`` the product is a nonnegative
+supermartingale in the releases, and 1 at the start.  By Ville's inequality it ever reaches (K - 1)
+/ failure_probability with probability at most failure_probability / (K - 1).  There are at most K -
+1 such arms b, so one of them is recommended with probability at most ``failure_probability``.
+
+Which arm is played, for how long, and by which tilts may depend on anything public.  The tilts of a
+batch are fixed with its first pull, from releases made by then, also where answers come late.  The
+minimum over q is bounded from below, so errors of numbers only delay the end.
+
+If several arms are best and there is no gap, the same holds of each of them.  So the search may
+never stop.  With a gap it stops.
+
+**What to play.**  Let v be the variance of an arm's merged value, with the guess of a reward's
+variance in place of its bound, and n its released rounds.  If sums were normal, the evidence would
+be (m_b - m_c + g)^2 / (2 (v_b + v_c)).  Let near(b, c) be that, but at most max(Z(b, c), 0) + 3.
+The challenger is the arm of least near(b, c) + ln n_c (Jourdan, Degenne, Baudry, de Heide &
+Kaufmann 2022).  The leader is played instead while the sum over c of n_c v_b / (n_b v_c) is above
+1.  For normal sums it is 1 for the best allocation of rounds (Garivier & Kaufmann 2016;
+Bandyopadhyay, Juneja & Agrawal 2024 play by its sign).
+
+A batch should end the search: near(b, c) for the challenger rises about as the rounds, or as their
+square where noise varies most, and should reach the threshold and 3 nats more.
 """
 
 from __future__ import annotations
@@ -23,9 +65,8 @@ from ..arms.arms import PARALLEL, PROOF
 from ..arms.batches import weight_of
 from ..arms.law import MERGED, merge, merged_estimates, noise_variance
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.episodes import CLOCK, release_due
+from ..bases.episodes import CLOCK, record_pull_of, release_due
 from ..bases.episodes import close as close_episode
-from ..bases.episodes import record_pull_of
 from ..bases.sums import Sums, accumulate, sensitivity, summarise
 from .evidence import (
     RELEASED,
@@ -38,18 +79,19 @@ from .evidence import (
     tilt_table,
 )
 
-_PRICE = 3.0  # nats by which evidence is counted on to stay below that of normal sums
-_FIRST, _SCALES = 10, 4.0  # rounds of a first batch: so many, and so many scales of the noise
-_LEAST, _MOST = (0.1, 0.5), (0.5, 2.0)  # growth where rewards vary most, and where noise does
+_PRICE = 3.0  # nats by which evidence may fall behind that of normal sums
+_FIRST, _SCALES = 10, 4.0  # rounds of a first batch, at least: so many, and scales of the noise
+_LEAST, _MOST = (0.1, 0.5), (0.5, 2.0)  # growth: where rewards vary most, and where noise does
+_NONE = 1e-9  # nats
 
 
 class TopTwoParams(NamedTuple):
     n_arms: int
     threshold: float  # ln((K - 1) / failure_probability)
     gap: float  # least relevant, for rewards in [0, 1]
-    least: float  # growth of a batch, where rewards vary most
+    least: float  # growth of a batch, in proportion to its arm's rounds
     most: float
-    least_in_noise: float  # growth, where noise does
+    least_in_noise: float  # the same where noise varies most
     most_in_noise: float
     first: int
     noise_scale: float  # s
@@ -66,7 +108,7 @@ class TopTwoPublic(NamedTuple):
     evidence: Evidence
     clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
     plan: np.ndarray  # (4,)
-    near: np.ndarray  # (1,) nats: about the evidence against the challenger
+    near: np.ndarray  # (1,) that of the challenger, in nats
 
 
 class Plan(NamedTuple):  # slots of ``TopTwoPublic.plan``
@@ -101,12 +143,12 @@ def init(params: TopTwoParams) -> tuple[Sums, TopTwoPublic]:
 
 @kernel
 def hold_rounds(params: TopTwoParams, public: TopTwoPublic, arm: int) -> int:
-    """Length of the arm's next batch: after it, evidence should suffice."""
+    """Length of the arm's next batch, after which evidence may suffice."""
     n = public.evidence.released[RELEASED.rounds, arm]
     noise = noise_variance(params)
     share = noise / (noise + guess_of(public.evidence, arm, noise) * n) if noise > 0.0 else 0.0
     # Evidence rises with the rounds, to the power 1 + share.
-    wanted = (params.threshold + _PRICE) / max(public.near[0], 1e-9)
+    wanted = (params.threshold + _PRICE) / max(public.near[0], _NONE)
     growth = wanted ** (1.0 / (1.0 + share)) - 1.0
     growth = max(growth, params.least + (params.least_in_noise - params.least) * share)
     growth = min(growth, params.most + (params.most_in_noise - params.most) * share)
@@ -163,7 +205,7 @@ def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
         middle = value[leader] - ahead * v / (v + w)
         found = least_sum(public.evidence, params.table, leader, c, params.gap, middle)
         over = over and found >= params.threshold
-        # As evidence would be of normal sums: without bound where a mean is known too well.
+        # The evidence of normal sums alone may be far off, and the search then plays another arm.
         near = min(0.5 * ahead * ahead / (v + w), max(found, 0.0) + _PRICE)
         balance += rounds[c] * v / (rounds[leader] * w)
         if near + np.log(rounds[c]) < least:
@@ -217,12 +259,15 @@ class TopTwo(Part):
     refute every other arm (after Jourdan, Degenne, Baudry, de Heide & Kaufmann 2022; batches and
     the stopping rule: this package).
 
+    The search stops when the evidence against every other arm is at least ln((K - 1) /
+    failure_probability), for K arms.  No price is due for the number of releases.
+
     Args:
-        growth: length of a batch, as a multiple of all earlier rounds of its arm.  Default: as
-            long as evidence should take to suffice, but from 1/10 to 1/2 where rewards vary more
-            than noise, and from 1/2 to 2 where noise does.
-        first: rounds of an arm's first batch, and of its shortest.  Default: 10, or 4 scales of
-            the noise if that is more.
+        growth: length of a batch, as a multiple of all earlier rounds of its arm.  Default: the
+            multiple after which evidence may suffice.  It is at least 0.1 and at most 0.5 where
+            rewards vary more than noise, and at least 0.5 and at most 2 where noise does.
+        first: rounds of an arm's first batch, and of its shortest.  Default: 10, or four times the
+            scale of the noise on a sum if that is more.
 
     When to choose: you want to know the best arm, and rewards of the search do not matter.
 
@@ -266,9 +311,9 @@ class TopTwo(Part):
 
     def params(self, policy: Policy) -> TopTwoParams:
         """The numbers it searches with."""
-        (lo, hi), config, growth = policy.reward_range, policy.config, self.growth
+        (lo, hi), config = policy.reward_range, policy.config
         scale, others = policy.noise_scale / (hi - lo), max(policy.n_arms - 1, 1)
-        least, most = (_LEAST, _MOST) if growth is None else ((growth, growth), (growth, growth))
+        least, most = (_LEAST, _MOST) if self.growth is None else 2 * ((self.growth,) * 2,)
         first = max(_FIRST, math.ceil(min(_SCALES * scale, MOST_ROUNDS)))
         return TopTwoParams(
             n_arms=policy.n_arms,
