@@ -93,6 +93,7 @@ def test_searches_err_no_more_often_than_asked(cls, budget):
         assert not too_often(search(cls, len(means), budget), means)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("cls", "budget"), SEARCHES)
 def test_a_threshold_that_is_far_too_low_is_seen(cls, budget):
     assert too_often(search(careless(cls, budget), 2, budget), [0.5, 0.51])
@@ -132,6 +133,7 @@ def test_a_published_threshold_errs_too_often():
     assert binomtest(wrong[1], 500, 0.3, alternative="greater").pvalue > ALPHA
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("budget", [PureDP(0.1), ZCDP(0.005)])
 def test_noise_ignored_is_seen(budget: Budget):
     class Noiseless(MergedTopTwo.policy_class):  # type: ignore[misc]
@@ -146,6 +148,7 @@ def ended(policy: Policy, means: list[float], runs: int, horizon: int) -> pd.Dat
     return found[found["stopped"].notna()]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("budget", [None, PureDP(0.1)])
 def test_where_half_may_err_some_do(budget: Budget | None):
     policy = MergedTopTwo(2, failure_probability=0.5, budget=budget)
@@ -154,6 +157,7 @@ def test_where_half_may_err_some_do(budget: Budget | None):
     assert 0.005 < found["wrong"].mean() < 0.5
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("budget", [None, PureDP(0.1)])
 @pytest.mark.parametrize("mean", [0.05, 0.5])
 def test_each_of_two_equal_arms_is_named_no_more_often_than_asked(budget, mean: float):
@@ -167,11 +171,13 @@ def test_each_of_two_equal_arms_is_named_no_more_often_than_asked(budget, mean: 
 # What is near enough ----------------------------------------------------------------------------
 
 
+@pytest.mark.compiled
 def test_a_gap_ends_a_search_over_equal_arms():
     policy = search(MergedTopTwo, 3, gap=0.05)
     assert len(ended(policy, [0.5, 0.5, 0.5], 100, 200_000)) == 100
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("budget", [None, PureDP(0.1)])
 def test_arms_that_are_worse_by_more_than_the_gap_are_seldom_named(budget: Budget | None):
     def errs_too_often(gap: float) -> bool:
@@ -185,6 +191,7 @@ def test_arms_that_are_worse_by_more_than_the_gap_are_seldom_named(budget: Budge
     assert errs_too_often(0.5)  # which is another question
 
 
+@pytest.mark.compiled
 def test_a_gap_is_in_units_of_rewards():
     world = Bernoulli([0.55, 0.5])
     one = search(MergedTopTwo, 2, gap=0.1)
@@ -221,6 +228,7 @@ def test_first_batches_are_longer_than_noise(budget: Budget | None, first: int):
     assert [len(span) for span, _ in released(policy)] == [first, first]
 
 
+@pytest.mark.compiled
 def test_a_search_over_close_arms_of_equal_means_need_not_stop():
     policy = search(MergedTopTwo, 2)
     found = simulate(policy, Bernoulli([0.5, 0.5]), horizon=20_000, runs=50, seed=1).runs
@@ -335,6 +343,7 @@ def test_the_recommended_arm_is_served_and_nothing_more_is_learned(cls, tmp_path
     assert Chooser.from_json(policy.chooser().to_json()).choose() == 1
 
 
+@pytest.mark.compiled
 def test_simulations_tell_how_searches_ended():
     policies = [search(MergedTopTwo), MergedTopTwo(3, failure_probability=1e-9, budget=PureDP(0.1))]
     policies += [dpb.papers.concentrated.AdaCUCB(3, budget=ZCDP(0.5))]
@@ -359,6 +368,7 @@ def test_simulations_tell_how_searches_ended():
     assert others.all()
 
 
+@pytest.mark.compiled
 def test_a_replay_goes_on_with_the_recommended_arm():
     rng = np.random.default_rng(5)
     arms = rng.integers(0, 2, 20_000)
