@@ -2,9 +2,9 @@
 
 A search that errs in at most a share d has a mean of at least T* kl(d, 1 - d) rounds, with
 
-    1 / T*  =  max over shares w of rounds, min over c of  min over q of  w_b D(b, q) + w_c D(c, q) ,
+    1 / T*  =  max over shares w of rounds, min over c and q of  w_b D(b, q) + w_c D(c, q) ,
 
-b the best arm.  D is kl without privacy (Garivier & Kaufmann 2016), and d_epsilon of
+b the best arm and c another.  D is kl without privacy (Garivier & Kaufmann 2016), and d_epsilon of
 ``theory.lower`` under epsilon-DP: kl of a coin that epsilon per unit of mean has moved.  No better
 bound for zCDP is used than the one without privacy.
 """
@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator
 from functools import cache
 
-import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 import dpbandits as dpb
@@ -100,7 +99,7 @@ def characteristic_time(means: tuple[float, ...], budget: Budget | None) -> floa
 
     def a_round(evident: float) -> float:
         """The evidence of a round, where all arms have as much for a round of the best."""
-        shares = (brentq(lambda x: evidence(c, x) - evident, 0.0, 1e6) for c in others)
+        shares = (brentq(lambda x, c=c: evidence(c, x) - evident, 0.0, 1e6) for c in others)
         return evident / (1.0 + sum(shares))
 
     most = 0.999 * divergence(best, others[0])

@@ -276,11 +276,10 @@ def stops_as_defined(search: Policy, seed: int, gap: float = 0.0) -> bool:
         ((arm, n, known),) = one.batches
         seen = [batch for a, batch in batches[:known] if a == arm]
         batches.append((arm, Batch(n, one.values[0], seen, scale, laplace=laplace)))
-    found, table = search.session.state.public.evidence, search.params.table
+    public, table = search.session.state.public, search.params.table
+    found, leader = public.evidence, search.recommendation
     for past in (0, 1, 2):
-        arms = [
-            [batch for a, batch in batches[: len(made) - past] if a == b] for b in range(ARMS)
-        ]
+        arms = [[batch for a, batch in batches[: len(made) - past] if a == b] for b in range(ARMS)]
         z = {
             (b, c): least(arms[b], arms[c], gap) for b, c in itertools.permutations(range(ARMS), 2)
         }
@@ -289,6 +288,7 @@ def stops_as_defined(search: Policy, seed: int, gap: float = 0.0) -> bool:
             return False
         if past == 0 and any(
             abs(least_sum(found, table, b, c, gap, 0.5) - exact) > 1e-3
+            or (b == leader and abs(public.against[c] - exact) > 1e-3)
             for (b, c), exact in z.items()
         ):
             return False

@@ -18,8 +18,8 @@ The leader b, of highest merged value, is recommended as soon as for every other
 
     Z(b, c)  >=  ln((K - 1) / failure_probability) .
 
-**The error.**  Let ``*`` be an arm with the highest mean m, and b one with a mean below m - g.  Then
-m - g is in [0, 1 - g], because means are.  So exp Z(b, *) is at most M_up,b(m - g) M_dn,*(m).  Both
+**The error.**  Let ``*`` be an arm with the highest mean m, and b one with a mean below m - g.  So
+m - g is in [0, 1 - g].  Hence exp Z(b, *) is at most M_up,b(m - g) M_dn,*(m).  Both
 arms' means are as these two factors need them.  Batches are pulled one after another, and a release
 changes one factor.  By the lemma of ``inference.mixture`` the product is a nonnegative
 supermartingale in the releases, and 1 at the start.  By Ville's inequality it ever reaches (K - 1)
@@ -108,6 +108,7 @@ class TopTwoPublic(NamedTuple):
     evidence: Evidence
     clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
     plan: np.ndarray  # (4,)
+    against: np.ndarray  # (K,) Z of the leader and each arm; nan before it is known
     near: np.ndarray  # (1,) that of the challenger, in nats
 
 
@@ -136,6 +137,7 @@ def init(params: TopTwoParams) -> tuple[Sums, TopTwoPublic]:
         evidence=no_evidence(k),
         clock=np.zeros(len(CLOCK), np.int64),
         plan=np.zeros(len(PLAN), np.int64),
+        against=np.full(k, np.nan),
         near=np.zeros(1),
     )
     return Sums(np.zeros(1)), public
@@ -184,12 +186,12 @@ def _variance(params: TopTwoParams, public: TopTwoPublic, arm: int) -> float:
 
 
 @kernel
-def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
-    """Find the leader, whether all others are refuted, and the next arm: arms without a release
-    first.
+def _survey(params: TopTwoParams, public: TopTwoPublic, arm: int) -> None:
+    """After a release of an arm, find the leader, whether all others are refuted, and the next arm:
+    arms without a release first.
     """
     value, rounds = public.merged[MERGED.value], public.evidence.released[RELEASED.rounds]
-    plan, leader = public.plan, 0
+    plan, against, leader = public.plan, public.against, 0
     for a in range(params.n_arms):
         if rounds[a] == 0.0:
             plan[PLAN.following] = a
@@ -197,16 +199,18 @@ def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
         if value[a] > value[leader]:
             leader = a
     over, least, challenger, balance = True, np.inf, leader, 0.0
+    new = leader == arm or leader != plan[PLAN.leader]
     v = _variance(params, public, leader)
     for c in range(params.n_arms):
         if c == leader:
             continue
         w, ahead = _variance(params, public, c), value[leader] - value[c] + params.gap
-        middle = value[leader] - ahead * v / (v + w)
-        found = least_sum(public.evidence, params.table, leader, c, params.gap, middle)
-        over = over and found >= params.threshold
+        if new or c == arm or np.isnan(against[c]):
+            middle = value[leader] - ahead * v / (v + w)
+            against[c] = least_sum(public.evidence, params.table, leader, c, params.gap, middle)
+        over = over and against[c] >= params.threshold
         # The evidence of normal sums alone may be far off, and the search then plays another arm.
-        near = min(0.5 * ahead * ahead / (v + w), max(found, 0.0) + _PRICE)
+        near = min(0.5 * ahead * ahead / (v + w), max(against[c], 0.0) + _PRICE)
         balance += rounds[c] * v / (rounds[leader] * w)
         if near + np.log(rounds[c]) < least:
             least, challenger = near + np.log(rounds[c]), c
@@ -239,7 +243,7 @@ def publish(params: TopTwoParams, public: TopTwoPublic, memo: Vector, release: V
     merge(merged, n, total / n, weight_of(params, n))
     public.estimate[arm] = params.low + params.width * merged[MERGED.value]
     take(public.evidence, params.table, arm, n, total, int(memo[MEMO.level]))
-    _survey(params, public)
+    _survey(params, public, arm)
 
 
 @kernel

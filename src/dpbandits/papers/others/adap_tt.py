@@ -20,8 +20,9 @@ otherwise.
 
 **Stopping.** Let w_j = c / ((j + c - 1)(j + c)), j >= 1, c = 20.  They sum to one, because w_j is c
 times the difference of 1 / (j + c - 1) and the next, and hardly fall before the c-th episode.  Let
-b be the arm of highest m.  For another arm c let v = 1 / n_b + 1 / n_c and L = ln(2 (K - 1) / (failure_probability w_j w_k)), with j and k
-the numbers of episodes of b and c.  Then b is recommended as soon as for every c
+b be the arm of highest m.  For another arm c let v = 1 / n_b + 1 / n_c and L = ln(2 (K - 1) /
+(failure_probability w_j w_k)), with j and k the numbers of episodes of b and c.  Then b is
+recommended as soon as for every c
 
     (m_b - m_c)^2 / v  >=  (sqrt(L / 2) + s sqrt(v) L)^2 ,  m_b > m_c .
 
