@@ -18,13 +18,13 @@ The leader b, of highest merged value, is recommended as soon as for every other
 
     Z(b, c)  >=  ln((K - 1) / failure_probability) .
 
-**The error.**  Let ``*`` be an arm with the highest mean m, and b one with a mean below m - g.  So
-m - g is in [0, 1 - g].  Hence exp Z(b, *) is at most M_up,b(m - g) M_dn,*(m).  Both
-arms' means are as these two factors need them.  Batches are pulled one after another, and a release
-changes one factor.  By the lemma of ``inference.mixture`` the product is a nonnegative
-supermartingale in the releases, and 1 at the start.  By Ville's inequality it ever reaches (K - 1)
-/ failure_probability with probability at most failure_probability / (K - 1).  There are at most K -
-1 such arms b, so one of them is recommended with probability at most ``failure_probability``.
+**The error.** Let ``*`` be an arm with the highest mean m, and b one with a mean below m - g.  So m
+- g is in [0, 1 - g].  Hence exp Z(b, *) is at most M_up,b(m - g) M_dn,*(m).  Both arms' means are
+as these two factors need them.  Batches are pulled one after another, and a release changes one
+factor.  By the lemma of ``inference.mixture`` the product is a nonnegative supermartingale in the
+releases, and 1 at the start.  By Ville's inequality it ever reaches (K - 1) / failure_probability
+with probability at most failure_probability / (K - 1).  There are at most K - 1 such arms b, so one
+of them is recommended with probability at most ``failure_probability``.
 
 Which arm is played, for how long, and by which tilts may depend on anything public.  The tilts of a
 batch are fixed with its first pull, from releases made by then, also where answers come late.  The
