@@ -50,6 +50,7 @@ def test_keeping():
     assert "1,000 recorded rounds" in rows["load, after many decisions"].remark
 
 
+@pytest.mark.long
 def test_searches_are_compared_with_what_any_search_needs():
     rows = measured("searches")
     assert len(rows) == 4 * 5 + 5
