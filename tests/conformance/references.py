@@ -598,6 +598,52 @@ def merged_top_two(
     return np.array([play() for _ in range(runs)])
 
 
+def ldp_top_two(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Top Two on single reports, with failure probability 0.1, on a grid of means."""
+    laplace, k, grid = isinstance(budget, PureDP), len(means), np.linspace(0, 1, 401)
+    scale = laplace_scale(budget) if laplace else gaussian_std(budget)
+    variance, bar = scale**2 * (2 if laplace else 1), math.log((k - 1) / 0.1)
+    tilts = _exponential_tilts(1, 0.15, scale, laplace)
+    cost = -np.log1p(-((scale * tilts) ** 2)) if laplace else (scale * tilts) ** 2 / 2
+
+    def evidence(n: int, total: float, p: np.ndarray) -> np.ndarray:
+        psi = np.log1p(np.outer(p, np.expm1(-tilts)))
+        return logsumexp(-tilts * total - n * (psi + cost), axis=1) - math.log(28)
+
+    def play() -> float:
+        n, y, t, arm, size = np.zeros(k, int), np.zeros(k), 0, 0, 10
+        while t < horizon:
+            size = min(size, horizon - t)
+            noise = scale * (rng.laplace(size=size) if laplace else rng.normal(size=size))
+            n[arm], y[arm] = n[arm] + size, y[arm] + rng.binomial(size, means[arm]) + noise.sum()
+            t, near = t + size, 0.0
+            if (n == 0).any():
+                arm, size = int((n == 0).argmax()), 10
+                continue
+            values, worth = y / n, n * 0.15 / (0.15 + variance)
+            mean = np.clip(values, 0, 1)
+            guess = np.clip((0.75 + worth * mean * (1 - mean)) / (5 + worth), 0.25 / 32, 0.25)
+            v, best = (guess + variance) / n, int(values.argmax())
+            others = [other for other in range(k) if other != best]
+            up = evidence(n[best], n[best] - y[best], 1 - grid)
+            z = [(up + evidence(n[other], y[other], grid)).min() for other in others]
+            if min(z) >= bar:
+                n[best] += horizon - t
+                break
+            normal = (values[best] - values[others]) ** 2 / 2 / (v[best] + v[others])
+            found = np.minimum(normal, np.maximum(z, 0) + 3)
+            closest = int((found + np.log(n[others])).argmin())
+            near, shares = found[closest], n[others] / n[best] * v[best] / v[others]
+            arm = best if shares.sum() > 1 else others[closest]
+            growth = np.clip((bar + 3) / max(near, 1e-9) - 1, 0.1, 0.5)
+            size = max(10, math.ceil(growth * n[arm]))
+        return float((means.max() - means) @ n)
+
+    return np.array([play() for _ in range(runs)])
+
+
 def adap_tt(
     budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
 ) -> np.ndarray:
@@ -1165,6 +1211,7 @@ REFERENCES: dict[str, Reference] = {
     "ThompsonSampling": thompson,
     "LDPIMED": ldp_imed,
     "LDPUCB": ldp_ucb,
+    "LDPTopTwo": ldp_top_two,
     "DPTS": dp_ts,
     "LazyDPTS": lazy_dp_ts,
     "DPIMED": _adding(optimistic=False),

@@ -26,7 +26,7 @@ from ...policies import (
 from ...policies.parts import PartOf
 from ...privacy.budgets import Budget
 from .halving import Halving, HalvingPublic
-from .top_two import TopTwo
+from .top_two import TopTwo, refuse_wide_gap
 
 _PROBABILITY = Real(0.0, 1.0, strict=True)
 _ROUNDS = Integer(1)
@@ -112,12 +112,7 @@ class BestArm(Policy):
             "rule": chosen,
         }
         super().__init__(own, budget=budget, composition=self.composition(rule=chosen), **options)
-        lo, hi = self.reward_range
-        if gap is not None and gap >= hi - lo:
-            raise ArgumentError(
-                f"gap must be less than the width of reward_range, which is {hi - lo:g}, got {gap}",
-                "gap",
-            )
+        refuse_wide_gap(gap, self.reward_range)
 
     def _of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         if "public.batches" in arrays:

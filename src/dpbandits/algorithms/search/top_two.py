@@ -56,7 +56,8 @@ import numpy as np
 
 from ...calls import is_open
 from ...constraints import Constraints, Integer, Real
-from ...kernel import Generator, Vector, kernel
+from ...errors import ArgumentError
+from ...kernel import Generator, Vector, bind, kernel, unbound
 from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
 from ...policies.sums import noise_of
 from ...privacy.channels import Laplace
@@ -80,8 +81,8 @@ from .evidence import (
 )
 
 _PRICE = 3.0  # nats by which evidence may fall behind that of normal sums
-_FIRST, _SCALES = 10, 4.0  # rounds of a first batch, at least: so many, and scales of the noise
-_LEAST, _MOST = (0.1, 0.5), (0.5, 2.0)  # growth: where rewards vary most, and where noise does
+FIRST, _SCALES = 10, 4.0  # rounds of a first batch, at least: so many, and scales of the noise
+LEAST, MOST = (0.1, 0.5), (0.5, 2.0)  # growth: where rewards vary most, and where noise does
 _NONE = 1e-9  # nats
 
 
@@ -144,17 +145,26 @@ def init(params: TopTwoParams) -> tuple[Sums, TopTwoPublic]:
 
 
 @kernel
-def hold_rounds(params: TopTwoParams, public: TopTwoPublic, arm: int) -> int:
-    """Length of the arm's next batch, after which evidence may suffice."""
-    n = public.evidence.released[RELEASED.rounds, arm]
-    noise = noise_variance(params)
-    share = noise / (noise + guess_of(public.evidence, arm, noise) * n) if noise > 0.0 else 0.0
+def planned_rounds(
+    params: Any, public: Any, arm: int, share: float, least: float, most: float
+) -> int:
+    """For how many rounds to play an arm, after which evidence may suffice: from ``least`` to
+    ``most`` of its earlier ones.  ``share`` is that of noise in the variance of their sum.
+    """
     # Evidence rises with the rounds, to the power 1 + share.
     wanted = (params.threshold + _PRICE) / max(public.near[0], _NONE)
-    growth = wanted ** (1.0 / (1.0 + share)) - 1.0
-    growth = max(growth, params.least + (params.least_in_noise - params.least) * share)
-    growth = min(growth, params.most + (params.most_in_noise - params.most) * share)
-    return max(params.first, int(np.ceil(growth * n)))
+    growth = min(max(wanted ** (1.0 / (1.0 + share)) - 1.0, least), most)
+    return max(params.first, int(np.ceil(growth * public.evidence.released[RELEASED.rounds, arm])))
+
+
+@kernel
+def hold_rounds(params: TopTwoParams, public: TopTwoPublic, arm: int) -> int:
+    """Length of the arm's next batch."""
+    n, noise = public.evidence.released[RELEASED.rounds, arm], noise_variance(params)
+    share = noise / (noise + guess_of(public.evidence, arm, noise) * n) if noise > 0.0 else 0.0
+    least = params.least + (params.least_in_noise - params.least) * share
+    most = params.most + (params.most_in_noise - params.most) * share
+    return planned_rounds(params, public, arm, share, least, most)
 
 
 _record_episode = record_pull_of(hold_rounds)
@@ -178,35 +188,43 @@ def close(params: TopTwoParams, public: TopTwoPublic, memo: Vector) -> None:
 
 
 @kernel
-def _variance(params: TopTwoParams, public: TopTwoPublic, arm: int) -> float:
+def _merged_value(public: TopTwoPublic, arm: int) -> float:
+    return public.merged[MERGED.value, arm]
+
+
+@kernel
+def _merged_variance(params: TopTwoParams, public: TopTwoPublic, arm: int) -> float:
     """Of the arm's merged value, as far as it is known."""
     merged, noise = public.merged[:, arm], noise_variance(params)
     rewards = guess_of(public.evidence, arm, noise) * merged[MERGED.squares]
     return (rewards + noise * merged[MERGED.noise]) / merged[MERGED.weight] ** 2
 
 
+value_of, variance_of = unbound, unbound  # of what an arm is compared by
+
+
 @kernel
-def _survey(params: TopTwoParams, public: TopTwoPublic, arm: int) -> None:
+def survey(params: Any, public: Any, arm: int) -> None:
     """After a release of an arm, find the leader, whether all others are refuted, and the next arm:
     arms without a release first.
     """
-    value, rounds = public.merged[MERGED.value], public.evidence.released[RELEASED.rounds]
+    rounds = public.evidence.released[RELEASED.rounds]
     plan, against, leader = public.plan, public.against, 0
     for a in range(params.n_arms):
         if rounds[a] == 0.0:
             plan[PLAN.following] = a
             return
-        if value[a] > value[leader]:
+        if value_of(public, a) > value_of(public, leader):
             leader = a
     over, least, challenger, balance = True, np.inf, leader, 0.0
     new = leader == arm or leader != plan[PLAN.leader]
-    v = _variance(params, public, leader)
+    highest, v = value_of(public, leader), variance_of(params, public, leader)
     for c in range(params.n_arms):
         if c == leader:
             continue
-        w, ahead = _variance(params, public, c), value[leader] - value[c] + params.gap
+        w, ahead = variance_of(params, public, c), highest - value_of(public, c) + params.gap
         if new or c == arm or np.isnan(against[c]):
-            middle = value[leader] - ahead * v / (v + w)
+            middle = highest - ahead * v / (v + w)
             against[c] = least_sum(public.evidence, params.table, leader, c, params.gap, middle)
         over = over and against[c] >= params.threshold
         # The evidence of normal sums alone may be far off, and the search then plays another arm.
@@ -217,6 +235,9 @@ def _survey(params: TopTwoParams, public: TopTwoPublic, arm: int) -> None:
             public.near[0] = near
     plan[PLAN.leader], plan[PLAN.over] = leader, over
     plan[PLAN.following] = leader if balance > 1.0 else challenger
+
+
+_survey_merged = bind(survey, value_of=_merged_value, variance_of=_merged_variance)
 
 
 @kernel
@@ -243,7 +264,7 @@ def publish(params: TopTwoParams, public: TopTwoPublic, memo: Vector, release: V
     merge(merged, n, total / n, weight_of(params, n))
     public.estimate[arm] = params.low + params.width * merged[MERGED.value]
     take(public.evidence, params.table, arm, n, total, int(memo[MEMO.level]))
-    _survey(params, public, arm)
+    _survey_merged(params, public, arm)
 
 
 @kernel
@@ -255,6 +276,16 @@ def stop(params: TopTwoParams, public: TopTwoPublic) -> bool:
 def recommend(params: TopTwoParams, public: TopTwoPublic) -> int:
     """The leader."""
     return public.plan[PLAN.leader]
+
+
+def refuse_wide_gap(gap: float | None, reward_range: tuple[float, float]) -> None:
+    """Refuse a gap by which no mean can be better than another."""
+    lo, hi = reward_range
+    if gap is not None and gap >= hi - lo:
+        raise ArgumentError(
+            f"gap must be less than the width of reward_range, which is {hi - lo:g}, got {gap}",
+            "gap",
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -317,8 +348,8 @@ class TopTwo(Part):
         """The numbers it searches with."""
         (lo, hi), config = policy.reward_range, policy.config
         scale, others = policy.noise_scale / (hi - lo), max(policy.n_arms - 1, 1)
-        least, most = (_LEAST, _MOST) if self.growth is None else 2 * ((self.growth,) * 2,)
-        first = max(_FIRST, math.ceil(min(_SCALES * scale, MOST_ROUNDS)))
+        least, most = (LEAST, MOST) if self.growth is None else 2 * ((self.growth,) * 2,)
+        first = max(FIRST, math.ceil(min(_SCALES * scale, MOST_ROUNDS)))
         return TopTwoParams(
             n_arms=policy.n_arms,
             threshold=math.log(others / config["failure_probability"]),
