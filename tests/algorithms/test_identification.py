@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, Policy, PureDP, replay, simulate
-from dpbandits.algorithms import MergedTopTwo, SequentialHalving
+from dpbandits.algorithms import LDPTopTwo, MergedTopTwo, SequentialHalving
 from dpbandits.algorithms.search.evidence import tilt_table
 from dpbandits.environments import Bernoulli, LoggedTrial
 from dpbandits.inference import Noise
@@ -166,6 +166,31 @@ def test_each_of_two_equal_arms_is_named_no_more_often_than_asked(budget, mean: 
     for count in named:
         assert binomtest(int(count), runs, 0.2, alternative="greater").pvalue > ALPHA
     assert named.sum() > 0.02 * runs  # which says something
+
+
+# Under local trust ------------------------------------------------------------------------------
+
+
+@pytest.mark.compiled
+def test_searches_under_local_trust_err_no_more_often_than_asked():
+    class Noiseless(LDPTopTwo):
+        def _params(self):
+            return super()._params()._replace(table=tilt_table(Noise(0.0, is_laplace=False)))
+
+    assert not too_often(search(LDPTopTwo, 2, PureDP(4.0)), [0.5, 0.55], 300)
+    assert too_often(search(Noiseless, 2, PureDP(1.0)), [0.5, 0.51], 300)
+
+
+@pytest.mark.compiled
+def test_reports_end_a_search_later_than_sums():
+    means, rounds = [0.8, 0.5, 0.5], []
+    for cls in (LDPTopTwo, MergedTopTwo):
+        found = ended(search(cls, 3, PureDP(1.0)), means, 40, 100_000)
+        assert not found["wrong"].any()
+        rounds.append(found["stopped"].mean())
+    assert rounds[0] > 5.0 * rounds[1]
+    near = search(LDPTopTwo, 2, PureDP(2.0), gap=0.2)
+    assert len(ended(near, [0.5, 0.5], 50, 100_000)) == 50
 
 
 # What is near enough ----------------------------------------------------------------------------

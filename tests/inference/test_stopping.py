@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ import slow_evidence as definitions
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from dpbandits import PureDP
-from dpbandits.algorithms import MergedTopTwo
+from dpbandits import ZCDP, PureDP
+from dpbandits.algorithms import LDPTopTwo, MergedTopTwo
 from dpbandits.algorithms.search.evidence import (
     RELEASED,
     SIDE,
@@ -293,6 +294,39 @@ def stops_as_defined(search: Policy, seed: int, gap: float = 0.0) -> bool:
         ):
             return False
     return True
+
+
+@pytest.mark.parametrize("budget", [None, PureDP(4.0), ZCDP(2.0)])
+def test_searches_under_local_trust_keep_the_evidence_of_reports(budget: Budget | None):
+    class Noiseless(LDPTopTwo):
+        def _params(self) -> Any:
+            return super()._params()._replace(table=tilt_table(Noise(0.0, is_laplace=False)))
+
+    found = [
+        refutes(cls(ARMS, failure_probability=FAILURE, budget=budget, answers_within=None, seed=1))
+        for cls in (LDPTopTwo, Noiseless)
+    ]
+    assert found == [True, budget is None]
+
+
+def refutes(search: Policy) -> bool:
+    """Whether the arm that a search names refutes all others, and the search knows by how much."""
+    rng, waiting = np.random.default_rng(3), list[Any]()
+    while not search.stopped:
+        waiting.append(search.pull())
+        if len(waiting) > 6:
+            late = waiting.pop(int(rng.integers(6)))
+            search.update(float(rng.random() < MEANS[late.arm]), late)
+    told, leader = search.estimates, search.recommendation
+    report = Batch(1, 0.0, [], search.noise_scale, laplace=isinstance(search.budget, PureDP))
+    arms = [
+        [SimpleNamespace(n=n, total=n * mean, tilts=report.tilts, costs=n * report.costs)]
+        for n, mean in zip(told.rounds, told.means, strict=True)
+    ]
+    exact = [least(arms[leader], arms[c]) for c in range(ARMS) if c != leader]
+    kept = np.delete(search.session.state.public.against, leader)
+    agreed = np.abs(kept - exact).max() < 1e-3
+    return bool(agreed and min(exact) >= math.log((ARMS - 1) / FAILURE) - 1e-3)
 
 
 def search_of(cls: Any, budget: Budget | None, **options: Any) -> Policy:
