@@ -29,7 +29,6 @@ SETTINGS = [
     ({"budget": PURE, "trust": "shuffle"}, dpb.ArmsShuffled, "MergedIMEDSDP"),
     ({"budget": PURE, "trust": "local"}, dpb.ArmsLocal, "LDPIMED"),
     ({"budget": ZCDP, "goal": "best arm"}, dpb.BestArm, "MergedTopTwo"),
-    ({"budget": PURE, "goal": "best arm", "trust": "local"}, dpb.algorithms.LDPTopTwo, "LDPTopTwo"),
     ({"budget": ZCDP, "goal": "best arm", "horizon": 500}, dpb.BestArm, "SequentialHalving"),
     ({"budget": ZCDP, "features": FEATURES}, dpb.FixedLinear, "MergedLinearIMED"),
     ({"budget": ZCDP, "features": 2, "horizon": 500}, dpb.Linear, "RSLinearIMED"),

@@ -226,15 +226,6 @@ DEFAULTS = (
         goal="best arm",
     ),
     Default(
-        "search for the best arm",
-        "local",
-        "LDPTopTwo",
-        "No party sees a true reward. The policy stops once reports show the best arm with the"
-        " allowed error probability. It was not compared with other searches.",
-        {"failure_probability": 0.05},
-        goal="best arm",
-    ),
-    Default(
         "search for the best arm within a horizon",
         "central",
         "SequentialHalving",
