@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -193,6 +194,23 @@ def test_reports_end_a_search_later_than_sums():
     assert len(ended(near, [0.5, 0.5], 50, 100_000)) == 50
 
 
+@pytest.mark.parametrize("within", [0, 20, None])
+def test_reports_that_come_after_the_end_are_not_learned(within: int | None):
+    policy = LDPTopTwo(2, failure_probability=0.3, budget=None, answers_within=within, seed=1)
+    waiting: list[Any] = []
+    while not policy.stopped:
+        waiting.append(policy.pull())
+        if len(waiting) > 5:
+            late = waiting.pop(0)
+            policy.update(float(late.arm), late)
+    known = policy.estimates.rounds.sum()
+    assert not any(policy.update(1.0, late) for late in waiting)
+    assert not policy.pull().recorded
+    assert not policy.finish()
+    assert policy.estimates.rounds.sum() == known == policy.ledger.releases
+    assert (policy.stopped, policy.recommendation) == (True, 1)
+
+
 # What is near enough ----------------------------------------------------------------------------
 
 
@@ -347,7 +365,7 @@ def test_what_was_never_released_has_no_part_in_stopping(cls):
     assert other.rounds == one.rounds
 
 
-@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("cls", [*ALL, LDPTopTwo])
 def test_the_recommended_arm_is_served_and_nothing_more_is_learned(cls, tmp_path):
     answers = (np.random.default_rng(4).random((30_000, 3)) < [0.1, 0.95, 0.1]).astype(float)
     policy, rounds = search(cls, seed=2), 0
