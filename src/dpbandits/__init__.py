@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Linear,
     )
     from .auditing import audit
+    from .conclusions import conclude
     from .door import bandit
     from .errors import (
         ArgumentError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         DPBanditsError,
         UpdateError,
     )
+    from .evaluation import evaluate, evaluate_privately
     from .inspection import inspect, intervals
     from .logs import DecisionLog, fit_logs
     from .planning import Setting, plan
@@ -86,7 +88,10 @@ __all__ = [
     "UpdateError",
     "audit",
     "bandit",
+    "conclude",
     "environments",
+    "evaluate",
+    "evaluate_privately",
     "fit_logs",
     "inspect",
     "intervals",
@@ -109,9 +114,11 @@ _HOMES = {
         " FixedLinear HiddenGLM HiddenGLMLocal HiddenLinear HiddenLinearLocal HiddenLinearShuffled"
         " Linear",
         "auditing": "audit",
+        "conclusions": "conclude",
         "door": "bandit",
         "errors": "ArgumentError BudgetExhausted BudgetWarning ClaimError ClippingWarning"
         " DPBanditsError UpdateError",
+        "evaluation": "evaluate evaluate_privately",
         "inspection": "inspect intervals",
         "logs": "DecisionLog fit_logs",
         "planning": "Setting plan",

@@ -122,7 +122,9 @@ _UP = [
     "session",
     "policies",
     "inspection",
+    "conclusions",
     "logs",
+    "evaluation",
     "algorithms",
     "parts",
     "door",
@@ -135,6 +137,7 @@ _UP = [
     "studies",
     "service",
     "shuffler",
+    "demonstration",
     "cli",
 ]
 BELOW = {room: set(_UP[: i + 1]) for i, room in enumerate(_UP)}
@@ -151,6 +154,7 @@ BELOW["environments"] = {
 BELOW["client"] = {"errors", "client"}  # which loads neither numba nor NumPy
 BELOW["shuffler"] |= {"client"}
 BELOW["device"] = set(_UP[: _UP.index("algorithms") + 1]) | {"client", "device"}
+BELOW["demonstration"] |= {"client", "device"}  # it plays all parties
 BELOW["plotting"] = {"errors", "validation", "privacy", "plotting"}
 for _room in _UP[_UP.index("simulation") :]:
     BELOW[_room] |= {"environments", "plotting"}
@@ -159,7 +163,8 @@ BELOW["papers"] = BELOW["studies"] | {"papers"}
 TOP = {"__init__", "__main__"}
 DOOR = "rooms.py"  # alone knows where papers are
 ROOMS = {path.name for path in (SOURCE / "papers").iterdir() if path.is_dir()}
-SIMULATED = ("papers/glm/designs.py",)  # people who do not exist, as in environments
+# People who do not exist, as in environments.
+SIMULATED = ("papers/glm/designs.py", "demonstration/people.py")
 # What families of algorithms share, each to be used by those to its right and by families.
 SHARED_BY_FAMILIES = ("maths", "exploration", "bases")
 GENERALISED = {

@@ -14,6 +14,7 @@ import yaml
 from dpbandits.cli import app
 from dpbandits.service.declaration import read_file
 from dpbandits.service.parties import Parties
+from dpbandits.service.trail import Trail
 from dpbandits.shuffle.sealing import ServerKey
 from dpbandits.shuffler.config import Config
 
@@ -80,7 +81,8 @@ def test_the_shuffler_shuffles_what_the_service_declares(tmp_path, monkeypatch):
     (declared,) = [
         one for one in read_file(DEPLOY / "experiments.toml") if one.words.get("messages")
     ]
-    parties = Parties(declared.name, declared.build(), ServerKey.make().public)
+    policy = declared.build()
+    parties = Parties(declared.name, policy, ServerKey.make().public, Trail(policy.notes))
     (tmp_path / "texts.json").write_text(json.dumps(parties.config()))
     shutil.copy(DEPLOY / "shuffler.toml", tmp_path)
     (variable,) = COMPOSED["shuffler"]["services"]["shuffler"]["environment"]

@@ -24,10 +24,12 @@ from .audit import audit
 from .check_policy import check_policy
 from .demo_parties import demo_parties
 from .estimate import estimate
+from .evaluate import evaluate
+from .evaluate_privately import evaluate_privately
 from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import clear_errors, dated
-from .kept import inspect, intervals, restore
+from .kept import conclude, inspect, intervals, restore
 from .plan import plan
 from .promises import card, explain
 from .serve import keys, serve
@@ -118,7 +120,8 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
 
 
 _COMMANDS = (
-    *(explain, card, check_policy, inspect, intervals, restore, estimate),
+    *(explain, card, check_policy, inspect, intervals, conclude, restore, estimate),
+    *(evaluate, evaluate_privately),
     *(plan, theory, exact, audit, warm, serve, shuffle, demo_parties),
 )
 for command in _COMMANDS:
@@ -150,7 +153,8 @@ def run(
 ) -> None:
     """Run a study and write a folder with report, figures and data.
 
-    Finished parts survive an interrupt: run the command again to continue.
+    Finished parts survive an interrupt: run the command again, with the same --output, to
+    continue.
     """
     from ..studies import load_study
 
@@ -231,7 +235,8 @@ def reproduce(
 ) -> None:
     """Run the experiments of a paper again, and say which of its claims hold.
 
-    Finished parts survive an interrupt: run the command again to continue.
+    Finished parts survive an interrupt: run the command again, with the same --output, to
+    continue.
     """
     with clear_errors(_KEPT):
         announce_compilation()

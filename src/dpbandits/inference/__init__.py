@@ -3,7 +3,7 @@
 ``mixture`` has the evidence and its proof, ``intervals`` shows it.
 """
 
-from .intervals import Intervals, ReleasedSums, two_arms
+from .intervals import Differences, Intervals, ReleasedSums, asked
 from .mixture import (
     NARROWEST,
     PRIOR,
@@ -24,9 +24,10 @@ __all__ = [
     "WIDEST",
     "Batches",
     "Cells",
+    "Differences",
     "Intervals",
     "Noise",
     "ReleasedSums",
+    "asked",
     "reports",
-    "two_arms",
 ]
