@@ -52,7 +52,7 @@ PIECES = (
         "Default DEFAULTS default_for DecisionProblem",
     ),
     ("Classes", "A few arms", "", ALGORITHMS, "Arms ArmsShuffled ArmsLocal"),
-    ("Classes", "The best arm", "", ALGORITHMS, "BestArm"),
+    ("Classes", "The best arm", "", ALGORITHMS, "BestArm LDPTopTwo"),
     ("Classes", "Rewards that follow no law", "", ALGORITHMS, "Adversarial"),
     ("Classes", "Expert advice", "", ALGORITHMS, "Experts ExpertsLocal"),
     ("Classes", "Public features", "", ALGORITHMS, "Linear FixedLinear GLM"),

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binomtest
-from sides import take_in
 
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, Policy, PureDP, replay, simulate
-from dpbandits.algorithms import MergedTopTwo, SequentialHalving
-from dpbandits.algorithms.arms.law import law_of
-from dpbandits.algorithms.search.top_two import evidence, price_of_batches, two_exponentials
+from dpbandits.algorithms import LDPTopTwo, MergedTopTwo, SequentialHalving
+from dpbandits.algorithms.search.evidence import tilt_table
 from dpbandits.environments import Bernoulli, LoggedTrial
+from dpbandits.inference import Noise
 from dpbandits.kernel import kernel
 from dpbandits.papers.others import DPSEBAI, AdaPTT
-from dpbandits.papers.others.adap_tt import recommend
+from dpbandits.papers.others.adap_tt import price_of_batches, recommend
 from dpbandits.policies import Chooser
 from dpbandits.privacy import Budget
 from dpbandits.privacy.ledger import WHOLE
@@ -43,92 +44,9 @@ def released(policy: Policy) -> list[tuple[np.ndarray, int]]:
     return found
 
 
-# What stopping rules are made of ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("p", [0.999, 0.5, 0.1, 1e-3, 1e-9])
-def test_two_exponentials_reach_the_level_as_seldom_as_asked(p: float):
-    z = two_exponentials(p)
-    assert 0.15 * p <= (1 + z) * math.exp(-z) <= p
-
-
 def test_weights_of_batches_sum_to_one():
     n = 100_000
     assert sum(math.exp(-price_of_batches(j)) for j in range(1, n)) == pytest.approx(1, abs=1e-3)
-
-
-def merged(sizes: list[int], scale: float, laplace: bool):
-    """The law of these batches, and by what each sum is multiplied in the merged value."""
-    budget = PureDP(1 / scale) if laplace else ZCDP(0.5 / scale**2)
-    params = dpb.algorithms.MergedIMED(1, budget=budget).params
-    public = dpb.algorithms.MergedIMED.kernels.init(params)[1]
-    for size in sizes:
-        take_in(params, public, size, np.zeros(1))
-    n = np.array(sizes, float)
-    w = 1 / (1 / (4 * n) + scale**2 * (2 if laplace else 1) / n**2)
-    return law_of(params, public.merged[:, 0]), w / w.sum() / n
-
-
-@pytest.mark.parametrize("laplace", [False, True])
-@pytest.mark.parametrize("q", [0.05, 0.5, 0.95])
-def test_evidence_against_equal_arms_is_rare(laplace: bool, q: float):
-    rng, scale, draws = np.random.default_rng(1), 1.5, 3000
-    sizes = [10, 10, 10, 15], [10, 10, 10, 15, 23, 34]
-    (one, a), (other, b) = (merged(each, scale, laplace) for each in sizes)
-    draw = rng.laplace if laplace else rng.normal
-
-    def values(n: list[int], weights: np.ndarray) -> np.ndarray:
-        return (rng.binomial(n, q, (draws, len(n))) + draw(0, scale, (draws, len(n)))) @ weights
-
-    pairs = zip(values(sizes[0], a), values(sizes[1], b), strict=True)
-    found = np.array([sum(evidence(one, x, other, y)) for x, y in pairs])
-    for z in (1.0, 2.0, 4.0):
-        count, bound = int((found >= z).sum()), (1 + z) * math.exp(-z)
-        assert binomtest(count, draws, bound, alternative="greater").pvalue > ALPHA
-    assert (found >= 1.0).mean() > 0.02  # and it says something
-
-
-@pytest.mark.parametrize("laplace", [False, True])
-@pytest.mark.parametrize("low", [-0.4, 0.0, 0.3, 0.8, 1.1])
-@pytest.mark.parametrize("gap", [0.01, 0.3, 2.0])
-def test_evidence_is_the_least_sum(laplace: bool, low: float, gap: float):
-    law, other = merged([10, 20, 40], 2.0, laplace)[0], merged([10, 30], 2.0, laplace)[0]
-    tilts = np.geomspace(1e-4, 20, 2000)
-
-    def exponents(law, x: float, q: np.ndarray) -> np.ndarray:
-        noise = law.noise * tilts**2 / 2
-        if laplace:
-            reach = np.minimum(law.pole * tilts, 1 - 1e-12) ** 2
-            noise = -law.noise / law.pole**2 / 2 * np.log1p(-reach)
-            noise = np.where(law.pole * tilts < 1, noise, np.inf)
-        cost = noise + law.bent * tilts**3
-        psi = np.log1p(q[:, None] * np.expm1(-tilts))
-        return law.rounds * np.maximum((-tilts * x - psi - cost).max(axis=1), 0)
-
-    q, high = np.linspace(1e-6, 1 - 1e-6, 4001), low + gap
-    least = (exponents(law, 1 - high, 1 - q) + exponents(other, low, q)).min()
-    assert sum(evidence(law, high, other, low)) == pytest.approx(least, rel=2e-3, abs=1e-4)
-
-
-@pytest.mark.parametrize("laplace", [False, True])
-@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e15, 1e60])
-def test_noise_of_any_size_leaves_evidence_a_number(laplace: bool, scale: float):
-    law = merged([10, 10, 15], scale, laplace)[0]
-    for low, high in ((0.0, 1.0), (0.4, 0.6), (-scale, scale), (2.0, 3.0), (-3.0, -2.0)):
-        found = evidence(law, high, law, low)
-        assert all(0.0 <= one < np.inf for one in found)
-    if scale < 1e-3:
-        kl = 0.4 * math.log(0.8) + 0.6 * math.log(1.2)  # of .4 and .6 from .5
-        assert sum(evidence(law, 0.6, law, 0.4)) == pytest.approx(2 * 35 * kl, rel=1e-4)
-
-
-def test_no_evidence_where_values_agree_or_are_reversed():
-    law = merged([10, 20], 1.0, laplace=True)[0]
-    assert evidence(law, 0.5, law, 0.5) == (0.0, 0.0)
-    assert evidence(law, 0.4, law, 0.5) == (0.0, 0.0)
-    outside = evidence(law, 2.0, law, 1.5)  # both above every mean
-    assert outside[0] > 0.0
-    assert outside[1] == 0.0
 
 
 # How often they err ----------------------------------------------------------------------------
@@ -144,7 +62,7 @@ def too_often(policy: Policy, means: list[float], runs: int = 1000) -> bool:
 def careless(cls: type[Policy], budget: Budget | None) -> type[Policy]:
     """The same search, which stops far too soon."""
     changed = {
-        MergedTopTwo: {"threshold": -7.0},  # no more than what batches cost
+        MergedTopTwo: {"threshold": 0.0},
         AdaPTT: {"level": -5.0},
         DPSEBAI: {"failure_probability": 14.0 if budget is None else 7.9},
     }[cls]
@@ -176,6 +94,7 @@ def test_searches_err_no_more_often_than_asked(cls, budget):
         assert not too_often(search(cls, len(means), budget), means)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("cls", "budget"), SEARCHES)
 def test_a_threshold_that_is_far_too_low_is_seen(cls, budget):
     assert too_often(search(careless(cls, budget), 2, budget), [0.5, 0.51])
@@ -215,6 +134,144 @@ def test_a_published_threshold_errs_too_often():
     assert binomtest(wrong[1], 500, 0.3, alternative="greater").pvalue > ALPHA
 
 
+@pytest.mark.compiled
+@pytest.mark.parametrize("budget", [PureDP(0.1), ZCDP(0.005)])
+def test_noise_ignored_is_seen(budget: Budget):
+    class Noiseless(MergedTopTwo.policy_class):  # type: ignore[misc]
+        def _params(self):
+            return super()._params()._replace(table=tilt_table(Noise(0.0, is_laplace=False)))
+
+    assert too_often(search(Noiseless, 2, budget), [0.5, 0.51])
+
+
+def ended(policy: Policy, means: list[float], runs: int, horizon: int) -> pd.DataFrame:
+    found = simulate(policy, Bernoulli(means), horizon=horizon, runs=runs, seed=3, record=1).runs
+    return found[found["stopped"].notna()]
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("budget", [None, PureDP(0.1)])
+def test_where_half_may_err_some_do(budget: Budget | None):
+    policy = MergedTopTwo(2, failure_probability=0.5, budget=budget)
+    found = ended(policy, [0.6, 0.5], 2000, 20_000)
+    assert len(found) == 2000
+    assert 0.005 < found["wrong"].mean() < 0.5
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("budget", [None, PureDP(0.1)])
+@pytest.mark.parametrize("mean", [0.05, 0.5])
+def test_each_of_two_equal_arms_is_named_no_more_often_than_asked(budget, mean: float):
+    policy, runs = MergedTopTwo(2, failure_probability=0.2, budget=budget), 2000
+    named = ended(policy, [mean, mean], runs, 10_000)["recommended"].value_counts()
+    for count in named:
+        assert binomtest(int(count), runs, 0.2, alternative="greater").pvalue > ALPHA
+    assert named.sum() > 0.02 * runs  # which says something
+
+
+# Under local trust ------------------------------------------------------------------------------
+
+
+@pytest.mark.compiled
+def test_searches_under_local_trust_err_no_more_often_than_asked():
+    class Noiseless(LDPTopTwo):
+        def _params(self):
+            return super()._params()._replace(table=tilt_table(Noise(0.0, is_laplace=False)))
+
+    assert not too_often(search(LDPTopTwo, 2, PureDP(4.0)), [0.5, 0.55], 300)
+    assert too_often(search(Noiseless, 2, PureDP(1.0)), [0.5, 0.51], 300)
+
+
+@pytest.mark.compiled
+def test_reports_end_a_search_later_than_sums():
+    means, rounds = [0.8, 0.5, 0.5], []
+    for cls in (LDPTopTwo, MergedTopTwo):
+        found = ended(search(cls, 3, PureDP(1.0)), means, 40, 100_000)
+        assert not found["wrong"].any()
+        rounds.append(found["stopped"].mean())
+    assert rounds[0] > 5.0 * rounds[1]
+    near = search(LDPTopTwo, 2, PureDP(2.0), gap=0.2)
+    assert len(ended(near, [0.5, 0.5], 50, 100_000)) == 50
+
+
+@pytest.mark.parametrize("within", [0, 20, None])
+def test_reports_that_come_after_the_end_are_not_learned(within: int | None):
+    policy = LDPTopTwo(2, failure_probability=0.3, budget=None, answers_within=within, seed=1)
+    waiting: list[Any] = []
+    while not policy.stopped:
+        waiting.append(policy.pull())
+        if len(waiting) > 5:
+            late = waiting.pop(0)
+            policy.update(float(late.arm), late)
+    known = policy.estimates.rounds.sum()
+    assert not any(policy.update(1.0, late) for late in waiting)
+    assert not policy.pull().recorded
+    assert not policy.finish()
+    assert policy.estimates.rounds.sum() == known == policy.ledger.releases
+    assert (policy.stopped, policy.recommendation) == (True, 1)
+
+
+# What is near enough ----------------------------------------------------------------------------
+
+
+@pytest.mark.compiled
+def test_a_gap_ends_a_search_over_equal_arms():
+    policy = search(MergedTopTwo, 3, gap=0.05)
+    assert len(ended(policy, [0.5, 0.5, 0.5], 100, 200_000)) == 100
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("budget", [None, PureDP(0.1)])
+def test_arms_that_are_worse_by_more_than_the_gap_are_seldom_named(budget: Budget | None):
+    def errs_too_often(gap: float) -> bool:
+        policy = MergedTopTwo(2, failure_probability=0.1, gap=gap, budget=budget)
+        found = ended(policy, [0.6, 0.5], 2000, 100_000)
+        assert len(found) == 2000
+        wrong = int(found["wrong"].sum())
+        return binomtest(wrong, 2000, 0.1, alternative="greater").pvalue <= ALPHA
+
+    assert not errs_too_often(0.099)
+    assert errs_too_often(0.5)  # which is another question
+
+
+@pytest.mark.compiled
+def test_a_gap_is_in_units_of_rewards():
+    world = Bernoulli([0.55, 0.5])
+    one = search(MergedTopTwo, 2, gap=0.1)
+    other = search(MergedTopTwo, 2, gap=0.2, reward_range=(0.0, 2.0))
+    assert one.params.gap == other.params.gap == 0.1
+    plain = search(MergedTopTwo, 2)
+    rounds = [
+        simulate(each, world, horizon=100_000, runs=50, seed=1).runs["stopped"].mean()
+        for each in (one, plain)
+    ]
+    assert rounds[0] < 0.5 * rounds[1]
+    message = "^gap must be less than the width of reward_range, which is 2, got 2.5"
+    with pytest.raises(ArgumentError, match=message):
+        search(MergedTopTwo, 2, gap=2.5, reward_range=(0.0, 2.0))
+    with pytest.raises(ArgumentError, match=r"^gap must be None for rule=Halving\(\), got 0.1"):
+        dpb.BestArm(2, horizon=100, gap=0.1, budget=None)
+
+
+# Lengths of batches -----------------------------------------------------------------------------
+
+
+def test_batches_have_the_length_that_is_given():
+    policy = search(MergedTopTwo, 2, growth=1.0, first=7, seed=1)
+    play(policy, np.tile([0.5, 0.5], (500, 1)), 500)
+    spans = [len(span) for span, _ in released(policy)]
+    assert spans[:2] == [7, 7]
+    assert all(math.log2(span / 7).is_integer() for span in spans)
+
+
+@pytest.mark.parametrize(("budget", "first"), [(None, 10), (PureDP(0.1), 40), (PureDP(1.0), 10)])
+def test_first_batches_are_longer_than_noise(budget: Budget | None, first: int):
+    policy = search(MergedTopTwo, 2, budget, seed=1)
+    play(policy, np.tile([0.5, 0.5], (100, 1)), 2 * first + 1)
+    assert [len(span) for span, _ in released(policy)] == [first, first]
+
+
+@pytest.mark.compiled
 def test_a_search_over_close_arms_of_equal_means_need_not_stop():
     policy = search(MergedTopTwo, 2)
     found = simulate(policy, Bernoulli([0.5, 0.5]), horizon=20_000, runs=50, seed=1).runs
@@ -308,7 +365,7 @@ def test_what_was_never_released_has_no_part_in_stopping(cls):
     assert other.rounds == one.rounds
 
 
-@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("cls", [*ALL, LDPTopTwo])
 def test_the_recommended_arm_is_served_and_nothing_more_is_learned(cls, tmp_path):
     answers = (np.random.default_rng(4).random((30_000, 3)) < [0.1, 0.95, 0.1]).astype(float)
     policy, rounds = search(cls, seed=2), 0
@@ -329,6 +386,7 @@ def test_the_recommended_arm_is_served_and_nothing_more_is_learned(cls, tmp_path
     assert Chooser.from_json(policy.chooser().to_json()).choose() == 1
 
 
+@pytest.mark.compiled
 def test_simulations_tell_how_searches_ended():
     policies = [search(MergedTopTwo), MergedTopTwo(3, failure_probability=1e-9, budget=PureDP(0.1))]
     policies += [dpb.papers.concentrated.AdaCUCB(3, budget=ZCDP(0.5))]
@@ -353,6 +411,7 @@ def test_simulations_tell_how_searches_ended():
     assert others.all()
 
 
+@pytest.mark.compiled
 def test_a_replay_goes_on_with_the_recommended_arm():
     rng = np.random.default_rng(5)
     arms = rng.integers(0, 2, 20_000)

@@ -14,13 +14,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import rel_entr
 
 from benchmarks import __main__ as command
-from benchmarks import glm, linear, simulation, startup
+from benchmarks import glm, linear, searches, simulation, startup
 from benchmarks.timing import Row, scaled
 from dpbandits.environments import Bernoulli
 from dpbandits.kernel import cache_folder
 from dpbandits.policies import registered
+from dpbandits.privacy import PureDP
 
 SIZE = 0.001
 PACKAGES = {"pymab": "pymab", "MABWiser": "mabwiser", "river": "river"}
@@ -47,6 +49,35 @@ def test_keeping():
     assert rows["fsyncs of a call, without a release"].value == 1.0
     assert rows["fsyncs of a call that releases"].value == 2.0
     assert "1,000 recorded rounds" in rows["load, after many decisions"].remark
+
+
+@pytest.mark.long
+def test_searches_are_compared_with_what_any_search_needs():
+    rows = measured("searches")
+    assert len(rows) == 4 * 5 + 4 + 5
+    private, free = (rows[f"even, {budget}"] for budget in ("0.1-DP", "no budget"))
+    assert 1.0 < free.value < private.value < 20.0
+    assert all(0.0 < row.value < 0.5 for name, row in rows.items() if name.startswith("two"))
+
+
+@pytest.mark.parametrize("epsilon", [None, 0.1, 1.0])
+def test_the_least_that_a_search_needs_is_that_of_a_grid(epsilon: float | None):
+    means, q, z = (0.8, 0.7, 0.5), np.linspace(0.5, 0.8, 121), np.linspace(0.001, 0.999, 999)
+
+    def divergence(p: float) -> np.ndarray:  # by moving coins
+        moved = rel_entr(z, q[:, None]) + rel_entr(1 - z, 1 - q[:, None])
+        if epsilon is None:
+            return rel_entr(p, q) + rel_entr(1 - p, 1 - q)
+        return (moved + epsilon * np.abs(z - p)).min(axis=1)
+
+    best, *others = map(divergence, means)
+    shares = [(x, y) for x in np.linspace(0.3, 0.6, 61) for y in np.linspace(0.02, 0.2, 37)]
+    found = max(
+        min((x * best + w * d).min() for w, d in zip((1 - x - y, y), others, strict=True))
+        for x, y in shares
+    )
+    budget = epsilon and PureDP(epsilon)
+    assert searches.characteristic_time(means, budget) == pytest.approx(1 / found, rel=0.02)
 
 
 def assert_compared(rows: Iterable[Row], peers: Iterable[str]) -> None:

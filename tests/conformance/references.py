@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, logit, rel_entr
+from scipy.special import expit, logit, logsumexp, rel_entr
 
 from dpbandits.papers.concentrated.design import g_optimal
 from dpbandits.privacy import ZCDP, Budget, PureDP
@@ -514,67 +514,132 @@ def _price(j: int) -> float:
     return math.log((j + 19) * (j + 20) / 20)
 
 
+def _exponential_tilts(n: int, guess: float, scale: float, laplace: bool) -> np.ndarray:
+    """Those of a batch: the best for rewards of that variance, below 28 values."""
+    u = np.geomspace(0.004, 4, 28)
+    if not laplace or scale == 0:
+        return u * n * guess / (n * guess + scale**2)
+    low, high = np.zeros(28), np.minimum(u, 1 / scale)
+    for _ in range(40):
+        middle = (low + high) / 2
+        more = (u - middle) * n * guess * (1 - (scale * middle) ** 2) > 2 * middle * scale**2
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    return low
+
+
 def merged_top_two(
     budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Top Two on batches of half of all rounds of an arm before, of at least ten, with failure
-    probability 0.1: exponents on a grid of tilts and of means between two arms.
+    """Top Two by mixtures of 28 exponential martingales, on a grid of means, with failure
+    probability 0.1, on batches after which the evidence should suffice.
     """
-    laplace, arms = isinstance(budget, PureDP), range(len(means))
+    laplace, k, grid = isinstance(budget, PureDP), len(means), np.linspace(0, 1, 401)
     scale = laplace_scale(budget) if laplace else gaussian_std(budget)
-    variance = scale**2 * (2 if laplace else 1)
-    log = math.log((len(means) - 1) / 0.1)
-    bar = log + math.log(1 + log + math.sqrt(2 * log))
+    variance, bar = scale**2 * (2 if laplace else 1), math.log((k - 1) / 0.1)
 
-    tilts, shrunk = TILTS[::2], np.expm1(-TILTS[::2])
+    def guess_of(batches: list) -> float:
+        if not batches:
+            return 0.15
+        n, y = sum(size for size, *_ in batches), sum(total for _, total, _ in batches)
+        mean, worth = np.clip(y / n, 0, 1), n * n * 0.15 / (n * 0.15 + variance * len(batches))
+        guess = (5 * 0.15 + worth * mean * (1 - mean)) / (5 + worth)
+        return float(np.clip(guess, 0.25 / 32, 0.25))
 
-    def exponents(x: float, q: np.ndarray, rounds: float, cost: np.ndarray) -> np.ndarray:
-        psi = np.log1p(q[:, None] * shrunk)
-        return np.maximum((rounds * (-tilts * x - psi) - cost[::2]).max(axis=1), 0)
-
-    def against(best: int, other: int, values, rounds, costs) -> tuple[float, float]:
-        low, high = values[other], values[best]
-        left, width = low, (high - low) / 10
-        for _ in range(4):  # ten cells, of which the best and half of each neighbour are cut again
-            q = np.clip(left + width * (np.arange(10) + 0.5), 1e-9, 1 - 1e-9)
-            above = exponents(1 - high, 1 - q, rounds[best], costs[best][1])
-            below = exponents(low, q, rounds[other], costs[other][1])
-            least = (above + below).argmin()
-            left, width = left + width * (least - 0.5), width / 5
-        return above[least], below[least]
+    def evidence(batches: list, p: np.ndarray, *, up: bool) -> np.ndarray:
+        terms = np.zeros((28, len(p)))
+        for n, total, tilts in batches:
+            cost = (scale * tilts) ** 2 / 2 if not laplace else -np.log1p(-((scale * tilts) ** 2))
+            terms -= (tilts * (n - total if up else total) + cost)[:, None]
+            terms -= n * np.log1p(p * np.expm1(-tilts)[:, None])
+        return logsumexp(terms, axis=0) - math.log(28)
 
     def play() -> float:
-        sums, sizes = [[] for _ in arms], [[] for _ in arms]
-        total, t, arm = np.zeros(len(means), int), 0, 0
+        arms = [[] for _ in means]
+        total, t, arm, near = np.zeros(k, int), 0, 0, 0.0
         while t < horizon:
-            size = min(max(10, math.ceil(total[arm] / 2)), horizon - t)
+            guess = guess_of(arms[arm])
+            noisy = variance / (variance + guess * total[arm]) if variance else 0
+            growth = ((bar + 3) / max(near, 1e-9)) ** (1 / (1 + noisy)) - 1
+            growth = np.clip(growth, 0.1 + 0.4 * noisy, 0.5 + 1.5 * noisy)
+            size = max(10, math.ceil(4 * scale), math.ceil(growth * total[arm]))
+            size = min(size, horizon - t)
             noise = scale * (rng.laplace() if laplace else rng.normal())
-            sums[arm] = np.append(sums[arm], rng.binomial(size, means[arm]) + noise)
-            sizes[arm] = np.append(sizes[arm], size)
+            tilts = _exponential_tilts(size, guess, scale, laplace)
+            arms[arm].append((size, rng.binomial(size, means[arm]) + noise, tilts))
             total[arm], t = total[arm] + size, t + size
             if (total == 0).any():
                 arm = int((total == 0).argmax())
                 continue
-            n = [np.array(one, float) for one in sizes]
-            w = [1 / (1 / (4 * one) + variance / one**2) for one in n]
-            pairs = zip(w, sums, n, strict=True)
-            values = np.array([one @ (s / m) / one.sum() for one, s, m in pairs])
-            rounds, costs = _tilted(w, n, scale, laplace)
+            sizes = [np.array([n for n, *_ in one], float) for one in arms]
+            w = [1 / (1 / (4 * n) + variance / n**2) for n in sizes]
+            sums = [np.array([y for _, y, _ in one]) for one in arms]
+            pairs = list(zip(w, sums, sizes, strict=True))
+            values = np.array([one @ (y / n) / one.sum() for one, y, n in pairs])
+            v = np.array(
+                [
+                    one**2 @ (guess_of(batches) / n + variance / n**2) / one.sum() ** 2
+                    for (one, _, n), batches in zip(pairs, arms, strict=True)
+                ]
+            )
             best = int(values.argmax())
-            others = [other for other in arms if other != best]
-            found = [against(best, other, values, rounds, costs) for other in others]
-            prices = [_price(len(n[best])) + _price(len(n[other])) for other in others]
-            if all(sum(z) >= price + bar for z, price in zip(found, prices, strict=True)):
+            others = [other for other in range(k) if other != best]
+            up = evidence(arms[best], 1 - grid, up=True)
+            z = [(up + evidence(arms[other], grid, up=False)).min() for other in others]
+            if min(z) >= bar:
                 total[best] += horizon - t
                 break
-            shares = [total[other] / total[best] for other in others]
-            balance = sum(
-                share * up / down if min(up, down) > 1e-9 else share**2
-                for share, (up, down) in zip(shares, found, strict=True)
-            )
-            costly = [sum(z) + math.log(total[o]) for z, o in zip(found, others, strict=True)]
-            arm = best if balance > 1 else others[int(np.argmin(costly))]
+            normal = (values[best] - values[others]) ** 2 / 2 / (v[best] + v[others])
+            found = np.minimum(normal, np.maximum(z, 0) + 3)
+            closest = int((found + np.log(total[others])).argmin())
+            near, shares = found[closest], total[others] / total[best] * v[best] / v[others]
+            arm = best if shares.sum() > 1 else others[closest]
         return float((means.max() - means) @ total)
+
+    return np.array([play() for _ in range(runs)])
+
+
+def ldp_top_two(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Top Two on single reports, with failure probability 0.1, on a grid of means."""
+    laplace, k, grid = isinstance(budget, PureDP), len(means), np.linspace(0, 1, 401)
+    scale = laplace_scale(budget) if laplace else gaussian_std(budget)
+    variance, bar = scale**2 * (2 if laplace else 1), math.log((k - 1) / 0.1)
+    tilts = _exponential_tilts(1, 0.15, scale, laplace)
+    cost = -np.log1p(-((scale * tilts) ** 2)) if laplace else (scale * tilts) ** 2 / 2
+
+    def evidence(n: int, total: float, p: np.ndarray) -> np.ndarray:
+        psi = np.log1p(np.outer(p, np.expm1(-tilts)))
+        return logsumexp(-tilts * total - n * (psi + cost), axis=1) - math.log(28)
+
+    def play() -> float:
+        n, y, t, arm, size = np.zeros(k, int), np.zeros(k), 0, 0, 10
+        while t < horizon:
+            size = min(size, horizon - t)
+            noise = scale * (rng.laplace(size=size) if laplace else rng.normal(size=size))
+            n[arm], y[arm] = n[arm] + size, y[arm] + rng.binomial(size, means[arm]) + noise.sum()
+            t, near = t + size, 0.0
+            if (n == 0).any():
+                arm, size = int((n == 0).argmax()), 10
+                continue
+            values, worth = y / n, n * 0.15 / (0.15 + variance)
+            mean = np.clip(values, 0, 1)
+            guess = np.clip((0.75 + worth * mean * (1 - mean)) / (5 + worth), 0.25 / 32, 0.25)
+            v, best = (guess + variance) / n, int(values.argmax())
+            others = [other for other in range(k) if other != best]
+            up = evidence(n[best], n[best] - y[best], 1 - grid)
+            z = [(up + evidence(n[other], y[other], grid)).min() for other in others]
+            if min(z) >= bar:
+                n[best] += horizon - t
+                break
+            normal = (values[best] - values[others]) ** 2 / 2 / (v[best] + v[others])
+            found = np.minimum(normal, np.maximum(z, 0) + 3)
+            closest = int((found + np.log(n[others])).argmin())
+            near, shares = found[closest], n[others] / n[best] * v[best] / v[others]
+            arm = best if shares.sum() > 1 else others[closest]
+            growth = np.clip((bar + 3) / max(near, 1e-9) - 1, 0.1, 0.5)
+            size = max(10, math.ceil(growth * n[arm]))
+        return float((means.max() - means) @ n)
 
     return np.array([play() for _ in range(runs)])
 
@@ -1146,6 +1211,7 @@ REFERENCES: dict[str, Reference] = {
     "ThompsonSampling": thompson,
     "LDPIMED": ldp_imed,
     "LDPUCB": ldp_ucb,
+    "LDPTopTwo": ldp_top_two,
     "DPTS": dp_ts,
     "LazyDPTS": lazy_dp_ts,
     "DPIMED": _adding(optimistic=False),

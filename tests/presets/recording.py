@@ -1,7 +1,8 @@
 """What policies by name do: arms, numbers and states that later versions have to repeat.
 
 ``recorded.json`` and ``states.zip`` were written by version 0.1.0, before names became presets, with
-``python tests/presets/recording.py FOLDER``.
+``python tests/presets/recording.py FOLDER``.  ``MergedTopTwo`` was recorded again when its rule to
+stop and its batches were replaced.
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ from .linear.policy import (
     RSLinearIMED,
 )
 from .search.best_arm import BestArm, MergedTopTwo, SequentialHalving
+from .search.local import LDPTopTwo
 from .stepwise import KLUCB, UCB1, ThompsonSampling
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "HiddenLinear",
     "HiddenLinearLocal",
     "HiddenLinearShuffled",
+    "LDPTopTwo",
     "Learner",
     "LinUCB",
     "LinUCBJDP",

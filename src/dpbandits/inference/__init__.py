@@ -4,9 +4,24 @@
 """
 
 from .intervals import Differences, Intervals, ReleasedSums, asked
-from .mixture import Batches, Cells, Noise, reports
+from .mixture import (
+    NARROWEST,
+    PRIOR,
+    ROUNDS_OF_PRIOR,
+    TILTS,
+    WIDEST,
+    Batches,
+    Cells,
+    Noise,
+    reports,
+)
 
 __all__ = [
+    "NARROWEST",
+    "PRIOR",
+    "ROUNDS_OF_PRIOR",
+    "TILTS",
+    "WIDEST",
     "Batches",
     "Cells",
     "Differences",

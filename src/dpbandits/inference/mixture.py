@@ -52,11 +52,6 @@ theirs (union bound), which is a.  The differences to one control, declared befo
 1.  Where releases name the arm that others are compared with, at each release anew, the comparisons
 are among all pairs of arms: m = K (K - 1) / 2.
 
-**A rule to stop a search.**  Let Z(b, c) be that minimum at d = 0.  Recommend b once Z(b, c) >=
-ln((K - 1) / a) for all c.  If b is worse than a best arm *, of mean q, exp Z(b, *) <= M_up,b(q)
-M_dn,*(q).  So b is recommended with probability at most a / (K - 1).  Over all such arms that adds
-up to a.
-
 **Numbers.**  -psi_q is convex in q, and so is ln M.  Newton's method from q = 1 stays beyond the
 end of an interval.  The minimum over q is bounded from below by the tangents at the two ends of a
 short interval around it.  So errors of numbers only widen intervals.
@@ -88,8 +83,9 @@ import numpy as np
 
 TILTS = np.geomspace(0.004, 4.0, 28)  # u, of which tilts are made
 _LN_SHARE = -math.log(len(TILTS))  # ln p
-_PRIOR, _ROUNDS_OF_PRIOR = 0.15, 5.0  # variance of a reward, before anything is known of it
-_WIDEST, _STEPS = 0.25, 10  # guesses are _WIDEST / sqrt(2)^k, k = 0, ..., 10
+PRIOR, ROUNDS_OF_PRIOR = 0.15, 5.0  # variance of a reward, before anything is known of it
+WIDEST, _STEPS = 0.25, 10  # guesses are WIDEST / sqrt(2)^k, k = 0, ..., 10
+NARROWEST = WIDEST / math.sqrt(2.0) ** _STEPS
 _HALVINGS = 50
 _NEWTON = 200  # steps: a few are enough
 _DIGITS = 34  # binary, of a difference
@@ -166,7 +162,7 @@ class Batches(NamedTuple):
         # Of each batch, how many of the arm's releases had been made when it began.
         before = np.searchsorted(own, np.minimum(self.known[own], own))
         step = _guess(rounds, total, noise)[before] if noise.scale > 0.0 else np.zeros(len(own))
-        return Cells(rounds, _WIDEST / math.sqrt(2.0) ** step, np.ones(len(own)), total)
+        return Cells(rounds, WIDEST / math.sqrt(2.0) ** step, np.ones(len(own)), total)
 
     def cells(self, arm: int, noise: Noise) -> Cells:
         """Those of an arm, in as few cells as there can be."""
@@ -181,7 +177,7 @@ class Batches(NamedTuple):
 def reports(rounds: int, total: float) -> Cells:
     """The cells of an arm's reports: batches of one person, with the same tilts for all of them."""
     one = np.ones(min(int(rounds), 1))
-    return Cells(one, _PRIOR * one, rounds * one, total * one)
+    return Cells(one, PRIOR * one, rounds * one, total * one)
 
 
 def _guess(rounds: np.ndarray, total: np.ndarray, noise: Noise) -> np.ndarray:
@@ -189,10 +185,10 @@ def _guess(rounds: np.ndarray, total: np.ndarray, noise: Noise) -> np.ndarray:
     n, y = (np.concatenate(([0.0], np.cumsum(one))) for one in (rounds, total))
     noises = np.concatenate(([0.0], np.cumsum(noise.variance(rounds))))
     # So many rounds without noise would tell as much.
-    worth = n * n * _PRIOR / np.maximum(n * _PRIOR + noises, 1e-300)
+    worth = n * n * PRIOR / np.maximum(n * PRIOR + noises, 1e-300)
     mean = np.clip(y / np.maximum(n, 1.0), 0.0, 1.0)
-    guess = (_ROUNDS_OF_PRIOR * _PRIOR + worth * mean * (1.0 - mean)) / (_ROUNDS_OF_PRIOR + worth)
-    return np.clip(np.rint(2.0 * np.log2(_WIDEST / guess)), 0.0, _STEPS)
+    guess = (ROUNDS_OF_PRIOR * PRIOR + worth * mean * (1.0 - mean)) / (ROUNDS_OF_PRIOR + worth)
+    return np.clip(np.rint(2.0 * np.log2(WIDEST / guess)), 0.0, _STEPS)
 
 
 class Side(NamedTuple):

@@ -19,7 +19,9 @@ def pull(
     running: Running, shown: Any, user: User | None, open_arms: Mask
 ) -> tuple[Choice, Pending | None]:
     """A choice for a person, and its round, if that is recorded."""
-    rounds = running.rounds
+    rounds, found = running.rounds, running.choices.found()
+    if found is not None:
+        return running.choices.standing(found, shown, open_arms), None
     choice, _ = running.choices.fresh(shown, open_arms)
     if rounds.exhausted or not running.counts(user, choice.arm):
         return choice, None
@@ -101,6 +103,7 @@ def _learn(running: Running, number: int, pending: Pending, value: float | None)
         rounds.recorded += 1
         answer = (*pending[:2], running.intake.entering(value, rounds))
         gate.absorb_and_release(state, answer, rounds.recorded)
+        running.end_search()
     return True
 
 

@@ -115,12 +115,16 @@ class Running:
         """Keep the latest release, of rounds that were ``booked``, if it is one of sums.  Stop
         where a search has found its arm.
         """
-        rounds, found = self.rounds, self.choices.found()
         if self.gate.statistic.sums_of:
             values = tuple(self.state.wall.release.tolist())
             self.exchange.made.append(
                 Made(self.life, tuple(memo.tolist()), values, self._of(booked))
             )
+        self.end_search()
+
+    def end_search(self) -> None:
+        """Record nothing more where a search has found its arm."""
+        rounds, found = self.rounds, self.choices.found()
         if found is not None:
             rounds.exhausted, rounds.current_choice = True, found
             # Never released, as what was open then.

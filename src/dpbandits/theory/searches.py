@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..algorithms import BestArm
+from ..algorithms import BestArm, LDPTopTwo
 from .bounds import bound
 from .promises import Applied, World, promises_of
 
@@ -20,8 +20,9 @@ def search_error(failure_probability: float) -> float:
     return failure_probability
 
 
-@promises_of(BestArm)
-def _search_error(policy: BestArm, world: World) -> Iterator[Applied]:
+@promises_of(BestArm, LDPTopTwo)
+def _search_error(policy: BestArm | LDPTopTwo, world: World) -> Iterator[Applied]:
     probability = policy.config["failure_probability"]
-    if world.is_stationary and probability is not None:
+    # With a gap, arms that are nearly best are no errors.
+    if world.is_stationary and probability is not None and policy.config["gap"] is None:
         yield search_error, {"failure_probability": probability}

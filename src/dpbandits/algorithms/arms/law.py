@@ -254,20 +254,6 @@ def closest_exponent(law: Law, x: float, q: float) -> float:
 
 
 @kernel
-def convex_exponent(law: Law, x: float, q: float) -> tuple[float, float]:
-    """D(x, q) with ``bent`` in the cost of every q in (0, 1): convex; and its slope."""
-    if x >= q:
-        return 0.0, 0.0
-    if law.noise < _SILENT:
-        x = max(x, 0.0)
-        return law.rounds * bernoulli_kl(x, q), law.rounds * (q - x) / (q * (1.0 - q))
-    u = _best_tilt(law, x, q, law.bent)
-    shrunk = -np.expm1(-u)
-    slope = law.rounds * shrunk / (1.0 - q * shrunk)
-    return _worth(law, x, q, u, law.bent), slope
-
-
-@kernel
 def _turning_point(law: Law, x: float, bent: float) -> float:
     """The u at which x u + cost(u) begins to rise faster than u, for x < 1; at most _STEEPEST."""
     low, high = 0.0, min(_STEEPEST, (1.0 - x) / law.noise)

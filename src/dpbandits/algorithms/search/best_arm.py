@@ -5,10 +5,13 @@ What crosses the wall, and why a budget covers it, stands with the rules: ``top_
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
+import numpy as np
+
 from ...constraints import Constraints, Integer, Real
-from ...errors import ArgumentError
+from ...errors import ArgumentError, StateFileError
 from ...policies import (
     ArmEstimates,
     Composition,
@@ -23,7 +26,7 @@ from ...policies import (
 from ...policies.parts import PartOf
 from ...privacy.budgets import Budget
 from .halving import Halving, HalvingPublic
-from .top_two import TopTwo
+from .top_two import TopTwo, refuse_wide_gap
 
 _PROBABILITY = Real(0.0, 1.0, strict=True)
 _ROUNDS = Integer(1)
@@ -34,13 +37,15 @@ class BestArm(Policy):
     """Search for the best arm: with few errors, or in a given number of rounds.
 
     With ``failure_probability`` it stops when releases refute every other arm.  At most this share
-    of searches recommends a wrong arm, for independent rewards of one law per arm.  With
-    ``horizon`` it stops after that many rounds, without a bound on errors.
+    of searches recommends a wrong arm, if each arm's mean reward stays the same.  With ``horizon``
+    it stops after that many rounds, without a bound on errors.
 
     Args:
         n_arms: number of arms.
         budget: of any notion; None for the non-private counterpart.
         failure_probability: probability of recommending another arm than the best.
+        gap: in units of rewards.  An arm that is worse by at most so much counts as best, too, so
+            the search stops sooner, and also where arms are equally good.  Default: no gap.
         horizon: number of rounds; afterwards the policy serves the remaining arm and stops
             learning.  The last phase is released at the next ``pull``, or by ``finish`` if no
             person comes.
@@ -64,6 +69,7 @@ class BestArm(Policy):
     card = TopTwo.card
     constraints: ClassVar[Constraints] = {
         "failure_probability": _PROBABILITY | None,
+        "gap": Real(0.0, strict=True) | None,
         "horizon": _ROUNDS | None,
         "rule": PartOf(TopTwo, Halving, exactly=True) | None,
     }
@@ -79,6 +85,7 @@ class BestArm(Policy):
         *,
         budget: Budget | None,
         failure_probability: float | None = None,
+        gap: float | None = None,
         horizon: int | None = None,
         rule: TopTwo | Halving | None = None,
         **options: Unpack[Options],
@@ -92,6 +99,7 @@ class BestArm(Policy):
         chosen = fitting if rule is None else rule
         if isinstance(chosen, Halving):
             _refuse("failure_probability", failure_probability, chosen)
+            _refuse("gap", gap, chosen)
             horizon = _ROUNDS("horizon", horizon)  # which it needs
         else:
             _refuse("horizon", horizon, chosen)
@@ -99,10 +107,20 @@ class BestArm(Policy):
         own = {
             "n_arms": n_arms,
             "failure_probability": failure_probability,
+            "gap": gap,
             "horizon": horizon,
             "rule": chosen,
         }
         super().__init__(own, budget=budget, composition=self.composition(rule=chosen), **options)
+        refuse_wide_gap(gap, self.reward_range)
+
+    def _of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if "public.batches" in arrays:
+            raise StateFileError(
+                "an earlier version began this search, with another rule to stop, and kept too"
+                " little for the present rule: end the search with that version"
+            )
+        return dict(arrays)
 
     def _params(self) -> Any:
         return self.config["rule"].params(self)
@@ -125,10 +143,11 @@ def _refuse(name: str, value: Any, rule: Any) -> None:
 MergedTopTwo = preset(
     "MergedTopTwo",
     BestArm,
-    "n_arms failure_probability growth first",
+    "n_arms failure_probability gap growth first",
     """The best arm at a confidence, by Top Two on merged noisy sums.""",
     rule=like(TopTwo, "growth", "first"),
     failure_probability=given("failure_probability"),
+    gap=given("gap", None, quiet=True),
     horizon=None,
 )
 SequentialHalving = preset(
@@ -139,5 +158,6 @@ SequentialHalving = preset(
     example={"n_arms": 3, "horizon": 1000},
     rule=Halving(),
     failure_probability=None,
+    gap=None,
     horizon=given("horizon"),
 )

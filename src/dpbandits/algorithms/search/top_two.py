@@ -1,47 +1,48 @@
 """The best arm at a confidence: Top Two on merged batches.
 
-Guarantee: that of ``arms.held``.  Its sums cross the wall, and ``arms.law`` merges them.  The
-decision to stop is made after each release, from releases alone.
+Guarantee:
 
-**Stopping.**  Let D_c(m_c, q) be the exponent of ``arms.law`` for an estimate as low as m_c with a
-mean of q or more.  U_b(m_b, q) is its mirror, for an estimate as high as m_b with a mean of q or
-less.  Rewards r and 1 - r have noise of the same law, so U_b(m_b, q) = D_b(1 - m_b, 1 - q).  The
-cubic term is in the cost of every q, which only makes both smaller, and both convex in q.  The
-evidence against the arm c being as good as b is
+* Protected: one person's reward, as in ``arms.held``.  Sums of batches cross the wall, and each may
+  spend the whole budget.  Everything here is computed from them.
+* Error: an arm that is worse than the best by more than ``gap`` (0 by default) is recommended with
+  probability at most ``failure_probability``, whenever the search stops.
+* Assumed: rewards lie in the range, and given all that came before its pull, each reward of an arm
+  has that arm's mean.  Noise is independent of rewards and of other noise.
 
-    Z(b, c)  =  min over q of  U_b(m_b, q) + D_c(m_c, q) .
+**Stopping.**  Rewards and the gap g are scaled to [0, 1].  ``inference.mixture`` has the evidence
+M_up,b(q) against a mean of b of at most q, and M_dn,c(q) against a mean of c of at least q.  Let
 
-The leader b, of highest m, is recommended as soon as for every other arm c
+    Z(b, c)  =  min over q in [0, 1 - g] of  ln M_up,b(q) + ln M_dn,c(q + g) .
 
-    Z(b, c)  >=  ln(1 / w_j) + ln(1 / w_k) + z ,
+The leader b, of highest merged value, is recommended as soon as for every other arm c
 
-j and k their numbers of batches, z = z(failure_probability / (K - 1)) of ``two_exponentials``.
+    Z(b, c)  >=  ln((K - 1) / failure_probability) .
 
-**The price of batches.**  The length of an arm's j-th batch is known beforehand; only the number of
-batches of an arm depends on releases.  Let rewards of each arm be independent and of one law.  Then
-the merged value of the first j batches of an arm, and that of the first k of another, have the law
-of rewards drawn in advance.  Hence a bound for fixed j and k holds, and a union bound over all j
-and k covers random ones.  Its weights are w_j = c / ((j + c - 1)(j + c)), j >= 1.  They sum to one,
-as w_j is c times the difference of 1 / (j + c - 1) and the next.  They hardly fall before the c-th
-batch.
+**The error.** Let ``*`` be an arm with the highest mean m, and b one with a mean below m - g.  So m
+- g is in [0, 1 - g].  Hence exp Z(b, *) is at most M_up,b(m - g) M_dn,*(m).  Both arms' means are
+as these two factors need them.  Batches are pulled one after another, and a release changes one
+factor.  By the lemma of ``inference.mixture`` the product is a nonnegative supermartingale in the
+releases, and 1 at the start.  By Ville's inequality it ever reaches (K - 1) / failure_probability
+with probability at most failure_probability / (K - 1).  There are at most K - 1 such arms b, so one
+of them is recommended with probability at most ``failure_probability``.
 
-**The error.**  Let rewards lie in the range, be independent, and those of an arm have one law.  Let
-``*`` be an arm with the highest mean q, and b one with a lower mean.  To recommend b, Z(b, *) must
-pass the test.  It is at most X + Y, X = U_b(m_b, q) and Y = D_*(m_*, q).  For the first j batches
-of b, P(U_b >= x) <= exp(-x): U_b rises with m_b, and at U_b = x, exp(-x) bounds the probability of
-an m_b so high for a mean of q or less.  Hence X' = max over j of X - ln(1 / w_j) exceeds x with
-probability at most sum of w_j exp(-x) = exp(-x).  So does Y'.  X' and Y' are independent, as they
-belong to different arms.  So X' + Y' >= z has probability at most failure_probability / (K - 1).
-There are at most K - 1 such arms, so one of them is recommended with probability at most
-``failure_probability``.
+Which arm is played, for how long, and by which tilts may depend on anything public.  The tilts of a
+batch are fixed with its first pull, from releases made by then, also where answers come late.  The
+minimum over q is bounded from below, so errors of numbers only delay the end.
 
-If several arms are best, the search may never stop.
+If several arms are best and there is no gap, the same holds of each of them.  So the search may
+never stop.  With a gap it stops.
 
-**What to play.**  The challenger is the arm of least Z(b, c) + ln n_c, n_c the rounds of c
-(Jourdan, Degenne, Baudry, de Heide & Kaufmann 2022).  The leader is played instead while the sum
-over c of (U_b / n_b) / (D_c / n_c), both at the q of Z(b, c), is above 1.  The sum is 1 for the
-best allocation of rounds (Garivier & Kaufmann 2016; Bandyopadhyay, Juneja & Agrawal 2024 play by
-its sign).
+**What to play.**  Let v be the variance of an arm's merged value, with the guess of a reward's
+variance in place of its bound, and n its released rounds.  If sums were normal, the evidence would
+be (m_b - m_c + g)^2 / (2 (v_b + v_c)).  Let near(b, c) be that, but at most max(Z(b, c), 0) + 3.
+The challenger is the arm of least near(b, c) + ln n_c (Jourdan, Degenne, Baudry, de Heide &
+Kaufmann 2022).  The leader is played instead while the sum over c of n_c v_b / (n_b v_c) is above
+1.  For normal sums it is 1 for the best allocation of rounds (Garivier & Kaufmann 2016;
+Bandyopadhyay, Juneja & Agrawal 2024 play by its sign).
+
+A batch should end the search: near(b, c) for the challenger rises about as the rounds, or as their
+square where noise varies most, and should reach the threshold and 3 nats more.
 """
 
 from __future__ import annotations
@@ -55,50 +56,77 @@ import numpy as np
 
 from ...calls import is_open
 from ...constraints import Constraints, Integer, Real
-from ...kernel import Generator, Vector, kernel
+from ...errors import ArgumentError
+from ...kernel import Generator, Vector, bind, kernel, unbound
 from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
+from ...policies.sums import noise_of
 from ...privacy.channels import Laplace
-from ...protocol import Contexts
+from ...protocol import Contexts, Row
 from ..arms.arms import PARALLEL, PROOF
-from ..arms.batches import batch_rounds, weight_of
-from ..arms.law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
+from ..arms.batches import weight_of
+from ..arms.law import MERGED, merge, merged_estimates, noise_variance
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
+from ..bases.episodes import CLOCK, record_pull_of, release_due
+from ..bases.episodes import close as close_episode
 from ..bases.sums import Sums, accumulate, sensitivity, summarise
+from .evidence import (
+    RELEASED,
+    Evidence,
+    guess_of,
+    least_sum,
+    level_of,
+    no_evidence,
+    take,
+    tilt_table,
+)
 
-_EDGE = 1e-12  # as near to 0 and 1 as q comes
-_IN_SIGHT = 20.0  # c: batches grow geometrically, and a search rarely takes more per arm
-_HALVINGS = 24  # of the interval in which Z is attained, where it is flat
+_PRICE = 3.0  # nats by which evidence may fall behind that of normal sums
+FIRST, _SCALES = 10, 4.0  # rounds of a first batch, at least: so many, and scales of the noise
+LEAST, MOST = (0.1, 0.5), (0.5, 2.0)  # growth: where rewards vary most, and where noise does
+_NONE = 1e-9  # nats
 
 
 class TopTwoParams(NamedTuple):
     n_arms: int
-    threshold: float  # z
-    growth: float
-    growth_in_noise: float
+    threshold: float  # ln((K - 1) / failure_probability)
+    gap: float  # least relevant, for rewards in [0, 1]
+    least: float  # growth of a batch, in proportion to its arm's rounds
+    most: float
+    least_in_noise: float  # the same where noise varies most
+    most_in_noise: float
     first: int
     noise_scale: float  # s
     laplace: bool
     low: float
     width: float  # hi - lo
+    table: np.ndarray  # (3, 28, 48) see ``evidence.Table``
 
 
 class TopTwoPublic(NamedTuple):
     estimate: np.ndarray  # (K,) merged values, as rewards are measured
     merged: np.ndarray  # (8, K) see ``law``
     pulls: np.ndarray  # (K,) rounds in all finished batches
-    batches: np.ndarray  # (K,)
+    evidence: Evidence
     clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
-    plan: np.ndarray  # (3,)
+    plan: np.ndarray  # (4,)
+    against: np.ndarray  # (K,) Z of the leader and each arm; nan before it is known
+    near: np.ndarray  # (1,) that of the challenger, in nats
 
 
 class Plan(NamedTuple):  # slots of ``TopTwoPublic.plan``
     leader: int = 0
     following: int = 1  # which arm is played next
     over: int = 2  # 1 where every other arm is refuted
+    level: int = 3  # of the running batch: see ``evidence``
 
 
-PLAN = Plan()
+class Memo(NamedTuple):  # slots of what is noted of a batch
+    arm: int = 0
+    size: int = 1
+    level: int = 2
+
+
+PLAN, MEMO = Plan(), Memo()
 
 
 def init(params: TopTwoParams) -> tuple[Sums, TopTwoPublic]:
@@ -107,86 +135,109 @@ def init(params: TopTwoParams) -> tuple[Sums, TopTwoPublic]:
         estimate=np.zeros(k),
         merged=np.zeros((len(MERGED), k)),
         pulls=np.zeros(k, np.int64),
-        batches=np.zeros(k, np.int64),
+        evidence=no_evidence(k),
         clock=np.zeros(len(CLOCK), np.int64),
         plan=np.zeros(len(PLAN), np.int64),
+        against=np.full(k, np.nan),
+        near=np.zeros(1),
     )
     return Sums(np.zeros(1)), public
 
 
 @kernel
+def planned_rounds(
+    params: Any, public: Any, arm: int, share: float, least: float, most: float
+) -> int:
+    """For how many rounds to play an arm, after which evidence may suffice: from ``least`` to
+    ``most`` of its earlier ones.  ``share`` is that of noise in the variance of their sum.
+    """
+    # Evidence rises with the rounds, to the power 1 + share.
+    wanted = (params.threshold + _PRICE) / max(public.near[0], _NONE)
+    growth = min(max(wanted ** (1.0 / (1.0 + share)) - 1.0, least), most)
+    return max(params.first, int(np.ceil(growth * public.evidence.released[RELEASED.rounds, arm])))
+
+
+@kernel
 def hold_rounds(params: TopTwoParams, public: TopTwoPublic, arm: int) -> int:
-    return batch_rounds(params, public.pulls[arm])
+    """Length of the arm's next batch."""
+    n, noise = public.evidence.released[RELEASED.rounds, arm], noise_variance(params)
+    share = noise / (noise + guess_of(public.evidence, arm, noise) * n) if noise > 0.0 else 0.0
+    least = params.least + (params.least_in_noise - params.least) * share
+    most = params.most + (params.most_in_noise - params.most) * share
+    return planned_rounds(params, public, arm, share, least, most)
+
+
+_record_episode = record_pull_of(hold_rounds)
 
 
 @kernel
-def price_of_batches(j: int) -> float:
-    """ln(1 / w_j)."""
-    return math.log((j + _IN_SIGHT - 1.0) * (j + _IN_SIGHT) / _IN_SIGHT)
+def record_pull(params: TopTwoParams, public: TopTwoPublic, arm: int, x: Row, n: int) -> None:
+    """Book rounds.  With the first of a batch its level is fixed, from releases made by then."""
+    begins = public.clock[CLOCK.size] == 0
+    _record_episode(params, public, arm, x, n)
+    if begins:
+        noise = noise_variance(params)
+        known = public.clock[CLOCK.size] * guess_of(public.evidence, arm, noise)
+        public.plan[PLAN.level] = level_of(known, noise)
 
 
-def two_exponentials(probability: float) -> float:
-    """A z that the sum of two independent variables exceeds with at most this probability, if each
-    exceeds any x with probability at most exp(-x).
+@kernel
+def close(params: TopTwoParams, public: TopTwoPublic, memo: Vector) -> None:
+    close_episode(params, public, memo)
+    memo[MEMO.level] = public.plan[PLAN.level]
 
-    The sum is, in law, at most that of two exponential variables, which exceeds z with probability
-    (1 + z) exp(-z).  With L = ln(1 / p) and s = sqrt(2 L) that is at most p for z = L + ln(1 + L +
-    s).  Indeed ln(1 + z) <= z - L means 1 + L + ln(1 + L + s) <= 1 + L + s, which holds as ln(1 +
-    s + s^2 / 2) <= s.
+
+@kernel
+def _merged_value(public: TopTwoPublic, arm: int) -> float:
+    return public.merged[MERGED.value, arm]
+
+
+@kernel
+def _merged_variance(params: TopTwoParams, public: TopTwoPublic, arm: int) -> float:
+    """Of the arm's merged value, as far as it is known."""
+    merged, noise = public.merged[:, arm], noise_variance(params)
+    rewards = guess_of(public.evidence, arm, noise) * merged[MERGED.squares]
+    return (rewards + noise * merged[MERGED.noise]) / merged[MERGED.weight] ** 2
+
+
+value_of, variance_of = unbound, unbound  # of what an arm is compared by
+
+
+@kernel
+def survey(params: Any, public: Any, arm: int) -> None:
+    """After a release of an arm, find the leader, whether all others are refuted, and the next arm:
+    arms without a release first.
     """
-    log = math.log(1.0 / probability)
-    return log + math.log(1.0 + log + math.sqrt(2.0 * log))
-
-
-@kernel
-def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, float]:
-    """U(high, q) and D(low, q) for the q in (0, 1) of least sum: slopes cancel, or an end."""
-    if low >= high:
-        return 0.0, 0.0
-    left, right = max(low, _EDGE), min(high, 1.0 - _EDGE)
-    if left > right:  # noise has carried both values beyond one end
-        left = right = 1.0 - _EDGE if low > _EDGE else _EDGE
-    above = below = 0.0
-    for _ in range(_HALVINGS):
-        q = 0.5 * (left + right)
-        # The sum is convex in q, so its slope says on which side of q the least one is.
-        above, falling = convex_exponent(best, 1.0 - high, 1.0 - q)
-        below, rising = convex_exponent(other, low, q)
-        if rising < falling:
-            left = q
-        else:
-            right = q
-    return above, below
-
-
-@kernel
-def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
-    """Find the leader, whether all others are refuted, and the next arm: arms without a release
-    first.
-    """
-    merged, pulls, plan = public.merged, public.pulls, public.plan
-    leader = 0
+    rounds = public.evidence.released[RELEASED.rounds]
+    plan, against, leader = public.plan, public.against, 0
     for a in range(params.n_arms):
-        if public.batches[a] == 0:
+        if rounds[a] == 0.0:
             plan[PLAN.following] = a
             return
-        if merged[MERGED.value, a] > merged[MERGED.value, leader]:
+        if value_of(public, a) > value_of(public, leader):
             leader = a
-    law, high = law_of(params, merged[:, leader]), merged[MERGED.value, leader]
     over, least, challenger, balance = True, np.inf, leader, 0.0
+    new = leader == arm or leader != plan[PLAN.leader]
+    highest, v = value_of(public, leader), variance_of(params, public, leader)
     for c in range(params.n_arms):
         if c == leader:
             continue
-        above, below = evidence(law, high, law_of(params, merged[:, c]), merged[MERGED.value, c])
-        price = price_of_batches(public.batches[leader]) + price_of_batches(public.batches[c])
-        over = over and above + below >= price + params.threshold
-        cost, share = above + below + np.log(pulls[c]), pulls[c] / pulls[leader]
-        # Without evidence, the limit of this term as both values meet.
-        balance += share * above / below if min(above, below) > 1e-9 else share * share
-        if cost < least:
-            least, challenger = cost, c
+        w, ahead = variance_of(params, public, c), highest - value_of(public, c) + params.gap
+        if new or c == arm or np.isnan(against[c]):
+            middle = highest - ahead * v / (v + w)
+            against[c] = least_sum(public.evidence, params.table, leader, c, params.gap, middle)
+        over = over and against[c] >= params.threshold
+        # The evidence of normal sums alone may be far off, and the search then plays another arm.
+        near = min(0.5 * ahead * ahead / (v + w), max(against[c], 0.0) + _PRICE)
+        balance += rounds[c] * v / (rounds[leader] * w)
+        if near + np.log(rounds[c]) < least:
+            least, challenger = near + np.log(rounds[c]), c
+            public.near[0] = near
     plan[PLAN.leader], plan[PLAN.over] = leader, over
     plan[PLAN.following] = leader if balance > 1.0 else challenger
+
+
+_survey_merged = bind(survey, value_of=_merged_value, variance_of=_merged_variance)
 
 
 @kernel
@@ -209,12 +260,11 @@ def choose(
 @kernel
 def publish(params: TopTwoParams, public: TopTwoPublic, memo: Vector, release: Vector) -> None:
     arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
-    merged = public.merged[:, arm]
-    merge(merged, n, (release[0] / n - params.low) / params.width, weight_of(params, n))
+    total, merged = (release[0] - n * params.low) / params.width, public.merged[:, arm]
+    merge(merged, n, total / n, weight_of(params, n))
     public.estimate[arm] = params.low + params.width * merged[MERGED.value]
-    # Before the survey, whose price is that of all released batches.
-    public.batches[arm] += 1
-    _survey(params, public)
+    take(public.evidence, params.table, arm, n, total, int(memo[MEMO.level]))
+    _survey_merged(params, public, arm)
 
 
 @kernel
@@ -228,19 +278,31 @@ def recommend(params: TopTwoParams, public: TopTwoPublic) -> int:
     return public.plan[PLAN.leader]
 
 
+def refuse_wide_gap(gap: float | None, reward_range: tuple[float, float]) -> None:
+    """Refuse a gap by which no mean can be better than another."""
+    lo, hi = reward_range
+    if gap is not None and gap >= hi - lo:
+        raise ArgumentError(
+            f"gap must be less than the width of reward_range, which is {hi - lo:g}, got {gap}",
+            "gap",
+        )
+
+
 @dataclass(frozen=True, repr=False)
 class TopTwo(Part):
     """Top Two on all released sums: plays the leader and its closest challenger until releases
     refute every other arm (after Jourdan, Degenne, Baudry, de Heide & Kaufmann 2022; batches and
-    exponents of ``Arms``: this package).
+    the stopping rule: this package).
 
-    The challenger is the arm c of least Z + ln n, with n its rounds and Z the evidence against its
-    being as good as the leader.  The search stops when every Z exceeds ln(1 / failure_probability)
-    plus a price for the number of arms and batches.
+    The search stops when the evidence against every other arm is at least ln((K - 1) /
+    failure_probability), for K arms.  No price is due for the number of releases.
 
     Args:
-        growth: length of a batch, as a multiple of all earlier rounds of its arm.
-        first: rounds of an arm's first batch, and of its shortest.
+        growth: length of a batch, as a multiple of all earlier rounds of its arm.  Default: the
+            multiple after which evidence may suffice.  It is at least 0.1 and at most 0.5 where
+            rewards vary more than noise, and at least 0.5 and at most 2 where noise does.
+        first: rounds of an arm's first batch, and of its shortest.  Default: 10, or four times the
+            scale of the noise on a sum if that is more.
 
     When to choose: you want to know the best arm, and rewards of the search do not matter.
 
@@ -252,7 +314,7 @@ class TopTwo(Part):
         init=init,
         choose=choose,
         hold_rounds=hold_rounds,
-        record_pull=record_pull_of(hold_rounds),
+        record_pull=record_pull,
         accumulate=accumulate,
         release_due=release_due,
         sensitivity=sensitivity,
@@ -274,27 +336,34 @@ class TopTwo(Part):
     )
     estimates: ClassVar[Callable[[Any, Any], ArmEstimates]] = staticmethod(merged_estimates)
 
-    growth: float = 0.5
-    first: int = 10
+    growth: float | None = None
+    first: int | None = None
 
     constraints: ClassVar[Constraints] = {
-        "growth": Real(0.01, 100.0),
-        "first": Integer(1, MOST_ROUNDS),
+        "growth": Real(0.01, 100.0) | None,
+        "first": Integer(1, MOST_ROUNDS) | None,
     }
 
     def params(self, policy: Policy) -> TopTwoParams:
         """The numbers it searches with."""
-        (lo, hi), failure = policy.reward_range, policy.config["failure_probability"]
+        (lo, hi), config = policy.reward_range, policy.config
+        scale, others = policy.noise_scale / (hi - lo), max(policy.n_arms - 1, 1)
+        least, most = (LEAST, MOST) if self.growth is None else 2 * ((self.growth,) * 2,)
+        first = max(FIRST, math.ceil(min(_SCALES * scale, MOST_ROUNDS)))
         return TopTwoParams(
             n_arms=policy.n_arms,
-            threshold=two_exponentials(failure / max(policy.n_arms - 1, 1)),
-            growth=self.growth,
-            growth_in_noise=self.growth,
-            first=self.first,
-            noise_scale=policy.noise_scale / (hi - lo),
+            threshold=math.log(others / config["failure_probability"]),
+            gap=(config["gap"] or 0.0) / (hi - lo),
+            least=least[0],
+            most=most[0],
+            least_in_noise=least[1],
+            most_in_noise=most[1],
+            first=first if self.first is None else self.first,
+            noise_scale=scale,
             laplace=isinstance(policy.channel, Laplace),
             low=lo,
             width=hi - lo,
+            table=tilt_table(noise_of(policy)),
         )
 
     def statistic(self, policy: Policy) -> Statistic:

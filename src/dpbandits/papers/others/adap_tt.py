@@ -18,9 +18,11 @@ sqrt(1 / N_b + 1 / N_c), with N all rounds of an arm, including running episodes
 played while it has had at most a share ``beta`` of the rounds in which it led, the challenger
 otherwise.
 
-**Stopping.** Let w_j be the weights of ``search.top_two``, and b the arm of highest m.  For another
-arm c let v = 1 / n_b + 1 / n_c and L = ln(2 (K - 1) / (failure_probability w_j w_k)), with j and k
-the numbers of episodes of b and c.  Then b is recommended as soon as for every c
+**Stopping.** Let w_j = c / ((j + c - 1)(j + c)), j >= 1, c = 20.  They sum to one, because w_j is c
+times the difference of 1 / (j + c - 1) and the next, and hardly fall before the c-th episode.  Let
+b be the arm of highest m.  For another arm c let v = 1 / n_b + 1 / n_c and L = ln(2 (K - 1) /
+(failure_probability w_j w_k)), with j and k the numbers of episodes of b and c.  Then b is
+recommended as soon as for every c
 
     (m_b - m_c)^2 / v  >=  (sqrt(L / 2) + s sqrt(v) L)^2 ,  m_b > m_c .
 
@@ -46,7 +48,6 @@ import numpy as np
 from ...algorithms.arms.interleaved import close, partition
 from ...algorithms.bases.episodes import MEMO
 from ...algorithms.bases.sums import accumulate_by_arm, sensitivity
-from ...algorithms.search.top_two import price_of_batches
 from ...calls import is_open
 from ...constraints import Constraints, Real
 from ...kernel import Generator, Vector, kernel
@@ -63,6 +64,9 @@ _ERRATUM = Erratum(
         "Here AdaPTT has a threshold that is proved",
     ),
 )
+
+
+_IN_SIGHT = 20.0  # c: episodes double, and a search rarely takes more per arm
 
 
 class AdaPTTParams(NamedTuple):
@@ -102,6 +106,12 @@ class Led(NamedTuple):
 
 
 CLOCK, LED = Clock(), Led()
+
+
+@kernel
+def price_of_batches(j: int) -> float:
+    """ln(1 / w_j)."""
+    return math.log((j + _IN_SIGHT - 1.0) * (j + _IN_SIGHT) / _IN_SIGHT)
 
 
 def init(params: AdaPTTParams) -> tuple[AdaPTTRaw, AdaPTTPublic]:
