@@ -87,8 +87,8 @@ class Answering(Kept):
 
         Returns:
             Whether it was taken back.  False for a round that was not recorded, and for one
-            that is past its deadline.  False, too, if its episode is over or contexts are private:
-            then it counts as ``default_reward``.
+            that is past its deadline.  False, too, if its episode is over, contexts are private, or
+            the person is held out: then it counts as ``default_reward``.
 
         Raises:
             UpdateError: as in ``update``.
@@ -157,7 +157,7 @@ class Answering(Kept):
         """
         with self._lock:
             own, session = self.session.own(decision), self.session
-            return own.recorded and session.is_open(own.number, self._time(at))
+            return own.recorded and session.is_open(own, self._time(at))
 
     def tick(self, at: float | None = None) -> int:
         """Release all that is past its deadline by the clock, as ``pull`` does.  Call it in hours
@@ -254,7 +254,7 @@ class Answering(Kept):
         self, value: float | None, decision: Decision, done: int | None, at: float | None
     ) -> bool:
         learned = self.session.take(value, decision, done, at)
-        self.watch.look(self.session.rounds)
+        self.watch.look(self.session.stream_of(decision).rounds)
         return learned
 
     def _time(self, at: object) -> float | None:

@@ -15,7 +15,7 @@ import numpy as np
 from ..kernel import Vector
 from .channels import Channel, add_noise
 
-STREAMS = ("environment", "policy", "privacy", "reports")
+STREAMS = ("environment", "policy", "privacy", "reports", "holdout", "privacy of holdout")
 EXACT = 2**53  # integers below it are floats
 Rng = np.random.Generator | None
 

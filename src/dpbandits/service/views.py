@@ -56,7 +56,7 @@ def spent(one: Experiment) -> str | None:
     """The privacy loss so far, in words."""
     if one.policy.guarantee.holds is None:
         return None
-    total = one.policy.ledger.spent()
+    total = one.policy.spent
     return "nothing" if total is None else str(total)
 
 

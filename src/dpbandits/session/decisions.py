@@ -94,6 +94,8 @@ class Decision(_LikeAnArm):
         number: the running number of the pull, from 0.
         life: the life of the policy that made it, see ``stores``.
         name: the name of the arm, where arms have names.
+        held_out: whether the person is in the holdout.  Then ``propensity`` is the probability of
+            the arm given that the person is held out: the arm's weight, among open arms.
     """
 
     arm: int
@@ -102,6 +104,7 @@ class Decision(_LikeAnArm):
     recorded: bool
     life: str = field(repr=False)
     name: str | None = field(default=None, repr=False)
+    held_out: bool = field(default=False, repr=False)
 
     @property
     def token(self) -> str:
@@ -116,7 +119,7 @@ class Decision(_LikeAnArm):
         >>> len(token), policy.update(1.0, token)
         (64, True)
         """
-        return self._seal_of().token(self.life, self.number, self.recorded, self._lifetime)
+        return self._made(self._lifetime)
 
     def token_for(self, lifetime: float) -> str:
         """A token that expires after so many seconds.
@@ -125,18 +128,16 @@ class Decision(_LikeAnArm):
             UpdateError: this decision is a copy that has left its process.
             ArgumentError: ``lifetime`` is no number of seconds from 1 to 10**9.
         """
-        seal, seconds = self._seal_of(), real("lifetime", lifetime, 1.0, LONGEST)
-        return seal.token(self.life, self.number, self.recorded, seconds)
+        return self._made(real("lifetime", lifetime, 1.0, LONGEST))
 
-    def _seal_of(self) -> Seal:
+    def _made(self, seconds: float) -> str:
         seal: Seal | None = getattr(self, "_seal", None)
         if seal is None:
             raise UpdateError(
                 "decision must be the object that pull() returned: copies have no token"
             )
-        return seal
+        return seal.token(self.life, self.number, self.recorded, seconds, self.held_out)
 
     def __reduce__(self) -> Any:
         # Without the key, which stays with the policy.
-        fields = (self.arm, self.propensity, self.number, self.recorded, self.life, self.name)
-        return Decision, fields
+        return Decision, tuple(getattr(self, name) for name in self.__match_args__)

@@ -1,8 +1,13 @@
-"""A session: one living policy, which pulls, takes answers, and releases when it is due."""
+"""A session: one living policy, which pulls, takes answers, and releases when it is due.
+
+A policy with a holdout has two: that of the bandit, and within it that of the held-out people.
+They count pulls together, so each pull has a number of its own, and share nothing else.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -16,18 +21,34 @@ from . import arrivals, episodes
 from .choices import Draw, by_generator, serves
 from .decisions import Decision
 from .exchange import Release
+from .holdout import Coin
 from .open_arms import Mask, row
-from .rounds import Choice
+from .rounds import Choice, Pending
 from .running import AllOrNothing, Running
 
 
 class Session(Running):
     """A session: the state and the steps behind ``pull`` and ``update``."""
 
+    holdout: Session | None = None  # that of held-out people
+    coin: Coin | None = None  # that decides who is held out
+
     def __post_init__(self) -> None:
         super().__post_init__()
         # The module that plays its rounds.
         self._play: Any = arrivals if self.card.learns_at_once else episodes
+
+    @property
+    def streams(self) -> Iterator[Session]:
+        """This session, and that of its holdout."""
+        yield self
+        if self.holdout is not None:
+            yield self.holdout
+
+    def stream_of(self, decision: Decision) -> Session:
+        """The session that made a decision."""
+        held = self.holdout if decision.held_out else None
+        return self if held is None else held
 
     # Pulls ------------------------------------------------------------------------------------
 
@@ -35,19 +56,24 @@ class Session(Running):
         """Release all that is past its deadline at a time, which is None without a clock.  Returns
         how many pulls have passed theirs.
         """
+        before = self.rounds.deadlines.passed
+        for one in self.streams:
+            one._tick(at)
+        return self.rounds.deadlines.passed - before
+
+    def _tick(self, at: float | None) -> None:
         deadlines = self.rounds.deadlines
-        before = deadlines.passed
         deadlines.advance(at, self.rounds.pulls, self.settings.finish_at)
         self._play.release_passed(self)
         if deadlines.finishing:
-            self.finish()
+            self._play.finish(self)
             deadlines.finishing = False
-        return deadlines.passed - before
 
     def configure(self, within: int | str) -> None:
         """Give coming pulls another deadline."""
-        at_once = self.card.learns_at_once or self.rounds.pulls == 0
-        self.rounds.deadlines.change(within, at_once=at_once)
+        for one in self.streams:
+            at_once = one.card.learns_at_once or self.rounds.pulls == 0
+            one.rounds.deadlines.change(within, at_once=at_once)
 
     def pull(
         self,
@@ -61,22 +87,48 @@ class Session(Running):
         may be served.  ``at`` is the time, None without a clock.
         """
         self.tick(at)
-        choice, pending = self._play.pull(self, shown, user, open_arms)
-        rounds, number = self.rounds, self.rounds.pulls
+        number, held = self.rounds.pulls, None
+        if self.coin is not None and self.coin.holds_out(user, self.rounds.pulls):
+            held = self.holdout
+        if held is None:
+            choice, pending = self._play.pull(self, shown, user, open_arms)
+        else:
+            choice, pending = held._draw(user, open_arms)
         if pending is not None:
-            rounds.pending[number] = pending
-        rounds.deadlines.count(number)
-        wait = rounds.deadlines.wait(at)
-        self.last = decision = self._decision(choice, number, pending is not None, wait)
-        rounds.pulls = number + 1
+            (held or self).rounds.pending[number] = pending
+        for one in self.streams:
+            one.rounds.deadlines.count(number)
+        wait = (held or self).rounds.deadlines.wait(at)
+        recorded = pending is not None
+        self.last = decision = self._decision(choice, number, recorded, wait, held is not None)
+        for one in self.streams:
+            one.rounds.pulls = number + 1
         return decision
 
-    def _decision(self, choice: Choice, number: int, recorded: bool, wait: float = 0.0) -> Decision:
+    def _draw(self, user: User | None, open_arms: Mask) -> tuple[Choice, Pending | None]:
+        """A fresh choice for a held-out person, and its round, if that is recorded."""
+        if open_arms is None or self.gate.statistic.parts:
+            choice, pending = self._play.pull(self, 0, user, open_arms)
+            if pending is not None:
+                return choice, pending
+        # One sum compares two arms that were both open.  And no choice stands while answers are
+        # awaited.
+        return self.choices.fresh(0, open_arms)[0], None
+
+    def _decision(
+        self,
+        choice: Choice,
+        number: int,
+        recorded: bool,
+        wait: float = 0.0,
+        held_out: bool = False,
+    ) -> Decision:
         arm, chance = choice
         known = None if math.isnan(chance) else chance
         names = self.arms.names
         name = None if names is None else names[arm]
-        return Decision(arm, known, number, recorded, self.life, name).sealed(self.seal, wait)
+        made = Decision(arm, known, number, recorded, self.life, name, held_out)
+        return made.sealed(self.seal, wait)
 
     def choose(
         self, shown: Any, open_arms: Mask = None, draw: Draw = by_generator
@@ -96,13 +148,16 @@ class Session(Running):
 
     def finish(self) -> bool:
         """Release all that is over, and wait for no other pull; whether there was anything."""
-        return self._play.finish(self)
+        return any([one._play.finish(one) for one in self.streams])
 
     def end(self) -> None:
         """Release all that is over, and drop everything else that is private, for good."""
+        if self.holdout is not None:
+            self.holdout.end()
+            self.coin = None
         rounds = self.rounds
         with suppress(BudgetExhausted, ArgumentError):  # a release that may not be made
-            self.finish()
+            self._play.finish(self)
         self.state.lose(self.gate.new_state(simulated=False), rounds.recorded)
         self.gate.forget()
         rounds.end()
@@ -117,12 +172,15 @@ class Session(Running):
             raise ArgumentError(
                 f"arm must not be the last open one, got {self.arms.name(arm) or arm!r}", "arm"
             )
-        self.rounds.retired, self.rounds.chosen_among = retired, True
-        episodes.fill(self)
+        for one in self.streams:
+            one.rounds.retired, one.rounds.chosen_among = retired, True
+            episodes.fill(one)
 
     def add(self, arm: int) -> None:
         """Serve an arm that was retired again."""
-        self.rounds.retired = tuple(one for one in self.rounds.retired if one != arm)
+        retired = tuple(one for one in self.rounds.retired if one != arm)
+        for stream in self.streams:
+            stream.rounds.retired = retired
 
     # Answers ----------------------------------------------------------------------------------
 
@@ -147,20 +205,25 @@ class Session(Running):
         hint = ". Give an arm as arm=" if isinstance(decision, int) else ""
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 
-    def _signed(self, life: str, number: int, recorded: bool) -> Decision:
+    def _signed(self, life: str, number: int, recorded: bool, held_out: bool) -> Decision:
         """The decision that an own token stands for.  A pull lost in a crash is not recorded: a
         round counted because its answer came would show that it came.
         """
         known = life == self.life or number < self.former.get(life, 0)
-        return Decision(NO_ARM, None, number, recorded and known, life)
+        return Decision(NO_ARM, None, number, recorded and known, life, held_out=held_out)
 
     def take(
         self, value: float | None, decision: Decision, done: int | None, at: float | None = None
     ) -> bool:
         """Take in an answer, None for one that will not come.  ``done`` is the arm that the person
         took, None for the recommended one.  ``at`` is the time of the answer, None without a clock.
-        Returns whether the policy learns from it.
+        Returns whether the policy learns from it, or counts it in the holdout.
         """
+        return self.stream_of(decision)._take(value, decision, done, at)
+
+    def _take(
+        self, value: float | None, decision: Decision, done: int | None, at: float | None
+    ) -> bool:
         rounds = self.rounds
         flown = rounds.find_flown(decision)
         found = rounds.find(decision) if flown is None else flown.pending
@@ -185,11 +248,13 @@ class Session(Running):
 
     def cancel(self, decision: Decision, at: float | None = None) -> bool:
         """Take back a pull whose arm was not carried out, and return whether that was possible.  In
-        an episode that is over, and where contexts are private, it counts as unanswered instead.
+        an episode that is over, where contexts are private, and in the holdout, it counts as
+        unanswered instead.
         """
-        rounds = self.rounds
+        rounds = self.stream_of(decision).rounds
         found = None if rounds.find_flown(decision) else rounds.find(decision)
-        if found is None or self.card.hides_contexts or self.is_late(decision.number, at):
+        stays = self.card.hides_contexts or decision.held_out
+        if found is None or stays or self.is_late(decision.number, at):
             self.take(None, decision, None, at)
             return False
         del rounds.pending[decision.number]
@@ -198,7 +263,7 @@ class Session(Running):
 
     def erase(self, decision: Decision, at: float | None = None) -> bool:
         """Count a pull as unanswered, also where its answer has come and waits for its turn."""
-        if decision.number in self.rounds.answers and decision.recorded:
+        if not decision.held_out and decision.number in self.rounds.answers and decision.recorded:
             self.rounds.answers[decision.number] = self.intake.substitute()
             return True
         try:
@@ -206,8 +271,11 @@ class Session(Running):
         except UpdateError:  # its answer has entered a sum
             return False
 
-    def is_open(self, number: int, at: float | None) -> bool:
+    def is_open(self, decision: Decision, at: float | None) -> bool:
         """Whether an answer to a recorded pull comes in time, whether one has come or not."""
+        return self.stream_of(decision)._is_open(decision.number, at)
+
+    def _is_open(self, number: int, at: float | None) -> bool:
         rounds = self.rounds
         closed = rounds.deadlines.passed
         if not self._arms_decide:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from ...errors import ArgumentError
 from ...policies import Estimates, Policy
-from ...privacy import Guarantee, Ledger
+from ...privacy import Budget, Guarantee, Ledger
 from ...session import Diagnostics
 from .. import views
 from ..declaration import Change, Declaration
@@ -37,6 +37,7 @@ class Facts:
     declaration: Declaration
     guarantee: Guarantee
     ledger: Ledger
+    spent: Budget | None
     estimates: Estimates
     breaks: list[str]
     traffic: tuple[Traffic, ...]
@@ -56,6 +57,7 @@ class Facts:
             declaration=one.declaration,
             guarantee=policy.guarantee,
             ledger=policy.ledger.copy(),
+            spent=policy.spent,
             estimates=policy.estimates,
             breaks=views.breaks(one),
             traffic=tuple(one.traffic),

@@ -75,7 +75,7 @@ def ledger(facts: Facts) -> Html:
         heads, rows = _without(part, heads), [_without(part, row) for row in rows]
     count = len(facts.ledger)
     shown = f"The last {_LINES} of {count:,} lines." if count > _LINES else ""
-    said = f"Spent: {spent(facts.guarantee, facts.ledger)}. {shown}"
+    said = f"Spent: {spent(facts.guarantee, facts.spent)}. {shown}"
     return _page("Ledger", tag("p", said), _table(heads, rows, "Ledger"), within=facts)
 
 
@@ -178,7 +178,7 @@ def _at_a_glance(facts: Facts) -> Html:
     told = {
         "policy": one["policy"],
         "budget": one["budget"] or "none",
-        "spent": spent(facts.guarantee, facts.ledger),
+        "spent": spent(facts.guarantee, facts.spent),
         "releases": f"{one['releases']:,}",
         "decisions": f"{one['decisions']:,}",
         "recorded": f"{one['recorded']:,}",
