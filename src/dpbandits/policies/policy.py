@@ -454,7 +454,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         if session.holdout is not None and session.coin is not None:
             draws, session.holdout.state.noise_rng = of_holdout
             session.holdout.state.choice_rng = draws
-            session.coin = session.coin._replace(key=draws.bytes(32))
+            session.coin = replace(session.coin, key=draws.bytes(32))
         return policy
 
     def renewed(self, noise: str) -> Policy:

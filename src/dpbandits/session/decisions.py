@@ -119,7 +119,7 @@ class Decision(_LikeAnArm):
         >>> len(token), policy.update(1.0, token)
         (64, True)
         """
-        return self._made(self._lifetime)
+        return self._signed(self._seal_of(), self._lifetime)
 
     def token_for(self, lifetime: float) -> str:
         """A token that expires after so many seconds.
@@ -128,15 +128,18 @@ class Decision(_LikeAnArm):
             UpdateError: this decision is a copy that has left its process.
             ArgumentError: ``lifetime`` is no number of seconds from 1 to 10**9.
         """
-        return self._made(real("lifetime", lifetime, 1.0, LONGEST))
+        return self._signed(self._seal_of(), real("lifetime", lifetime, 1.0, LONGEST))
 
-    def _made(self, seconds: float) -> str:
+    def _signed(self, seal: Seal, seconds: float) -> str:
+        return seal.token(self.life, self.number, self.recorded, seconds, self.held_out)
+
+    def _seal_of(self) -> Seal:
         seal: Seal | None = getattr(self, "_seal", None)
         if seal is None:
             raise UpdateError(
                 "decision must be the object that pull() returned: copies have no token"
             )
-        return seal.token(self.life, self.number, self.recorded, seconds, self.held_out)
+        return seal
 
     def __reduce__(self) -> Any:
         # Without the key, which stays with the policy.

@@ -30,7 +30,7 @@ from __future__ import annotations
 import hmac
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -154,10 +154,11 @@ class HoldoutOf(Constraint):
         return (True, "big", math.nan, 0.0, 1.0, [0.1], {}, {"share": 0.1, "arms": 2})
 
 
-class Coin(NamedTuple):
+@dataclass(frozen=True)
+class Coin:
     """The coin that decides who is held out."""
 
-    key: bytes
+    key: bytes = field(repr=False)
     share: float
 
     def holds_out(self, user: User | None, number: int) -> bool:

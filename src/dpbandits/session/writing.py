@@ -13,6 +13,7 @@ import math
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -384,7 +385,7 @@ def _filled_head(
 def coin_of(session: Session, known: dict[str, Any]) -> Coin | None:
     """The saved coin of a holdout; None after the end of its policy."""
     coin, key = session.coin, known["coin"]
-    return None if coin is None or key is None else coin._replace(key=bytes.fromhex(key))
+    return None if coin is None or key is None else replace(coin, key=bytes.fromhex(key))
 
 
 def public_arrays(layout: Layout, block: bytes) -> dict[str, np.ndarray]:
