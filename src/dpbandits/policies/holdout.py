@@ -59,7 +59,8 @@ def holdout_terms(
 ) -> Terms:
     """The terms of the holdout of a policy with that card: the whole budget."""
     # Where the bandit learns answers as they come, the holdout waits for them.
-    within = settings.answers_within or (None if card.learns_at_once else 0)
+    at_once = card.learns_at_once and not settings.answers_within
+    within = None if at_once else settings.answers_within
     own = replace(settings, choices_public=False, answers_within=within)
     return Terms(f"{name} with a holdout", CARD, budget, own, False, noise, "")
 

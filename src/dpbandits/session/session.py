@@ -57,13 +57,18 @@ class Session(Running):
         how many pulls have passed theirs.
         """
         before = self.rounds.deadlines.passed
+        self._pass_time(at)
         for one in self.streams:
-            one._tick(at)
+            one._release_passed()
         return self.rounds.deadlines.passed - before
 
-    def _tick(self, at: float | None) -> None:
+    def _pass_time(self, at: float | None) -> None:
+        for one in self.streams:
+            rounds = one.rounds
+            rounds.deadlines.advance(at, rounds.pulls, one.settings.finish_at)
+
+    def _release_passed(self) -> None:
         deadlines = self.rounds.deadlines
-        deadlines.advance(at, self.rounds.pulls, self.settings.finish_at)
         self._play.release_passed(self)
         if deadlines.finishing:
             self._play.finish(self)
@@ -86,21 +91,22 @@ class Session(Running):
         ``user`` is None where a person contributes one round.  ``open_arms`` is None where all arms
         may be served.  ``at`` is the time, None without a clock.
         """
-        self.tick(at)
-        number, held = self.rounds.pulls, None
-        if self.coin is not None and self.coin.holds_out(user, self.rounds.pulls):
-            held = self.holdout
-        if held is None:
-            choice, pending = self._play.pull(self, shown, user, open_arms)
+        self._pass_time(at)
+        number = self.rounds.pulls
+        held_out = self.coin is not None and self.coin.holds_out(user, number)
+        stream = self.holdout if held_out and self.holdout is not None else self
+        # The other one stands still.
+        stream._release_passed()
+        if held_out:
+            choice, pending = stream._draw(user, open_arms)
         else:
-            choice, pending = held._draw(user, open_arms)
+            choice, pending = self._play.pull(self, shown, user, open_arms)
         if pending is not None:
-            (held or self).rounds.pending[number] = pending
+            stream.rounds.pending[number] = pending
         for one in self.streams:
             one.rounds.deadlines.count(number)
-        wait = (held or self).rounds.deadlines.wait(at)
-        recorded = pending is not None
-        self.last = decision = self._decision(choice, number, recorded, wait, held is not None)
+        wait, recorded = stream.rounds.deadlines.wait(at), pending is not None
+        self.last = decision = self._decision(choice, number, recorded, wait, held_out)
         for one in self.streams:
             one.rounds.pulls = number + 1
         return decision
