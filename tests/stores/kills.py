@@ -298,7 +298,9 @@ def check(policy: dpb.Policy, known: History, seed: int, kind: str, base: float)
             apart = bool((own[1:, 0] > own[:-1, 1]).all())
             require(apart, seed, kind, "a record in two releases")
         waiting = {*rounds.pending, *rounds.flown}
-        require(not waiting & set(known.answered), seed, kind, "an answer was lost, and waits again")
+        require(
+            not waiting & set(known.answered), seed, kind, "an answer was lost, and waits again"
+        )
         # Sums of all that entered: released, in flight, and in the running episode.
         entered_sums += sum(sum(values) for _, _, values, _ in stream.exchange.made)
         flights = rounds.flights.values()

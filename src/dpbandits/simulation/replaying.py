@@ -314,7 +314,7 @@ def replay(
 def _check_fit(policy: Policy, log: LoggedTrial) -> None:
     if policy.settings.holdout is not None:
         raise ArgumentError(
-            f"policies must have no holdout: a log answers the bandit's choices alone, got {policy!r}",
+            f"policies must have no holdout in a replay, got {policy!r}",
             "policies",
         )
     if policy.sees and log.times is not None:

@@ -38,9 +38,9 @@ class _Run(NamedTuple):
     @classmethod
     def of(cls, tally: Tally, recommended: int, *ledgers: Ledger) -> _Run:
         """Of ledgers without a common record, so that the largest total is spent."""
-        releases, draws = (sum(of) for of in zip(*((x.releases, x.draws) for x in ledgers)))
-        spent = max(one.shown_total() for one in ledgers)
-        return cls(tally, releases, draws, spent, recommended)
+        releases = sum(one.releases for one in ledgers)
+        draws = sum(one.draws for one in ledgers)
+        return cls(tally, releases, draws, max(map(Ledger.shown_total, ledgers)), recommended)
 
 
 def simulate(
