@@ -81,7 +81,7 @@ class Inspection:
 
     @property
     def holdout(self) -> HeldOut | None:
-        """What has been released of held-out people; None without a holdout."""
+        """Releases of held-out people, and what they tell; None without a holdout."""
         return self._policy.holdout
 
     @property

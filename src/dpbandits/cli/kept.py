@@ -58,6 +58,9 @@ def intervals(
     method: Annotated[
         str, Option(help="mixture, or closed: a closed form for Gaussian noise or none.")
     ] = "mixture",
+    holdout: Annotated[
+        bool, Option("--holdout", help="Of held-out people instead of the bandit's.")
+    ] = False,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show intervals of the arms' means, or of a difference, that hold whenever you look.
@@ -71,7 +74,10 @@ def intervals(
         # Names may be digits, which are then no numbers of arms.
         arm = _number_or_name if kept.estimates.names is None else str
         pair = None if difference is None else (arm(difference[0]), arm(difference[1]))
-        found = kept.intervals(confidence, pair, method=method)
+        of = kept.holdout if holdout else kept
+        if of is None:
+            raise ArgumentError("--holdout must not be given: the policy has no holdout")
+        found = of.intervals(confidence, pair, method=method)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
         return

@@ -253,8 +253,10 @@ class Answering(Kept):
     def _took(
         self, value: float | None, decision: Decision, done: int | None, at: float | None
     ) -> bool:
-        learned = self.session.take(value, decision, done, at)
-        self.watch.look(self.session.stream_of(decision).rounds)
+        session = self.session
+        learned = session.take(value, decision, done, at)
+        stream = session if session.holdout is None or not decision.held_out else session.holdout
+        self.watch.look(stream.rounds)
         return learned
 
     def _time(self, at: object) -> float | None:

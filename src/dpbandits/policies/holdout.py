@@ -68,18 +68,20 @@ def holdout_terms(
 def holdout_gate(terms: Terms, holdout: Holdout, n_arms: int) -> Gate:
     """The gate of held-out people's sums."""
     (lo, hi), noise = terms.settings.reward_range, terms.noise
-    statistic = statistic_of(holdout, (lo, hi), n_arms)
+    channel = terms.shared_channel(None)
+    params = HoldoutParams(
+        weights=holdout.weights_of(n_arms),
+        batch=holdout.batch_for(channel),
+        one_sum=holdout.one_sum,
+        turned=noise.to_grid(lo) + noise.to_grid(hi),
+        width=hi - lo,
+    )
+    statistic = statistic_of(params, (lo, hi))
     return Gate(
         kernels=KERNELS,
-        params=HoldoutParams(
-            weights=holdout.weights_of(n_arms),
-            batch=holdout.batch,
-            one_sum=holdout.one_sum,
-            turned=noise.to_grid(lo) + noise.to_grid(hi),
-            width=hi - lo,
-        ),
+        params=params,
         statistic=statistic,
-        channel=terms.shared_channel(None),
+        channel=channel,
         noise=noise,
         meter=terms.meter(terms.growth(None, terms.settings.max_rounds)),
         ledger_family=terms.ledger_family(statistic),
@@ -102,12 +104,12 @@ def add_holdout(session: Session, gate: Gate, terms: Terms, default_reward: floa
 
 
 class HeldOut:
-    """What a policy has released of its held-out people.  ``Policy.holdout`` returns it.
+    """Releases of held-out people, and what they tell.  ``Policy.holdout`` returns it.
 
     Nothing here is learned from, and each held-out person's arm was drawn by chance.
 
     Attributes:
-        share, weights, batch, one_sum: as of the ``Holdout``; ``weights`` has all arms.
+        share, weights, batch, one_sum: as of the ``Holdout``, with the values that hold for None.
 
     Example:
         >>> import dpbandits as dpb
@@ -196,7 +198,7 @@ class HeldOut:
             names, releases = self._policy.arm_names, self.ledger.releases
             if self.one_sum:
                 return Estimates(releases, reason=_ONE_SUM, names=names)
-            sums = self._read()
+            sums = self.sums
         (lo, hi), rounds = self.reward_range, sums.rounds
         batches = np.array([one.batches.sum() for one in sums.cells])
         variance = sums.noise.variance(np.ones(1))[0] * (hi - lo) ** 2
@@ -205,7 +207,9 @@ class HeldOut:
         found = Estimates(releases, **arms._asdict(), names=names, read_sums=lambda: sums)
         return found.without(self._policy.retired)
 
-    def _read(self) -> ReleasedSums:
+    @property
+    def sums(self) -> ReleasedSums:
+        """What intervals are made of."""
         (lo, hi), scale = self.reward_range, self.statistic.noise_scale(self.channel)
         if self.grid:
             scale = drawn_scale(self.channel.family, scale, self.grid)
@@ -246,7 +250,7 @@ class HeldOut:
         if self.one_sum and pair is None:
             raise ArgumentError(f"difference must be given: {_ONE_SUM}", "difference")
         with self._policy._lock:
-            sums, labels = self._read(), self._policy.arm_names
+            sums, labels = self.sums, self._policy.arm_names
             found = Intervals.of(
                 sums,
                 confidence,

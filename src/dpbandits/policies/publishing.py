@@ -162,7 +162,7 @@ class Publishing(Kept):
 
     @property
     def holdout(self) -> HeldOut | None:
-        """What has been released of held-out people; None without a holdout."""
+        """Releases of held-out people, and what they tell; None without a holdout."""
         return None if self.settings.holdout is None else HeldOut(self)
 
     @property

@@ -27,10 +27,10 @@ these.  So no probability is smaller than the declared weight, and the coin stay
 
 from __future__ import annotations
 
-import hmac
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -39,13 +39,14 @@ from ..calls import is_open
 from ..constraints import Constraint, Constraints, Flag, Integer, Real, checked
 from ..errors import ArgumentError
 from ..kernel import Generator, Vector, kernel
+from ..privacy.channels import LAPLACE, Channel
 from ..protocol import Card, Contexts, Kernels, Row, Statistic
 from ..stores import User
 from ..stores.tokens import named
 from ..validation import real, shown
 
 _FLOOR = 0.01  # of a weight
-_LONGEST = 10**6  # batch
+_SHORTEST, _LONGEST = 50, 10**6  # batches: by default, and at all
 _SIDES = 2.0**64  # of the coin
 
 PROOF = "module dpbandits.session.holdout"
@@ -66,7 +67,8 @@ class Holdout:
         share: of people who are held out, on average.
         weights: the probability of each arm for held-out people, at least 0.01 each.  None: all
             arms are equally likely.
-        batch: how many held-out people a released sum has.
+        batch: how many held-out people a released sum has.  None: at least 50, and so many that
+            noise at most doubles the variance of a sum of rewards 0 and 1 of mean 1/2.
         one_sum: True to release one sum of both arms, for two equally likely arms.  It tells of
             the difference of their means alone, with half the variance of noise.
 
@@ -76,12 +78,12 @@ class Holdout:
 
     share: float
     weights: Sequence[float] | None = None
-    batch: int = 100
+    batch: int | None = None
     one_sum: bool = False
 
     constraints: ClassVar[Constraints] = {
         "share": Real(0.0, 1.0, strict=True),
-        "batch": Integer(1, _LONGEST),
+        "batch": Integer(1, _LONGEST) | None,
         "one_sum": Flag(),
     }
 
@@ -102,6 +104,14 @@ class Holdout:
 
     def __repr__(self) -> str:
         return f"Holdout({', '.join(f'{name}={one!r}' for name, one in self.to_dict().items())})"
+
+    def batch_for(self, channel: Channel) -> int:
+        """How many people a sum has under that noise."""
+        if self.batch is not None:
+            return self.batch
+        scale = channel.scale(1.0)
+        variance = scale * scale * (2.0 if channel.family == LAPLACE else 1.0)
+        return int(np.clip(math.ceil(4.0 * variance), _SHORTEST, _LONGEST))
 
     def weights_of(self, n_arms: int) -> np.ndarray:
         """The probability of each arm, where there are so many; an ``ArgumentError`` where they do
@@ -164,8 +174,8 @@ class Coin:
     def holds_out(self, user: User | None, number: int) -> bool:
         """Whether the person of a pull is held out: always so, or never, for a user."""
         who = b"pull:%d" % number if user is None else b"user:" + named(user)
-        drawn = int.from_bytes(hmac.digest(self.key, who, "sha256")[:8], "big")
-        return drawn < self.share * _SIDES
+        drawn = blake2b(who, digest_size=8, key=self.key).digest()
+        return int.from_bytes(drawn, "big") < self.share * _SIDES
 
 
 # The algorithm -------------------------------------------------------------------------------
@@ -294,9 +304,9 @@ KERNELS = Kernels(
 )
 
 
-def statistic_of(holdout: Holdout, reward_range: tuple[float, float], n_arms: int) -> Statistic:
+def statistic_of(params: HoldoutParams, reward_range: tuple[float, float]) -> Statistic:
     """One sum of a batch; each arm has batches of its own unless there is one sum."""
-    parts = 0 if holdout.one_sum else n_arms
+    parts = 0 if params.one_sum else len(params.weights)
     return Statistic.of_rewards(
-        reward_range, memo=1, parts=parts, sums_of="arm", max_records=holdout.batch
+        reward_range, memo=1, parts=parts, sums_of="arm", max_records=params.batch
     )

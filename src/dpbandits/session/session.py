@@ -45,11 +45,6 @@ class Session(Running):
         if self.holdout is not None:
             yield self.holdout
 
-    def stream_of(self, decision: Decision) -> Session:
-        """The session that made a decision."""
-        held = self.holdout if decision.held_out else None
-        return self if held is None else held
-
     # Pulls ------------------------------------------------------------------------------------
 
     def tick(self, at: float | None) -> int:
@@ -57,15 +52,14 @@ class Session(Running):
         how many pulls have passed theirs.
         """
         before = self.rounds.deadlines.passed
-        self._pass_time(at)
         for one in self.streams:
+            one._pass_time(at, self.rounds.pulls)
             one._release_passed()
         return self.rounds.deadlines.passed - before
 
-    def _pass_time(self, at: float | None) -> None:
-        for one in self.streams:
-            rounds = one.rounds
-            rounds.deadlines.advance(at, rounds.pulls, one.settings.finish_at)
+    def _pass_time(self, at: float | None, pulls: int) -> None:
+        self.rounds.pulls = pulls
+        self.rounds.deadlines.advance(at, pulls, self.settings.finish_at)
 
     def _release_passed(self) -> None:
         deadlines = self.rounds.deadlines
@@ -91,24 +85,25 @@ class Session(Running):
         ``user`` is None where a person contributes one round.  ``open_arms`` is None where all arms
         may be served.  ``at`` is the time, None without a clock.
         """
-        self._pass_time(at)
-        number = self.rounds.pulls
-        held_out = self.coin is not None and self.coin.holds_out(user, number)
-        stream = self.holdout if held_out and self.holdout is not None else self
-        # The other one stands still.
-        stream._release_passed()
-        if held_out:
-            choice, pending = stream._draw(user, open_arms)
-        else:
+        rounds, number, stream = self.rounds, self.rounds.pulls, self
+        rounds.deadlines.advance(at, number, self.settings.finish_at)
+        if self.coin is not None and self.coin.holds_out(user, number):
+            assert self.holdout is not None
+            stream = self.holdout
+            stream._pass_time(at, number)
+        stream._release_passed()  # and the other one stands still
+        if stream is self:
             choice, pending = self._play.pull(self, shown, user, open_arms)
+        else:
+            choice, pending = stream._draw(user, open_arms)
+            stream.rounds.deadlines.count(number)
+            stream.rounds.pulls = number + 1
         if pending is not None:
             stream.rounds.pending[number] = pending
-        for one in self.streams:
-            one.rounds.deadlines.count(number)
-        wait, recorded = stream.rounds.deadlines.wait(at), pending is not None
-        self.last = decision = self._decision(choice, number, recorded, wait, held_out)
-        for one in self.streams:
-            one.rounds.pulls = number + 1
+        rounds.deadlines.count(number)
+        wait = rounds.deadlines.wait(at)
+        self.last = decision = self._decision(choice, number, pending, wait, stream is not self)
+        rounds.pulls = number + 1
         return decision
 
     def _draw(self, user: User | None, open_arms: Mask) -> tuple[Choice, Pending | None]:
@@ -125,7 +120,7 @@ class Session(Running):
         self,
         choice: Choice,
         number: int,
-        recorded: bool,
+        pending: Pending | None,
         wait: float = 0.0,
         held_out: bool = False,
     ) -> Decision:
@@ -133,6 +128,7 @@ class Session(Running):
         known = None if math.isnan(chance) else chance
         names = self.arms.names
         name = None if names is None else names[arm]
+        recorded = pending is not None
         made = Decision(arm, known, number, recorded, self.life, name, held_out)
         return made.sealed(self.seal, wait)
 
@@ -150,7 +146,7 @@ class Session(Running):
     def aside(self, choice: Choice, shown: Any, open_arms: Mask) -> Decision:
         """A decision without a record, where ``choice`` stands."""
         made = self.choices.standing(choice, shown, open_arms)
-        return self._decision(made, self.rounds.pulls, False)
+        return self._decision(made, self.rounds.pulls, None)
 
     def finish(self) -> bool:
         """Release all that is over, and wait for no other pull; whether there was anything."""
@@ -225,11 +221,8 @@ class Session(Running):
         took, None for the recommended one.  ``at`` is the time of the answer, None without a clock.
         Returns whether the policy learns from it, or counts it in the holdout.
         """
-        return self.stream_of(decision)._take(value, decision, done, at)
-
-    def _take(
-        self, value: float | None, decision: Decision, done: int | None, at: float | None
-    ) -> bool:
+        if decision.held_out and self.holdout is not None:
+            return self.holdout.take(value, decision, done, at)
         rounds = self.rounds
         flown = rounds.find_flown(decision)
         found = rounds.find(decision) if flown is None else flown.pending
@@ -257,7 +250,9 @@ class Session(Running):
         an episode that is over, where contexts are private, and in the holdout, it counts as
         unanswered instead.
         """
-        rounds = self.stream_of(decision).rounds
+        if decision.held_out and self.holdout is not None:
+            return self.holdout.cancel(decision, at)
+        rounds = self.rounds
         found = None if rounds.find_flown(decision) else rounds.find(decision)
         stays = self.card.hides_contexts or decision.held_out
         if found is None or stays or self.is_late(decision.number, at):
@@ -279,10 +274,9 @@ class Session(Running):
 
     def is_open(self, decision: Decision, at: float | None) -> bool:
         """Whether an answer to a recorded pull comes in time, whether one has come or not."""
-        return self.stream_of(decision)._is_open(decision.number, at)
-
-    def _is_open(self, number: int, at: float | None) -> bool:
-        rounds = self.rounds
+        if decision.held_out and self.holdout is not None:
+            return self.holdout.is_open(decision, at)
+        rounds, number = self.rounds, decision.number
         closed = rounds.deadlines.passed
         if not self._arms_decide:
             closed = max(closed, rounds.closed)

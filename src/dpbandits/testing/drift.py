@@ -51,7 +51,7 @@ class Run(NamedTuple):
 def play(cell: str, seed: int, people: int = PEOPLE) -> Run:
     """Play a run in which both means rise, and their difference stays."""
     budget, one_sum = CELLS[cell]
-    holdout = Holdout(SHARE, batch=200, one_sum=one_sum)
+    holdout = Holdout(SHARE, one_sum=one_sum)
     policy: Policy = MergedIMED(2, budget=budget, holdout=holdout, seed=seed)
     luck = np.random.default_rng(seed).random(people)
     for t in range(people):
