@@ -33,6 +33,7 @@ from .replies import (
     ACTIVE,
     CANCELLED,
     DEFERRED,
+    HELD_OUT,
     MOST,
     NO_UNIT,
     RECORDED,
@@ -217,6 +218,8 @@ class Experiment:
     def _remember(self, asked: Asked, made: Decision, digest: bytes, now: float) -> Decided:
         named = made.token if asked.decision_id is None else asked.decision_id
         seal = self.policy.session.seal
+        # Who is held out is known only now, and such a decision cannot be cancelled.
+        state = DEFERRED if asked.deferred and not made.held_out else ACTIVE
         one = Remembered(
             token_bytes(made),
             digest,
@@ -227,7 +230,7 @@ class Experiment:
             self._deadline if made.recorded else math.nan,
             now,
             self._arms_in(asked.contexts),
-            made.recorded * RECORDED | (DEFERRED if asked.deferred else ACTIVE),
+            made.recorded * RECORDED | made.held_out * HELD_OUT | state,
         )
         self._replies.add(one, made.number, now)
         return self._reply(one, named)
@@ -242,6 +245,7 @@ class Experiment:
             one.is_recorded,
             not one.flags & DEFERRED,
             None if math.isnan(one.answer_by) else written(one.answer_by),
+            bool(one.flags & HELD_OUT),
         )
 
     def _again(self, one: Remembered, digest: bytes, decision_id: str) -> Decided:
@@ -443,10 +447,9 @@ class Experiment:
         self.devices.receipts.forget(now)
         self._finish_in_time(now)
         policy = self.policy
-        rounds, finish_at = policy.session.rounds, policy.settings.finish_at
         if self.finished is not None or not policy._uses_clock:
             return
-        if not rounds.deadlines.has_news(now, rounds.pulls, finish_at):
+        if not policy.session.has_news(now):
             return  # a commit for nothing
         with suppress(BudgetExhausted):
             self.policy.tick(now)

@@ -68,6 +68,11 @@ class Session(Running):
             self._play.finish(self)
             deadlines.finishing = False
 
+    def has_news(self, at: float) -> bool:
+        """Whether ``tick`` would release or pass anything."""
+        pulls, finish_at = self.rounds.pulls, self.settings.finish_at
+        return any(one.rounds.deadlines.has_news(at, pulls, finish_at) for one in self.streams)
+
     def configure(self, within: int | str) -> None:
         """Give coming pulls another deadline."""
         for one in self.streams:
@@ -86,12 +91,12 @@ class Session(Running):
         may be served.  ``at`` is the time, None without a clock.
         """
         rounds, number, stream = self.rounds, self.rounds.pulls, self
-        rounds.deadlines.advance(at, number, self.settings.finish_at)
         if self.coin is not None and self.coin.holds_out(user, number):
             assert self.holdout is not None
             stream = self.holdout
-            stream._pass_time(at, number)
-        stream._release_passed()  # and the other one stands still
+            rounds.deadlines.see(at, self.settings.finish_at)  # and nothing else
+        stream._pass_time(at, number)
+        stream._release_passed()
         if stream is self:
             choice, pending = self._play.pull(self, shown, user, open_arms)
         else:
