@@ -14,7 +14,7 @@ from ..privacy.budgets import Budget
 from ..privacy.grids import drawn_scale
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger, LedgerArrays
-from ..privacy.noise import NoiseSource
+from ..privacy.noise import NoiseSource, key_from
 from ..protocol import Card
 from ..session.estimates import ArmEstimates, Estimates, standard_error
 from ..session.gate import Gate
@@ -100,7 +100,7 @@ def add_holdout(session: Session, gate: Gate, terms: Terms, default_reward: floa
         state.noise_rng = noise.generator("privacy of holdout")
     own = Session(CARD, terms.settings, session.arms, gate, default_reward, state)
     own.seal, session.holdout = session.seal, own
-    session.coin = Coin(state.choice_rng.bytes(32), holdout.share)
+    session.coin = Coin(key_from(state.choice_rng), holdout.share)
 
 
 class HeldOut:

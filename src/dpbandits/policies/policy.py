@@ -21,6 +21,7 @@ from ..errors import ArgumentError, StoreError
 from ..kernel import Kernel
 from ..privacy.budgets import Budget
 from ..privacy.exact import Source
+from ..privacy.noise import key_from
 from ..protocol import Kernels, blind, never
 from ..session import arrivals
 from ..session.decisions import Decision
@@ -454,7 +455,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         if session.holdout is not None and session.coin is not None:
             draws, session.holdout.state.noise_rng = of_holdout
             session.holdout.state.choice_rng = draws
-            session.coin = replace(session.coin, key=draws.bytes(32))
+            session.coin = replace(session.coin, key=key_from(draws))
         return policy
 
     def renewed(self, noise: str) -> Policy:

@@ -23,6 +23,11 @@ Rng = np.random.Generator | None
 SECURE = "noise='secure'"  # as an argument
 
 
+def key_from(rng: np.random.Generator) -> bytes:
+    """A key of 32 bytes for a hash, which is no noise."""
+    return rng.bytes(32)
+
+
 class NoiseSource(ABC):
     """The base of both sources."""
 
