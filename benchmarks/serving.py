@@ -142,7 +142,7 @@ def _held_out(rounds: int) -> Row:
         serve(policy, people[:TURN])
         cases.append((policy, people))
     plain, held = (one.median(released=False) for one in _in_turns(cases, rounds))
-    name = "pull + update, MergedIMED, holdout of 10 %"
+    name = "holdout of 10 %: pull + update, MergedIMED"
     return Row(name, held / plain, "x without", "<= 1.3", f"{held:.1f} us after {plain:.1f} us")
 
 
