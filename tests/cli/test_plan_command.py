@@ -97,6 +97,7 @@ def test_a_holdout_has_a_price_and_a_use():
     assert "A holdout of 20 % has 200 people, and loses 40 in 1,000 rounds" in shown.output
 
 
+@pytest.mark.long
 def test_gaps_stand_for_coins():
     by_gaps = run(*["--gaps" if one == "--means" else one for one in MEASURED], "--runs", "2")
     assert by_gaps.exit_code == 2  # the least gap is 0
