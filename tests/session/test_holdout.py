@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
-from dpbandits.algorithms import EXP3, LinearThompson, LinUCB, MergedIMED, MergedThompson
+from dpbandits.algorithms import MergedIMED
 from dpbandits.session.holdout import Coin
 from dpbandits.session.rounds import Pending
 from dpbandits.session.session import Session
@@ -101,49 +101,6 @@ def test_a_refused_call_tosses_no_coin():
         with pytest.raises(dpb.ArgumentError):
             one.pull(available=[7])
         assert one.pull().held_out == other.pull().held_out
-
-
-# The bandit knows nothing of it --------------------------------------------------------------
-
-NOISY = {"horizon": 2000, "budget": dpb.ApproxDP(1.0, 1e-6)}
-MAKE: dict[str, Callable[..., dpb.Policy]] = {
-    "MergedIMED": lambda **o: MergedIMED(3, budget=dpb.ZCDP(0.5), **o),
-    "MergedThompson": lambda **o: MergedThompson(3, budget=dpb.PureDP(1.0), **o),
-    "EXP3": lambda **o: EXP3(3, horizon=1000, budget=None, **o),
-    "LinUCB": lambda **o: LinUCB(3, 2, budget=None, **o),
-    "LinearThompson": lambda **o: LinearThompson(3, 2, **NOISY, **o),
-}
-
-
-def sides_of(session: Session) -> tuple[bytes, ...]:
-    state = session.state
-    streams = [str(rng.bit_generator.state).encode() for rng in state.streams.values()]
-    return (*(block.tobytes() for block in state.blocks), *streams)
-
-
-@pytest.mark.parametrize("name", MAKE)
-def test_the_bandit_is_as_if_held_out_people_had_not_come(name: str):
-    one, alone = MAKE[name](seed=5, holdout=0.3), MAKE[name](seed=5)
-    rng, came = np.random.default_rng(2), 0
-    for _ in range(300):
-        shown = rng.uniform(-0.5, 0.5, (3, 2)) if one.sees else None
-        reward, before = float(rng.random() < 0.5), sides_of(one.session)
-        decision = one.pull(shown)
-        if decision.held_out:
-            assert sides_of(one.session) == before
-            one.update(reward, decision)
-            assert sides_of(one.session) == before
-            continue
-        came += 1
-        other = alone.pull(shown)
-        assert (decision.arm, decision.recorded) == (other.arm, other.recorded)
-        assert decision.propensity == other.propensity
-        one.update(reward, decision)
-        alone.update(reward, other)
-    assert 150 < came < 270
-    assert one.ledger.frame.equals(alone.ledger.frame)
-    assert one.rounds == alone.rounds
-    assert sides_of(one.session) == sides_of(alone.session)
 
 
 # Sums ----------------------------------------------------------------------------------------
