@@ -31,14 +31,16 @@ from .folders import COLUMNS, FILE, as_folder, schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_OF_DECISIONS = ("arm", "name", "propensity", "recorded", "held_out")
+
 
 class DecisionLog:
     """Writes a row for each decision, to be read by ``read_logs`` and ``fit_logs``.
 
     Every file has all columns: ``life`` and ``number`` of the pull, ``time``, ``arm`` and its
-    ``name``, ``propensity``, ``recorded``, ``features``, ``reward`` and the time at which it was
-    ``answered``.  Entries are null if they
-    were not written, or do not exist: no names, no closed form of the propensity.
+    ``name``, ``propensity``, ``recorded``, ``features``, ``reward``, the time at which it was
+    ``answered``, and whether its person is ``held_out``.  Entries are null if they were not
+    written, or do not exist: no names, no closed form of the propensity.
 
     A decision has one row, even if it is written when it is made, and again when its reward is
     known.  If the first row is in a file by then, readers complete it.
@@ -160,7 +162,7 @@ class DecisionLog:
         if own.number >= self._own_from:  # its parent's pulls have the same numbers
             row["life"] += self._fork
         if isinstance(decision, Decision):
-            row |= {name: getattr(own, name) for name in ("arm", "name", "propensity", "recorded")}
+            row |= {name: getattr(own, name) for name in _OF_DECISIONS}
             row["features"] = None if contexts is None else _features(policy, contexts, own.arm)
         elif reward is None or contexts is not None:
             raise ArgumentError(
