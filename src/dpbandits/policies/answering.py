@@ -50,8 +50,9 @@ class Answering(Kept):
             at: when the reward came, as in ``pull``.
 
         Returns:
-            Whether the policy learns from it.  False for a round that was not recorded, or that a
-            crash made the policy forget, and for an answer past its deadline.
+            Whether the policy learns from it, or counts it in the holdout.  False for a round that
+            was not recorded, or that a crash made the policy forget, and for an answer past its
+            deadline.
 
         Raises:
             UpdateError: nothing was pulled, the decision is another policy's, it has been

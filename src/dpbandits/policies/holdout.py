@@ -1,4 +1,4 @@
-"""The holdout of a policy: its gate, and what it has released of held-out people."""
+"""The holdout of a policy: its gate, and releases of held-out people."""
 
 from __future__ import annotations
 
@@ -216,11 +216,11 @@ class HeldOut:
         noise = noise_of_sums(self.channel, scale, self.grid, hi - lo)
         arm, rounds, total, known = np.array(self._sums(), float).reshape(-1, 4).T
         batches = Batches(arm, rounds, (total - rounds * lo) / (hi - lo), known)
-        cells = tuple(
-            batches.cells(a, noise) for a in ((1,) if self.one_sum else range(self.n_arms))
-        )
-        # With one sum, what lo + hi is on the grid moves half of the rewards.
-        rounding = rounding_of(self.grid, lo, hi) + 0.5 * abs(self._params.turned - lo - hi)
+        rounding, arms = rounding_of(self.grid, lo, hi), range(self.n_arms)
+        if self.one_sum:  # half of the people have lo + hi, rounded, in their rewards
+            rounding += 0.5 * abs(self._params.turned - lo - hi)
+            arms = range(1, 2)
+        cells = tuple(batches.cells(a, noise) for a in arms)
         return ReleasedSums(cells, noise, lo, hi - lo, rounding)
 
     def intervals(
