@@ -84,4 +84,4 @@ def test_drift_misleads_the_bandit_and_not_the_holdout():
 @pytest.mark.parametrize("cell", drift.CELLS)
 def test_no_more_holdouts_miss_than_promised(cell: str):
     found = np.array([drift.play(cell, seed).holdout[1] for seed in range(100, 140)])
-    assert found.sum() <= 8  # of 5 % each, with a probability above 0.9999
+    assert found.sum() <= 9  # of 5 % each, with a probability above 0.9999
