@@ -79,3 +79,15 @@ def test_pages_show_the_holdout(served):
         assert "get an arm by chance" in page
         assert ("1 - 0" in page or "b - a" in page) == (name == "effect")
         assert "Holdout" in str(pages.ledger(shown))
+
+
+def test_an_archived_experiment_takes_answers_of_held_out_people_until_their_deadline(served):
+    trial = served.declare(**{**WORDS, "answers_within": "1h"})
+    made = first_held_out(trial)
+    trial.because("/archive")
+    served.pass_time(1800.0)
+    assert trial.reward(1.0, decision_id=made["decision_id"])["learned"]
+    assert trial.get().told["finished"] is None
+    served.pass_time(1900.0)
+    assert trial.get().told["finished"] is not None
+    assert not any(served.experiment().policy.session.holdout.rounds.rows)

@@ -256,8 +256,8 @@ class Answering(Kept):
     ) -> bool:
         session = self.session
         learned = session.take(value, decision, done, at)
-        stream = session if session.holdout is None or not decision.held_out else session.holdout
-        self.watch.look(stream.rounds)
+        held = session.holdout if decision.held_out else None  # without a call, in each round
+        self.watch.look((session if held is None else held).rounds)
         return learned
 
     def _time(self, at: object) -> float | None:

@@ -277,7 +277,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         Raises:
             ArgumentError: there is no such arm, no other is left, or the policy cannot choose among
                 some of its arms: ``available`` is refused then, too.  Searches for the best arm
-                compare all of them.
+                compare all of them, and so does a holdout with ``one_sum``.
 
         >>> from dpbandits import ZCDP
         >>> from dpbandits.algorithms import MergedIMED

@@ -227,7 +227,7 @@ class Experiment:
             NO_UNIT if asked.unit is None else seal.alias(asked.unit),
             made.arm,
             math.nan if made.propensity is None else made.propensity,
-            self._deadline if made.recorded else math.nan,
+            self._deadline(made) if made.recorded else math.nan,
             now,
             self._arms_in(asked.contexts),
             made.recorded * RECORDED | made.held_out * HELD_OUT | state,
@@ -253,10 +253,9 @@ class Experiment:
             raise reused("decision_id")
         return self._reply(one, decision_id)
 
-    @property
-    def _deadline(self) -> float:
+    def _deadline(self, made: Decision) -> float:
         """Until when an answer to the last decision may come; nan without a clock."""
-        due = self.policy.session.rounds.deadlines.due
+        due = self.policy.session.stream_of(made).rounds.deadlines.due
         return due[-1].point if due and due[-1].pulls is None else math.nan
 
     # Rewards ----------------------------------------------------------------------------------
@@ -388,11 +387,14 @@ class Experiment:
         Deadlines in decisions would never pass, so these decisions have as long as repeated
         requests.
         """
-        rounds = self.policy.session.rounds
-        due = rounds.deadlines.due
-        if self.policy._serving or rounds.deadlines.passed >= rounds.pulls:
+        streams = [one.rounds for one in self.policy.session.streams]
+        passed = all(one.deadlines.passed >= one.pulls for one in streams)
+        if self.policy._serving or passed:
             return now
-        return max(now, due[-1].point) if due[-1].pulls is None else now + self._replies.retries_for
+        last = [one.deadlines.due[-1] for one in streams if one.deadlines.due]
+        if any(one.pulls is not None for one in last):
+            return now + self._replies.retries_for
+        return max([now, *(one.point for one in last)])
 
     def _finish_in_time(self, now: float) -> None:
         """Make the last release of an archived experiment, and drop all that is private."""

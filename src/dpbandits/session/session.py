@@ -45,6 +45,11 @@ class Session(Running):
         if self.holdout is not None:
             yield self.holdout
 
+    def stream_of(self, decision: Decision) -> Session:
+        """The session that made a decision."""
+        held = self.holdout if decision.held_out else None
+        return self if held is None else held
+
     # Pulls ------------------------------------------------------------------------------------
 
     def tick(self, at: float | None) -> int:
@@ -106,7 +111,7 @@ class Session(Running):
         if pending is not None:
             stream.rounds.pending[number] = pending
         rounds.deadlines.count(number)
-        wait = rounds.deadlines.wait(at)
+        wait = stream.rounds.deadlines.wait(at)
         self.last = decision = self._decision(choice, number, pending, wait, stream is not self)
         rounds.pulls = number + 1
         return decision
