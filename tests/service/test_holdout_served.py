@@ -91,3 +91,15 @@ def test_an_archived_experiment_takes_answers_of_held_out_people_until_their_dea
     served.pass_time(1900.0)
     assert trial.get().told["finished"] is not None
     assert not any(served.experiment().policy.session.holdout.rounds.rows)
+
+
+def test_a_bandits_decision_does_not_hide_that_held_out_people_are_due(served):
+    trial = served.declare(**{**WORDS, "answers_within": "1h"})
+    session = served.experiment().policy.session
+    while not session.holdout.rounds.flights or session.coin.holds_out(None, session.rounds.pulls):
+        trial.decide()
+    served.clock.now += 4000.0
+    assert not trial.decide()["held_out"]  # which passes the bandit's deadlines
+    assert session.holdout.rounds.flights
+    served.pass_time(1.0)
+    assert not session.holdout.rounds.flights

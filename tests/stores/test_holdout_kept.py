@@ -135,3 +135,19 @@ def test_states_without_a_holdout_have_no_trace_of_it(tmp_path: Path):
     for t in range(60):
         step(policy, t)
     assert not any(row.kind.startswith("holdout") for row in place.read().rows)
+
+
+def test_a_user_stays_held_out_in_later_lives(tmp_path: Path):
+    """Without a seed each life would toss coins of its own."""
+    folder, backup = tmp_path / "own", tmp_path / "backup"
+    folder.mkdir()
+    policy = make(seed=None, max_rounds=9)
+    policy.save(where("file", folder))
+    seen = {user: policy.pull(user=user).held_out for user in range(40)}
+    shutil.copytree(folder, backup)
+    policy.close()
+    again = dpb.load(where("file", folder))
+    assert {user: again.pull(user=user).held_out for user in seen} == seen
+    again.close()
+    restored = dpb.restore(where("file", backup))
+    assert {user: restored.pull(user=user).held_out for user in seen} == seen
