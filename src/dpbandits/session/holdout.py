@@ -66,10 +66,10 @@ class Holdout:
     Attributes:
         share: of people who are held out, on average.
         weights: the probability of each arm for held-out people, at least 0.01 each.  None: all
-            arms are equally likely.
+            arms have equal weights.
         batch: how many held-out people a released sum has.  None: at least 50, and so many that
             noise at most doubles the variance of a sum of rewards 0 and 1 of mean 1/2.
-        one_sum: True to release one sum of both arms, for two equally likely arms.  It tells of
+        one_sum: True to release one sum of both arms, for two arms with equal weights.  It tells of
             the difference of their means alone, with half the variance of noise.
 
     >>> Holdout(0.1, batch=50)
@@ -125,7 +125,7 @@ class Holdout:
             )
         if self.one_sum and not np.array_equal(weights, [0.5, 0.5]):
             raise ArgumentError(
-                "one_sum of the holdout must be False unless there are two equally likely arms",
+                "one_sum of the holdout must be False unless there are two arms with equal weights",
                 "holdout",
             )
         return weights
