@@ -389,3 +389,14 @@ def test_one_sum_tells_of_a_difference_alone():
     with pytest.raises(dpb.ArgumentError, match="difference"):
         policy.holdout.intervals()
     assert policy.holdout.estimates.means is None
+
+
+def test_a_search_goes_on_holding_people_out():
+    search = dpb.bandit(2, budget=dpb.ZCDP(5.0), goal="best arm", holdout=HALF, seed=1)
+    while not search.stopped:
+        decision = search.pull()
+        search.update(float(decision.arm == 1), decision)
+    before = search.holdout.rounds
+    decisions = [search.pull() for _ in range(100)]
+    assert search.holdout.rounds == before + sum(one.held_out for one in decisions) > before
+    assert {(one.arm, one.recorded) for one in decisions if not one.held_out} == {(1, False)}
