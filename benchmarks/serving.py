@@ -52,6 +52,7 @@ def rows(size: float) -> Iterator[Row]:
     yield from _simulated(rounds)
     yield from _called(rounds)
     yield from _masked(rounds)
+    yield _held_out(rounds)
     yield from _secure(rounds)
     yield from _intervals(rounds)
     yield _memory(rounds)
@@ -130,6 +131,19 @@ def _masked(rounds: int) -> Iterator[Row]:
         remark = f"{again:.1f} us after {once:.1f} us"
         name = f"pull + update, {cls.__name__}, with names and masks"
         yield Row(name, float(again / once), "x without", "<= 1.2", remark)
+
+
+def _held_out(rounds: int) -> Row:
+    """With a holdout, beside the same policy without."""
+    cases = []
+    for holdout in (None, 0.1):
+        policy = MergedIMED(3, budget=PureDP(1.0), seed=1, holdout=holdout)
+        people = _people(policy, rounds)
+        serve(policy, people[:TURN])
+        cases.append((policy, people))
+    plain, held = (one.median(released=False) for one in _in_turns(cases, rounds))
+    name = "holdout of 10 %: pull + update, MergedIMED"
+    return Row(name, held / plain, "x without", "<= 1.3", f"{held:.1f} us after {plain:.1f} us")
 
 
 def _intervals(rounds: int) -> Iterator[Row]:

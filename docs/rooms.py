@@ -110,7 +110,7 @@ PIECES = (
         "Policies",
         "",
         POLICIES,
-        "Policy Decision Estimates Diagnostics Release Chooser PrivacyCard load",
+        "Policy Decision Estimates Diagnostics Release Chooser PrivacyCard Holdout HeldOut load",
     ),
     (
         "Budgets",

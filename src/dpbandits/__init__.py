@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .inspection import inspect, intervals
     from .logs import DecisionLog, fit_logs
     from .planning import Setting, plan
-    from .policies import Decision, Policy, load, restore
+    from .policies import Decision, Holdout, Policy, load, restore
     from .privacy import GDP, RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
     from .simulation import replay, simulate
 
@@ -80,6 +80,7 @@ __all__ = [
     "HiddenLinear",
     "HiddenLinearLocal",
     "HiddenLinearShuffled",
+    "Holdout",
     "Ledger",
     "Linear",
     "Policy",
@@ -122,7 +123,7 @@ _HOMES = {
         "inspection": "inspect intervals",
         "logs": "DecisionLog fit_logs",
         "planning": "Setting plan",
-        "policies": "Decision Policy load restore",
+        "policies": "Decision Holdout Policy load restore",
         "privacy": "GDP RDP ZCDP ApproxDP Guarantee Ledger PureDP",
         "simulation": "replay simulate",
     }.items()

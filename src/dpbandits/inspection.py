@@ -17,6 +17,7 @@ from .errors import ArgumentError
 from .html import Html, glance
 from .inference import Batches, Intervals, Noise, ReleasedSums, asked
 from .policies.chooser import Chooser
+from .policies.holdout import HeldOut
 from .policies.loading import read
 from .policies.policy import Policy
 from .policies.privacy_card import PrivacyCard, spent
@@ -82,7 +83,12 @@ class Inspection:
     @property
     def spent(self) -> Budget | None:
         """The largest privacy loss of any person by now; None for nothing, or without a budget."""
-        return self.ledger.spent()
+        return self._policy.spent
+
+    @property
+    def holdout(self) -> HeldOut | None:
+        """Releases of held-out people, and what they tell; None without a holdout."""
+        return self._policy.holdout
 
     @property
     def facts(self) -> dict[str, str]:
@@ -90,10 +96,12 @@ class Inspection:
         found = {
             "policy": self.policy,
             "guarantee": str(self.guarantee),
-            "spent": spent(self.guarantee, self.ledger),
+            "spent": spent(self.guarantee, self.spent),
             "releases": f"{self.ledger.releases:,}",
             "rounds": f"{self.rounds:,} recorded",
         }
+        if self.holdout is not None:
+            found["holdout"] = f"{self.holdout}. {self.holdout.ledger.releases:,} releases"
         if self.superseded:
             found["warning"] = (
                 "This is a copy, or an older save: the policy goes on elsewhere, and may have spent"
@@ -102,7 +110,7 @@ class Inspection:
         return found
 
     def __repr__(self) -> str:
-        return f"<Inspection of {self.policy}: spent {spent(self.guarantee, self.ledger)}>"
+        return f"<Inspection of {self.policy}: spent {spent(self.guarantee, self.spent)}>"
 
     def _repr_html_(self) -> Html:
         facts = glance("Inspection", [], [list(fact) for fact in self.facts.items()])

@@ -1,5 +1,6 @@
 """``dpbandits inspect`` and ``dpbandits warm``."""
 
+import json
 import os
 import subprocess
 import sys
@@ -120,3 +121,19 @@ def test_what_was_warmed_compiles_no_more(tmp_path):
     again, still = run("-m", "dpbandits", "warm", "AdaCUCB", "study.toml")
     assert still == kept
     assert again.count("nothing to compile") == 2
+
+
+def test_intervals_of_held_out_people(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
+    holdout = dpb.Holdout(0.5, batch=20, one_sum=True)
+    policy = dpb.bandit(["old", "new"], budget=dpb.ZCDP(0.5), holdout=holdout, seed=1)
+    for _ in range(200):
+        decision = policy.pull()
+        policy.update(float(decision.arm == 1), decision)
+    path = policy.save(tmp_path / "trial.dpb")
+    shown = call("intervals", path, "--holdout", "--difference", "new", "old", "--json")
+    assert json.loads(shown.output) == policy.holdout.intervals(difference=("new", "old")).to_dict()
+    assert "difference must be given" in call("intervals", path, "--holdout").output
+    assert "50 % of people get an arm by chance" in " ".join(call("inspect", path).output.split())
+    other = dpb.bandit(2, budget=dpb.ZCDP(0.5), seed=1).save(tmp_path / "other.dpb")
+    assert "no holdout" in call("intervals", other, "--holdout").output

@@ -100,6 +100,12 @@ def test_what_is_measured_is_what_python_measures():
 
 
 @pytest.mark.long
+def test_a_holdout_has_a_price_and_a_use():
+    shown = run(*MEASURED[:4], "--horizon", "1000", "--runs", "2", "--holdout", "0.2")
+    assert "A holdout of 20 % has 200 people, and loses 40 in 1,000 rounds" in shown.output
+
+
+@pytest.mark.long
 def test_gaps_stand_for_coins():
     by_gaps = run(*["--gaps" if one == "--means" else one for one in MEASURED], "--runs", "2")
     assert by_gaps.exit_code == 2  # the least gap is 0

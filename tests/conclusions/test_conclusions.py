@@ -32,7 +32,7 @@ NAMES = ["old", "new", "other"]
 KEYS = {
     *("policy", "title", "arms", "retired", "rounds", "releases", "guarantee", "spent", "warning"),
     *("confidence", "means", "differences", "control", "leader", "search"),
-    *("failure_probability", "reason", "answers", "effects", "breaks", "checklist"),
+    *("failure_probability", "reason", "answers", "effects", "holdout", "breaks", "checklist"),
 }
 ROW = {"of", "mean", "low", "high", "rounds", "half_width", "half_width_without_noise"}
 
@@ -253,6 +253,19 @@ def test_it_says_why_there_are_no_intervals():
     assert "no means and no differences" in found.markdown()
     assert "0." not in section(found, "Means").points[0]
     assert found.breaks == ()
+
+
+@pytest.mark.parametrize("one_sum", [False, True])
+def test_effects_are_those_of_the_holdout(one_sum):
+    own = dpb.Holdout(0.3, one_sum=one_sum)
+    policy = served(dpb.bandit(["old", "new"], ZCDP(0.5), holdout=own, seed=1))
+    report = dpb.conclude(policy, control="old")
+    expected = policy.holdout.intervals(difference=("new", "old"))
+    assert report.holdout.to_dict() == expected.to_dict()
+    assert report.spent == policy.spent
+    assert "Effects, from the holdout" in report.markdown()
+    assert report.to_dict()["holdout"]["intervals"][0]["of"] == "new - old"
+    assert "Effects, from the holdout" in report.html()
 
 
 def test_nothing_is_called_an_effect(policy):

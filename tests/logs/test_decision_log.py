@@ -495,3 +495,15 @@ def test_threads_write_into_one_log(tmp_path):
     found = read_logs(tmp_path)
     assert found["number"].tolist() == list(range(200))
     assert (found["reward"] == 1.0).all()
+
+
+def test_a_log_tells_who_is_held_out(tmp_path):
+    policy = dpb.bandit(2, budget=dpb.ZCDP(0.5), holdout=0.5, seed=1)
+    made = []
+    with dpb.DecisionLog(tmp_path, policy, rewards=True) as log:
+        for _ in range(30):
+            made.append(policy.pull())
+            log.write(made[-1], reward=1.0)
+    found = dpb.logs.read_logs(tmp_path)
+    assert found["held_out"].tolist() == [one.held_out for one in made]
+    assert set(found["propensity"][found["held_out"]]) == {0.5}

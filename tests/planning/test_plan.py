@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandits import GDP, RDP, ZCDP, ApproxDP, ArgumentError, PureDP, plan, simulate
+from dpbandits import GDP, RDP, ZCDP, ApproxDP, ArgumentError, Holdout, PureDP, plan, simulate
+from dpbandits.algorithms import MergedIMED
 from dpbandits.environments import (
     Advised,
     Bernoulli,
@@ -23,6 +24,7 @@ from dpbandits.environments import (
 )
 from dpbandits.planning import Setting
 from dpbandits.planning import candidates as candidates_module
+from dpbandits.planning.holdouts import half_width
 from dpbandits.planning.measuring import Measured
 from dpbandits.planning.targets import cheapest
 from dpbandits.report.means import estimate
@@ -467,3 +469,38 @@ def test_who_has_learned_nothing_is_not_advised(means, trust_model, default, eli
     assert found.measured.best_public != elimination
     (regret,) = [row[2] for row in found.rows()[1] if row[0] == elimination]
     assert regret == ("0" if means[0] > means[1] else "30")
+
+
+def test_a_plan_tells_price_and_use_of_a_holdout():
+    holdout = Holdout(0.2, weights=(0.25, 0.75), batch=25)
+    with_it = plan(WORLD, 1000, ZCDP(0.5), runs=3, holdout=holdout)
+    without = plan(WORLD, 1000, ZCDP(0.5), runs=3)
+    assert with_it.table.equals(without.table)  # which is measured without it
+    # 200 people, of whom a quarter gets the worse arm, 0.4 below the other.
+    assert with_it.holdout.people == 200
+    assert with_it.holdout.regret == pytest.approx(200 * 0.25 * 0.4)
+    assert str(with_it.holdout) in with_it.findings
+    policy = with_it.policy(seed=1)
+    assert policy.settings.holdout == holdout
+    assert without.holdout is None
+    assert without.policy().holdout is None
+
+
+@pytest.mark.parametrize("one_sum", [False, True])
+def test_the_foreseen_width_is_that_of_a_holdout_of_equal_arms(one_sum: bool):
+    """Played at means of 1/2, and against a neighbour: half as many people."""
+    people = 1200
+    holdout = Holdout(0.9, one_sum=one_sum)
+    widths = []
+    for seed in range(8):
+        policy = MergedIMED(2, budget=PureDP(1.0), holdout=holdout, seed=seed)
+        rng = np.random.default_rng(seed)
+        while policy.holdout.rounds < people:
+            policy.update(float(rng.random() < 0.5), policy.pull())
+        policy.finish()
+        found = policy.holdout.intervals(difference=(1, 0))
+        widths.append(0.5 * (found.high[0] - found.low[0]))
+    foreseen = half_width(policy.holdout, people)
+    assert np.mean(widths) == pytest.approx(foreseen, rel=0.06)
+    assert half_width(policy.holdout, people // 2) > 1.3 * foreseen
+    assert math.isnan(half_width(policy.holdout, 40))

@@ -168,6 +168,8 @@ KINDS = {
     "a kind": {"kind": "HTINF", "n_arms": 3, "budget": {"pure": 1.0}},
     "a paper's": {"kind": "AdaCUCB", "n_arms": 3, "budget": {"zcdp": 1.0}, "answers_within": "2h"},
     "by count": {"arms": 3, "answers_within": 5, "budget": {"zcdp": 1.0}},
+    "holdout": {"arms": ["a", "b"], "holdout": {"share": 0.5, "batch": 4}, "budget": {"zcdp": 1.0}},
+    "one sum": {"arms": 2, "holdout": {"share": 0.5, "batch": 4, "one_sum": True}, "budget": {"zcdp": 1.0}},
 }  # fmt: skip
 
 

@@ -398,3 +398,27 @@ def test_a_simulation_of_a_secure_policy_says_that_it_protects_nobody():
     result = simulate(policy, Bernoulli([0.9, 0.1]), horizon=10, runs=1)
     (setting,) = result.settings.values()
     assert "SIMULATION" in str(setting.guarantee)
+
+
+def test_a_holdout_is_played_as_by_a_service():
+    """Its people are in regret, pulls and releases; equal seeds play the same, saved or not."""
+    arms = dpb.environments.Bernoulli([0.9, 0.5, 0.1])
+    plain = dpb.algorithms.MergedIMED(3, budget=dpb.ZCDP(0.5))
+    held = dpb.algorithms.MergedIMED(3, budget=dpb.ZCDP(0.5), holdout=0.3, name="held")
+    result = dpb.simulate([plain, held], arms, horizon=1000, runs=4, seed=1)
+    runs = result.runs[result.runs["policy"] == "held"]
+    again = dpb.simulate(held, arms, horizon=1000, runs=4, seed=1, n_jobs=2).runs
+    assert runs["regret"].tolist() == again["regret"].tolist()
+    # 300 people get each of the arms equally often, at a mean gap of 0.4.
+    assert 300 * 0.4 * 0.6 < runs["regret"].mean() < 300 * 0.4 * 1.8
+    assert runs["pulls_2"].between(60, 160).all()
+    assert runs["spent"].tolist() == [0.5] * 4
+
+
+def test_what_has_no_simulation_with_a_holdout_is_refused():
+    arms, trial = dpb.environments.Bernoulli([0.9, 0.1]), dpb.environments.DoctorReplay()
+    held = dpb.bandit(2, budget=dpb.ZCDP(0.5), holdout=0.3, answers_within="1h")
+    with pytest.raises(dpb.ArgumentError, match="delay with a rate"):
+        dpb.simulate(held, arms, horizon=10)
+    with pytest.raises(dpb.ArgumentError, match="no holdout"):
+        dpb.replay(dpb.bandit(4, budget=dpb.ZCDP(0.5), holdout=0.3), trial)

@@ -42,6 +42,9 @@ MAKE: dict[str, Callable[[int], dpb.Policy]] = {
     "late": lambda seed: dpb.algorithms.MergedIMED(3, budget=LOUD, seed=seed, answers_within=7),
     "secure": lambda seed: dpb.algorithms.MergedIMED(3, budget=LOUD, noise="secure"),
     "users": lambda seed: dpb.algorithms.MergedIMED(3, budget=LOUD, seed=seed, max_rounds=4),
+    "held out": lambda seed: dpb.algorithms.MergedIMED(
+        3, budget=LOUD, seed=seed, answers_within=3, holdout=dpb.Holdout(0.5, batch=3)
+    ),
 }
 
 
@@ -62,7 +65,8 @@ def reward_of(seed: int, number: int) -> float:
 
 def play(policy: dpb.Policy, seed: int, tell: Callable[[dict[str, Any]], None]) -> None:
     """Some calls, each of which is told of once it has returned."""
-    rng, waiting = random.Random(os.getpid()), list(policy.session.rounds.pending)
+    rng = random.Random(os.getpid())
+    waiting = [number for one in policy.session.streams for number in one.rounds.pending]
     for _ in range(CALLS):
         if waiting and rng.random() < 0.5:
             number = waiting.pop(rng.randrange(len(waiting)))
@@ -93,7 +97,10 @@ def tell_of(
 
 def answer(policy: dpb.Policy, seed: int, number: int, tell: Callable[..., None]) -> None:
     value = reward_of(seed, number)
-    decision = dpb.Decision(0, None, number, True, policy.session.life)
+    held = policy.session.holdout
+    held_out = held is not None and number in {**held.rounds.pending, **held.rounds.flown}
+    life = policy.session.life
+    decision = dpb.Decision(0, None, number, True, life, held_out=held_out)
     tell({"begun": number, "value": value})
     try:
         learned = policy.update(value, decision)
@@ -238,7 +245,7 @@ def copy_of(source: Path, target: Path) -> None:
 def shared_sum(place: Any) -> float:
     """The sum of all releases in a place."""
     rows = place.read().rows
-    contents = [row.content for row in rows if row.kind == "release"]
+    contents = [row.content for row in rows if row.kind.endswith("release")]
     return float(sum(np.frombuffer(writing.parted(one[:-12])[2]).sum() for one in contents))
 
 
@@ -280,29 +287,36 @@ def require(true: bool, *told: object) -> None:
 
 def check(policy: dpb.Policy, known: History, seed: int, kind: str, base: float) -> None:
     """The survivor against all that was acknowledged, beside releases that sum to ``base``."""
-    session = policy.session
-    rounds, ledger = session.rounds, session.state.wall.ledger
+    session, entered_sums = policy.session, -base
     require(policy.ledger.total() >= known.spent * (1 - 1e-12), seed, kind, "spent went down")
-    require(max(known.pulled, default=-1) < rounds.pulls, seed, kind, "a pull was lost")
-    span = ledger.span[: int(ledger.head[0])]
-    require(bool((span[1:, 0] > span[:-1, 1]).all()), seed, kind, "a record in two releases")
-    waiting = {*rounds.pending, *rounds.flown}
-    require(not waiting & set(known.answered), seed, kind, "an answer was lost, and waits again")
-    # Sums of all that entered: released, in flight, and in the running episode.
-    held = sum(sum(values) for _, _, values, _ in session.exchange.made) - base
-    held += sum(float(flight.ended.statistic.sum()) for flight in rounds.flights.values())
-    held += sum(float(side.sum()) for side in session.state.raw)
+    require(max(known.pulled, default=-1) < session.rounds.pulls, seed, kind, "a pull was lost")
+    for stream in session.streams:
+        rounds, ledger = stream.rounds, stream.state.wall.ledger
+        span = ledger.span[: int(ledger.head[0])]
+        for part in np.unique(span[:, 2]):
+            own = span[span[:, 2] == part]
+            apart = bool((own[1:, 0] > own[:-1, 1]).all())
+            require(apart, seed, kind, "a record in two releases")
+        waiting = {*rounds.pending, *rounds.flown}
+        require(
+            not waiting & set(known.answered), seed, kind, "an answer was lost, and waits again"
+        )
+        # Sums of all that entered: released, in flight, and in the running episode.
+        entered_sums += sum(sum(values) for _, _, values, _ in stream.exchange.made)
+        flights = rounds.flights.values()
+        entered_sums += sum(float(flight.ended.statistic.sum()) for flight in flights)
+        entered_sums += sum(float(side.sum()) for side in stream.state.raw)
     sure = sum(known.answered.values())
     unsure = [value for number, value in known.begun.items() if number not in known.answered]
     entered = [sure + extra for extra in sums_of(unsure)]
     require(
-        min(abs(one - held) for one in entered) < 1e-3,  # rewards are rounded to a grid
+        min(abs(one - entered_sums) for one in entered) < 1e-3,  # rewards are rounded to a grid
         seed,
         kind,
-        f"answers sum to {sure:.6f}, and {held:.6f} entered",
+        f"answers sum to {sure:.6f}, and {entered_sums:.6f} entered",
     )
     for name, number in known.users.items():
-        seen = rounds.users.seen.get(session.seal.alias(name))
+        seen = session.rounds.users.seen.get(session.seal.alias(name))
         require(seen is not None and seen.rounds >= number, seed, kind, "a user was forgotten")
         require(seen is None or seen.rounds <= 4, seed, kind, "a user has too many rounds")
     writing.private_part(session)

@@ -108,6 +108,17 @@ def test_a_study_of_the_first_version_says_patience(folder: Path, kind: str) -> 
     assert any("answers_within=3" in policy for policy in made[0])
 
 
+def test_a_study_takes_a_holdout(folder: Path) -> None:
+    entry = 'kind = "bandit"\nholdout = { share = 0.2, batch = 30 }'
+    study = load_study(written(folder, GOOD.replace('kind = "AdaCUCB"', entry, 1)))
+    assert json.loads(json.dumps(study.config)) == study.config
+    policy = study.policies[0]
+    played = dpb.simulate(policy, environments.Bernoulli([0.9, 0.1]), horizon=100)
+    played.save(folder / "played.parquet")
+    assert Result.load(folder / "played.parquet").settings == played.settings
+    assert policy.holdout.batch == 30
+
+
 def test_problems_stand_where_the_file_has_them(folder: Path) -> None:
     text = GOOD.replace('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nbet = 1', 1)
     with pytest.raises(StudyError) as found:

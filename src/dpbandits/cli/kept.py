@@ -66,6 +66,9 @@ def intervals(
         str,
         Option(help="mixture, for all noise; or closed, a formula for Gaussian noise or no noise."),
     ] = "mixture",
+    holdout: Annotated[
+        bool, Option("--holdout", help="Of held-out people instead of the bandit's.")
+    ] = False,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show intervals of the arms' means, or of differences, that hold whenever you look.
@@ -79,7 +82,10 @@ def intervals(
         arm = _reader_of_arms(kept.estimates.names)
         pair = None if difference is None else (arm(difference[0]), arm(difference[1]))
         against = None if control is None else arm(control)
-        found = kept.intervals(confidence, pair, control=against, method=method)
+        of = kept.holdout if holdout else kept
+        if of is None:
+            raise ArgumentError("--holdout must not be given: the policy has no holdout")
+        found = of.intervals(confidence, pair, control=against, method=method)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
         return

@@ -121,6 +121,12 @@ def plan(
     ] = None,
     runs: Annotated[int, Option(min=2, help="Simulated runs of each policy.")] = 20,
     seed: Annotated[int, Option(min=0, help="The seed of the simulation.")] = 0,
+    holdout: Annotated[
+        float | None,
+        Option(
+            help="A share of people who get arms by chance, such as 0.1: its price and its use."
+        ),
+    ] = None,
     jobs: Annotated[int, Option(help="Number of threads; -1 for one per core.")] = -1,
     left_out: Annotated[
         bool, Option("--left-out", help="Also say why other policies do not fit.")
@@ -158,6 +164,7 @@ def plan(
         from ..planning import plan as make
 
         size: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed, "n_jobs": jobs}
+        size["holdout"] = holdout
         made = make(setting, horizon, asked, progress=new_console().is_terminal, **size)
         affordable = None if target_regret is None else made.budget_for(target_regret)
     if as_json:

@@ -24,6 +24,7 @@ class Decision(Struct, frozen=True):
         recorded: whether the policy will learn from the reward.
         active: whether a reward may come; False for deferred decisions until they are activated.
         answer_by: the deadline of the reward; None without one on a clock.
+        held_out: whether the person is in the holdout, and got an arm by chance.
     """
 
     decision_id: str
@@ -34,6 +35,7 @@ class Decision(Struct, frozen=True):
     recorded: bool
     active: bool
     answer_by: datetime | None
+    held_out: bool = False
 
     @classmethod
     def fallback(cls, decision_id: str, arm: Arm) -> Self:

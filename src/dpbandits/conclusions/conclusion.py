@@ -33,6 +33,14 @@ _NO_EFFECT = (
     "No difference is called an effect: arms were chosen by earlier results, and played at"
     " different times. The trial has no randomised holdout."
 )
+_ELSEWHERE = (
+    "These differences are not called effects: arms were chosen by earlier results, and played at"
+    " different times. The holdout has effects."
+)
+_EFFECT = (
+    "Arms of held-out people were drawn at random at all times. So these differences are effects of"
+    " the arms, at the times of the trial. The bandit learned nothing from these people."
+)
 _LOSSES = (
     "their numbers are not in this report, because they depend on answers and have no noise:"
     " policy.diagnostics has them for the operator"
@@ -119,6 +127,7 @@ class Conclusion:
         reason: why there are no intervals; empty where there are.
         answers: when releases were made, and what became of late and missing answers.
         effects: whether a difference may be called an effect.
+        holdout: differences of held-out people; None without a holdout.
         breaks: sentences on what breaks the intervals.
         checklist: the items of ACE, and where this report has them.
         sections: all that the report says.
@@ -143,6 +152,7 @@ class Conclusion:
     reason: str
     answers: str
     effects: str
+    holdout: Intervals | None
     breaks: Sequence[str]
     checklist: Sequence[Item]
     sections: Sequence[Section]
@@ -183,6 +193,7 @@ class Conclusion:
             "spent": self.spent and self.spent.to_dict(),
             "means": self.means and self.means.to_dict(),
             "differences": self.differences and self.differences.to_dict(),
+            "holdout": self.holdout and self.holdout.to_dict(),
             "checklist": [item._asdict() for item in self.checklist],
         }
 
@@ -258,7 +269,7 @@ def _concluded(
             "rounds": policy.rounds,
             "releases": policy.ledger.releases,
             "guarantee": policy.guarantee,
-            "spent": policy.ledger.spent(),
+            "spent": policy.spent,
             "warning": warning,
             "confidence": confidence,
             "means": means,
@@ -269,7 +280,8 @@ def _concluded(
             "failure_probability": _failure(policy),
             "reason": no_intervals(policy),
             "answers": schedule(policy),
-            "effects": _NO_EFFECT,
+            "effects": _NO_EFFECT if policy.holdout is None else _ELSEWHERE,
+            "holdout": _of_holdout(policy, control, confidence),
             "breaks": tuple(breaks) if means else (),
             "checklist": tuple(_items(policy, bool(means), bool(ended))),
         }
@@ -311,6 +323,8 @@ def _sections(policy: Policy, facts: dict[str, Any]) -> Iterator[Section]:
         points = [*_compared(facts), facts["effects"]]
         table = differences.table("arms", signs=True)
         yield table._replace(title="Differences", points=points)
+    if facts["holdout"] is not None:
+        yield _effects(policy, facts["holdout"])
     if facts["search"]:
         yield Section("Search for the best arm", facts["search"])
     yield Section("Privacy spent", rows=list(_spent(policy, facts["warning"])))
@@ -318,6 +332,20 @@ def _sections(policy: Policy, facts: dict[str, Any]) -> Iterator[Section]:
         yield Section("What breaks the intervals", facts["breaks"])
     heads = ["item", "asks for", "here"]
     yield Section("Checklist for reports", [SOURCE], heads, facts["checklist"])
+
+
+def _of_holdout(policy: Policy, control: int | str | None, confidence: float) -> Intervals | None:
+    """Differences to the control, or to the first arm."""
+    if policy.holdout is None or policy.n_arms == 1:
+        return None
+    return policy.holdout.intervals(confidence, control=0 if control is None else control)
+
+
+def _effects(policy: Policy, found: Intervals) -> Section:
+    heads, rows = found.table()
+    return Section(
+        "Effects, from the holdout", [f"{policy.holdout}.", _EFFECT, *found.breaks], heads, rows
+    )
 
 
 def _tried(policy: Policy, facts: dict[str, Any]) -> Iterator[list[str]]:
@@ -352,7 +380,7 @@ def _people(policy: Policy, facts: dict[str, Any]) -> Iterator[list[str]]:
 
 def _counts(policy: Policy) -> str:
     if policy.card.hides_contexts:
-        return "none are shown: contexts are private, and with them who got which arm"
+        return "none are shown: contexts are private, and so is who got which arm"
     if no_intervals(policy):
         return "none are shown, because no interval is"
     return "see 'Means': those in released sums"
@@ -381,7 +409,8 @@ def _compared(facts: dict[str, Any]) -> Iterator[str]:
     found: Found = facts["differences"]
     if facts["control"] is not None:
         yield f"The control is {facts['control']}. Its mean is subtracted from those of other arms."
-        yield _held(found, f"for all {found.among} differences to the control")
+        together = f"all {found.among} differences" if found.among > 1 else "the difference"
+        yield _held(found, f"for {together} to the control")
     else:
         yield (
             f"No control was declared. So {facts['leader']}, which leads, is compared with each"
@@ -419,7 +448,7 @@ def _search(policy: Policy, found: str | None) -> Iterator[str]:
 def _spent(policy: Policy, warning: str) -> Iterator[list[str]]:
     yield ["releases", f"{policy.ledger.releases:,}"]
     most = f"largest loss of a {unit_of(policy.guarantee)}"
-    yield [most, spent(policy.guarantee, policy.ledger)]
+    yield [most, spent(policy.guarantee, policy.spent)]
     if warning:
         yield ["warning", warning]
     yield ["this report", "costs nothing more: it reads released values and public facts alone"]

@@ -31,14 +31,17 @@ from .folders import COLUMNS, FILE, as_folder, schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_OF_DECISIONS = ("arm", "name", "propensity", "recorded", "held_out")
+
 
 class DecisionLog:
     """Writes a row for each decision, to be read by ``read_logs`` and ``fit_logs``.
 
     Every file has all columns: ``life`` and ``number`` of the pull, ``time``, ``arm`` and its
     ``name``, ``propensity``, ``recorded``, ``features``, ``reward``, the time at which it was
-    ``answered``, and its ``episode``, which all rounds of one draw share.  Entries are null if they
-    were not written, or do not exist: no names, no closed form of the propensity.
+    ``answered``, its ``episode``, which all rounds of one draw share, and whether its person is
+    ``held_out``.  Entries are null if they were not written, or do not exist: no names, no closed
+    form of the propensity.
 
     A decision has one row, even if it is written when it is made, and again when its reward is
     known.  If the first row is in a file by then, readers complete it.
@@ -158,7 +161,7 @@ class DecisionLog:
         own = policy.session.own(decision)
         row |= {"life": own.life + self._forked(own.number), "number": own.number}
         if isinstance(decision, Decision):
-            row |= {name: getattr(own, name) for name in ("arm", "name", "propensity", "recorded")}
+            row |= {name: getattr(own, name) for name in _OF_DECISIONS}
             row["features"] = None if contexts is None else _features(policy, contexts, own.arm)
             if own.drawn is not None:
                 row["episode"] = f"{policy._first_life}-{own.drawn}{self._forked(own.drawn)}"

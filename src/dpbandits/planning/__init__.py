@@ -1,9 +1,19 @@
 """Planning: choose a policy for a setting, and estimate its regret."""
 
+from .holdouts import HoldoutPlan
 from .planner import plan
 from .plans import Plan
 from .setting import Setting
 from .targets import Affordable, Paying
 from .yardsticks import Exploring, Yardsticks
 
-__all__ = ["Affordable", "Exploring", "Paying", "Plan", "Setting", "Yardsticks", "plan"]
+__all__ = [
+    "Affordable",
+    "Exploring",
+    "HoldoutPlan",
+    "Paying",
+    "Plan",
+    "Setting",
+    "Yardsticks",
+    "plan",
+]

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..environments import ArmsEnvironment, Environment
 from ..errors import ArgumentError
-from ..policies import Policy
+from ..policies import Holdout, Policy
 from ..privacy.budgets import Budget
 from ..report.claims import VERDICT_CONFIDENCE
 from ..report.means import Estimate, estimate
@@ -22,6 +22,7 @@ from ..theory import Promise, promises
 from ..theory.curves import label_of
 from ..validation import integer, real
 from .candidates import Candidate, candidates
+from .holdouts import HoldoutPlan
 from .measuring import Measured, paired_lead
 from .plans import Plan
 from .setting import Setting
@@ -45,6 +46,7 @@ def plan(
     tolerance: float = 0.2,
     n_jobs: int = 1,
     progress: ProgressCallback | bool = False,
+    holdout: float | Holdout | None = None,
     **options: Any,
 ) -> Plan:
     """Choose a policy for a setting, and estimate its regret.
@@ -65,6 +67,8 @@ def plan(
         tolerance: the largest share of additional regret that counts as free privacy.
         n_jobs: threads; -1 for one per core.
         progress: as of ``simulate``.
+        holdout: see ``Options``.  Regret is measured without it, and ``Plan.holdout`` tells its
+            price and its use.
         **options: see ``Options``; for all policies.
 
     Returns:
@@ -134,6 +138,13 @@ def plan(
             (chosen,) = (one for one in fitting if one.title == best)
             explores = beside.exploring is not None
             pays = _paying(chosen, setting, budget, simulated, options, play, explores)
+    held = None
+    if holdout is not None:
+        with_holdout = {**options, "holdout": holdout}
+        own = next(one for one in fitting if one.title == best)
+        policy = own.build(setting, budget, horizon, **with_holdout)
+        held = HoldoutPlan.of(policy, setting.simulated, simulated, horizon)
+        options = with_holdout
     ranks = ["best", "mean"] if measured else ["best", "promise"]
     ranked = table.assign(best=table["policy"] != best).sort_values(ranks, kind="stable")
     return Plan(
@@ -156,6 +167,7 @@ def plan(
         saved=saved,
         pays=pays,
         options=options,
+        holdout=held,
     )
 
 

@@ -24,6 +24,7 @@ from ..theory.curves import label_of
 from ..theory.regimes import Budget as Minimax
 from ..validation import real
 from .candidates import Candidate
+from .holdouts import HoldoutPlan
 from .measuring import Measured, paired_lead
 from .setting import Setting, gaps_of
 from .targets import Affordable, Paying, cheapest
@@ -85,6 +86,7 @@ class Plan:
         pays: the budget or the number of rounds from which on the best policy pays.  None where it
             already has less regret than random choice, and where nothing was simulated.
         options: the options that all policies get.
+        holdout: the price and the use of a holdout; None without one.
     """
 
     setting: Setting
@@ -106,6 +108,7 @@ class Plan:
     saved: Estimate | None
     pays: Paying | None
     options: Mapping[str, Any]
+    holdout: HoldoutPlan | None = None
 
     def __repr__(self) -> str:
         return "\n".join([self.heading, *self.findings])
@@ -170,7 +173,8 @@ class Plan:
         played: dict[str, Any] = {"horizon": self.rounds, "runs": self.runs, "seed": self.seed}
 
         def losses(budget: Budget | None) -> np.ndarray:
-            policy = chosen.build(self.setting, budget, self.horizon, **self.options)
+            options = {**self.options, "holdout": None}  # as the plan was simulated
+            policy = chosen.build(self.setting, budget, self.horizon, **options)
             return simulate(policy, world, record=1, **played).runs["regret"].to_numpy()
 
         return cheapest(chosen.title, self.budget, target, losses)
@@ -216,7 +220,9 @@ class Plan:
     @property
     def findings(self) -> list[str]:
         """The findings of the plan, in sentences."""
-        return [*self._advice(), *self._measurement(), *self._theory(), self._conclusions()]
+        held = [] if self.holdout is None else [str(self.holdout)]
+        measured = [*self._advice(), *self._measurement(), *held]
+        return [*measured, *self._theory(), self._conclusions()]
 
     @cached_property
     def half_widths(self) -> Sequence[HalfWidth]:

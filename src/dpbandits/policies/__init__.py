@@ -2,8 +2,10 @@
 
 from ..protocol import Card, Erratum, Kernels, Statistic
 from ..session import ArmEstimates, Decision, Diagnostics, Estimates, Options, Release
+from ..session.holdout import Holdout
 from .batches import batch_of
 from .chooser import Chooser
+from .holdout import HeldOut
 from .loading import load
 from .parts import Part, part
 from .policy import Policy
@@ -25,6 +27,8 @@ __all__ = [
     "Diagnostics",
     "Erratum",
     "Estimates",
+    "HeldOut",
+    "Holdout",
     "Kernels",
     "Options",
     "Part",

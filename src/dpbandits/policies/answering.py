@@ -50,8 +50,9 @@ class Answering(Kept):
             at: when the reward came, as in ``pull``.
 
         Returns:
-            Whether the policy learns from it.  False for a round that was not recorded, or that a
-            crash made the policy forget, and for an answer past its deadline.
+            Whether the policy learns from it, or counts it in the holdout.  False for a round that
+            was not recorded, or that a crash made the policy forget, and for an answer past its
+            deadline.
 
         Raises:
             UpdateError: nothing was pulled, the decision is another policy's, it has been
@@ -87,8 +88,8 @@ class Answering(Kept):
 
         Returns:
             Whether it was taken back.  False for a round that was not recorded, and for one
-            that is past its deadline.  False, too, if its episode is over or contexts are private:
-            then it counts as ``default_reward``.
+            that is past its deadline.  False, too, if its episode is over, contexts are private, or
+            the person is held out: then it counts as ``default_reward``.
 
         Raises:
             UpdateError: as in ``update``.
@@ -157,7 +158,7 @@ class Answering(Kept):
         """
         with self._lock:
             own, session = self.session.own(decision), self.session
-            return own.recorded and session.is_open(own.number, self._time(at))
+            return own.recorded and session.is_open(own, self._time(at))
 
     def tick(self, at: float | None = None) -> int:
         """Release all that is past its deadline by the clock, as ``pull`` does.  Call it in hours
@@ -253,8 +254,10 @@ class Answering(Kept):
     def _took(
         self, value: float | None, decision: Decision, done: int | None, at: float | None
     ) -> bool:
-        learned = self.session.take(value, decision, done, at)
-        self.watch.look(self.session.rounds)
+        session = self.session
+        learned = session.take(value, decision, done, at)
+        held = session.holdout if decision.held_out else None  # without a call, in each round
+        self.watch.look((session if held is None else held).rounds)
         return learned
 
     def _time(self, at: object) -> float | None:

@@ -21,6 +21,7 @@ from ..errors import ArgumentError, StoreError
 from ..kernel import Kernel
 from ..privacy.budgets import Budget
 from ..privacy.exact import Source
+from ..privacy.noise import key_from
 from ..protocol import Kernels, blind, never
 from ..session import arrivals
 from ..session.decisions import Decision
@@ -33,6 +34,7 @@ from ..session.state import State
 from ..stores import User
 from .answering import Answering
 from .chooser import Chooser, Decide
+from .holdout import add_holdout, holdout_gate, holdout_terms, refuse_misfit
 from .making import PolicyClass, Signature
 from .presets import Composition
 from .publishing import Publishing
@@ -71,6 +73,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
     learns_off_policy: ClassVar[bool] = False  # from arms that others have chosen: see ``logs``
     __signature__ = Signature()
 
+    _holdout_gate: Gate | None = None
     _lost: tuple[Decision, ...] = ()  # decisions that nobody got
     _options: ClassVar[dict[str, Any]] = {}  # what ``**options`` takes beyond ``Options``: defaults
 
@@ -133,6 +136,12 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
             private=budget is not None,
             reports=self.takes_reports,
         )
+        if settings.holdout is not None:
+            refuse_misfit(self.card, settings, self.takes_reports)
+            self._holdout_terms = holdout_terms(
+                name, self.card, budget, settings, self.noise_source
+            )
+            self._holdout_gate = holdout_gate(self._holdout_terms, settings.holdout, self.n_arms)
         self.watch = Watch(settings.name or name, settings.reward_range)
         self._begin_life()
         self._built = True
@@ -268,7 +277,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         Raises:
             ArgumentError: there is no such arm, no other is left, or the policy cannot choose among
                 some of its arms: ``available`` is refused then, too.  Searches for the best arm
-                compare all of them.
+                compare all of them, and so does a holdout with ``one_sum``.
 
         >>> from dpbandits import ZCDP
         >>> from dpbandits.algorithms import MergedIMED
@@ -280,6 +289,7 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         number = self._arms_by_name.number("arm", arm)
         with self._lock.step:
             self._refuse_masks("arm", "retired")
+            self._refuse_one_sum()
             self.session.retire(number)
 
     def add(self, arm: int | str) -> None:
@@ -388,6 +398,12 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
                 f"arm must not be {what} in a search, which compares all arms", "arm"
             )
 
+    def _refuse_one_sum(self) -> None:
+        if self.settings.holdout is not None and self.settings.holdout.one_sum:
+            raise ArgumentError(
+                "arm must not be retired: with one_sum the holdout compares both arms", "arm"
+            )
+
     def _offered(
         self, shown: Any, available: Iterable[int | str] | None = None
     ) -> tuple[Any, np.ndarray | None]:
@@ -421,14 +437,25 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         """The mechanism that releases statistics in simulations."""
         return self.session.gate.mechanism
 
-    def simulated(self, choices: np.random.Generator | None, noise: np.random.Generator) -> Policy:
+    def simulated(
+        self,
+        choices: np.random.Generator | None,
+        noise: np.random.Generator,
+        *of_holdout: np.random.Generator,
+    ) -> Policy:
         """An empty policy of the same kind, for a simulation, that draws from these generators, in
-        the law of its own noise, and gets rewards as they are.
+        the law of its own noise, and gets rewards as they are.  A holdout needs two of its own.
         """
         policy = self.renewed(self.config["noise"])
         policy._gate = replace(policy._gate, simulated=True)
-        policy.session.state.choice_rng = choices
-        policy.session.state.noise_rng = noise
+        if policy._holdout_gate is not None:
+            policy._holdout_gate = replace(policy._holdout_gate, simulated=True)
+        session = policy.session
+        session.state.choice_rng, session.state.noise_rng = choices, noise
+        if session.holdout is not None and session.coin is not None:
+            draws, session.holdout.state.noise_rng = of_holdout
+            session.holdout.state.choice_rng = draws
+            session.coin = replace(session.coin, key=key_from(draws))
         return policy
 
     def renewed(self, noise: str) -> Policy:
@@ -469,4 +496,8 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
             state.noise_rng = self.noise_source.generator("reports" if gate.reports else "privacy")
         arms = self._arms_by_name
         whole = (self.card, self.settings, arms, gate, self.default_reward, state)
-        return Session(*whole, life=self._life, seal=self._seal)
+        session = Session(*whole, life=self._life, seal=self._seal)
+        if self._holdout_gate is not None:
+            terms = self._holdout_terms
+            add_holdout(session, self._holdout_gate, terms, self.default_reward)
+        return session

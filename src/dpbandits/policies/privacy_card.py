@@ -83,6 +83,7 @@ class PrivacyCard:
             Section("Conclusions", points=[at_the_end(policy)]),
             Section("Constants", rows=list(constants_of(policy))),
             Section("Ledger", *ledger_of(policy)),
+            *_of_holdout(policy),
             Section("Source", rows=_sources(policy)),
             Section("Known errata of the publication", points=list(_errata(policy))),
         )
@@ -91,7 +92,7 @@ class PrivacyCard:
             title=policy.card.title,
             claimed=promise.asked,
             holds=promise.holds,
-            derived=ledger.spent(),
+            derived=policy.spent,
             measured=measured,
             sections=tuple(one for one in sections if one.points or one.rows),
         )
@@ -124,11 +125,11 @@ class PrivacyCard:
         return re.sub(r"docs/errata\.md#([\w-]+)", rf"[errata]({errata}#\1)", found)
 
 
-def spent(promise: Guarantee, ledger: Ledger) -> str:
-    """The total cost of a ledger, in words."""
+def spent(promise: Guarantee, total: Budget | None) -> str:
+    """The largest privacy loss of any person, in words."""
     if promise.holds is None:
         return "not computed, because no budget holds"
-    return f"{ledger.spent() or 'nothing yet'} of at most {promise.holds.shown()}"
+    return f"{total or 'nothing yet'} of at most {promise.holds.shown()}"
 
 
 def as_approx(policy: Policy) -> ApproxDP | None:
@@ -167,7 +168,7 @@ def _spent_in(promise: Guarantee, ledger: Ledger) -> str:
     if not ledger.releases:
         return f"nothing yet, because no release was made{limit}"
     if promise.holds is None:
-        return f"{spent(promise, ledger)}; {releases_in(ledger)}"
+        return f"{spent(promise, None)}; {releases_in(ledger)}"
     total = ledger.spent()
     cost = "nothing" if total is None else total.shown()
     return f"{releases_in(ledger)} so far; the {who} that lost most has lost {cost}{limit}"
@@ -190,6 +191,16 @@ def _promised(policy: Policy) -> Iterator[list[str]]:
         other = "policy.guarantee.holds.to_approx(delta) computes it for another delta"
         yield ["as (epsilon, delta)", f"{pair}; {other}"]
     yield ["in other words", promise.means]
+
+
+def _of_holdout(policy: Policy) -> Iterator[Section]:
+    """Held-out people, of whom each is in no line of the other ledger."""
+    if (held := policy.holdout) is None:
+        return
+    notes, heads, rows = ledger_of(held)
+    loss = f"Privacy loss so far, by the ledger: {_spent_in(policy.guarantee, held.ledger)}"
+    apart = "No person is in releases of both: losses do not add up"
+    yield Section("Holdout", [f"{held}.", f"{loss}.", f"{apart}.", *notes], heads, rows)
 
 
 def _enforced(policy: Policy) -> Iterator[list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..html import Html, glance
 from ..inference import Intervals, asked
+from ..privacy.budgets import Budget
 from ..privacy.channels import Certified
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger, LedgerArrays
@@ -22,6 +24,7 @@ from ..session.exchange import Release, checked_release
 from ..session.open_arms import ASSUMED
 from ..session.options import WIDEST, WILDEST
 from ..validation import integer, shown
+from .holdout import HeldOut
 from .kept import ASSUMED_OF_PLACES, Kept
 from .privacy_card import PrivacyCard
 from .sums import Sum, no_intervals, reader_of_sums, sums_of, what_breaks
@@ -162,8 +165,13 @@ class Publishing(Kept):
             return pd.DataFrame(sums_of(made, every=every), columns=Sum._fields)
 
     @property
+    def holdout(self) -> HeldOut | None:
+        """Releases of held-out people, and what they tell; None without a holdout."""
+        return None if self.settings.holdout is None else HeldOut(self)
+
+    @property
     def rounds(self) -> int:
-        """The number of recorded rounds."""
+        """The number of recorded rounds of the bandit."""
         with self._lock:
             return self.session.rounds.recorded
 
@@ -173,7 +181,7 @@ class Publishing(Kept):
         guarantee does not cover them.
         """
         with self._lock:
-            return Diagnostics.of(self.session.rounds)
+            return Diagnostics.of(*(one.rounds for one in self.session.streams))
 
     @property
     def retired(self) -> tuple[int, ...]:
@@ -194,12 +202,22 @@ class Publishing(Kept):
         """All releases so far, and their privacy cost.  With ``max_rounds``, the cost is that of
         the user with most recorded rounds. Among reports it is the largest that a user may have.
         With certified noise it always covers all rounds of a user, because the proof does.
+        Held-out people are in ``holdout.ledger`` instead.
         """
         at_most = self.takes_reports or isinstance(self.channel, Certified)
         with self._lock:
             most = self.max_rounds if at_most else self.session.rounds.users.most
         growth = self._terms.growth(self._counter, most)
         return Ledger(self._durable_lines, self._terms.meter(growth))
+
+    @property
+    def spent(self) -> Budget | None:
+        """The largest privacy loss of any person by now, held out or not; None for nothing, or
+        without a budget.
+        """
+        ledgers = [self.ledger] if self.holdout is None else [self.ledger, self.holdout.ledger]
+        found = (one.spent() for one in ledgers)
+        return max(filter(None, found), key=attrgetter("value"), default=None)
 
     def _durable_lines(self) -> LedgerArrays:
         with self._lock:  # which first makes durable what is not yet
@@ -248,8 +266,8 @@ class Publishing(Kept):
             return PrivacyCard.of(self, audit)
 
     def _repr_html_(self) -> Html:
-        promise, ledger = self.guarantee, self.ledger
-        spent = "not counted" if promise.holds is None else ledger.spent() or "nothing"
+        promise = self.guarantee
+        spent = "not counted" if promise.holds is None else self.spent or "nothing"
         simulated = "; simulated noise, which protects nobody" if promise.simulated else ""
         rows = [
             ["holds", f"{promise.holds or 'nothing'}{simulated}"],

@@ -35,7 +35,15 @@ from ..session import format5
 from ..session.rounds import Choice
 from ..session.session import Session
 from ..session.state import Span
-from ..session.writing import Layout, filled_public, filled_rows, parted, public_arrays
+from ..session.writing import (
+    HOLDOUT,
+    Layout,
+    coin_of,
+    filled_public,
+    filled_rows,
+    parted,
+    public_arrays,
+)
 from ..stores import FilePlace, Place, Row
 from ..stores.addresses import place_at
 from ..stores.format5 import is_format5, read5
@@ -87,7 +95,8 @@ def restore(where: str | os.PathLike[str] | Place) -> Policy:
     else:
         policy, lost, number = _read(place)
     session = policy.session
-    _drop_records(session)
+    for one in session.streams:
+        _drop_records(one)
     session.former, session.last = {}, None
     session.restored += 1
     policy._replaces, policy._sealer = lost, None
@@ -119,11 +128,15 @@ def _read(place: Place) -> tuple[Policy, str, int]:
         policy: Policy = find(about["class"])(**arguments_of_today(about["config"]))
         session, layout = policy.session, Layout(**about["layout"])
         public, private = parted(head)
-        kept: Iterator[Row] = (row for row in rows if row.kind in _KEPT)
+        kept: Iterator[Row] = (row for row in rows if row.kind.removeprefix(HOLDOUT) in _KEPT)
         with suppress(StateFileError, MissingExtra):  # whose keys are lost
             if about["sealed"]:
                 private, kept = opened(policy, about["policy"], private, kept)
-            session.seal = Seal(bytes.fromhex(json.loads(parted(private)[0])["key"]))
+            known = json.loads(parted(private)[0])
+            for one in session.streams:
+                one.seal = Seal(bytes.fromhex(known["key"]))
+            if session.holdout is not None:
+                session.coin = coin_of(session, known)
             about["sealed"] = False
         block = filled_public(session, layout, public)
         filled_rows(session, kept if not about["sealed"] else _in_clear(kept, policy))
@@ -135,7 +148,7 @@ def _read(place: Place) -> tuple[Policy, str, int]:
 def _in_clear(rows: Iterable[Row], policy: Policy) -> Iterator[Row]:
     """Rows that can be read without keys; users cannot be told without theirs."""
     hidden = ("user", "booked") if policy.card.hides_contexts else ("user",)
-    return (row for row in rows if row.kind not in hidden)
+    return (row for row in rows if row.kind.removeprefix(HOLDOUT) not in hidden)
 
 
 def _read5(place: FilePlace) -> tuple[Policy, None, int]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..inference import Batches, Noise, ReleasedSums, reports
-from ..privacy.channels import GAUSSIAN, LAPLACE, OPEN, VECTOR
+from ..privacy.channels import GAUSSIAN, LAPLACE, OPEN, VECTOR, Channel
 from ..protocol import no_estimate
 from ..session.estimates import ArmEstimates
 from ..session.exchange import Made
@@ -118,9 +118,14 @@ def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], Rele
 def noise_of(policy: Policy) -> Noise:
     """The noise on a sum of rewards in [0, 1]."""
     (lo, hi), (scale, dropout) = policy.reward_range, policy._noise_of_sums
+    return noise_of_sums(policy.channel, scale, policy.grid, hi - lo)._replace(dropout=dropout)
+
+
+def noise_of_sums(channel: Channel, scale: float, grid: float, width: float) -> Noise:
+    """The noise on a sum of rewards from a range of that width, scaled to [0, 1]."""
     if scale > 0.0:
-        scale += _ROUNDED * policy.grid
-    return Noise(scale / (hi - lo), policy.channel.family in (LAPLACE, VECTOR), dropout)
+        scale += _ROUNDED * grid
+    return Noise(scale / width, channel.family in (LAPLACE, VECTOR))
 
 
 def rounding_of(grid: float, lo: float, hi: float) -> float:
@@ -153,17 +158,25 @@ def what_breaks(policy: Policy) -> Iterator[str]:
         "A batch of an arm that was retired and added again is left out. If the times of this"
         " depend on unreleased rewards, the intervals are wrong."
     )
-    if policy.grid:
-        wider = "half a step" if rounding_of(policy.grid, lo, hi) < policy.grid else "a step"
-        yield (
-            f"Rewards are rounded to multiples of {policy.grid:g}. Each interval is {wider} wider"
-            " at both ends, which covers the rounding."
-        )
     yield "A cancelled decision leaves no reward, and the mean is that of the others."
     if at_once:
         yield (
             "Answers are learned in order of arrival. If good answers come sooner than bad ones,"
             " the intervals are wrong."
+        )
+    yield from what_breaks_any(policy)
+    if policy.session.exchange.learned:
+        yield "They use this policy's own releases, and not those of other workers."
+
+
+def what_breaks_any(policy: Policy) -> Iterator[str]:
+    """What intervals of sums do not cover, whoever is in them; and how rounding is covered."""
+    lo, hi = policy.reward_range
+    if policy.grid:
+        wider = "half a step" if rounding_of(policy.grid, lo, hi) < policy.grid else "a step"
+        yield (
+            f"Rewards are rounded to multiples of {policy.grid:g}. Each interval is {wider} wider"
+            " at both ends, which covers the rounding."
         )
     if policy.statistic.parts:
         yield (
@@ -180,5 +193,3 @@ def what_breaks(policy: Policy) -> Iterator[str]:
             "Arms were closed for some people. Each mean is that of the people who could get the"
             " arm, so a difference may compare different people."
         )
-    if policy.session.exchange.learned:
-        yield "They use this policy's own releases, and not those of other workers."

@@ -17,9 +17,11 @@ from ..privacy.ledger import Meter
 from ..privacy.noise import SECURE, NoiseSource, SimulationNoise
 from ..protocol import Card, Statistic
 from ..session.deadlines import ASSUMED as ASSUMED_OF_CLOCKS
+from ..session.holdout import PROOF
 from ..session.options import NARROWEST, WIDEST, Settings
 from ..validation import shown
 
+_PROOF_OF_HOLDOUT = f"for held-out people, and for both together: {PROOF}"
 _PROOF_FOR_USERS = "for all rounds of a user: see docs/privacy/returning.md"
 
 
@@ -155,11 +157,19 @@ class Terms:
             view=unshuffled if central and card.view == "shuffle" else card.view,
             unit="user" if by_user else "round",
             assumptions=tuple(self._assumed(assumptions, local)),
-            source="; ".join([card.proof or card.source, *([_PROOF_FOR_USERS] if by_user else [])]),
+            source="; ".join(self._proofs),
             caveats=tuple(self._caveats(simulated)),
             simulated=private and (simulated or not self.noise.secure),
             secure_needs=self.secure_needs,
         )
+
+    @property
+    def _proofs(self) -> Iterator[str]:
+        yield self.card.proof or self.card.source
+        if self.settings.max_rounds is not None:
+            yield _PROOF_FOR_USERS
+        if self.settings.holdout is not None:
+            yield _PROOF_OF_HOLDOUT
 
     def restated(self, promise: Guarantee, restored: int) -> Guarantee:
         """The guarantee of a policy that was restored so often from a copy; see ``restoring``."""
@@ -194,6 +204,12 @@ class Terms:
             yield f"rewards lie in [{lo:g}, {hi:g}], which clipping enforces"
             if most is not None:
                 yield from self._assumed_of_users(most, local)
+            if self.settings.holdout is not None:
+                yield (
+                    "a coin that knows no rewards decides who is held out, which the policy"
+                    " enforces: a person is in releases of the bandit or of the holdout, never of"
+                    " both"
+                )
             yield from own
             if self.settings.uses_clock:
                 yield ASSUMED_OF_CLOCKS

@@ -15,12 +15,17 @@ import numpy as np
 from ..kernel import Vector
 from .channels import Channel, add_noise
 
-STREAMS = ("environment", "policy", "privacy", "reports")
+STREAMS = ("environment", "policy", "privacy", "reports", "holdout", "privacy of holdout")
 EXACT = 2**53  # integers below it are floats
 Rng = np.random.Generator | None
 
 
 SECURE = "noise='secure'"  # as an argument
+
+
+def key_from(rng: np.random.Generator) -> bytes:
+    """A key of 32 bytes for a hash, which is no noise."""
+    return rng.bytes(32)
 
 
 class NoiseSource(ABC):

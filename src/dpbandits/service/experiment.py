@@ -33,6 +33,7 @@ from .replies import (
     ACTIVE,
     CANCELLED,
     DEFERRED,
+    HELD_OUT,
     MOST,
     NO_UNIT,
     RECORDED,
@@ -217,6 +218,8 @@ class Experiment:
     def _remember(self, asked: Asked, made: Decision, digest: bytes, now: float) -> Decided:
         named = made.token if asked.decision_id is None else asked.decision_id
         seal = self.policy.session.seal
+        # Who is held out is known only now, and such a decision cannot be cancelled.
+        state = DEFERRED if asked.deferred and not made.held_out else ACTIVE
         one = Remembered(
             token_bytes(made),
             digest,
@@ -224,10 +227,10 @@ class Experiment:
             NO_UNIT if asked.unit is None else seal.alias(asked.unit),
             made.arm,
             math.nan if made.propensity is None else made.propensity,
-            self._deadline if made.recorded else math.nan,
+            self._deadline(made) if made.recorded else math.nan,
             now,
             self._arms_in(asked.contexts),
-            made.recorded * RECORDED | (DEFERRED if asked.deferred else ACTIVE),
+            made.recorded * RECORDED | made.held_out * HELD_OUT | state,
         )
         self._replies.add(one, made.number, now)
         return self._reply(one, named)
@@ -242,6 +245,7 @@ class Experiment:
             one.is_recorded,
             not one.flags & DEFERRED,
             None if math.isnan(one.answer_by) else written(one.answer_by),
+            bool(one.flags & HELD_OUT),
         )
 
     def _again(self, one: Remembered, digest: bytes, decision_id: str) -> Decided:
@@ -249,10 +253,9 @@ class Experiment:
             raise reused("decision_id")
         return self._reply(one, decision_id)
 
-    @property
-    def _deadline(self) -> float:
+    def _deadline(self, made: Decision) -> float:
         """Until when an answer to the last decision may come; nan without a clock."""
-        due = self.policy.session.rounds.deadlines.due
+        due = self.policy.session.stream_of(made).rounds.deadlines.due
         return due[-1].point if due and due[-1].pulls is None else math.nan
 
     # Rewards ----------------------------------------------------------------------------------
@@ -384,11 +387,14 @@ class Experiment:
         Deadlines in decisions would never pass, so these decisions have as long as repeated
         requests.
         """
-        rounds = self.policy.session.rounds
-        due = rounds.deadlines.due
-        if self.policy._serving or rounds.deadlines.passed >= rounds.pulls:
+        streams = [one.rounds for one in self.policy.session.streams]
+        passed = all(one.deadlines.passed >= one.pulls for one in streams)
+        if self.policy._serving or passed:
             return now
-        return max(now, due[-1].point) if due[-1].pulls is None else now + self._replies.retries_for
+        last = [one.deadlines.due[-1] for one in streams if one.deadlines.due]
+        if any(one.pulls is not None for one in last):
+            return now + self._replies.retries_for
+        return max([now, *(one.point for one in last)])
 
     def _finish_in_time(self, now: float) -> None:
         """Make the last release of an archived experiment, and drop all that is private."""
@@ -443,10 +449,9 @@ class Experiment:
         self.devices.receipts.forget(now)
         self._finish_in_time(now)
         policy = self.policy
-        rounds, finish_at = policy.session.rounds, policy.settings.finish_at
         if self.finished is not None or not policy._uses_clock:
             return
-        if not rounds.deadlines.has_news(now, rounds.pulls, finish_at):
+        if not policy.session.has_news(now):
             return  # a commit for nothing
         with suppress(BudgetExhausted):
             self.policy.tick(now)

@@ -66,7 +66,7 @@ class DecisionRequest(Message):
         bool,
         Meta(
             description="Whether the decision may be cancelled until it is activated. No reward is"
-            " taken before that."
+            " taken before that. Decisions of held-out people are active at once."
         ),
     ] = False
 
@@ -88,6 +88,13 @@ class DecisionReply(Message):
     recorded: Annotated[bool, Meta(description="Whether the policy will learn from the reward.")]
     active: bool
     answer_by: Annotated[str | None, Meta(description="When the deadline of the reward is.")]
+    held_out: Annotated[
+        bool,
+        Meta(
+            description="Whether the person is in the holdout, and got an arm by chance. Then the"
+            " propensity is the probability given this."
+        ),
+    ]
 
 
 class RewardRequest(Message):

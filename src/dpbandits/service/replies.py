@@ -18,7 +18,7 @@ from ..policies import Policy
 from ..session.decisions import Decision
 
 KIND = "reply"
-RECORDED, ACTIVE, CANCELLED, DEFERRED = 1, 2, 4, 8
+RECORDED, ACTIVE, CANCELLED, DEFERRED, HELD_OUT = 1, 2, 4, 8, 16
 NO_UNIT = bytes(16)
 MOST = 1_000_000  # decisions of one experiment
 _COUNT = struct.Struct(">Q")
@@ -37,7 +37,7 @@ class Remembered(NamedTuple):
         arm, propensity: nan where the latter has no closed form.
         answer_by, made: in seconds since the epoch; nan without a clock.
         shown: how many arms the person was shown.
-        flags: of ``RECORDED``, ``ACTIVE``, ``CANCELLED`` and ``DEFERRED``.
+        flags: of ``RECORDED``, ``ACTIVE``, ``CANCELLED``, ``DEFERRED`` and ``HELD_OUT``.
     """
 
     token: bytes

@@ -21,6 +21,7 @@ class Decided(NamedTuple):
     recorded: bool
     active: bool
     answer_by: str | None
+    held_out: bool
 
 
 class Taken(NamedTuple):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..inference import Intervals
+from ..policies import Estimates, HeldOut
 from ..policies.sums import what_breaks
 from .experiment import Experiment
 from .results import written
@@ -56,7 +58,7 @@ def spent(one: Experiment) -> str | None:
     """The privacy loss so far, in words."""
     if one.policy.guarantee.holds is None:
         return None
-    total = one.policy.ledger.spent()
+    total = one.policy.spent
     return "nothing" if total is None else str(total)
 
 
@@ -69,20 +71,34 @@ def guarantee(one: Experiment) -> dict[str, Any]:
 def ledger(one: Experiment) -> dict[str, Any]:
     """The lines of the ledger."""
     heads, rows = one.policy.ledger.table()
-    return {"spent": spent(one), "columns": heads, "lines": rows}
+    told: dict[str, Any] = {"spent": spent(one), "columns": heads, "lines": rows}
+    if (held := one.policy.holdout) is not None:
+        told["holdout"] = {"lines": held.ledger.table()[1]}
+    return told
 
 
 def estimates(one: Experiment) -> dict[str, Any]:
     """Estimates from released values, with the ends of intervals that hold at all releases
     together, at 95 %, and what breaks these.
     """
-    found = one.policy.estimates
+    told = {**_estimates(one.policy.estimates), "breaks": breaks(one)}
+    told["arms"] = list(one.policy.arm_names or range(one.policy.n_arms))
+    if (held := one.policy.holdout) is not None:
+        told["holdout"] = {"says": str(held), "people": held.rounds, **_estimates(held.estimates)}
+        told["holdout"]["difference"] = effect_of(held).to_dict() if held.one_sum else None
+    return told
+
+
+def effect_of(held: HeldOut) -> Intervals:
+    """The difference of arm 1 and arm 0 among held-out people."""
+    return held.intervals(difference=(1, 0))
+
+
+def _estimates(found: Estimates) -> dict[str, Any]:
     told: dict[str, Any] = {"releases": found.releases, "reason": found.reason or None}
     for name in ("means", "errors", "low", "high", "rounds", "alive", "coefficients"):
         value = getattr(found, name)
         told[name] = None if value is None else _without_nan(value.tolist())
-    told["breaks"] = breaks(one)
-    told["arms"] = list(one.policy.arm_names or range(one.policy.n_arms))
     return told
 
 

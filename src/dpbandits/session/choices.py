@@ -43,8 +43,8 @@ class Choices:
             arm = arm if open_arms[arm] else open_arms.argmax()
         else:
             arm, propensity, rounds = steps.decide_among(*sides, open_arms, rng)
-        # Without numba both may come as integers of NumPy, which are no index and no JSON.
-        return Choice(int(arm), propensity), int(rounds)
+        # Without numba all may come as numbers of NumPy, which are no index and no JSON.
+        return Choice(int(arm), float(propensity)), int(rounds)
 
     def aside(self, shown: Any, open_arms: Mask, draw: Draw = by_generator) -> Choice:
         """A choice without a record; the public side keeps nothing that it prepares.  ``draw``

@@ -105,15 +105,20 @@ class Deadlines:
         if len(due) == 1 and (later := due[0].pulls) is not None and at is None:
             self.passed = max(self.passed, pulls - later)  # as in nearly every round
             return
+        self.see(at, finish_at)
+        self.passed, self.late, self.due = self._passed_by(self.now, pulls)
+
+    def see(self, at: float | None, finish_at: Sequence[str] | None) -> None:
+        """Note a time, and pass no deadline."""
         if at is not None:
             self.finishing |= self.finishes(at, finish_at)
             self.now = self.latest_time(at)
-        self.passed, self.late, self.due = self._passed_by(self.now, pulls)
 
     def has_news(self, at: float, pulls: int, finish_at: Sequence[str] | None) -> bool:
         """Whether ``advance`` to a time would pass a deadline, or a time of day."""
         passed, late, _ = self._passed_by(self.latest_time(at), pulls)
-        return (passed, late) != (self.passed, self.late) or self.finishes(at, finish_at)
+        finishing = self.finishing or self.finishes(at, finish_at)
+        return finishing or (passed, late) != (self.passed, self.late)
 
     def is_late(self, number: int, at: float, pulls: int) -> bool:
         """Whether the answer to a pull comes too late by the clock."""

@@ -96,6 +96,8 @@ class Decision(_LikeAnArm):
         name: the name of the arm, where arms have names.
         drawn: the number of the pull at which the arm was drawn.  It is ``number``, unless the arm
             of an earlier draw stands; None after a load.
+        held_out: whether the person is in the holdout.  Then ``propensity`` is the probability of
+            the arm given that the person is held out: the arm's weight, among open arms.
     """
 
     arm: int
@@ -105,6 +107,7 @@ class Decision(_LikeAnArm):
     life: str = field(repr=False)
     name: str | None = field(default=None, repr=False)
     drawn: int | None = field(default=None, repr=False)
+    held_out: bool = field(default=False, repr=False)
 
     @property
     def token(self) -> str:
@@ -119,7 +122,7 @@ class Decision(_LikeAnArm):
         >>> len(token), policy.update(1.0, token)
         (64, True)
         """
-        return self._seal_of().token(self.life, self.number, self.recorded, self._lifetime)
+        return self._signed(self._seal_of(), self._lifetime)
 
     def token_for(self, lifetime: float) -> str:
         """A token that expires after so many seconds.
@@ -128,8 +131,10 @@ class Decision(_LikeAnArm):
             UpdateError: this decision is a copy that has left its process.
             ArgumentError: ``lifetime`` is no number of seconds from 1 to 10**9.
         """
-        seal, seconds = self._seal_of(), real("lifetime", lifetime, 1.0, LONGEST)
-        return seal.token(self.life, self.number, self.recorded, seconds)
+        return self._signed(self._seal_of(), real("lifetime", lifetime, 1.0, LONGEST))
+
+    def _signed(self, seal: Seal, seconds: float) -> str:
+        return seal.token(self.life, self.number, self.recorded, seconds, self.held_out)
 
     def _seal_of(self) -> Seal:
         seal: Seal | None = getattr(self, "_seal", None)
@@ -141,5 +146,4 @@ class Decision(_LikeAnArm):
 
     def __reduce__(self) -> Any:
         # Without the key, which stays with the policy.
-        drawn = (self.name, self.drawn)
-        return Decision, (self.arm, self.propensity, self.number, self.recorded, self.life, *drawn)
+        return Decision, tuple(getattr(self, name) for name in self.__match_args__)

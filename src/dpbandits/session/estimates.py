@@ -265,12 +265,12 @@ class Diagnostics:
     pending: int
 
     @classmethod
-    def of(cls, rounds: Rounds) -> Diagnostics:
-        """The diagnostics of a policy."""
+    def of(cls, *streams: Rounds) -> Diagnostics:
+        """The diagnostics of a policy: of the bandit's rounds, and of those of its holdout."""
         names = ("clipped", "missing", "dropped", "late", "blanked", "scaled")
-        waiting = len(rounds.pending) - len(rounds.answers)
-        counted = {name: getattr(rounds, name) for name in names}
-        return cls(**counted, pending=waiting + len(rounds.flown))
+        waiting = sum(len(one.pending) - len(one.answers) + len(one.flown) for one in streams)
+        counted = {name: sum(getattr(one, name) for one in streams) for name in names}
+        return cls(**counted, pending=waiting)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}={n}" for name, n in asdict(self).items())

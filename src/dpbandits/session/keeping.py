@@ -24,7 +24,7 @@ from ..stores.stamps import Stamps
 from ..stores.witness import Witness
 from . import writing
 from .rounds import Choice, Pending
-from .rows import ABSENT, Rows
+from .rows import ABSENT
 from .session import Session
 
 FORMAT = 6
@@ -68,6 +68,7 @@ class Keeper:
         self._seals = _Seals(sealer, session) if place.sealed else None
         self._stamps = Stamps(witness.secret)
         self._renewing = False  # whether the next batch is a whole one, under new keys
+        self._streams = [_Stream(one) for one in session.streams]
 
     # Commits ----------------------------------------------------------------------------------
 
@@ -98,8 +99,7 @@ class Keeper:
             head, rows = self._new_head(), [] if self._renewing else list(self._changed())
             if not (rows or self._renewing) and head == self._head:
                 return None
-            releases = int(self._session.state.wall.ledger.head[HEAD.releases])
-            self._released = releases > self._releases
+            self._released = any(one.has_released for one in self._streams)
             with self._sealer.undone():
                 self._unsent = self._whole() if whole else self._part(head, rows)
             self._renewing = False
@@ -190,14 +190,11 @@ class Keeper:
 
     def forget(self, head: tuple[bytes, bytes] | None = None) -> None:
         """Everything in the place, or in a batch for it, is as it is here; ``head`` is its head."""
+        for one in self._streams:
+            one.forget()
+        self._session.notes.changes = []
+        self._head = head or self._new_head()
         rounds = self._session.rounds
-        for rows in self._rows:
-            rows.changes = []
-        self._flights = len(rounds.flights)
-        self._lines = int(self._session.state.wall.ledger.head[HEAD.lines])
-        self._releases = int(self._session.state.wall.ledger.head[HEAD.releases])
-        self._sent, self._session.exchange.noted = len(self._session.exchange.made), []
-        self._pulls, self._head = rounds.pulls, head or self._new_head()
         now = Durable(self._session.state.blocks[1].copy(), rounds.current_choice)
         if self._unsent is None:
             self.durable = now
@@ -211,13 +208,6 @@ class Keeper:
             )
 
     # Batches ----------------------------------------------------------------------------------
-
-    @property
-    def _rows(self) -> Iterator[Rows[Any, Any]]:
-        rounds = self._session.rounds
-        yield from rounds.rows
-        yield rounds.users.seen
-        yield self._session.notes
 
     def _new_head(self) -> tuple[bytes, bytes]:
         return writing.public_part(self._session), writing.private_part(self._session)
@@ -235,8 +225,8 @@ class Keeper:
 
     def _part(self, head: tuple[bytes, bytes], rows: list[Row]) -> Batch:
         if self._seals is not None:
-            ended = self._released or len(self._session.rounds.flights) > self._flights
-            self._seals.rotate(ended=ended)
+            ended = any(one.has_ended for one in self._streams)
+            self._seals.rotate(ended=self._released or ended)
         return Batch(self.number + 1, *self._sealed(head, rows))
 
     def _sealed(self, both: tuple[bytes, bytes], rows: list[Row]) -> tuple[bytes, list[Row]]:
@@ -249,8 +239,47 @@ class Keeper:
         return head.content or b"", [self._stamps.stamped(row) for row in rows]
 
     def _changed(self) -> Iterator[Row]:
+        bandit, *others = self._streams
+        yield from bandit.changed()
+        for one in others:
+            yield from map(writing.of_holdout, one.changed())
+        notes = self._session.notes
+        for kind, key in notes.changed():
+            yield Row(kind, key, notes.get((kind, key)))
+
+
+class _Stream:
+    """The session of a bandit or of its holdout, and how much of it the place has."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def forget(self) -> None:
+        """The place has everything."""
+        rounds, ledger = self._session.rounds, self._session.state.wall.ledger
+        for rows in rounds.rows:
+            rows.changes = []
+        rounds.users.seen.changes = []
+        self._flights = len(rounds.flights)
+        self._lines = int(ledger.head[HEAD.lines])
+        self._releases = int(ledger.head[HEAD.releases])
+        self._sent, self._session.exchange.noted = len(self._session.exchange.made), []
+        self._pulls = rounds.pulls
+
+    @property
+    def has_released(self) -> bool:
+        """Whether there is a release that the place has not."""
+        return int(self._session.state.wall.ledger.head[HEAD.releases]) > self._releases
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether an episode is over that runs in the place."""
+        return len(self._session.rounds.flights) > self._flights
+
+    def changed(self) -> Iterator[Row]:
+        """What the place has not."""
         session, rounds = self._session, self._session.rounds
-        if int(session.state.wall.ledger.head[HEAD.releases]) > self._releases:
+        if self.has_released:
             yield from writing.lines(session, self._lines - 1)  # the last may cover more
         yield from writing.made(session, self._sent)
         yield from (writing.learned(*one) for one in session.exchange.noted)
@@ -272,8 +301,6 @@ class Keeper:
             yield writing.user(session, alias, seen[alias])
         for i in range(seen.kept()):
             yield from writing.unrecorded(i)
-        for kind, key in session.notes.changed():
-            yield Row(kind, key, session.notes.get((kind, key)))
 
     def _changed_flights(self) -> Iterator[Row]:
         flights = self._session.rounds.flights
@@ -335,7 +362,8 @@ class _Seals:
 def sealed_kinds(session: Session) -> frozenset[str]:
     """The kinds of rows that are sealed in a place that wants it."""
     hidden = ("pull", writing.REPLY, "booked") if session.card.hides_contexts else ()
-    return frozenset(("answer", "sum", *hidden))
+    kinds = ("answer", "sum", *hidden)
+    return frozenset((*kinds, *(writing.HOLDOUT + kind for kind in kinds)))
 
 
 def _gone(kind: str, number: int) -> Row:

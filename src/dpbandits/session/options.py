@@ -24,6 +24,7 @@ from ..privacy.grids import checked_grid, default_grid
 from ..privacy.noise import NoiseSource
 from ..privacy.secure import noise_source
 from ..validation import printable, real
+from .holdout import Holdout, HoldoutOf
 
 # Of a reward range, and of a noise multiplier: their squares have to be numbers.
 NARROWEST, WIDEST = 1e-100, 1e100
@@ -68,6 +69,9 @@ class Options(TypedDict, total=False):
             class.
         arm_names: a printable and distinct name for each arm, shown in decisions and estimates.
             ``update``, ``available``, ``retire`` and ``add`` accept names, too.
+        holdout: a share of people who get arms by chance instead of the bandit's choice, such as
+            0.1, or a ``Holdout``.  Their rewards are released in sums of their own, and nothing is
+            learned from them.  Default None.
     """
 
     reward_range: tuple[float, float]
@@ -83,6 +87,7 @@ class Options(TypedDict, total=False):
     max_rounds: int | None
     name: str | None
     arm_names: Sequence[str] | None
+    holdout: float | Holdout | None
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,7 @@ class Settings:
     max_rounds: int | None = None
     name: str | None = None
     arm_names: Sequence[str] | None = None
+    holdout: Holdout | None = None
 
     constraints: ClassVar[Constraints] = {
         "reward_range": Range(),
@@ -115,6 +121,7 @@ class Settings:
         "choices_public": Flag(),
         "max_rounds": Integer(1, _MOST_ROUNDS) | None,
         "name": Text(_LONGEST_NAME) | None,
+        "holdout": HoldoutOf() | None,
     }
 
     def __post_init__(self) -> None:

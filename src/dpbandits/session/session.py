@@ -1,8 +1,13 @@
-"""A session: one living policy, which pulls, takes answers, and releases when it is due."""
+"""A session: one living policy, which pulls, takes answers, and releases when it is due.
+
+A policy with a holdout has two: that of the bandit, and within it that of the held-out people.
+They count pulls together, so each pull has a number of its own, and share nothing else.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -16,18 +21,34 @@ from . import arrivals, episodes
 from .choices import Draw, by_generator, serves
 from .decisions import Decision
 from .exchange import Release
+from .holdout import Coin
 from .open_arms import Mask, row
-from .rounds import Choice
+from .rounds import Choice, Pending
 from .running import AllOrNothing, Running
 
 
 class Session(Running):
     """A session: the state and the steps behind ``pull`` and ``update``."""
 
+    holdout: Session | None = None  # that of held-out people
+    coin: Coin | None = None  # that decides who is held out
+
     def __post_init__(self) -> None:
         super().__post_init__()
         # The module that plays its rounds.
         self._play: Any = arrivals if self.card.learns_at_once else episodes
+
+    @property
+    def streams(self) -> Iterator[Session]:
+        """This session, and that of its holdout."""
+        yield self
+        if self.holdout is not None:
+            yield self.holdout
+
+    def stream_of(self, decision: Decision) -> Session:
+        """The session that made a decision."""
+        held = self.holdout if decision.held_out else None
+        return self if held is None else held
 
     # Pulls ------------------------------------------------------------------------------------
 
@@ -35,19 +56,33 @@ class Session(Running):
         """Release all that is past its deadline at a time, which is None without a clock.  Returns
         how many pulls have passed theirs.
         """
+        before = self.rounds.deadlines.passed
+        for one in self.streams:
+            one._pass_time(at, self.rounds.pulls)
+            one._release_passed()
+        return self.rounds.deadlines.passed - before
+
+    def _pass_time(self, at: float | None, pulls: int) -> None:
+        self.rounds.pulls = pulls
+        self.rounds.deadlines.advance(at, pulls, self.settings.finish_at)
+
+    def _release_passed(self) -> None:
         deadlines = self.rounds.deadlines
-        before = deadlines.passed
-        deadlines.advance(at, self.rounds.pulls, self.settings.finish_at)
         self._play.release_passed(self)
         if deadlines.finishing:
-            self.finish()
+            self._play.finish(self)
             deadlines.finishing = False
-        return deadlines.passed - before
+
+    def has_news(self, at: float) -> bool:
+        """Whether ``tick`` would release or pass anything."""
+        pulls, finish_at = self.rounds.pulls, self.settings.finish_at
+        return any(one.rounds.deadlines.has_news(at, pulls, finish_at) for one in self.streams)
 
     def configure(self, within: int | str) -> None:
         """Give coming pulls another deadline."""
-        at_once = self.card.learns_at_once or self.rounds.pulls == 0
-        self.rounds.deadlines.change(within, at_once=at_once)
+        for one in self.streams:
+            at_once = one.card.learns_at_once or self.rounds.pulls == 0
+            one.rounds.deadlines.change(within, at_once=at_once)
 
     def pull(
         self,
@@ -60,31 +95,54 @@ class Session(Running):
         ``user`` is None where a person contributes one round.  ``open_arms`` is None where all arms
         may be served.  ``at`` is the time, None without a clock.
         """
-        self.tick(at)
-        choice, pending = self._play.pull(self, shown, user, open_arms)
-        rounds, number = self.rounds, self.rounds.pulls
+        rounds, number, stream = self.rounds, self.rounds.pulls, self
+        if self.coin is not None and self.coin.holds_out(user, number):
+            assert self.holdout is not None
+            stream = self.holdout
+            rounds.deadlines.see(at, self.settings.finish_at)  # and nothing else
+        stream._pass_time(at, number)
+        stream._release_passed()
+        if stream is self:
+            choice, pending = self._play.pull(self, shown, user, open_arms)
+        else:
+            choice, pending = stream._draw(user, open_arms)
+            stream.rounds.deadlines.count(number)
+            stream.rounds.pulls = number + 1
         if pending is not None:
-            rounds.pending[number] = pending
+            stream.rounds.pending[number] = pending
         rounds.deadlines.count(number)
-        wait = rounds.deadlines.wait(at)
-        drawn = rounds.drawn if choice is rounds.current_choice else number
-        self.last = decision = self._decision(choice, number, pending is not None, wait, drawn)
+        wait, held_out = stream.rounds.deadlines.wait(at), stream is not self
+        stands = not held_out and choice is rounds.current_choice
+        drawn = rounds.drawn if stands else number
+        self.last = decision = self._decision(choice, number, pending, wait, drawn, held_out)
         rounds.pulls = number + 1
         return decision
+
+    def _draw(self, user: User | None, open_arms: Mask) -> tuple[Choice, Pending | None]:
+        """A fresh choice for a held-out person, and its round, if that is recorded."""
+        if open_arms is None or self.gate.statistic.parts:
+            choice, pending = self._play.pull(self, 0, user, open_arms)
+            if pending is not None:
+                return choice, pending
+        # One sum compares two arms that were both open.  And no choice stands while answers are
+        # awaited.
+        return self.choices.fresh(0, open_arms)[0], None
 
     def _decision(
         self,
         choice: Choice,
         number: int,
-        recorded: bool,
+        pending: Pending | None,
         wait: float = 0.0,
         drawn: int | None = None,
+        held_out: bool = False,
     ) -> Decision:
         arm, chance = choice
         known = None if math.isnan(chance) else chance
         names = self.arms.names
         name = None if names is None else names[arm]
-        made = Decision(arm, known, number, recorded, self.life, name, drawn)
+        recorded = pending is not None
+        made = Decision(arm, known, number, recorded, self.life, name, drawn, held_out)
         return made.sealed(self.seal, wait)
 
     def choose(
@@ -101,17 +159,20 @@ class Session(Running):
     def aside(self, choice: Choice, shown: Any, open_arms: Mask) -> Decision:
         """A decision without a record, where ``choice`` stands."""
         made = self.choices.standing(choice, shown, open_arms)
-        return self._decision(made, self.rounds.pulls, False)
+        return self._decision(made, self.rounds.pulls, None)
 
     def finish(self) -> bool:
         """Release all that is over, and wait for no other pull; whether there was anything."""
-        return self._play.finish(self)
+        return any([one._play.finish(one) for one in self.streams])
 
     def end(self) -> None:
         """Release all that is over, and drop everything else that is private, for good."""
+        if self.holdout is not None:
+            self.holdout.end()
+            self.coin = None
         rounds = self.rounds
         with suppress(BudgetExhausted, ArgumentError):  # a release that may not be made
-            self.finish()
+            self._play.finish(self)
         self.state.lose(self.gate.new_state(simulated=False), rounds.recorded)
         self.gate.forget()
         rounds.end()
@@ -126,12 +187,15 @@ class Session(Running):
             raise ArgumentError(
                 f"arm must not be the last open one, got {self.arms.name(arm) or arm!r}", "arm"
             )
-        self.rounds.retired, self.rounds.chosen_among = retired, True
-        episodes.fill(self)
+        for one in self.streams:
+            one.rounds.retired, one.rounds.chosen_among = retired, True
+            episodes.fill(one)
 
     def add(self, arm: int) -> None:
         """Serve an arm that was retired again."""
-        self.rounds.retired = tuple(one for one in self.rounds.retired if one != arm)
+        retired = tuple(one for one in self.rounds.retired if one != arm)
+        for stream in self.streams:
+            stream.rounds.retired = retired
 
     # Answers ----------------------------------------------------------------------------------
 
@@ -156,20 +220,22 @@ class Session(Running):
         hint = ". Give an arm as arm=" if isinstance(decision, int) else ""
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 
-    def _signed(self, life: str, number: int, recorded: bool) -> Decision:
+    def _signed(self, life: str, number: int, recorded: bool, held_out: bool) -> Decision:
         """The decision that an own token stands for.  A pull lost in a crash is not recorded: a
         round counted because its answer came would show that it came.
         """
         known = life == self.life or number < self.former.get(life, 0)
-        return Decision(NO_ARM, None, number, recorded and known, life)
+        return Decision(NO_ARM, None, number, recorded and known, life, held_out=held_out)
 
     def take(
         self, value: float | None, decision: Decision, done: int | None, at: float | None = None
     ) -> bool:
         """Take in an answer, None for one that will not come.  ``done`` is the arm that the person
         took, None for the recommended one.  ``at`` is the time of the answer, None without a clock.
-        Returns whether the policy learns from it.
+        Returns whether the policy learns from it, or counts it in the holdout.
         """
+        if decision.held_out and self.holdout is not None:
+            return self.holdout.take(value, decision, done, at)
         rounds = self.rounds
         flown = rounds.find_flown(decision)
         found = rounds.find(decision) if flown is None else flown.pending
@@ -194,11 +260,15 @@ class Session(Running):
 
     def cancel(self, decision: Decision, at: float | None = None) -> bool:
         """Take back a pull whose arm was not carried out, and return whether that was possible.  In
-        an episode that is over, and where contexts are private, it counts as unanswered instead.
+        an episode that is over, where contexts are private, and in the holdout, it counts as
+        unanswered instead.
         """
+        if decision.held_out and self.holdout is not None:
+            return self.holdout.cancel(decision, at)
         rounds = self.rounds
         found = None if rounds.find_flown(decision) else rounds.find(decision)
-        if found is None or self.card.hides_contexts or self.is_late(decision.number, at):
+        stays = self.card.hides_contexts or decision.held_out
+        if found is None or stays or self.is_late(decision.number, at):
             self.take(None, decision, None, at)
             return False
         del rounds.pending[decision.number]
@@ -207,7 +277,7 @@ class Session(Running):
 
     def erase(self, decision: Decision, at: float | None = None) -> bool:
         """Count a pull as unanswered, also where its answer has come and waits for its turn."""
-        if decision.number in self.rounds.answers and decision.recorded:
+        if not decision.held_out and decision.number in self.rounds.answers and decision.recorded:
             self.rounds.answers[decision.number] = self.intake.substitute()
             return True
         try:
@@ -215,9 +285,11 @@ class Session(Running):
         except UpdateError:  # its answer has entered a sum
             return False
 
-    def is_open(self, number: int, at: float | None) -> bool:
+    def is_open(self, decision: Decision, at: float | None) -> bool:
         """Whether an answer to a recorded pull comes in time, whether one has come or not."""
-        rounds = self.rounds
+        if decision.held_out and self.holdout is not None:
+            return self.holdout.is_open(decision, at)
+        rounds, number = self.rounds, decision.number
         closed = rounds.deadlines.passed
         if not self._arms_decide:
             closed = max(closed, rounds.closed)

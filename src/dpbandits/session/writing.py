@@ -13,6 +13,7 @@ import math
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from ..stores import Row
 from .deadlines import Deadlines, Due
 from .decisions import Decision
 from .exchange import Made
+from .holdout import Coin
 from .rounds import Booked, Choice, Flight, Flown, Pending, Rounds, Seen
 from .session import Session
 from .state import Ended, Span
@@ -39,6 +41,7 @@ REPLY = "reply"  # the kind of rows that outlive episodes
 RECEIPT = "receipt"
 NOTES = (REPLY, RECEIPT, "service")  # kinds of rows that a service around the policy keeps
 COUNTS = ("dropped", "late", "clipped", "missing", "blanked", "scaled")  # depend on answers
+HOLDOUT = "holdout "  # with which kinds of rows of held-out people begin
 _LINE = struct.Struct("<5q2d")  # span and noise of a line of the ledger
 _BATCH = struct.Struct("<3q")  # of a release: arm, rounds, and releases known when it began
 _BOOKED = struct.Struct("<qq")  # rounds, and releases known when they began
@@ -112,12 +115,25 @@ class Layout(NamedTuple):
     public: list[list[Any]]
     numbers: list[str]
     counts: list[str]
+    holdout: list[list[list[Any]]] | None = None  # ``private`` and ``public`` of a holdout
 
     @classmethod
     def of(cls, session: Session) -> Layout:
         """The layout of this version."""
-        private, public = ([_place(*one) for one in side] for side in session.state.sides)
-        return cls(private, public, list(NUMBERS), list(COUNTS))
+        private, public = _places(session)
+        held = None if session.holdout is None else _places(session.holdout)
+        return cls(private, public, list(NUMBERS), list(COUNTS), held)
+
+    @property
+    def of_holdout(self) -> Layout:
+        """That of the session of held-out people."""
+        assert self.holdout is not None
+        private, public = self.holdout
+        return self._replace(private=private, public=public, holdout=None)
+
+
+def _places(session: Session) -> list[list[list[Any]]]:
+    return [[_place(*one) for one in side] for side in session.state.sides]
 
 
 def _place(name: str, array: np.ndarray) -> list[Any]:
@@ -149,6 +165,7 @@ def public_part(session: Session) -> bytes:
         _NUMBER.pack(most) + head,
         last,
         session.state.blocks[1].tobytes(),
+        *([] if session.holdout is None else [public_part(session.holdout)]),
     )
 
 
@@ -195,6 +212,8 @@ def private_part(session: Session) -> bytes:
         "key": session.seal.key.hex(),
         "streams": list(streams),
         "last": None if last is None else last.life,
+        "held_out": last is not None and last.held_out,
+        "coin": None if session.coin is None else session.coin.key.hex(),
     }
     made = _LAST.pack(-1, math.nan, -1, False)
     if last is not None:
@@ -206,6 +225,7 @@ def private_part(session: Session) -> bytes:
         _CHOICE.pack(*rounds.current_choice) + made,
         b"".join(map(_stream, streams.values())),
         session.state.blocks[0].tobytes(),
+        *([] if session.holdout is None else [private_part(session.holdout)]),
     )
 
 
@@ -222,6 +242,8 @@ def _stream(rng: np.random.Generator) -> bytes:
 
 def whole_rows(session: Session) -> Iterator[Row]:
     """The rows of everything."""
+    if session.holdout is not None:
+        yield from map(of_holdout, whole_rows(session.holdout))
     rounds, exchange = session.rounds, session.exchange
     yield from lines(session, 0)
     yield from made(session, 0)
@@ -235,6 +257,11 @@ def whole_rows(session: Session) -> Iterator[Row]:
     yield from (booked(arm, one) for arm, one in rounds.unreleased.items())
     yield from (user(session, alias, seen) for alias, seen in rounds.users.seen.items())
     yield from (Row(kind, key, content) for (kind, key), content in session.notes.items())
+
+
+def of_holdout(row: Row) -> Row:
+    """The row of held-out people."""
+    return row._replace(kind=HOLDOUT + row.kind)
 
 
 def lines(session: Session, first: int) -> Iterator[Row]:
@@ -328,20 +355,40 @@ def filled(
     these by name, as they were saved.  A ``ValueError``, ``KeyError`` or ``TypeError`` for anything
     else.
     """
+    arrays = _filled_head(session, layout, public, private)
+    filled_rows(session, rows)
+    return arrays
+
+
+def _filled_head(
+    session: Session, layout: Layout, public: bytes, private: bytes
+) -> dict[str, np.ndarray]:
     block = filled_public(session, layout, public)
-    told, counts, choice, streams, hidden = parted(private)
+    told, counts, choice, streams, hidden, *held = parted(private)
     known = json.loads(told)
+    if session.holdout is not None:
+        within = parted(public)[-1], held[0]
+        arrays = _filled_head(session.holdout, layout.of_holdout, *within)
+        session.holdout.state.fill(arrays)
+        session.coin = coin_of(session, known)
     _take_numbers(session.rounds, layout.counts, counts)
     arm, propensity = _CHOICE.unpack_from(choice)
     session.rounds.current_choice = Choice(_arm(session, arm), propensity)
     made = _LAST.unpack_from(choice, _CHOICE.size)
     session.former = dict(known["former"])
     session.seal = type(session.seal)(bytes.fromhex(known["key"]))
-    session.last = None if known["last"] is None else _decision(session, made, known["last"])
+    if known["last"] is not None:
+        held_out = bool(known.get("held_out", False))  # which earlier versions do not tell
+        session.last = _decision(session, made, known["last"], held_out)
     for i, name in enumerate(known["streams"]):
         session.state.streams[name].bit_generator.state = _state(streams, i)
-    filled_rows(session, rows)
     return _arrays(layout.private, hidden) | public_arrays(layout, block)
+
+
+def coin_of(session: Session, known: dict[str, Any]) -> Coin | None:
+    """The saved coin of a holdout; None after the end of its policy."""
+    coin, key = session.coin, known["coin"]
+    return None if coin is None or key is None else replace(coin, key=bytes.fromhex(key))
 
 
 def public_arrays(layout: Layout, block: bytes) -> dict[str, np.ndarray]:
@@ -351,7 +398,11 @@ def public_arrays(layout: Layout, block: bytes) -> dict[str, np.ndarray]:
 
 def filled_public(session: Session, layout: Layout, public: bytes) -> bytes:
     """Take in the facts of a public part, and return its block."""
-    told, numbers, deadlines, more, last, block = parted(public)
+    told, numbers, deadlines, more, last, block, *held = parted(public)
+    if session.holdout is not None:
+        own = layout.of_holdout
+        arrays = public_arrays(own, filled_public(session.holdout, own, held[0]))
+        session.holdout.state.fill_public(arrays)
     known = json.loads(told)
     session.told, session.older_noise = tuple(known["told"]), bool(known["older_noise"])
     session.restored = int(known["restored"])
@@ -375,10 +426,21 @@ def shown(
     name.
     """
     block = filled_public(session, layout, public)
-    every = list(rows)
-    _fill_ledger(session, [row for row in every if row.kind == "line"])
-    session.exchange.made = [_made(row.content or b"") for row in every if row.kind == "release"]
+    _show_releases(session, list(rows))
     return public_arrays(layout, block)
+
+
+def _show_releases(session: Session, rows: Sequence[Row]) -> None:
+    if session.holdout is not None:
+        _show_releases(session.holdout, _of_holdout(rows))
+    _fill_ledger(session, [row for row in rows if row.kind == "line"])
+    session.exchange.made = [_made(row.content or b"") for row in rows if row.kind == "release"]
+
+
+def _of_holdout(rows: Iterable[Row]) -> list[Row]:
+    """The rows of held-out people, under their own kinds."""
+    held = (row for row in rows if row.kind.startswith(HOLDOUT))
+    return [row._replace(kind=row.kind.removeprefix(HOLDOUT)) for row in held]
 
 
 def _fill_ledger(session: Session, rows: Sequence[Row]) -> None:
@@ -405,6 +467,7 @@ def filled_rows(session: Session, rows: Iterable[Row]) -> None:
     rounds, exchange, width = session.rounds, session.exchange, session.gate.statistic
     waiting: dict[int, Pending] = {}
     lines: list[Row] = []
+    others: list[Row] = []
     flights: list[Flight] = []
     sums: dict[bytes, np.ndarray] = {}
     for row in rows:
@@ -429,8 +492,12 @@ def filled_rows(session: Session, rows: Iterable[Row]) -> None:
             sums[key] = _array(content, (width.size,))
         elif kind in NOTES:
             session.notes[kind, key] = content
+        elif kind.startswith(HOLDOUT) and session.holdout is not None:
+            others.append(row)
         elif kind not in _UNREAD:
             raise ValueError(f"unknown rows {kind!r}")
+    if session.holdout is not None:
+        filled_rows(session.holdout, _of_holdout(others))
     _fill_ledger(session, lines)
     flights.sort(key=lambda one: one.before)
     for number, flight in enumerate(flights):
@@ -500,10 +567,11 @@ def _flight(session: Session, key: bytes, content: bytes) -> Flight:
     return Flight(ended, before, [], of, (number_of(key[:8]), number_of(key[8:]) - 1))
 
 
-def _decision(session: Session, made: tuple[Any, ...], life: str) -> Decision:
+def _decision(session: Session, made: tuple[Any, ...], life: str, held_out: bool) -> Decision:
     arm, chance, number, recorded = made
     fields = (arm, None if math.isnan(chance) else chance, number, recorded, life)
-    return Decision(*fields, session.arms.name(arm)).sealed(session.seal)
+    name = session.arms.name(arm)
+    return Decision(*fields, name, held_out=held_out).sealed(session.seal)
 
 
 def _state(streams: bytes, i: int) -> dict[str, Any]:

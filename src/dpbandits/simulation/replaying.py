@@ -312,6 +312,11 @@ def replay(
 
 
 def _check_fit(policy: Policy, log: LoggedTrial) -> None:
+    if policy.settings.holdout is not None:
+        raise ArgumentError(
+            f"policies must have no holdout in a replay, got {policy!r}",
+            "policies",
+        )
     if policy.sees and log.times is not None:
         raise ArgumentError(
             f"policies must see no contexts where the log has times, got {policy!r}", "policies"

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..plotting.labels import NO_GUARANTEE, budget_label
 from ..plotting.styles import PlotStyle, PolicyFacts, plot_styles
-from ..policies import Part, Policy
+from ..policies import Holdout, Part, Policy
 from ..privacy.budgets import Budget, Currency
 from ..privacy.guarantees import Guarantee
 from .clipping import clipping_range
@@ -84,7 +84,7 @@ class PolicySetting:
             Its attributes by name; parts and the guarantee in the form of their ``to_dict``.
         """
         own = {
-            name: value.to_dict() if isinstance(value, Part) else value
+            name: value.to_dict() if isinstance(value, Part | Holdout) else value
             for name, value in self.arguments.items()
         }
         return {**vars(self), "arguments": own, "guarantee": self.guarantee.to_dict()}
@@ -93,6 +93,8 @@ class PolicySetting:
     def from_dict(cls, data: Mapping[str, Any]) -> PolicySetting:
         """The setting that ``to_dict`` wrote, after a way through JSON."""
         given = {name: _with_tuples(value) for name, value in data.items()}
+        if "holdout" in given["arguments"]:
+            given["arguments"]["holdout"] = Holdout(**given["arguments"]["holdout"])
         return cls(**{**given, "guarantee": Guarantee.from_dict(data["guarantee"])})
 
 

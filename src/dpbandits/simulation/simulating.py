@@ -36,8 +36,11 @@ class _Run(NamedTuple):
     recommended: int  # the arm; NO_ARM of policies that play for reward
 
     @classmethod
-    def of(cls, tally: Tally, ledger: Ledger, recommended: int) -> _Run:
-        return cls(tally, ledger.releases, ledger.draws, ledger.shown_total(), recommended)
+    def of(cls, tally: Tally, recommended: int, *ledgers: Ledger) -> _Run:
+        """Of ledgers without a common record, so that the largest total is spent."""
+        releases = sum(one.releases for one in ledgers)
+        draws = sum(one.draws for one in ledgers)
+        return cls(tally, releases, draws, max(map(Ledger.shown_total, ledgers)), recommended)
 
 
 def simulate(
@@ -56,9 +59,9 @@ def simulate(
 
     Policies are templates: each run starts from an empty state, and the given objects are not
     changed.  Where the environment has a ``delay``, they are played pull by pull, as by a service,
-    with their ``answers_within``, by the clock if the delay has a ``rate``.  Without a delay every
-    answer comes at once.  Simulated noise is used throughout.  The result is the same for any
-    ``n_jobs``.
+    with their ``answers_within``, by the clock if the delay has a ``rate``.  So are policies with a
+    holdout, which takes part in regret, pulls and releases.  Without a delay every answer comes at
+    once.  Simulated noise is used throughout.  The result is the same for any ``n_jobs``.
 
     All rounds are recorded.  For policies with ``max_rounds``, the noise and the cost in ``spent``
     are those of a user with that many rounds.  In general every round is another user's.  If users
@@ -170,6 +173,11 @@ def _check_fit(policy: Policy, environment: World, horizon: int) -> None:
             f"rate of the delay must be given, in people per second, as {policy!r} has a clock",
             "rate",
         )
+    if policy.settings.holdout and policy.settings.uses_clock and environment.delay is None:
+        raise ArgumentError(
+            f"environment must have a delay with a rate, as {policy!r} has a holdout and a clock",
+            "environment",
+        )
     check_users(policy, environment, horizon)
 
 
@@ -232,14 +240,18 @@ def play(
     state = policy.new_state()
     entering = entering_of(policy, environment.support)
     traced = horizon if trace else 0
-    if environment.delay is not None:
+    if environment.delay is not None or policy.settings.holdout is not None:
         tally = new_tally(marks, policy.n_arms, trace=traced)
-        late = stream(seed, "environment", identity(repr(environment)), run)
-        delays = environment.delay.draw(horizon, late)
-        played = policy.simulated(choices, privacy)
+        delays = np.zeros(horizon, np.int64)
+        if environment.delay is not None:
+            late = stream(seed, "environment", identity(repr(environment)), run)
+            delays = environment.delay.draw(horizon, late)
+        of_holdout = (stream(seed, name, owner, run) for name in ("holdout", "privacy of holdout"))
+        played = policy.simulated(choices, privacy, *of_holdout)
         play_late(played, environment, tally, horizon, world, delays)
-        found = played.recommendation
-        return _Run.of(tally, played.ledger, NO_ARM if found is None else found)
+        found = NO_ARM if played.recommendation is None else played.recommendation
+        held = [] if played.holdout is None else [played.holdout.ledger]
+        return _Run.of(tally, found, played.ledger, *held)
     parameter = _parameter_of(environment, getattr(policy, "n_models", 1))
     tally = new_tally(marks, policy.n_arms, distances=parameter.size > 0, trace=traced)
     # Where every round ends in a release, it is compiled into the loop.
@@ -262,7 +274,7 @@ def play(
         return loop((*sides, state.wall), (*met, until), *rngs)
 
     ledger = play_out(policy, state, advance)
-    return _Run.of(tally, ledger, int(policy.kernels.recommend(policy.params, state.public)))
+    return _Run.of(tally, int(policy.kernels.recommend(policy.params, state.public)), ledger)
 
 
 def _parameter_of(environment: World, n_models: int) -> np.ndarray:

@@ -7,17 +7,33 @@ operator's.  All else is public where the guarantee holds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from ...errors import ArgumentError
-from ...policies import Estimates, Policy
-from ...privacy import Guarantee, Ledger
+from ...inference import Intervals
+from ...policies import Estimates, HeldOut, Policy
+from ...privacy import Budget, Guarantee, Ledger
 from ...session import Diagnostics
 from .. import views
 from ..declaration import Change, Declaration
 from ..experiment import Experiment
 from ..problems import Problem
 from ..results import Traffic, written
+
+
+class Held(NamedTuple):
+    """The facts of held-out people: estimates, or with one sum the effect of the second arm."""
+
+    words: str
+    estimates: Estimates
+    effect: Intervals | None
+    ledger: Ledger
+
+    @classmethod
+    def of(cls, held: HeldOut) -> Self:
+        """The facts of now."""
+        effect = views.effect_of(held) if held.one_sum else None
+        return cls(str(held), held.estimates, effect, held.ledger.copy())
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,8 @@ class Facts:
     declaration: Declaration
     guarantee: Guarantee
     ledger: Ledger
+    spent: Budget | None
+    holdout: Held | None
     estimates: Estimates
     breaks: list[str]
     traffic: tuple[Traffic, ...]
@@ -56,6 +74,8 @@ class Facts:
             declaration=one.declaration,
             guarantee=policy.guarantee,
             ledger=policy.ledger.copy(),
+            spent=policy.spent,
+            holdout=None if policy.holdout is None else Held.of(policy.holdout),
             estimates=policy.estimates,
             breaks=views.breaks(one),
             traffic=tuple(one.traffic),

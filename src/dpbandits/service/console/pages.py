@@ -8,9 +8,10 @@ from typing import Any
 
 from ...html import Html, document, items, tag, text, void
 from ...policies.privacy_card import PrivacyCard, spent
+from ...privacy import Ledger
 from ..problems import Problem
 from . import charts, forms
-from .facts import Facts, moment
+from .facts import Facts, Held, moment
 
 _LINES, _TRAIL = 500, 5  # of the ledger, and of the trail on the first page
 _COUNTS = {
@@ -58,6 +59,7 @@ def experiment(facts: Facts, token_of: Callable[[str], str], notice: str = "") -
         tag("div", _spending(facts), _traffic(facts), class_="pair"),
         _section("Guarantee", *_guarantee(facts)),
         _section("Estimates", *_estimates(facts)),
+        *([] if facts.holdout is None else [_section("Holdout", *_holdout(facts.holdout))]),
         _operators_section(facts),
         _section("Actions", *_actions(facts, token_of)),
         _section("Audit trail", *_last_of_trail(facts)),
@@ -67,16 +69,25 @@ def experiment(facts: Facts, token_of: Callable[[str], str], notice: str = "") -
 
 def ledger(facts: Facts) -> Html:
     """The lines of the ledger."""
-    if not len(facts.ledger):
-        return _page("Ledger", tag("p", "Nothing has been released yet."), within=facts)
-    heads, rows = facts.ledger.table(_LINES)
+    held = facts.holdout
+    ledgers = {"Ledger": facts.ledger, **({} if held is None else {"Holdout": held.ledger})}
+    said = tag("p", f"Spent: {spent(facts.guarantee, facts.spent)}.")
+    tables = [part for one in ledgers.items() for part in _lines(*one, facts)]
+    return _page("Ledger", said, *tables, within=facts)
+
+
+def _lines(name: str, ledger: Ledger, facts: Facts) -> Iterator[Html]:
+    """The last lines of a ledger."""
+    if not len(ledger):
+        yield tag("p", "Nothing has been released yet.")
+        return
+    heads, rows = ledger.table(_LINES)
     if facts.summary["private_contexts"]:
         part = heads.index("part")
         heads, rows = _without(part, heads), [_without(part, row) for row in rows]
-    count = len(facts.ledger)
-    shown = f"The last {_LINES} of {count:,} lines." if count > _LINES else ""
-    said = f"Spent: {spent(facts.guarantee, facts.ledger)}. {shown}"
-    return _page("Ledger", tag("p", said), _table(heads, rows, "Ledger"), within=facts)
+    if len(ledger) > _LINES:
+        yield tag("p", f"The last {_LINES} of {len(ledger):,} lines.")
+    yield _table(heads, rows, name)
 
 
 def trail(facts: Facts) -> Html:
@@ -178,7 +189,7 @@ def _at_a_glance(facts: Facts) -> Html:
     told = {
         "policy": one["policy"],
         "budget": one["budget"] or "none",
-        "spent": spent(facts.guarantee, facts.ledger),
+        "spent": spent(facts.guarantee, facts.spent),
         "releases": f"{one['releases']:,}",
         "decisions": f"{one['decisions']:,}",
         "recorded": f"{one['recorded']:,}",
@@ -255,6 +266,15 @@ def _estimates(facts: Facts) -> Iterator[Html]:
     if facts.breaks:
         yield tag("p", "Intervals hold at all releases together. What they do not cover:")
         yield items(facts.breaks)
+
+
+def _holdout(held: Held) -> Iterator[Html]:
+    yield tag("p", f"{held.words}.")
+    if not held.ledger.releases:
+        yield tag("p", "Nothing has been released yet.")
+        return
+    found = held.estimates if held.effect is None else held.effect
+    yield _table(*found.table(), "Holdout")
 
 
 def _operators_section(facts: Facts) -> Html:

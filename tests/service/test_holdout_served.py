@@ -1,0 +1,105 @@
+"""Held-out people of a service: replies, deferred decisions, estimates and pages."""
+
+from __future__ import annotations
+
+from services import NOISY
+
+from dpbandits.service.console import pages
+from dpbandits.service.console.facts import Facts
+
+HOLDOUT = {"share": 0.5, "batch": 4}
+WORDS = {
+    **NOISY,
+    "name": "trial",
+    "arms": ["a", "b"],
+    "holdout": HOLDOUT,
+    "answers_within": 3,
+}
+
+
+def first_held_out(trial, **body):
+    while not (made := trial.decide(**body))["held_out"]:
+        pass
+    return made
+
+
+def test_replies_say_who_is_held_out(served):
+    trial = served.declare(**WORDS)
+    seen = [trial.decide(decision_id=f"d{i}") for i in range(60)]
+    assert 15 < sum(one["held_out"] for one in seen) < 45
+    assert {one["propensity"] for one in seen if one["held_out"]} == {0.5}
+    assert [trial.decide(decision_id=f"d{i}") for i in range(60)] == seen
+
+
+def test_a_held_out_decision_is_active_at_once_and_cannot_be_cancelled(served):
+    trial = served.declare(**WORDS)
+    made = first_held_out(trial, deferred=True)
+    assert made["active"]
+    problem = trial.post("/cancel", 409, decision_id=made["decision_id"]).told
+    assert "cannot be cancelled" in problem["detail"]
+    assert trial.reward(1.0, decision_id=made["decision_id"]) == {"learned": True, "why": None}
+
+
+def test_readers_see_estimates_and_ledger_of_the_holdout(served):
+    trial = served.declare(**WORDS)
+    for _ in range(120):
+        made = trial.decide()
+        trial.reward(float(made["arm"]), decision_id=made["decision_id"])
+    told = trial.get("/estimates").told["holdout"]
+    assert told["says"].startswith("50 % of people get an arm by chance")
+    assert told["low"][1] > told["high"][0]
+    assert told["releases"] > 5
+    assert trial.get("/ledger").told["holdout"]["lines"]
+    assert trial.get("/ledger").told["spent"] == "1-zCDP"
+
+
+def test_the_clock_releases_held_out_people_in_quiet_hours(served):
+    trial = served.declare(**{**WORDS, "answers_within": "1h"})
+    while trial.get("/estimates").told["holdout"]["people"] < 20:
+        made = trial.decide()
+        trial.reward(1.0, decision_id=made["decision_id"])
+    assert trial.get("/estimates").told["holdout"]["releases"] == 0
+    served.pass_time(4000.0)
+    assert trial.get("/estimates").told["holdout"]["releases"] >= 3
+
+
+def test_pages_show_the_holdout(served):
+    one = served.declare(**WORDS)
+    effect = served.declare(**{**WORDS, "name": "effect", "holdout": {**HOLDOUT, "one_sum": True}})
+    for trial in (one, effect):
+        for _ in range(60):
+            made = trial.decide()
+            trial.reward(float(made["arm"]), decision_id=made["decision_id"])
+    told = effect.get("/estimates").told["holdout"]
+    assert told["means"] is None
+    assert told["difference"]["intervals"][0]["low"] > 0.0
+    for name in ("trial", "effect"):
+        shown = Facts.of(served.experiment(name), served.clock.now)
+        page = str(pages.experiment(shown, lambda _: ""))
+        assert "get an arm by chance" in page
+        assert ("1 - 0" in page or "b - a" in page) == (name == "effect")
+        assert "Holdout" in str(pages.ledger(shown))
+
+
+def test_an_archived_experiment_takes_answers_of_held_out_people_until_their_deadline(served):
+    trial = served.declare(**{**WORDS, "answers_within": "1h"})
+    made = first_held_out(trial)
+    trial.because("/archive")
+    served.pass_time(1800.0)
+    assert trial.reward(1.0, decision_id=made["decision_id"])["learned"]
+    assert trial.get().told["finished"] is None
+    served.pass_time(1900.0)
+    assert trial.get().told["finished"] is not None
+    assert not any(served.experiment().policy.session.holdout.rounds.rows)
+
+
+def test_a_bandits_decision_does_not_hide_that_held_out_people_are_due(served):
+    trial = served.declare(**{**WORDS, "answers_within": "1h"})
+    session = served.experiment().policy.session
+    while not session.holdout.rounds.flights or session.coin.holds_out(None, session.rounds.pulls):
+        trial.decide()
+    served.clock.now += 4000.0
+    assert not trial.decide()["held_out"]  # which passes the bandit's deadlines
+    assert session.holdout.rounds.flights
+    served.pass_time(1.0)
+    assert not session.holdout.rounds.flights
