@@ -300,7 +300,11 @@ def replay(
         True
     """
     chosen = distinct_policies(policies)
-    numbers, seed, n_jobs = run_numbers(first_run, runs), integer("seed", seed, 0), job_count(n_jobs)
+    numbers, seed, n_jobs = (
+        run_numbers(first_run, runs),
+        integer("seed", seed, 0),
+        job_count(n_jobs),
+    )
     horizon = None if horizon is None else integer("horizon", horizon, 1)
     if not isinstance(log, LoggedTrial):
         raise ArgumentError(f"log must be a LoggedTrial, got {type(log).__name__}", "log")
@@ -308,7 +312,11 @@ def replay(
         _check_fit(policy, log)
     warn_of_clipping(chosen, log, stacklevel=3)
     finished = play_in_batches(
-        chosen, numbers, n_jobs, progress, lambda policy, run: _play(policy, log, horizon, run, seed)
+        chosen,
+        numbers,
+        n_jobs,
+        progress,
+        lambda policy, run: _play(policy, log, horizon, run, seed),
     )
     facts = {
         "title": log.title,
