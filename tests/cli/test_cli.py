@@ -23,7 +23,7 @@ import dpbandits.studies
 import dpbandits.studies.cells
 from dpbandits import __version__
 from dpbandits.cli import app
-from dpbandits.cli.progress import StudyProgress
+from dpbandits.cli.progress import Pace, StudyProgress
 from dpbandits.policies import DEFAULTS, registered
 from dpbandits.theory import BOUNDS
 
@@ -479,7 +479,24 @@ def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:
             progress("[Log]", 4, 4)
     shown = Text.from_ansi(terminal.getvalue()).plain
     assert all(words in shown for words in ("Beta(0.5)", "8/8 runs", "[Log]", "4/4 runs"))
-    assert file.getvalue().splitlines() == ["Beta(0.5): 8 of 8 runs", "[Log]: 4 of 4 runs"]
+    assert file.getvalue().splitlines() == [
+        "Beta(0.5): 8 of 8 runs, less than a minute left in all",
+        "[Log]: 4 of 4 runs",
+    ]
+
+
+def test_the_time_that_is_left_follows_the_pace_of_the_second_half() -> None:
+    now = [0.0]
+    pace = Pace(clock=lambda: now[0])
+    assert pace.left(0, 100) is None
+    left = []
+    for second in range(1, 101):  # 40 runs were found finished, and then two come each second
+        now[0] = float(second)
+        left.append(pace.left(40 + 2 * second, 300))
+    assert left[0] == pytest.approx(258 / 42)
+    assert left[9:] == pytest.approx([130 - n for n in range(10, 101)])
+    now[0] = 101.0
+    assert pace.left(300, 300) is None
 
 
 def test_a_folder_is_named_after_the_study_file_or_the_demo(

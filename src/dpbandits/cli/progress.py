@@ -67,11 +67,12 @@ def in_words(seconds: float | None) -> str:
     """A time that is left, in words; nothing for None.
 
     >>> in_words(30), in_words(600), in_words(9000)
-    ('less than a minute left', 'about 10 min left', 'about 2.5 h left')
+    ('less than a minute left in all', 'about 10 min left in all', 'about 2.5 h left in all')
     """
     if seconds is None:
         return ""
     if seconds < 60:
-        return "less than a minute left"
+        return "less than a minute left in all"
     minutes = seconds / 60
-    return f"about {minutes:.0f} min left" if minutes < 90 else f"about {minutes / 60:.1f} h left"
+    amount = f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+    return f"about {amount} left in all"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from ..errors import (
     StateFileError,
 )
 from ..simulation.clipping import warn_of_clipping
+from ..source import code_digest
 from ..validation import integer
 from .cells import Cell, Outcome, folder_for, stages
 from .orders import Answer, Origin, files_of, machine, order, work
@@ -31,6 +33,12 @@ Told = Callable[[Cell, int], None]  # a cell, and how many of its runs are done
 _MOST_WORKERS = 1024  # on this machine
 _FAILURES = 10  # so often may a worker die beside a part; Dask gives up after 3
 _PATIENCE = "30s"  # for a scheduler to answer
+_LOCAL = {
+    "threads_per_worker": 1,
+    "protocol": "tls://",  # or other users of this machine could take it over
+    "dashboard_address": "127.0.0.1:0",
+    "silence_logs": logging.CRITICAL,  # processes that end tell of connections that are gone
+}
 
 
 class Engine(Protocol):
@@ -142,7 +150,7 @@ class Dask:
         futures = client.map(work, texts, key=keys, pure=False)
         numbers = dict(zip(futures, asked, strict=True))
         del futures
-        for future in as_completed(list(numbers)):
+        for future in as_completed(list(numbers), loop=client.loop):
             number = numbers.pop(future)
             try:
                 yield number, future.result()
@@ -169,10 +177,9 @@ class Dask:
             ) from error
         if self.cluster.startswith("local:"):
             count = int(self.cluster.partition(":")[2])
-            shape = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None}
             with (
                 dask.config.set({"distributed.scheduler.allowed-failures": _FAILURES}),
-                LocalCluster(protocol="tls://", security=Security.temporary(), **shape) as local,
+                LocalCluster(n_workers=count, security=Security.temporary(), **_LOCAL) as local,
                 Client(local, set_as_default=False) as client,
             ):
                 yield client
@@ -302,15 +309,13 @@ def _upload(client: Any, file: Path) -> None:
 
 def _look_at_workers(client: Any) -> None:
     """Refuse workers that do not have this code, before anything is computed."""
-    from ..source import code_digest
-
-    found = client.run(code_digest, on_error="return")
+    found = client.run(_code, on_error="return")
     for worker, code in found.items():
         if code != code_digest():
-            said = f"({code})" if isinstance(code, Exception) else f"with code {str(code)[:8]}"
+            said = f": {code}" if isinstance(code, Exception) else f", code {str(code)[:8]}"
             raise ArgumentError(
-                f"worker {worker} refuses: it has another dpbandits {said}; here is code"
-                f" {code_digest()[:8]}"
+                f"worker {worker} has another dpbandits than this machine, code"
+                f" {code_digest()[:8]}{said}"
             )
     if not found:
         warnings.warn(
@@ -318,6 +323,10 @@ def _look_at_workers(client: Any) -> None:
             ClusterWarning,
             stacklevel=2,
         )
+
+
+def _code() -> str:
+    return code_digest()
 
 
 def _compare(machines: dict[str, str], answer: Answer) -> None:

@@ -106,8 +106,9 @@ def carry_out(order: str) -> Outcome:
             " NumPy, SciPy, numba and scikit-learn"
         )
     with _building:  # modules are imported, and policies registered, once
-        whole = _cells(json.dumps(asked["origin"]))[asked["key"], asked["seed"]]
-    cell = replace(whole, first_run=asked["first_run"], runs=asked["runs"])
+        if (cell := _cell(asked)).digest != asked["digest"]:  # as after a change of data
+            _cells.cache_clear()
+            cell = _cell(asked)
     if cell.digest != asked["digest"]:
         raise DPBanditsError(
             f"it has other data than the study where it finds {cell.environment.title}: the same"
@@ -129,6 +130,11 @@ def work(order: str) -> Answer:
         return Answer(carry_out(order), worker, machine())
     except DPBanditsError as error:
         raise ArgumentError(f"worker {worker} refuses: {error}") from None
+
+
+def _cell(asked: dict[str, Any]) -> Cell:
+    whole = _cells(json.dumps(asked["origin"]))[asked["key"], asked["seed"]]
+    return replace(whole, first_run=asked["first_run"], runs=asked["runs"])
 
 
 @functools.lru_cache(maxsize=4)
