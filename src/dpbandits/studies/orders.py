@@ -106,13 +106,12 @@ def carry_out(order: str) -> Outcome:
             " NumPy, SciPy, numba and scikit-learn"
         )
     with _building:  # modules are imported, and policies registered, once
-        if (cell := _cell(asked)).digest != asked["digest"]:  # as after a change of data
+        if (cell := _found(asked)) is None:  # as after a change of data
             _cells.cache_clear()
-            cell = _cell(asked)
-    if cell.digest != asked["digest"]:
+            cell = _found(asked)
+    if cell is None:
         raise DPBanditsError(
-            f"it has other data than the study where it finds {cell.environment.title}: the same"
-            " files must be in the same place"
+            "it has other data than the study: the same files must be in the same place"
         )
     return cell.compute(1, lambda done, total: None)
 
@@ -132,9 +131,13 @@ def work(order: str) -> Answer:
         raise ArgumentError(f"worker {worker} refuses: {error}") from None
 
 
-def _cell(asked: dict[str, Any]) -> Cell:
-    whole = _cells(json.dumps(asked["origin"]))[asked["key"], asked["seed"]]
-    return replace(whole, first_run=asked["first_run"], runs=asked["runs"])
+def _found(asked: dict[str, Any]) -> Cell | None:
+    """The cell that an order means; None where there is none with all that decides its numbers."""
+    whole = _cells(json.dumps(asked["origin"])).get((asked["key"], asked["seed"]))
+    if whole is None:
+        return None
+    cell = replace(whole, first_run=asked["first_run"], runs=asked["runs"])
+    return cell if cell.digest == asked["digest"] else None
 
 
 @functools.lru_cache(maxsize=4)
