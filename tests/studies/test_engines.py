@@ -226,15 +226,13 @@ def test_modules_of_the_study_are_uploaded_and_compared(
     own = STUDY.replace("seed = 3", 'seed = 3\nimports = ["borrowed_bandit"]')
     study = study_in(tmp_path, own.replace('"AdaCUCB"', '"Borrowed"'))
     expected, origin = files(study, Threads(1)), of_study(study)
-    look = engines._look_at_workers
 
-    def look_when_the_folder_is_gone(client: Any) -> None:  # as where there is no shared disk
-        (tmp_path / "borrowed_bandit.py").rename(tmp_path / "hidden.py")
-        look(client)
+    def hidden_then_ordered(*given: Any) -> str:  # as where there is no shared disk
+        (tmp_path / "borrowed_bandit.py").unlink(missing_ok=True)
+        return order(*given)
 
-    monkeypatch.setattr(engines, "_look_at_workers", look_when_the_folder_is_gone)
+    monkeypatch.setattr(engines, "order", hidden_then_ordered)
     assert files(study, Dask(cluster.scheduler_address, origin)) == expected
-    monkeypatch.setattr(engines, "_look_at_workers", look)
     (tmp_path / "borrowed_bandit.py").write_text(f"{OWN}\n# changed\n")
     changed = {**origin, "modules": {"borrowed_bandit": "0" * 64}}
     with pytest.raises(ArgumentError, match=r"worker tcp://\S+ refuses: it has imported another"):
@@ -244,8 +242,8 @@ def test_modules_of_the_study_are_uploaded_and_compared(
 def test_workers_with_other_code_are_refused_by_name(
     cluster: Any, study: Study, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(engines, "code_digest", lambda: "another")
-    with pytest.raises(ArgumentError, match=r"worker tcp://127\S+ has another dpbandits than this"):
+    monkeypatch.setattr(orders, "code_digest", lambda: "another")
+    with pytest.raises(ArgumentError, match=r"worker tcp://127\S+ refuses: it has dpbandits"):
         files(study, Dask(cluster.scheduler_address, of_study(study)))
 
 
@@ -275,7 +273,7 @@ def test_other_processors_are_named(cluster: Any, study: Study, monkeypatch: pyt
 def test_a_scheduler_that_others_can_reach_is_warned_of(address: str, open_to_others: bool):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        engines._warn_of_plain(address)
+        Dask(address, {})
     assert [one.category for one in told] == [ClusterWarning] * open_to_others
 
 

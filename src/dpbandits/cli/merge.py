@@ -44,24 +44,10 @@ def merge(
             )
         runs = set(record.result.runs["run"])
         if missing := set(range(max(runs) + 1)) - runs:
-            typer.echo(f"Runs that are missing: {_ranges(missing)}", err=True)
+            told = f"{len(missing)} of {max(runs) + 1}, the first of them {min(missing)}"
+            typer.echo(f"Runs are missing: {told}.", err=True)
         with result_folder(target, force=force) as folder:
             command = ["dpbandits", *sys.argv[1:]]
             write_results(folder, record, started=started, n_jobs=1, command=command)
     print_results(record, final_table(record))
     typer.echo(f"Report: {target / 'report.html'}")
-
-
-def _ranges(numbers: set[int]) -> str:
-    """Numbers in words.
-
-    >>> _ranges({3, 4, 5, 9})
-    '3 to 5, 9'
-    """
-    ends = [n for n in sorted(numbers) if n - 1 not in numbers or n + 1 not in numbers]
-    told, i = [], 0
-    while i < len(ends):
-        alone = ends[i] + 1 not in numbers
-        told.append(f"{ends[i]}" if alone else f"{ends[i]} to {ends[i + 1]}")
-        i += 1 if alone else 2
-    return ", ".join(told)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,15 +20,12 @@ from ..errors import (
     StateFileError,
 )
 from ..simulation.clipping import warn_of_clipping
-from ..source import code_digest
-from ..validation import integer
 from .cells import Cell, Outcome, folder_for, stages
 from .orders import Answer, Origin, files_of, machine, order, work
 
 Progress = Callable[[str, int, int], None]
-Told = Callable[[Cell, int], None]  # a cell, and how many of its runs are done
+Told = Callable[[Cell], Callable[[int, int], None]]  # to be called with (runs done, runs in all)
 
-_MOST_WORKERS = 1024  # on this machine
 _FAILURES = 10  # so often may a worker die beside a part; Dask gives up after 3
 _PATIENCE = "30s"  # for a scheduler to answer
 _LOCAL = {
@@ -70,11 +65,7 @@ class Threads:
         self, cells: Iterable[tuple[int, Cell]], told: Told
     ) -> Iterator[tuple[int, Outcome]]:
         for number, cell in cells:
-            yield number, cell.compute(self.n_jobs, partial(_told_of, told, cell))
-
-
-def _told_of(told: Told, cell: Cell, done: int, total: int) -> None:
-    told(cell, done)
+            yield number, cell.compute(self.n_jobs, told(cell))
 
 
 THREADS = Threads()
@@ -94,6 +85,9 @@ class Dask:
 
     Raises:
         ArgumentError: ``cluster`` is no such address.
+
+    Warns:
+        ClusterWarning: others on the network can take the cluster over.
     """
 
     cluster: str
@@ -101,14 +95,16 @@ class Dask:
     most_parts: int = 16
 
     def __post_init__(self) -> None:
-        integer("most_parts", self.most_parts, 1)
-        if found := re.fullmatch(r"local:(\d+)", self.cluster):
-            integer("cluster local:", int(found[1]), 1, _MOST_WORKERS)
-        elif not re.fullmatch(r"(tcp|tls)://\S+:\d+", self.cluster):
+        if not re.fullmatch(r"(tcp|tls)://\S+:\d+|local:[1-9]\d{0,2}", self.cluster):
             raise ArgumentError(
                 "cluster must be tcp://host:port, tls://host:port or local:number, got"
                 f" {self.cluster!r}",
                 "cluster",
+            )
+        if not re.match(r"tls:|local:|tcp://(localhost|127\.[\d.]+|\[::1\]):", self.cluster):
+            _warn(
+                f"{self.cluster} is not encrypted: whoever reaches the scheduler can run code on"
+                " all its machines. Use tls://, or a network of your own"
             )
 
     def parts(self, cell: Cell) -> list[Cell]:
@@ -124,7 +120,7 @@ class Dask:
                 data, or too many workers have died.
 
         Warns:
-            ClusterWarning: see there.
+            ClusterWarning: there are no workers yet, or their machines differ.
         """
         asked = dict(cells)
         if not asked:
@@ -134,7 +130,8 @@ class Dask:
         with self._client() as client:
             for file in files_of(self.origin):
                 _upload(client, file)
-            _look_at_workers(client)
+            if not client.nthreads():
+                _warn("the cluster has no workers yet, and the study waits for them")
             machines = {machine(): "this machine"}
             for number, answer in self._answers(client, asked):
                 _compare(machines, answer)
@@ -184,7 +181,6 @@ class Dask:
             ):
                 yield client
             return
-        _warn_of_plain(self.cluster)
         try:
             client = Client(self.cluster, timeout=_PATIENCE, set_as_default=False)
         except (OSError, TypeError, ValueError) as error:  # TypeError: there are no certificates
@@ -266,8 +262,8 @@ class _Stages:
         self._done = dict.fromkeys(self._total, 0)
         self._told: tuple[str, int] | None = None
 
-    def during(self, cell: Cell, done: int) -> None:
-        self._tell(cell.stage, self._done[cell.stage] + done)
+    def during(self, cell: Cell) -> Callable[[int, int], None]:
+        return lambda done, total: self._tell(cell.stage, self._done[cell.stage] + done)
 
     def finished(self, cell: Cell) -> None:
         self._done[cell.stage] += cell.runs
@@ -282,23 +278,6 @@ class _Stages:
 # The cluster -----------------------------------------------------------------------------------
 
 
-def _warn_of_plain(cluster: str) -> None:
-    """Warn of a scheduler that anybody on the network can take over."""
-    scheme, _, place = cluster.partition("://")
-    host = place.rpartition(":")[0].strip("[]")
-    if scheme == "tls" or host == "localhost":
-        return
-    with contextlib.suppress(ValueError):  # a name
-        if ipaddress.ip_address(host).is_loopback:
-            return
-    warnings.warn(
-        f"{cluster} is not encrypted: whoever reaches the scheduler can run code on all its"
-        " machines. Use tls://, or a network of your own",
-        ClusterWarning,
-        stacklevel=2,
-    )
-
-
 def _upload(client: Any, file: Path) -> None:
     """Give a module to the workers, also to those that come later."""
     from distributed.diagnostics.plugin import UploadFile
@@ -307,36 +286,16 @@ def _upload(client: Any, file: Path) -> None:
     client.register_plugin(UploadFile(str(file), load=False), name=f"dpbandits-{digest}")
 
 
-def _look_at_workers(client: Any) -> None:
-    """Refuse workers that do not have this code, before anything is computed."""
-    found = client.run(_code, on_error="return")
-    for worker, code in found.items():
-        if code != code_digest():
-            said = f": {code}" if isinstance(code, Exception) else f", code {str(code)[:8]}"
-            raise ArgumentError(
-                f"worker {worker} has another dpbandits than this machine, code"
-                f" {code_digest()[:8]}{said}"
-            )
-    if not found:
-        warnings.warn(
-            "the cluster has no workers yet, and the study waits for them",
-            ClusterWarning,
-            stacklevel=2,
-        )
-
-
-def _code() -> str:
-    return code_digest()
-
-
 def _compare(machines: dict[str, str], answer: Answer) -> None:
     """Warn of every new kind of machine."""
     if answer.machine not in machines:
         known = "; ".join(f"{who} has {what}" for what, who in machines.items())
         machines[answer.machine] = f"worker {answer.worker}"
-        warnings.warn(
+        _warn(
             f"worker {answer.worker} has {answer.machine}, and {known}: numbers from linear algebra"
-            " may differ in their last bits, and verdicts with them",
-            ClusterWarning,
-            stacklevel=2,
+            " may differ in their last bits, and verdicts with them"
         )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, ClusterWarning, stacklevel=3)

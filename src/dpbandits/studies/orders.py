@@ -68,21 +68,9 @@ def of_paper(name: str, size: Any) -> Origin:
 
 
 def files_of(origin: Origin) -> list[Path]:
-    """The files of the modules that are imported from a study's own folder.
-
-    Raises:
-        ArgumentError: a module of the folder is a package.
-    """
-    folder, found = Path(origin.get("folder", "/")), []
-    for name in origin["modules"]:
-        file = _file_of(name)
-        if file.is_relative_to(folder):
-            if file.parent != folder or file.stem != name:
-                raise ArgumentError(
-                    f"imports must name single files for a cluster, or installed packages: {name}"
-                )
-            found.append(file)
-    return found
+    """The files of the modules that are imported from a study's own folder."""
+    files, folder = map(_file_of, origin["modules"]), Path(origin.get("folder", "/"))
+    return [file for file in files if file.is_relative_to(folder)]
 
 
 def order(cell: Cell, origin: Origin) -> str:
