@@ -17,6 +17,7 @@ from rich.table import Table
 from . import (
     adversarial,
     auditing,
+    clusters,
     glm,
     keeping,
     linear,
@@ -43,6 +44,7 @@ GROUPS = {
     "noise": noise,
     "glm": glm,
     "auditing": auditing,
+    "clusters": clusters,
 }
 
 _YARDSTICK = "sum(range(10**6))"

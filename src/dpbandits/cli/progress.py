@@ -44,18 +44,19 @@ class StudyProgress(Progress):
 class Pace:
     """Estimates the time that is left from the pace in the second half of the time so far.  So it
     forgets compilation and parts that were found finished, and follows workers that come and go.
+    The time until the first runs are done counts for nothing: it is that of starting.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._start = clock()
-        self._seen = deque([(self._start, 0)])
+        self._seen: deque[tuple[float, int]] = deque()
 
     def left(self, done: int, total: int) -> float | None:
         """Seconds until all are done; None where nothing is left, or the pace is unknown."""
         now = self._clock()
         self._seen.append((now, done))
-        while len(self._seen) > 2 and self._seen[1][0] <= (self._start + now) / 2:
+        while self._seen[0] != (now, done) and self._seen[1][0] <= (self._start + now) / 2:
             self._seen.popleft()
         then, before = self._seen[0]
         if done >= total or done <= before:
