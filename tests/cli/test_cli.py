@@ -467,6 +467,45 @@ def test_the_closing_tables_have_titles_and_names_and_no_code(study: Path) -> No
     assert "Bernoulli(" not in shown
 
 
+def test_folders_of_some_runs_merge_to_that_of_all(study: Path) -> None:
+    logged = 'kind = "DoctorBandit"\n[[environments]]\nkind = "DoctorReplay"'
+    study.write_text(
+        STUDY.replace('kind = "Bernoulli"\nmeans = [0.9, 0.1]', logged).replace(
+            "runs = 4", "runs = 4\nbounds = true"
+        )
+    )
+    for first, runs, out in ((0, 4, "all"), (3, 1, "late"), (0, 2, "early"), (2, 1, "middle")):
+        given = ("--first-run", str(first), "--runs", str(runs), "--output", out)
+        assert call("run", study, *given).exit_code == 0
+    told = call("merge", "late", "early", "middle", "--output", "merged")
+    assert told.exit_code == 0, told.output
+    assert "missing" not in told.stderr
+    names = {path.name for path in (study.parent / "all").iterdir()}
+    assert names == {path.name for path in (study.parent / "merged").iterdir()}
+    assert {"results.parquet", "replay.parquet", "bounds.csv"} <= names
+    for name in names - {"manifest.json", "report.html", "figures"}:
+        one, other = (study.parent / folder / name for folder in ("all", "merged"))
+        assert one.read_bytes() == other.read_bytes(), name
+    configs = [
+        json.loads((study.parent / one / "manifest.json").read_text())["study"]
+        for one in ("all", "merged")
+    ]
+    assert configs[0] == configs[1]
+    holes = call("merge", "late", "early", "--output", "holes")
+    assert "Runs are missing: 1 of 4, the first of them 2." in holes.stderr
+    for folders, said in (
+        (("early", "all"), "must not share runs, got run 0 twice"),
+        (("early", "nowhere"), "must be those of `dpbandits run`, got nowhere"),
+    ):
+        refused = call("merge", *folders)
+        assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr
+    manifest = study.parent / "late" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"horizon": 300', '"horizon": 301'))
+    assert "must have results of one study" in call("merge", "late", "early").stderr
+    manifest.write_text(manifest.read_text().replace('"code": "', '"code": "0'))
+    assert "must have results of this code" in call("merge", "late", "early").stderr
+
+
 def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:
     terminal, file = io.StringIO(), io.StringIO()
     for console in (

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from dpbandits.errors import ArgumentError, ClusterWarning, DPBanditsError
+from dpbandits.papers.plans import Size
+from dpbandits.papers.reproduce import PAPERS
 from dpbandits.policies import registry
 from dpbandits.studies import Study, engines, load_study, orders
 from dpbandits.studies.cells import cells_of, folder_for
 from dpbandits.studies.engines import Dask, Engine, Threads, compute
-from dpbandits.studies.orders import carry_out, of_study, order
+from dpbandits.studies.orders import carry_out, of_paper, of_study, order
 
 distributed = pytest.importorskip("distributed")
 
@@ -159,6 +161,18 @@ def test_other_code_refuses_an_order(study: Study, monkeypatch: pytest.MonkeyPat
         carry_out(text)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("paper", ["concentrated", "shuffle"])
+def test_an_order_makes_the_cells_of_a_paper(paper: str, tmp_path: Path):
+    size = Size(quick=True, runs=2, horizon=300)
+    cell = PAPERS[paper](size).cells[-1]
+    part = cell.split(2)[-1]
+    expected = part.compute(1, lambda done, total: None)
+    result = carry_out(order(part, of_paper(paper, size)))
+    one, other = (a.save(tmp_path / "one.parquet").read_bytes() for a in (expected, result))
+    assert one == other
+
+
 # The cluster -----------------------------------------------------------------------------------
 
 
@@ -183,18 +197,15 @@ def test_one_process_that_the_engine_starts_computes_the_same_bytes(
 @pytest.mark.long
 def test_workers_that_are_killed_are_replaced(cluster: Any, study: Study, whole: list[bytes]):
     with distributed.Client(cluster, set_as_default=False) as client:
-        pids, killed = [], 0
+        living = list(client.run(os.getpid).values())
 
-        def kill(*told: object) -> None:
-            nonlocal killed
-            if killed < 2:  # one after the other, the nannies start others
-                pids[:] = client.run(os.getpid).values()
-                os.kill(pids[0], signal.SIGKILL)
-                killed += 1
+        def kill(*told: object) -> None:  # with all results that it still has
+            if living:
+                os.kill(living.pop(), signal.SIGKILL)
 
         engine = Dask(cluster.scheduler_address, of_study(study), 3)
         assert files(study, engine, progress=kill) == whole
-        assert killed == 2
+        assert not living
         client.wait_for_workers(2)
 
 

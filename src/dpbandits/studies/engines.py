@@ -103,7 +103,7 @@ class Dask:
             )
         if not re.match(r"tls:|local:|tcp://(localhost|127\.[\d.]+|\[::1\]):", self.cluster):
             _warn(
-                f"{self.cluster} is not encrypted: whoever reaches the scheduler can run code on"
+                f"{self.cluster} is not encrypted: all who reach the scheduler can run code on"
                 " all its machines. Use tls://, or a network of your own"
             )
 
