@@ -99,7 +99,8 @@ def carry_out(order: str) -> Outcome:
             cell = _found(asked)
     if cell is None:
         raise DPBanditsError(
-            "it has other data than the study: the same files must be in the same place"
+            "it has other data than the study, or makes other features of them: the same files must"
+            f" be in the same place, and processors be equal; it has {machine()}"
         )
     return cell.compute(1, lambda done, total: None)
 
