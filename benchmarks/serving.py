@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandits import PureDP
+from dpbandits import PureDP, conclude
 from dpbandits.algorithms import EXP3, HTINF, MergedIMED, RSLinearIMED
 from dpbandits.algorithms.bases.local import LocalPolicy
 from dpbandits.papers.concentrated import AdaCUCB, AdaPUCB
@@ -133,13 +133,15 @@ def _masked(rounds: int) -> Iterator[Row]:
 
 
 def _intervals(rounds: int) -> Iterator[Row]:
-    """Of all arms, and of a difference, with Laplace noise."""
+    """Of all arms, of a difference, and a report of both, with Laplace noise."""
     policy = MergedIMED(3, budget=PureDP(1.0), seed=1)
     _play(policy, _people(policy, rounds))
     remark = f"3 arms, {policy.ledger.releases} releases"
     for name, pair in (("intervals", None), ("interval of a difference", (0, 1))):
         seconds = best(lambda pair=pair: policy.intervals(difference=pair), 10)
         yield Row(name, 1e3 * seconds, "ms", "<= 200", remark)
+    seconds = best(lambda: conclude(policy, control=0), 5)
+    yield Row("report of a trial", 1e3 * seconds, "ms", "<= 500", remark)
 
 
 def _in_turns(

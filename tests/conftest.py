@@ -26,6 +26,7 @@ INTERPRETED = {
         "algorithms",
         "cli",
         "client",
+        "conclusions",
         "conformance",
         "demonstration",
         "finite",

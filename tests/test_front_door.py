@@ -164,7 +164,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"arms": "abc", "budget": ZCDP}, ArgumentError, r"^arms must be a number, or a list of names"),
     ({"arms": 0, "budget": ZCDP}, ArgumentError, r"^arms must be an integer between 1"),
     ({"arms": ["a", "a"], "budget": ZCDP}, ArgumentError, r"^arms must differ"),
-    ({"arms": [], "budget": ZCDP}, ArgumentError, r"^arms must have a name at least"),
+    ({"arms": [], "budget": ZCDP}, ArgumentError, r"^arms must hold at least one name"),
     ({"arms": {"a"}, "budget": ZCDP}, ArgumentError, r"^arms must be a number, or a list of names"),
     ({"arms": np.array(["a"]), "budget": ZCDP}, ArgumentError, r"^arms must be a number, .*shape"),
     (

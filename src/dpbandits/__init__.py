@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Linear,
     )
     from .auditing import audit
+    from .conclusions import conclude
     from .door import bandit
     from .errors import (
         ArgumentError,
@@ -86,6 +87,7 @@ __all__ = [
     "UpdateError",
     "audit",
     "bandit",
+    "conclude",
     "environments",
     "fit_logs",
     "inspect",
@@ -109,6 +111,7 @@ _HOMES = {
         " FixedLinear HiddenGLM HiddenGLMLocal HiddenLinear HiddenLinearLocal HiddenLinearShuffled"
         " Linear",
         "auditing": "audit",
+        "conclusions": "conclude",
         "door": "bandit",
         "errors": "ArgumentError BudgetExhausted BudgetWarning ClaimError ClippingWarning"
         " DPBanditsError UpdateError",

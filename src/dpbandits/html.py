@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import NamedTuple
 
+NONE = "none"  # in the place of a number
 _ROWS = 20  # that a notebook shows of a table
 
 
@@ -31,18 +34,46 @@ def void(name: str, /, **attributes: str) -> Html:
     return Html(f"<{name}{_written(attributes)}>")
 
 
+def written(value: float) -> str:
+    """A number in a table."""
+    return NONE if math.isnan(value) else f"{value:.4g}"
+
+
 _STYLE = """
-body { max-width: 50rem; margin: 2rem auto; padding: 0 1rem; color: #1f2933; background: #fff;
-  font: 15px/1.5 -apple-system, "Segoe UI", Roboto, Arial, "Liberation Sans", sans-serif;
-  overflow-wrap: anywhere; }
+:root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --rule: #d9dee4; --paper: #fff;
+  --accent: #0b4f7d; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #e4e7eb; --soft: #9aa5b1; --rule: #3e4c59; --paper: #161b22; --accent: #6cb2e4; }
+}
+body { max-width: 50rem; margin: 2rem auto; padding: 0 1rem; color: var(--ink);
+  background: var(--paper); overflow-wrap: anywhere;
+  font: 15px/1.5 -apple-system, "Segoe UI", Roboto, Arial, "Liberation Sans", sans-serif; }
 h1 { font-size: 1.7rem; margin: 0; }
-h2 { font-size: 1.1rem; margin: 1.4rem 0 .4rem; border-bottom: 2px solid #0b4f7d; }
-code { font-size: .9em; color: #52606d; }
+h2 { font-size: 1.1rem; margin: 1.4rem 0 .4rem; border-bottom: 2px solid var(--accent); }
+code { font-size: .9em; color: var(--soft); }
 ul { margin: .3rem 0; padding-left: 1.2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top;
-  border-bottom: 1px solid #d9dee4; }
+  border-bottom: 1px solid var(--rule); }
+th, :not(.facts) > tbody td + td { overflow-wrap: normal; }
 .facts td:first-child { width: 11rem; font-weight: 600; }
+.plot { display: grid; grid-template-columns: fit-content(12rem) 1fr; gap: .35rem .8rem;
+  margin: .8rem 0; }
+.plot p { position: relative; margin: 0; min-height: 1.3rem; border-left: 1px solid var(--rule);
+  border-right: 1px solid var(--rule); }
+.plot p > * { position: absolute; top: 50%; print-color-adjust: exact;
+  -webkit-print-color-adjust: exact; }
+.plot i { height: 3px; margin-top: -1.5px; background: var(--accent); }
+.plot b { width: 9px; height: 9px; margin: -4.5px 0 0 -4.5px; border-radius: 50%;
+  background: var(--accent); }
+.plot u { top: 0; bottom: 0; border-left: 1px dashed var(--soft); }
+.plot .axis { display: flex; justify-content: space-between; color: var(--soft); border: 0; }
+.plot .axis > * { position: static; }
+@media (max-width: 640px) {
+  table { font-size: .8rem; }
+  th, td { padding-right: .4rem; }
+  .facts td:first-child { width: 6.5rem; }
+}
 @page { margin: 14mm; }
 @media print {
   body { max-width: none; margin: 0; padding: 0; font-size: 8pt; line-height: 1.25; columns: 2;
@@ -51,7 +82,7 @@ th, td { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top;
   h2 { margin-top: .5rem; break-after: avoid; }
   th, td { padding: .1rem .4rem .1rem 0; }
   .facts td:first-child { width: 6.5rem; }
-  tr, li { break-inside: avoid; }
+  tr, li, .plot { break-inside: avoid; }
 }
 """
 
@@ -95,12 +126,84 @@ def glance(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], note
 
 
 def _are_numbers(column: Iterable[str]) -> bool:
-    return all(cell[0].isdigit() or cell[0] in "-−–" for cell in column if cell)
+    return all(cell[0].isdigit() or cell[0] in "-−–" or cell == NONE for cell in column if cell)
 
 
 def items(sentences: Iterable[str]) -> Html:
     """A list of points."""
     return tag("ul", *(tag("li", sentence) for sentence in sentences))
+
+
+class Section(NamedTuple):
+    """A part of a page: points, a table and a figure; each may be empty."""
+
+    title: str
+    points: Sequence[str] = ()
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    figure: Html = Html("")
+
+    def html(self) -> Html:
+        """On a page of its own."""
+        found = [tag("h2", self.title), *([items(self.points)] if self.points else [])]
+        if self.rows:
+            head = [_row("th", self.heads)] if self.heads else []
+            cells = [_row("td", row) for row in self.rows]
+            found.append(tag("table", *head, *cells, class_="" if self.heads else "facts"))
+        return tag("section", *found, self.figure)
+
+    def glance(self) -> Html:
+        """In a notebook."""
+        table = glance(self.title, self.heads, self.rows)
+        return Html(table + (items(self.points) if self.points else ""))
+
+    def markdown(self) -> str:
+        """As Markdown, without the figure."""
+        parts = [f"## {self.title}"]
+        if self.points:
+            parts.append("\n".join(f"* {_plain(point)}" for point in self.points))
+        if self.rows:
+            heads = self.heads or ["", ""]
+            grid = [heads, ["---"] * len(heads), *self.rows]
+            parts.append("\n".join(f"| {' | '.join(map(_plain, row))} |" for row in grid))
+        return "\n\n".join(parts)
+
+
+def _plain(words: str) -> str:
+    """Text as Markdown that means nothing but itself."""
+    return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", words)
+
+
+def _row(name: str, cells: Sequence[str]) -> Html:
+    return tag("tr", *(tag(name, cell) for cell in cells))
+
+
+def plot(names: Sequence[str], lines: Sequence[tuple[float, float, float]], alt: str) -> Html:
+    """Intervals below each other, each with a dot, from (low, dot, high); nan where there is
+    none.  A dashed line is at 0, if that is inside.
+    """
+    drawn = [line for line in lines if not math.isnan(line[0])]
+    if not drawn:
+        return Html("")
+    least, most = min(line[0] for line in drawn), max(line[2] for line in drawn)
+    step = 10.0 ** math.floor(math.log10(max(most - least, 1e-12)))
+    first = math.floor(least / step)
+    start, end = step * first, step * max(math.ceil(most / step), first + 1)
+
+    def at(value: float) -> str:
+        return f"{100.0 * (value - start) / (end - start):.2f}%"
+
+    zero = tag("u", style=f"left: {at(0.0)}") if start < 0.0 < end else Html("")
+    shown = []
+    for name, (low, dot, high) in zip(names, lines, strict=True):
+        marks = [zero]
+        if not math.isnan(low):
+            marks.append(tag("i", style=f"left: {at(low)}; right: calc(100% - {at(high)})"))
+            if not math.isnan(dot):
+                marks.append(tag("b", style=f"left: {at(min(max(dot, start), end))}"))
+        shown += [tag("span", name), tag("p", *marks)]
+    ends = tag("p", tag("span", f"{start:.6g}"), tag("span", f"{end:.6g}"), class_="axis")
+    return tag("div", *shown, tag("span"), ends, class_="plot", role="img", aria_label=alt)
 
 
 def picture(wide: bytes, narrow: bytes, alt: str, *, half: bool = False) -> Html:

@@ -15,7 +15,7 @@ import numpy as np
 from .constraints import Range
 from .errors import ArgumentError
 from .html import Html, glance
-from .inference import Batches, Intervals, Noise, ReleasedSums, two_arms
+from .inference import Batches, Intervals, Noise, ReleasedSums, asked
 from .policies.loading import read
 from .policies.policy import Policy
 from .policies.privacy_card import PrivacyCard, spent
@@ -68,10 +68,11 @@ class Inspection:
         confidence: float = 0.95,
         difference: tuple[int | str, int | str] | None = None,
         *,
+        control: int | str | None = None,
         method: str = "mixture",
     ) -> Intervals:
         """Intervals of the arms' means, as ``Policy.intervals`` gives them."""
-        return self._policy.intervals(confidence, difference, method=method)
+        return self._policy.intervals(confidence, difference, control=control, method=method)
 
     @property
     def spent(self) -> Budget | None:
@@ -156,6 +157,7 @@ def intervals(
     confidence: float = 0.95,
     difference: tuple[int | str, int | str] | None = None,
     *,
+    control: int | str | None = None,
     method: str = "mixture",
     noise: Literal["Gaussian", "Laplace"] | None = None,
     scale: float = 0.0,
@@ -169,7 +171,7 @@ def intervals(
         of: a policy; a place that keeps one, which is only read; or a table of released sums, in
             the order of their releases.  Its columns are those of ``Policy.released_sums``.
             Without ``known``, each batch began after the row before.
-        confidence, difference, method: as of ``Policy.intervals``.
+        confidence, difference, control, method: as of ``Policy.intervals``.
         noise: for a table, the noise on each sum; None for none.
         scale: for a table, that of Laplace noise, or the standard deviation of Gaussian noise.
         reward_range: for a table, that of the rewards.
@@ -191,9 +193,9 @@ def intervals(
         <95 % intervals after 2 releases: 1 - 0: 0.1656 to 0.3883>
     """
     if isinstance(of, Policy):
-        return of.intervals(confidence, difference, method=method)
+        return of.intervals(confidence, difference, control=control, method=method)
     if isinstance(of, str | os.PathLike | Place):
-        return inspect(of).intervals(confidence, difference, method=method)
+        return inspect(of).intervals(confidence, difference, control=control, method=method)
     lo, hi = Range()("reward_range", reward_range)
     if noise is not None:
         choice("noise", noise, ("Gaussian", "Laplace"))
@@ -206,13 +208,10 @@ def intervals(
     rounding = rounding_of(real("grid", grid, 0.0), lo, hi)
     cells = tuple(batches.cells(a, law) for a in range(count))
     sums = ReleasedSums(cells, law, lo, hi - lo, rounding)
-    pair = None
-    if difference is not None:
-        pair = [integer("difference", one, 0, count - 1) for one in two_arms(difference)]
     return Intervals.of(
         sums,
         confidence,
-        pair,
+        asked(difference, control, count, lambda name, one: integer(name, one, 0, count - 1)),
         method=method,
         labels=None,
         releases=len(arm),
@@ -231,7 +230,11 @@ def _released(frame: Frame) -> tuple[np.ndarray, ...]:
     total, order = read("sum", PUBLIC), np.arange(len(arm))
     known = read("known", WHOLE_NUMBERS) if "known" in (column_names(frame) or ()) else order
     if not (len(arm) and (rounds >= 1).all()):
-        raise ArgumentError("of must have a row or more, each of a round or more", "of")
+        raise ArgumentError(
+            "of must have a row or more, each of a round or more. Policies that learn each answer"
+            " at once list no sums: pass such a policy itself",
+            "of",
+        )
     if not (known <= order).all():
         raise ArgumentError("of must have at most the number of rows before as known", "of")
     return arm, rounds, total, known

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 from typer.testing import CliRunner
 
-from dpbandits import PureDP, plan
+from dpbandits import ZCDP, PureDP, plan
 from dpbandits.cli import app
 from dpbandits.environments import Bernoulli
 from dpbandits.planning import Setting
@@ -76,6 +77,13 @@ def test_features_come_from_a_file(tmp_path):
     assert run(*options, "--arms", "4").exit_code == 2
     (tmp_path / "arms.csv").write_text("1,x\n")
     assert "--features must hold numbers, got no number on line 1" in run(*options).output
+
+
+def test_a_plan_is_printed_as_json():
+    said = run("--arms", "2", "--horizon", "1000", "--budget", "zcdp=1", "--json")
+    assert said.exit_code == 0, said.output
+    made = plan(Setting(2), 1000, ZCDP(1.0), rounds=0)
+    assert json.loads(said.stdout) == json.loads(json.dumps(made.to_dict()))
 
 
 @pytest.mark.long

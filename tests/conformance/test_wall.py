@@ -122,6 +122,7 @@ _UP = [
     "session",
     "policies",
     "inspection",
+    "conclusions",
     "logs",
     "algorithms",
     "parts",

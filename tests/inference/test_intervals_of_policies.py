@@ -279,6 +279,35 @@ def test_the_closed_form_is_that_of_its_definition() -> None:
     assert two == pytest.approx((max(-wide, -1.0), min(wide, 1.0)))
 
 
+def test_means_weigh_sums_by_their_precision() -> None:
+    """A short batch, most of which is noise, moves the mean little."""
+    n, y, s = np.array([1.0, 100.0]), np.array([9.0, 60.0]), 4.0
+    precision = 1.0 / (0.25 / n + s**2 / n**2)
+    table = {"arm": [0, 0], "rounds": [1, 100], "sum": y.tolist()}
+    found = dpb.intervals(table, noise="Gaussian", scale=s)
+    assert found.means[0] == pytest.approx(precision @ (y / n) / precision.sum())
+    assert found.means[0] < 0.61 < y.sum() / n.sum()
+    assert dpb.intervals(table).means[0] == pytest.approx(y.sum() / n.sum())
+
+
+def test_where_there_is_no_number_it_says_none_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {"arm": [0, 0], "rounds": [400, 400], "sum": [0.0, 400.0]}
+    found = dpb.intervals({**table, "arm": [0, 2]}, n_arms=3)
+    assert found.table()[1][1] == ["1", "none", "0", "1", "0"]
+    assert "1: no mean, because nothing of it was released." in found.breaks
+    contradicted = np.array([math.nan])
+    monkeypatch.setattr(ReleasedSums, "ends", lambda *_: (contradicted, contradicted))
+    against = dpb.intervals(table)
+    assert "0: none" in repr(against)
+    assert "0: no interval, because releases contradict that means stay the same." in str(against)
+    assert json.loads(json.dumps(against.to_dict()))["intervals"][0]["low"] is None
+    assert "–" not in f"{found} {found._repr_html_()}"
+
+
+def test_estimates_say_none_too() -> None:
+    assert MergedIMED(2, budget=None).estimates.table()[1][0][1:3] == ["none", "0 to 1"]
+
+
 # Noise ------------------------------------------------------------------------------------------
 
 

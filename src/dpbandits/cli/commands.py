@@ -28,7 +28,7 @@ from .estimate import estimate
 from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import clear_errors, dated
-from .kept import inspect, intervals, restore
+from .kept import conclude, inspect, intervals, restore
 from .merge import merge
 from .plan import plan
 from .promises import card, explain
@@ -130,7 +130,7 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
 
 
 _COMMANDS = (
-    *(explain, card, check_policy, inspect, intervals, restore, estimate),
+    *(explain, card, check_policy, inspect, intervals, conclude, restore, estimate),
     *(plan, theory, exact, audit, warm, merge, serve, shuffle, demo_parties),
 )
 for command in _COMMANDS:
@@ -167,7 +167,8 @@ def run(
 ) -> None:
     """Run a study and write a folder with report, figures and data.
 
-    Finished parts survive an interrupt: run the command again to continue.
+    Finished parts survive an interrupt: run the command again, with the same --output, to
+    continue.
     """
     from ..studies import load_study
 
@@ -249,7 +250,8 @@ def reproduce(
 ) -> None:
     """Run the experiments of a paper again, and say which of its claims hold.
 
-    Finished parts survive an interrupt: run the command again to continue.
+    Finished parts survive an interrupt: run the command again, with the same --output, to
+    continue.
     """
     with clear_errors(_KEPT):
         announce_compilation()

@@ -1,10 +1,11 @@
-"""The commands ``inspect``, ``intervals`` and ``restore``: policies that a place keeps."""
+"""Commands on policies in a place: ``inspect``, ``intervals``, ``conclude``, ``restore``."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from typer import Argument, Option
 
 from ..errors import ArgumentError
 from .inputs import clear_errors
-from .tables import new_console, new_table, with_rows
+from .tables import new_console, new_table, print_sections, with_rows
 
 Where = Annotated[
     str,
@@ -50,17 +51,24 @@ def inspect(place: Where) -> None:
 
 def intervals(
     place: Where,
-    confidence: Annotated[float, Option(help="That none of the intervals is ever wrong.")] = 0.95,
+    confidence: Annotated[
+        float, Option(help="The probability that no interval is ever wrong.")
+    ] = 0.95,
     difference: Annotated[
         tuple[str, str] | None,
         Option(metavar="ARM ARM", help="The mean of the first arm, less that of the second."),
     ] = None,
+    control: Annotated[
+        str | None,
+        Option(metavar="ARM", help="The means of all other arms, less that of this one."),
+    ] = None,
     method: Annotated[
-        str, Option(help="mixture, or closed: a closed form for Gaussian noise or none.")
+        str,
+        Option(help="mixture, for all noise; or closed, a formula for Gaussian noise or no noise."),
     ] = "mixture",
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show intervals of the arms' means, or of a difference, that hold whenever you look.
+    """Show intervals of the arms' means, or of differences, that hold whenever you look.
 
     They follow from released values, and cost no privacy. The command only reads the place.
     """
@@ -68,10 +76,10 @@ def intervals(
 
     with clear_errors(), _something_saved():
         kept = look(place)
-        # Names may be digits, which are then no numbers of arms.
-        arm = _number_or_name if kept.estimates.names is None else str
+        arm = _reader_of_arms(kept.estimates.names)
         pair = None if difference is None else (arm(difference[0]), arm(difference[1]))
-        found = kept.intervals(confidence, pair, method=method)
+        against = None if control is None else arm(control)
+        found = kept.intervals(confidence, pair, control=against, method=method)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
         return
@@ -82,8 +90,45 @@ def intervals(
         console.print(f"* {one}")
 
 
-def _number_or_name(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text
+def conclude(
+    place: Where,
+    control: Annotated[
+        str | None,
+        Option(metavar="ARM", help="The arm that all others are compared with, chosen beforehand."),
+    ] = None,
+    confidence: Annotated[float, Option(help="That none of the intervals is ever wrong.")] = 0.95,
+    html: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Also write the report to this file, as a page for printing."),
+    ] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Report the end of a trial: arms, intervals, differences, and the privacy that was spent.
+
+    The report follows from released values, and costs no privacy. The command only reads the place.
+    """
+    from ..conclusions import conclude as report
+    from ..inspection import inspect as look
+
+    with clear_errors(), _something_saved():
+        arm = _reader_of_arms(look(place).estimates.names)
+        found = report(place, None if control is None else arm(control), confidence)
+    if html is not None:  # first, for a pipe may be closed before all is said
+        html.write_text(found.html(), encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        return
+    console = new_console()
+    console.print("Report of a trial", style="bold")
+    console.print(found.policy, soft_wrap=True)
+    print_sections(console, found.sections)
+    if html is not None:
+        typer.echo(f"Report: {html}")
+
+
+def _reader_of_arms(names: Sequence[str] | None) -> Callable[[str], int | str]:
+    """What an option names: names may be digits, which are then no numbers of arms."""
+    return str if names is not None else lambda text: int(text) if text.isdecimal() else text
 
 
 def restore(place: Where) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -124,6 +125,7 @@ def plan(
     left_out: Annotated[
         bool, Option("--left-out", help="Also say why other policies do not fit.")
     ] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the policies that suit your setting, with their proved bounds and measured regret.
 
@@ -158,6 +160,12 @@ def plan(
         size: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed, "n_jobs": jobs}
         made = make(setting, horizon, asked, progress=new_console().is_terminal, **size)
         affordable = None if target_regret is None else made.budget_for(target_regret)
+    if as_json:
+        told = made.to_dict()
+        if affordable is not None:
+            told["affordable"] = str(affordable)
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
     _show(made, left_out)
     if affordable is not None:
         new_console().print(str(affordable), soft_wrap=True)

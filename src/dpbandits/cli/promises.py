@@ -17,7 +17,7 @@ from ..policies import Policy, find, registered
 from .audit import attack
 from .first_run import announce_compilation
 from .inputs import Noise, budget_of, clear_errors
-from .tables import new_console, new_table, with_rows
+from .tables import new_console, print_sections
 from .warm import play
 
 if TYPE_CHECKING:
@@ -209,12 +209,4 @@ def _print(card: PrivacyCard) -> None:
     console = new_console()
     console.print(Text.assemble(("Privacy card", "bold"), f" {card.title}"))
     console.print(card.policy, soft_wrap=True)
-    for one in card.sections:
-        console.print(f"\n{one.title}", style="bold")
-        for point in one.points:
-            console.print(f"* {point}", soft_wrap=True)
-        if one.rows:
-            heads = one.heads or ["", ""]
-            table = new_table(*heads, show_header=bool(one.heads), header_style="italic")
-            console.print(with_rows(table, one.rows))
-    console.print()
+    print_sections(console, card.sections)

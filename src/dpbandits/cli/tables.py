@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from ..html import Section
     from ..report.record import StudyRecord
     from ..simulation.settings import SettingsByKey
 
@@ -46,6 +47,19 @@ def with_rows(table: Table, rows: Iterable[Iterable[Any]]) -> Table:
     for row in rows:
         table.add_row(*map(str, row))
     return table
+
+
+def print_sections(console: Console, sections: Iterable[Section]) -> None:
+    """The parts of a page, as text."""
+    for one in sections:
+        console.print(f"\n{one.title}", style="bold")
+        for point in one.points:
+            console.print(f"* {point}", soft_wrap=True)
+        if one.rows:
+            heads = one.heads or ["", ""]
+            table = new_table(*heads, show_header=bool(one.heads), header_style="italic")
+            console.print(with_rows(table, one.rows))
+    console.print()
 
 
 def print_claims(record: StudyRecord) -> None:

@@ -157,7 +157,7 @@ class Estimator(ABC):
         """
         if self.link not in ("logistic", "probit") or tuple(self.outcome_range) != (0, 1):
             raise _NoProbabilities(
-                "probabilities need the link 'logistic' or 'probit', and outcomes in (0, 1)"
+                "probabilities need the link 'logistic' or 'probit', and outcome_range=(0, 1)"
             )
         return self._probabilities
 

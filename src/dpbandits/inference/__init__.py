@@ -3,15 +3,16 @@
 ``mixture`` has the evidence and its proof, ``intervals`` shows it.
 """
 
-from .intervals import Intervals, ReleasedSums, two_arms
+from .intervals import Differences, Intervals, ReleasedSums, asked
 from .mixture import Batches, Cells, Noise, reports
 
 __all__ = [
     "Batches",
     "Cells",
+    "Differences",
     "Intervals",
     "Noise",
     "ReleasedSums",
+    "asked",
     "reports",
-    "two_arms",
 ]

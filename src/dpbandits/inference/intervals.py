@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from ..errors import ArgumentError
-from ..html import Html, glance, tag
+from ..html import NONE, Html, glance, tag, written
 from ..validation import choice, real, shown
-from .mixture import Cells, Evidence, Noise, closed_form, least_difference
+from .mixture import Cells, Evidence, Noise, closed_form, least_difference, reports, weighted_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,9 +49,20 @@ class ReleasedSums:
 
     @property
     def means(self) -> np.ndarray:
-        """The mean of each arm's sums; nan without any."""
-        total = np.array([one.total.sum() for one in self.cells])
-        return self.low + self.width * total / np.where(self.rounds > 0, self.rounds, np.nan)
+        """The mean of each arm's sums, each with its precision as weight; nan without any."""
+        return self.low + self.width * self._means
+
+    @property
+    def _means(self) -> np.ndarray:  # of rewards in [0, 1]
+        return np.array([weighted_mean(one, self.noise)[0] for one in self.cells])
+
+    def without_noise(self) -> ReleasedSums:
+        """What the same releases would be without noise, if the mean of each arm were the one that
+        they have now, or the nearest in the range.
+        """
+        means = np.clip(np.nan_to_num(self._means), 0.0, 1.0)
+        cells = [reports(n, n * mean) for n, mean in zip(self.rounds.tolist(), means, strict=True)]
+        return replace(self, cells=tuple(cells), noise=Noise(0.0, is_laplace=False))
 
     def ends(self, confidence: float, method: str = "mixture") -> tuple[np.ndarray, np.ndarray]:
         """The lower and the upper ends of the intervals of all arms."""
@@ -87,20 +98,47 @@ class ReleasedSums:
         return (lower, upper) if lower <= upper else (math.nan, math.nan)
 
 
+class Differences(NamedTuple):
+    """Which differences are asked for.
+
+    Attributes:
+        pairs: of arms: the mean of the first, less that of the second.
+        among: how many differences share the error, these included.
+    """
+
+    pairs: Sequence[tuple[int, int]]
+    among: int
+
+    @classmethod
+    def from_control(cls, control: int, n_arms: int) -> Self:
+        """Every other arm, less the control."""
+        return cls([(b, control) for b in range(n_arms) if b != control], n_arms - 1)
+
+    @classmethod
+    def of_leader(cls, leader: int, n_arms: int) -> Self:
+        """The leader, less every other arm.  Releases say who leads, so all pairs share the
+        error.
+        """
+        pairs = [(leader, c) for c in range(n_arms) if c != leader]
+        return cls(pairs, n_arms * (n_arms - 1) // 2)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Intervals:
     """Intervals that hold at all releases together, from released values alone.
 
     With probability at least ``confidence`` none of them ever misses, at whichever release somebody
-    looks or stops.  Several arms hold together.  They cost no privacy.
+    looks or stops.  Several arms, or differences to one control, hold together.  They cost no
+    privacy.
 
     Attributes:
         confidence: that probability.
-        low, high: the ends, each of shape (n,): one for each arm, or one for a difference.  nan
-            where releases contradict that a mean stays the same.
-        means: of the sums that the intervals read, or their difference; nan without any.
+        low, high: the ends, each of shape (n,): one for each arm or difference.  nan where releases
+            contradict that a mean stays the same.
+        means: of the sums that the intervals read, weighted by precision, or their differences; nan
+            without any.
         rounds: in the released sums of the arm, or of both.
-        labels: of the arms, or of the difference.
+        labels: of the arms, or of the differences.
         releases: how many releases there were.
         breaks: sentences on what breaks the intervals.
 
@@ -129,25 +167,28 @@ class Intervals:
         cls,
         sums: ReleasedSums,
         confidence: float,
-        pair: Sequence[int] | None,
+        differences: Differences | None,
         *,
         method: str,
         labels: Sequence[str] | None,
         releases: int,
         breaks: Sequence[str],
     ) -> Self:
-        """The intervals of all arms, or of a pair's difference."""
+        """The intervals of all arms, or of differences."""
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         checked_method(method, sums.noise)
         means, rounds = sums.means, sums.rounds
         labels = labels or [str(a) for a in range(len(means))]
-        if pair is None:
+        if differences is None:
             low, high = sums.ends(confidence, method)
         else:
-            b, c = pair
-            low, high = np.array(sums.difference(b, c, confidence, method))[:, None]
-            labels, means = [f"{labels[b]} - {labels[c]}"], means[[b]] - means[[c]]
-            rounds = rounds[[b]] + rounds[[c]]
+            first, second = np.array(differences.pairs).T
+            each = 1.0 - (1.0 - confidence) / differences.among
+            found = [sums.difference(b, c, each, method) for b, c in differences.pairs]
+            low, high = np.array(found).T
+            labels = [f"{labels[b]} - {labels[c]}" for b, c in differences.pairs]
+            means, rounds = means[first] - means[second], rounds[first] + rounds[second]
+        breaks = [*breaks, *_gaps(labels, means, low)]
         return cls(confidence, low, high, means, rounds, labels, releases, breaks)
 
     @property
@@ -166,7 +207,7 @@ class Intervals:
             for nan.
         """
         rows = [
-            {"of": label, **{name: _known(value) for name, value in row.items()}}
+            {"of": label, **{name: known(value) for name, value in row.items()}}
             for label, row in zip(self.labels, self.frame.to_dict("records"), strict=True)
         ]
         return {
@@ -184,7 +225,7 @@ class Intervals:
         """
         columns = self.labels, self.means, self.low, self.high, self.rounds
         return ["", "mean", "low", "high", "rounds"], [
-            [label, *map(_written, ends), f"{int(n):,}"]
+            [label, *map(written, ends), f"{int(n):,}"]
             for label, *ends, n in zip(*columns, strict=True)
         ]
 
@@ -196,7 +237,7 @@ class Intervals:
 
     def __repr__(self) -> str:
         found = "; ".join(
-            f"{label}: {_written(low)} to {_written(high)}"
+            f"{label}: {NONE if math.isnan(low) else f'{low:.4g} to {high:.4g}'}"
             for label, low, high in zip(self.labels, self.low, self.high, strict=True)
         )
         return f"<{self.title}: {found}>"
@@ -210,8 +251,21 @@ class Intervals:
         return Html(glance(self.title, *self.table(), note=note) + listed)
 
 
-def two_arms(difference: Any) -> tuple[Any, Any]:
-    """The two arms of a difference."""
+def asked(
+    difference: Any, control: Any, n_arms: int, number: Callable[[str, Any], int]
+) -> Differences | None:
+    """The differences that two arguments ask for; None for neither.
+
+    ``number`` reads an arm of an argument.
+    """
+    if control is not None:
+        if difference is not None:
+            raise ArgumentError("difference must not be given with a control", "difference")
+        if n_arms == 1:
+            raise ArgumentError("control must be one of two arms or more", "control")
+        return Differences.from_control(number("control", control), n_arms)
+    if difference is None:
+        return None
     if not isinstance(difference, tuple | list) or len(difference) != 2:
         raise ArgumentError(
             f"difference must be a pair of arms, got {shown(difference)}", "difference"
@@ -219,7 +273,7 @@ def two_arms(difference: Any) -> tuple[Any, Any]:
     b, c = difference
     if b == c:
         raise ArgumentError(f"difference must have two arms, got {b!r} twice", "difference")
-    return b, c
+    return Differences([(number("difference", b), number("difference", c))], 1)
 
 
 def checked_method(method: str, noise: Noise) -> None:
@@ -232,9 +286,15 @@ def checked_method(method: str, noise: Noise) -> None:
         )
 
 
-def _written(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.4g}"
+def _gaps(labels: Sequence[str], means: np.ndarray, low: np.ndarray) -> Iterator[str]:
+    """Why some have no mean, and some no interval, in sentences."""
+    for label, mean, end in zip(labels, means, low, strict=True):
+        if math.isnan(end):
+            yield f"{label}: no interval, because releases contradict that means stay the same."
+        elif math.isnan(mean):
+            yield f"{label}: no mean, because nothing of it was released."
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def known(value: float) -> float | None:
+    """A number in JSON, which has no nan."""
+    return None if math.isnan(value) else float(value)

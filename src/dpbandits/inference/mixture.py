@@ -6,7 +6,8 @@ Guarantee:
   ``confidence`` no interval misses it, whenever somebody looks, stops, or changes arms.
 * Read: released sums and public facts alone.  So intervals cost no privacy.
 * Assumed: given all that came before its pull, each reward of an arm has that mean; and noise is
-  independent of rewards and of other noise, of the scale of the policy.
+  independent of rewards and of other noise, of the scale of the policy.  Arms with features that
+  never change have such means, whatever model chooses them.
 
 Rewards are scaled to [0, 1].  Batch j of an arm has n_j rounds and the released sum Y_j, with noise
 of scale s.  Its tilts l_ij >= 0, i = 1, ..., 28, are fixed when its first round is pulled, from
@@ -44,6 +45,12 @@ releases, the difference d of the means b - c has
 The least such d is the lower end; for the upper one b and c change places.  For this product,
 batches of b and c have to be pulled one after another.  Where batches fill up side by side, rewards
 are assumed to be independent of those of other people, given what was public at their pulls.
+
+**Several differences.**  Each of m differences is taken with a / m.  It is ever missed with
+probability at most a / m.  The probability that any of the m is ever missed is at most the sum of
+theirs (union bound), which is a.  The differences to one control, declared beforehand, are m = K -
+1.  Where releases name the arm that others are compared with, at each release anew, the comparisons
+are among all pairs of arms: m = K (K - 1) / 2.
 
 **A rule to stop a search.**  Let Z(b, c) be that minimum at d = 0.  Recommend b once Z(b, c) >=
 ln((K - 1) / a) for all c.  If b is worse than a best arm *, of mean q, exp Z(b, *) <= M_up,b(q)
@@ -279,6 +286,16 @@ def least_difference(b: Evidence, c: Evidence, a: float) -> float:
     return low
 
 
+def weighted_mean(cells: Cells, noise: Noise) -> tuple[float, float]:
+    """m and H of the closed form: the mean of batches, each with its precision as weight, and the
+    sum of these; nan and 0 without batches.
+    """
+    n = cells.rounds
+    each = 1.0 / (0.25 / n + noise.variance(n) / (n * n))  # H_j
+    precision = float(each @ cells.batches)
+    return (float(each / n @ cells.total) / precision if precision else math.nan), precision
+
+
 def closed_form(
     cells: Sequence[Cells], signs: Sequence[float], noise: Noise, a: float
 ) -> tuple[float, float]:
@@ -287,12 +304,10 @@ def closed_form(
     """
     middle, length, pull = 0.0, 0.0, math.log(1.0 / a)
     for one, sign in zip(cells, signs, strict=True):
-        n = one.rounds
-        each = 1.0 / (0.25 / n + noise.variance(n) / (n * n))  # H_j
-        precision = float(each @ one.batches)
+        mean, precision = weighted_mean(one, noise)
         if precision == 0.0:
             return -np.inf, np.inf
-        middle += sign * float(each / n @ one.total) / precision
+        middle += sign * mean
         pull += 0.5 * math.log1p(precision / _RATIO)
         length += (1.0 + _RATIO / precision) / precision
     reach = math.sqrt(2.0 * pull * length)

@@ -163,7 +163,8 @@ def _contexts(
     if _are_names(features):
         if len(features) == rows and not set(features).issubset(column_names(frame) or ()):
             raise ArgumentError(  # what stands there may be data
-                "features must be names of columns, or an array for each record, got text for each",
+                "features must be names of columns, or an array for each record, got a text for"
+                " each record",
                 "features",
             )
         each = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from ..errors import ArgumentError
 from ..html import Html, glance
 from ..plotting.numbers import number, percent, reward_amount
 from ..policies import Policy
+from ..policies.sums import at_the_end
 from ..privacy.budgets import Budget
 from ..report.means import Estimate, interval_in_words
 from ..simulation import simulate
@@ -26,6 +27,7 @@ from .candidates import Candidate
 from .measuring import Measured, paired_lead
 from .setting import Setting, gaps_of
 from .targets import Affordable, Paying, cheapest
+from .widths import HalfWidth, half_widths
 from .yardsticks import Yardsticks, in_reverse
 
 if TYPE_CHECKING:
@@ -214,7 +216,45 @@ class Plan:
     @property
     def findings(self) -> list[str]:
         """The findings of the plan, in sentences."""
-        return [*self._advice(), *self._measurement(), *self._theory()]
+        return [*self._advice(), *self._measurement(), *self._theory(), self._conclusions()]
+
+    @cached_property
+    def half_widths(self) -> Sequence[HalfWidth]:
+        """How wide the intervals of arms will be after the horizon, if the ``best`` policy plays
+        it; empty where no interval is proved.
+        """
+        return half_widths(self.policy(noise="simulation", seed=self.seed), self.horizon)
+
+    def _conclusions(self) -> str:
+        """A sentence on what can be said of the arms at the end."""
+        if not self.half_widths:
+            return f"{at_the_end(self.policy())}."
+        first, *others = self.half_widths
+        shares = [f"{first.half_width:.3g} for {percent(first.share)} of people"]
+        shares += [f"{one.half_width:.3g} for {percent(one.share)}" for one in others]
+        free = ", ".join(f"{one.without_noise:.3g}" for one in self.half_widths)
+        return (
+            f"After {self.horizon:,} people, 95 % intervals of all arms' means have half widths of"
+            f" {', '.join(shares)}. Without noise these are {free}. Near the ends of the range they"
+            " are smaller."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as data.
+
+        Returns:
+            Its ``heading``, ``best``, ``table`` as a list of rows, ``findings``, ``half_widths``
+            and ``left_out``.  NaN is None.
+        """
+        rows = self.table.astype(object).where(self.table.notna(), None).to_dict("records")
+        return {
+            "heading": self.heading,
+            "best": self.best,
+            "table": rows,
+            "findings": self.findings,
+            "half_widths": [one._asdict() for one in self.half_widths],
+            "left_out": dict(self.left_out),
+        }
 
     def _advice(self) -> Iterator[str]:
         if self.pays is not None:

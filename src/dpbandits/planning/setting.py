@@ -59,8 +59,7 @@ class Setting(DecisionProblem):
             gaps = flat("gaps", self.gaps, parameters(low=0.0), rows=self.n_arms)
             if gaps.min() != 0.0:
                 raise ArgumentError(
-                    f"gaps must hold {self.n_arms} numbers, and the smallest must be 0, got"
-                    f" {gaps.min():g}",
+                    f"the smallest of gaps must be 0, because one arm is best, got {gaps.min():g}",
                     "gaps",
                 )
             self._set("gaps", frozen(gaps))

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from ..html import Html, glance, items, page, tag
+from ..html import Html, Section, page, tag
 from ..privacy.budgets import ApproxDP, Budget
 from ..privacy.channels import CERTIFIED, GAUSSIAN, OPEN
 from ..privacy.continual import Independent
@@ -24,7 +24,7 @@ from ..validation import upward
 from .card_numbers import CURRENCIES, constants_of, ledger_of, releases_in, unit_of
 from .parts import Part
 from .problem import DEFAULTS
-from .sums import no_intervals
+from .sums import at_the_end
 
 Policy = Any  # whose module imports this one
 
@@ -36,15 +36,6 @@ _SHOWN = {  # of ``Policy.sees``
 }
 _EPISODE = "episode (rounds whose answers are released together)"
 _NEEDED = {"local": "reports=True", "shuffle": "messages=True"}  # else the operator is trusted
-
-
-class Section(NamedTuple):
-    """A part of a card: points and a table; either may be empty."""
-
-    title: str
-    points: Sequence[str] = ()
-    heads: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
 
 
 class Audited(Protocol):
@@ -89,7 +80,7 @@ class PrivacyCard:
             Section("Assumptions", points=promise.assumptions),
             Section("Enforcement", rows=list(_enforced(policy))),
             Section("Not protected", points=list(_unprotected(policy))),
-            Section("Conclusions", points=[_conclusions(policy)]),
+            Section("Conclusions", points=[at_the_end(policy)]),
             Section("Constants", rows=list(constants_of(policy))),
             Section("Ledger", *ledger_of(policy)),
             Section("Source", rows=_sources(policy)),
@@ -109,10 +100,7 @@ class PrivacyCard:
         return f"<PrivacyCard of {self.policy}: claimed {self.claimed}, measured: {self.measured}>"
 
     def _repr_html_(self) -> Html:
-        parts = [
-            Html(glance(one.title, one.heads, one.rows) + (items(one.points) if one.points else ""))
-            for one in self.sections
-        ]
+        parts = (one.glance() for one in self.sections)
         return tag("div", tag("b", f"Privacy card: {self.policy}"), *parts)
 
     def html(self) -> str:
@@ -122,28 +110,14 @@ class PrivacyCard:
 
     def body(self) -> Html:
         """What the page has below its heading, for pages with a style of their own."""
-        body = [tag("p", f"{self.title}: ", tag("code", self.policy))]
-        for one in self.sections:
-            found = [tag("h2", one.title), *([items(one.points)] if one.points else [])]
-            if one.rows:
-                head = [_row("th", one.heads)] if one.heads else []
-                cells = [_row("td", row) for row in one.rows]
-                found.append(tag("table", *head, *cells, class_="" if one.heads else "facts"))
-            body.append(tag("section", *found))
-        return Html("".join(body))
+        heading = tag("p", f"{self.title}: ", tag("code", self.policy))
+        return Html("".join([heading, *(one.html() for one in self.sections)]))
 
     def markdown(self, errata: str | None = None) -> str:
         """The page as Markdown.  ``errata`` is where a site has its page of errata, for links."""
         name = self.policy.partition("(")[0]
         lines = [f"# {name}", f"Privacy card of {self.title}, as `{self.policy}`."]
-        for one in self.sections:
-            lines.append(f"## {one.title}")
-            if one.points:
-                lines.append("\n".join(f"* {_plain(point)}" for point in one.points))
-            if one.rows:
-                heads = one.heads or ["", ""]
-                grid = [heads, ["---"] * len(heads), *one.rows]
-                lines.append("\n".join(f"| {' | '.join(map(_plain, row))} |" for row in grid))
+        lines += [one.markdown() for one in self.sections]
         found = "\n\n".join(lines) + "\n"
         if errata is None:
             return found
@@ -231,7 +205,7 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     if settings.clip and "context_bound" in policy.config:
         bound = policy.config["context_bound"]
         yield ["features", f"scaled{where} to a length of at most {bound:g}"]
-    yield ["when releases are made", _schedule(policy)]
+    yield ["when releases are made", schedule(policy)]
     if not private:  # releases are the true sums
         return
     yield ["decisions", "the code that decides receives no raw reward"]
@@ -264,17 +238,6 @@ def _enforced(policy: Policy) -> Iterator[list[str]]:
     yield ["arms that are not offered", _closed(policy)]
 
 
-def _conclusions(policy: Policy) -> str:
-    """What can be said of the arms at the end."""
-    why = no_intervals(policy)
-    if why:
-        return f"There are no confidence intervals of the arms' means: {why}"
-    return (
-        "Confidence intervals of the arms' means and of their differences hold at all releases"
-        " together. They follow from released values, and cost no privacy: policy.intervals()"
-    )
-
-
 def _closed(policy: Policy) -> str:
     if not policy.takes_masks:
         return "the policy always chooses among all arms; the code refuses to close one"
@@ -289,7 +252,8 @@ def _closed(policy: Policy) -> str:
     )
 
 
-def _schedule(policy: Policy) -> str:
+def schedule(policy: Policy) -> str:
+    """When releases are made, and what becomes of late and missing answers."""
     settings, default = policy.settings, f"{policy.default_reward:g}"
     if policy.takes_reports and policy.budget is not None:
         default += ", with noise like that of any report"
@@ -366,7 +330,7 @@ def _returning(policy: Policy) -> str:
     currency, holds = meter.currency, meter.budget
     budget = "the budget"
     if not math.isclose(holds.of(2.0 * meter.limit, currency).value, 2.0 * holds.value):
-        budget += f", counted in {CURRENCIES[currency]}"
+        budget += f" (measured by {CURRENCIES[currency]})"
     if currency == "pure":
         return f"k {rounds} cost k times {budget}{bounds}"
     counter = policy.statistic.counter
@@ -415,12 +379,3 @@ def _errata(policy: Policy) -> Iterator[str]:
         yield " ".join(f"{point.rstrip('.')}." for point in erratum.points) + f" ({erratum.where})"
     if not policy.card.errata:
         yield "None is known."
-
-
-def _row(name: str, cells: Sequence[str]) -> Html:
-    return tag("tr", *(tag(name, cell) for cell in cells))
-
-
-def _plain(words: str) -> str:
-    """Text as Markdown that means nothing but itself."""
-    return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", words)

@@ -340,7 +340,7 @@ class DecisionProblem:
         if listed:
             self._set("arms", arm_names(self.arms, "arms"))
             if not self.arms:
-                raise ArgumentError("arms must have a name at least, got none", "arms")
+                raise ArgumentError("arms must hold at least one name, got an empty list", "arms")
         else:
             self._set("arms", integer("arms", self.arms, 1, 10**6))
 

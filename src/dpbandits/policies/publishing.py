@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..html import Html, glance
-from ..inference import Intervals, two_arms
+from ..inference import Intervals, asked
 from ..privacy.channels import Certified
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger, LedgerArrays
@@ -100,6 +100,7 @@ class Publishing(Kept):
         confidence: float = 0.95,
         difference: tuple[int | str, int | str] | None = None,
         *,
+        control: int | str | None = None,
         method: str = "mixture",
     ) -> Intervals:
         """Intervals of the arms' mean rewards that hold at all releases together.  They read
@@ -109,6 +110,8 @@ class Publishing(Kept):
             confidence: the probability that no interval is ever wrong.
             difference: two arms, by number or name, for the mean of the first, less that of the
                 second.  None for the means of all arms.
+            control: an arm, for the differences of all others to it, which hold together.  The
+                union bound divides the error among them.  Choose it beforehand.
             method: "mixture", or "closed" for a closed form, which needs Gaussian noise or none.
 
         Returns:
@@ -130,16 +133,13 @@ class Publishing(Kept):
             why = no_intervals(self)
             if why:
                 raise ArgumentError(f"intervals must not be asked of {self.preset}: {why}")
-            pair = None
-            if difference is not None:
-                number = self.session.arms.number
-                pair = [number("difference", one) for one in two_arms(difference)]
+            pairs = asked(difference, control, self.n_arms, self.session.arms.number)
             estimates = self.estimates
             assert estimates.sums is not None
             return Intervals.of(
                 estimates.sums,
                 confidence,
-                pair,
+                pairs,
                 method=method,
                 labels=self.arm_names,
                 releases=estimates.releases,
@@ -150,6 +150,10 @@ class Publishing(Kept):
     def released_sums(self) -> pd.DataFrame:
         """The released sums that ``intervals`` reads.  A row has the arm, the rounds of a batch,
         their sum, and how many rows were ``known`` when the batch began.
+
+        It has no rows for policies that learn each answer at once, such as those of local reports:
+        every report is a release with noise of its own, and a policy keeps only their means.
+        ``intervals`` reads these.
         """
         import pandas as pd  # takes longer to import than all else here
 
@@ -266,9 +270,10 @@ class Publishing(Kept):
         copied: dict[str, Any] = {
             name: None if one is None else np.array(one) for name, one in told.items()
         }
+        own = arms and ArmEstimates(*(copied[name] for name in ArmEstimates._fields))
+        copied.pop("own", None)
         reason = "" if told else self._no_estimates
         estimates = Estimates(releases, **copied, reason=reason, names=self.arm_names)
-        if arms is not None:
-            own = ArmEstimates(*(copied[name] for name in ArmEstimates._fields))
+        if own is not None:
             estimates = replace(estimates, read_sums=reader_of_sums(self, own))
         return estimates.without(self.retired)

@@ -17,13 +17,16 @@ Policy = Any  # whose module imports this one
 
 # Integers of secure noise are drawn with a parameter that is rounded up by less, in grid steps.
 _ROUNDED = 2.0**-19
+CHOSEN = (
+    "They hold for one method, and one difference or one control, that were chosen beforehand."
+    " Differences that are picked afterwards are not covered."
+)
 BREAK_ALL = (
     "They assume that an arm's mean stays the same. Where means change over time, the difference of"
     " two arms may be far off.",
     "People may decline an arm, or take another one. Each mean is that of the people who took the"
     " arm, so a difference may compare different people.",
-    "They hold for one difference and one method that were chosen beforehand. The largest"
-    " difference of several is not covered.",
+    CHOSEN,
 )
 OF_A_TABLE = (
     "They assume that the table has all releases, and that the noise of each sum has exactly the"
@@ -43,7 +46,7 @@ class Sum(NamedTuple):
 def no_intervals(policy: Policy) -> str:
     """Why there are none; empty where there are."""
     if policy.card.hides_contexts:
-        return "contexts are private, and with them who got which arm"
+        return "contexts are private, and so is who got which arm"
     if policy.statistic.counter is not None:
         return "the noise in its running sums is correlated, and no interval is proved for it"
     if not (policy.statistic.sums_of or policy.learns_means):
@@ -57,6 +60,17 @@ def no_intervals(policy: Policy) -> str:
     if policy.session.exchange.older and policy.statistic.sums_of:
         return "an earlier version has made releases, and kept less of them than intervals need"
     return str(policy._no_intervals)
+
+
+def at_the_end(policy: Policy) -> str:
+    """What can be said of the arms at the end."""
+    why = no_intervals(policy)
+    if why:
+        return f"There are no confidence intervals of the arms' means: {why}"
+    return (
+        "Confidence intervals of the arms' means and of their differences hold at all releases"
+        " together. They follow from released values, and cost no privacy: dpb.conclude(policy)"
+    )
 
 
 def sums_of(made: Sequence[Made], *, every: bool) -> list[Sum]:
@@ -81,10 +95,7 @@ def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], Rele
         return None
     lo, hi = policy.reward_range
     width, count = hi - lo, policy.n_arms
-    scale, dropout = policy._noise_of_sums
-    if scale > 0.0:
-        scale += _ROUNDED * policy.grid
-    noise = Noise(scale / width, policy.channel.family in (LAPLACE, VECTOR), dropout)
+    noise = noise_of(policy)
     rounding = rounding_of(policy.grid, lo, hi)
     made, every = policy.session.exchange.made[:], policy.statistic.sums_of == "arms"
 
@@ -96,11 +107,20 @@ def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], Rele
 
     def from_reports() -> ReleasedSums:
         assert estimates.rounds is not None
-        total = np.nan_to_num((estimates.means - lo) / width) * estimates.rounds
+        means = estimates.means if estimates.own is None else estimates.own
+        total = np.nan_to_num((means - lo) / width) * estimates.rounds
         cells = tuple(map(reports, estimates.rounds.tolist(), total.tolist()))
         return ReleasedSums(cells, noise, lo, width, rounding)
 
     return from_reports if policy.learns_means else from_batches
+
+
+def noise_of(policy: Policy) -> Noise:
+    """The noise on a sum of rewards in [0, 1]."""
+    (lo, hi), (scale, dropout) = policy.reward_range, policy._noise_of_sums
+    if scale > 0.0:
+        scale += _ROUNDED * policy.grid
+    return Noise(scale / (hi - lo), policy.channel.family in (LAPLACE, VECTOR), dropout)
 
 
 def rounding_of(grid: float, lo: float, hi: float) -> float:

@@ -317,7 +317,11 @@ class Ledger:
                 _noise_shown(line),
                 # Outward: noise is never said to be larger than it is, nor a cost smaller.
                 "–" if math.isnan(line.noise_scale) else f"{downward(line.noise_scale):.6g}",
-                f"{cost(line.cost):.6g}" if math.isfinite(line.cost) else "unlimited",
+                f"{cost(line.cost):.6g}"
+                if math.isfinite(line.cost)
+                else "unlimited"
+                if self.meter
+                else "–",
             ]
             for line in self.frame.tail(last).itertuples()
         ]

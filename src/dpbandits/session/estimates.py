@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..html import Html, glance
+from ..html import NONE, Html, glance
 from ..inference import ReleasedSums
 from .rounds import Rounds
 
@@ -33,6 +33,7 @@ class ArmEstimates(NamedTuple):
     errors: np.ndarray | None = None  # at most their standard deviations, noise included
     rounds: np.ndarray | None = None  # that the released sums of the arm are made of
     alive: np.ndarray | None = None  # whether the arm is still played; None: all are
+    own: np.ndarray | None = None  # means of the arm's own rewards, where ``means`` are a model's
 
 
 def standard_error(n: np.ndarray, width: float, noise_variance: float | np.ndarray) -> np.ndarray:
@@ -207,14 +208,14 @@ class Estimates:
     def _mean(self, arm: int) -> str:
         assert self.means is not None
         if np.isnan(self.means[arm]):
-            return "–"
+            return NONE
         return f"{self.means[arm]:.4g}"
 
     def _between(self, arm: int) -> str:
         assert self.low is not None
         assert self.high is not None
         low, high = self.low[arm], self.high[arm]
-        return "–" if np.isnan(low) else f"{low:.3g} to {high:.3g}"
+        return NONE if np.isnan(low) else f"{low:.3g} to {high:.3g}"
 
     def _found(self, arm: int) -> str:
         between = "" if self.low is None else f" ({self._between(arm)})"

@@ -107,7 +107,9 @@ def budget_is_spent_once(make: Make) -> None:
         try:
             play(policy, _reward(policy), until=k)
         except BudgetExhausted as error:
-            raise AssertionError(f"sensitivity, partition or channel: {error}") from error
+            raise AssertionError(
+                f"the policy's sensitivity, partition or channel is wrong: {error}"
+            ) from error
         total = policy.ledger.total()
         kept = math.isclose(total, meter.limit, rel_tol=1e-9) and meter.allows(total)
         require(

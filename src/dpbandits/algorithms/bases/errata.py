@@ -34,9 +34,9 @@ EXPERTS = Erratum(
     (
         "The paper says that Theorem 4 protects advice, but it does not.",
         "Here advice is public, and guarantees say this.",
-        "Batches of floor(1 / epsilon) rounds (Theorem 4) make the noise up to twice as large as"
-        " the bound assumes, and have no round above epsilon = 1.",
-        "Here the number of rounds is rounded up.",
+        "With batches of floor(1 / epsilon) rounds (Theorem 4), the noise is up to twice as large"
+        " as the bound assumes. With an epsilon above 1 a batch would have no round at all.",
+        "Here 1 / epsilon is rounded up.",
         "Theorem 6 holds for a smaller range of epsilon than it says.",
     ),
 )

@@ -34,7 +34,7 @@ from .gradients import DescentParams, descending, look_with, of_reports, project
 from .joint import bounds_on_records, moved_by_replacement
 
 PROOF = (
-    "sensitivity: module dpbandits.algorithms.glm.{}; one report of a person: module"
+    "sensitivity: module dpbandits.algorithms.glm.{}; privacy of a single report: module"
     " dpbandits.algorithms.glm.local"
 )
 HAN = "Han, Liang, Wang & Zhang (2021), Generalized Linear Bandits with Local Differential Privacy"

@@ -199,7 +199,7 @@ class WeightedGLMLDP(LocalPolicy):
     card = Card(
         title="information-weighted regression in a generalised linear model, local DP",
         source=f"{DEFINITION}; the constants, batches and steps are this package's",
-        proof=PROOF.format("one report of a person", "local"),
+        proof=PROOF.format("privacy of a single report", "local"),
         noise=("Gaussian",),
         trust_model="local",
         protects="contexts and rewards",

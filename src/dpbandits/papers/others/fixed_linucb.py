@@ -223,6 +223,7 @@ class FixedLinUCB(FixedFeaturesPolicy):
     """
 
     learns_off_policy = True
+    learns_means = True  # of each arm's own rewards, beside the model: its features never change
 
     card = Card(
         title="LinUCB for fixed arms, not private",
@@ -264,7 +265,8 @@ class FixedLinUCB(FixedFeaturesPolicy):
     @staticmethod
     def _arm_estimates(params: FixedLinUCBParams, public: FixedLinUCBPublic) -> ArmEstimates:
         errors = params.subgaussian * np.sqrt(np.maximum(public.widths, 0.0))
-        return ArmEstimates(public.means.copy(), errors, public.plays)
+        own = public.sums / np.where(public.plays > 0.0, public.plays, np.nan)
+        return ArmEstimates(public.means.copy(), errors, public.plays, own=own)
 
     def _params(self) -> FixedLinUCBParams:
         (lo, hi), config = self.reward_range, self.config

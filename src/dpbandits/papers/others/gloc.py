@@ -377,7 +377,7 @@ class LDPGLOC(LocalPolicy):
     card = Card(
         title="online learning to confidence sets in a generalised linear model, local DP",
         source=f"{HAN}, LDP-GLOC",
-        proof="sensitivity, and one report of a person: module dpbandits.papers.others.gloc",
+        proof="sensitivity, and privacy of a single report: module dpbandits.papers.others.gloc",
         noise=(PublishedGaussian(_published),),
         trust_model="local",
         protects="contexts and rewards",

@@ -1,0 +1,442 @@
+"""``conclude``: the report of a trial, from released values and public facts alone."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..html import NONE, Html, Section, page, plot, tag, written
+from ..inference import Differences, Intervals, ReleasedSums, asked
+from ..inference.intervals import known
+from ..inspection import inspect
+from ..policies import Policy
+from ..policies.card_numbers import unit_of
+from ..policies.privacy_card import schedule, spent
+from ..policies.sums import CHOSEN, no_intervals, what_breaks
+from ..privacy.budgets import Budget
+from ..privacy.guarantees import Guarantee
+from ..protocol import never
+from ..stores import Place
+from ..validation import real
+from .checklist import SOURCE, Item, checklist
+
+_OF_LEADER = (
+    "The arm that leads was picked from the results. The error is divided among all pairs of arms,"
+    " so these intervals hold all the same."
+)
+_NO_EFFECT = (
+    "No difference is called an effect: arms were chosen by earlier results, and played at"
+    " different times. The trial has no randomised holdout."
+)
+_LOSSES = (
+    "their numbers are not in this report, because they depend on answers and have no noise:"
+    " policy.diagnostics has them for the operator"
+)
+_APPROXIMATION = (
+    "'Without noise' is the half width for as many people with the same mean, if releases had no"
+    " noise. It is an approximation: the policy would have formed other batches, and made other"
+    " choices."
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Found:
+    """Intervals of means or of differences, and their width without noise.
+
+    Attributes:
+        intervals: as of ``Policy.intervals``.
+        without_noise: the half widths if the same releases had no noise, shape (n,).
+        among: how many intervals share the error.
+    """
+
+    intervals: Intervals
+    without_noise: np.ndarray
+    among: int
+
+    @property
+    def half_widths(self) -> np.ndarray:
+        """Of the intervals, shape (n,)."""
+        return (self.intervals.high - self.intervals.low) / 2.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """These intervals as data, with None for nan."""
+        told = self.intervals.to_dict()
+        widths = zip(self.half_widths, self.without_noise, strict=True)
+        rows = [
+            {**row, "half_width": known(own), "half_width_without_noise": known(plain)}
+            for row, (own, plain) in zip(told["intervals"], widths, strict=True)
+        ]
+        return {"among": self.among, "intervals": rows}
+
+    def table(self, first: str, *, signs: bool = False) -> Section:
+        """A row for each arm, or for each difference, which then says where its interval is."""
+        ends = self.intervals
+        rows = []
+        for i, label in enumerate(ends.labels):
+            low, high = float(ends.low[i]), float(ends.high[i])
+            between = NONE if math.isnan(low) else f"{low:.4g} to {high:.4g}"
+            widths = map(written, (self.half_widths[i], self.without_noise[i]))
+            last = _sign(low, high) if signs else f"{int(ends.rounds[i]):,}"
+            rows.append([label, written(ends.means[i]), between, *widths, last])
+        what = "difference" if signs else "mean"
+        between = f"{100.0 * ends.confidence:.4g} % interval"
+        heads = [first, what, between, "half width", "without noise", "" if signs else "rounds"]
+        lines = list(zip(ends.low, ends.means, ends.high, strict=True))
+        drawn = plot(ends.labels, lines, "; ".join(f"{row[0]}: {row[2]}" for row in rows))
+        return Section("", (), heads, rows, drawn)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Conclusion:
+    """The report of a trial, from ``conclude``: as text, a page, or data.
+
+    It has released values and public facts alone, so it may be shown to anyone where the guarantee
+    holds.  It has no counts of late or missing answers, and no counts of arms where contexts are
+    private.
+
+    Attributes:
+        policy: the call that makes it.
+        title: the policy, in a line.
+        arms: their names.
+        retired: the arms that were retired.
+        rounds: the number of recorded rounds.
+        releases: how many there were.
+        guarantee: the privacy guarantee.
+        spent: the largest privacy loss of any person; None for nothing, or without a budget.
+        warning: that the place may lack later releases; empty where it has all.
+        confidence: of each of the two families of intervals.
+        means: of the arms; None where no interval is proved.
+        differences: to the control, or of the leader to others; None where there are none.
+        control: the declared control; None without one.
+        leader: the arm with the highest mean, or which a search recommends; None where unknown.
+        search: sentences on a search for the best arm; empty where there was none.
+        failure_probability: that a search was asked for; None without one.
+        reason: why there are no intervals; empty where there are.
+        answers: when releases were made, and what became of late and missing answers.
+        effects: whether a difference may be called an effect.
+        breaks: sentences on what breaks the intervals.
+        checklist: the items of ACE, and where this report has them.
+        sections: all that the report says.
+    """
+
+    policy: str
+    title: str
+    arms: Sequence[str]
+    retired: Sequence[str]
+    rounds: int
+    releases: int
+    guarantee: Guarantee
+    spent: Budget | None
+    warning: str
+    confidence: float
+    means: Found | None
+    differences: Found | None
+    control: str | None
+    leader: str | None
+    search: Sequence[str]
+    failure_probability: float | None
+    reason: str
+    answers: str
+    effects: str
+    breaks: Sequence[str]
+    checklist: Sequence[Item]
+    sections: Sequence[Section]
+
+    def __repr__(self) -> str:
+        shown = self.differences or self.means
+        found = f"no intervals: {self.reason}" if shown is None else repr(shown.intervals)[1:-1]
+        return f"<Conclusion of {self.policy}: {found}>"
+
+    def __str__(self) -> str:
+        return self.markdown()
+
+    def _repr_html_(self) -> Html:
+        parts = (one.glance() for one in self.sections)
+        return tag("div", tag("b", f"Report of {self.policy}"), *parts)
+
+    def html(self) -> str:
+        """A page of its own, which needs nothing else, and prints."""
+        heading = [tag("h1", "Report of a trial"), tag("p", tag("code", self.policy))]
+        return page(f"Report of {self.policy}", *heading, *(one.html() for one in self.sections))
+
+    def markdown(self) -> str:
+        """The report as Markdown."""
+        heading = ["# Report of a trial", f"`{self.policy}`"]
+        return "\n\n".join([*heading, *(one.markdown() for one in self.sections)]) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as data.
+
+        Returns:
+            Attributes by name, without ``sections``.  Intervals are lists of dictionaries, with
+            None for nan.
+        """
+        plain = {name: value for name, value in vars(self).items() if name != "sections"}
+        return {
+            **{k: list(v) if isinstance(v, tuple | list) else v for k, v in plain.items()},
+            "guarantee": self.guarantee.to_dict(),
+            "spent": self.spent and self.spent.to_dict(),
+            "means": self.means and self.means.to_dict(),
+            "differences": self.differences and self.differences.to_dict(),
+            "checklist": [item._asdict() for item in self.checklist],
+        }
+
+
+def conclude(
+    of: Policy | str | os.PathLike[str] | Place,
+    control: int | str | None = None,
+    confidence: float = 0.95,
+) -> Conclusion:
+    """Report the end of a trial, or its present state, from released values alone.
+
+    With a control, all other arms are compared with it, and the error is divided among these
+    differences.  Without one, the arm that leads is compared with all others.  Then the releases
+    choose the comparison, and the error is divided among all pairs of arms.
+
+    Args:
+        of: a policy, or a place that keeps one, which is only read.
+        control: an arm, by number or name, that was chosen before the trial.
+        confidence: the probability that none of the arms' intervals is ever wrong, and that none of
+            those of the differences is.
+
+    Returns:
+        A ``Conclusion``.
+
+    Raises:
+        ArgumentError: an argument is out of range.
+        StateFileError, FileNotFoundError, StoreError: as of ``inspect``.
+
+    See also: ``Policy.intervals``, ``inspect``.
+
+    Example:
+        >>> import dpbandits as dpb
+        >>> policy = dpb.bandit(["old", "new"], budget=dpb.ZCDP(0.5), seed=1)
+        >>> for person in range(2000):
+        ...     decision = policy.pull()
+        ...     _ = policy.update(float(decision.name == "new"), decision)
+        >>> dpb.conclude(policy, control="old").differences.intervals
+        <95 % intervals after 20 releases: new - old: 0.1089 to 1>
+    """
+    if isinstance(of, Policy):
+        return _concluded(of, control, confidence, "")
+    seen = inspect(of)
+    return _concluded(seen._policy, control, confidence, seen.facts.get("warning", ""))
+
+
+def _concluded(
+    policy: Policy, control: int | str | None, confidence: float, warning: str
+) -> Conclusion:
+    confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
+    with policy._lock:
+        arms = policy.arm_names or [str(a) for a in range(policy.n_arms)]
+        number = policy.session.arms.number
+        pairs = asked(None, control, policy.n_arms, number)
+        against = None if control is None else arms[number("control", control)]
+        estimates, ended = policy.estimates, policy.session.choices.found()
+        leader = estimates.leader if ended is None else ended.arm
+        if pairs is None and leader is not None and policy.n_arms > 1:
+            pairs = Differences.of_leader(leader, policy.n_arms)
+        breaks, means, differences = list(what_breaks(policy)), None, None
+        if estimates.sums is not None:
+            given = (estimates.sums, confidence, arms, estimates.releases)
+            means = _found(*given, None)
+            differences = None if pairs is None else _found(*given, pairs)
+            if differences and control is None:
+                breaks[breaks.index(CHOSEN)] = _OF_LEADER
+            for one in (means, differences):
+                breaks += one.intervals.breaks if one else []
+        facts: dict[str, Any] = {
+            "policy": policy.heading,
+            "title": policy.card.title,
+            "arms": tuple(arms),
+            "retired": tuple(arms[a] for a in policy.retired),
+            "rounds": policy.rounds,
+            "releases": policy.ledger.releases,
+            "guarantee": policy.guarantee,
+            "spent": policy.ledger.spent(),
+            "warning": warning,
+            "confidence": confidence,
+            "means": means,
+            "differences": differences,
+            "control": against,
+            "leader": None if leader is None else arms[leader],
+            "search": tuple(_search(policy, ended and arms[ended.arm])),
+            "failure_probability": _failure(policy),
+            "reason": no_intervals(policy),
+            "answers": schedule(policy),
+            "effects": _NO_EFFECT,
+            "breaks": tuple(breaks) if means else (),
+            "checklist": tuple(_items(policy, bool(means), bool(ended))),
+        }
+        return Conclusion(**facts, sections=tuple(_sections(policy, facts)))
+
+
+def _found(
+    sums: ReleasedSums,
+    confidence: float,
+    arms: Sequence[str],
+    releases: int,
+    pairs: Differences | None,
+) -> Found:
+    told: dict[str, Any] = {"method": "mixture", "labels": arms, "releases": releases, "breaks": ()}
+    own = Intervals.of(sums, confidence, pairs, **told)
+    plain = Intervals.of(sums.without_noise(), confidence, pairs, **told)
+    among = len(arms) if pairs is None else pairs.among
+    return Found(own, (plain.high - plain.low) / 2.0, among)
+
+
+# What the sections say ------------------------------------------------------------------------
+
+
+def _sections(policy: Policy, facts: dict[str, Any]) -> Iterator[Section]:
+    yield Section("What was tried", rows=list(_tried(policy, facts)))
+    yield Section("People", rows=list(_people(policy, facts)))
+    means, differences = facts["means"], facts["differences"]
+    if means is None:
+        none = f"There are no confidence intervals of the arms' means: {facts['reason']}."
+        yield Section("Means", [f"{none} So this report shows no means and no differences."])
+    else:
+        points = [
+            _held(means, f"for all {means.among} arms together"),
+            _APPROXIMATION,
+            *_price(means, differences),
+        ]
+        yield means.table("arm")._replace(title="Means", points=points)
+    if differences is not None:
+        points = [*_compared(facts), facts["effects"]]
+        table = differences.table("arms", signs=True)
+        yield table._replace(title="Differences", points=points)
+    if facts["search"]:
+        yield Section("Search for the best arm", facts["search"])
+    yield Section("Privacy spent", rows=list(_spent(policy, facts["warning"])))
+    if facts["breaks"]:
+        yield Section("What breaks the intervals", facts["breaks"])
+    heads = ["item", "asks for", "here"]
+    yield Section("Checklist for reports", [SOURCE], heads, facts["checklist"])
+
+
+def _tried(policy: Policy, facts: dict[str, Any]) -> Iterator[list[str]]:
+    yield ["policy", f"{facts['title']} ({policy.card.source})"]
+    yield ["arms", ", ".join(facts["arms"])]
+    if facts["control"] is not None:
+        yield ["control", facts["control"]]
+    if facts["retired"]:
+        yield ["retired arms", ", ".join(facts["retired"])]
+    drawn = "They were drawn at random" if policy.card.randomised else "None was drawn at random"
+    by = f"earlier releases and {policy.sees}" if policy.sees else "earlier releases"
+    yield ["choices", f"{by} decided them, without a fixed ratio. {drawn}"]
+    promise = facts["guarantee"]
+    yield ["privacy", promise.promise(promise.holds.shown() if promise.holds else "")]
+    if promise.holds is not None:
+        yield ["in other words", promise.means]
+    yield ["who is trusted", promise.trust]
+
+
+def _people(policy: Policy, facts: dict[str, Any]) -> Iterator[list[str]]:
+    if policy.max_rounds is None:
+        who = "one person each, unless people return"
+    else:
+        who = f"at most {policy.max_rounds:,} of a user"
+    yield ["rounds", f"{facts['rounds']:,} recorded, {who}"]
+    if policy._serving == "messages":
+        yield ["empty places", "a batch may have fewer people than rounds; nobody sees how many"]
+    yield ["rounds of each arm", _counts(policy)]
+    yield ["answers", f"releases are made {facts['answers']}"]
+    yield ["late and missing answers", _LOSSES]
+
+
+def _counts(policy: Policy) -> str:
+    if policy.card.hides_contexts:
+        return "none are shown: contexts are private, and with them who got which arm"
+    if no_intervals(policy):
+        return "none are shown, because no interval is"
+    return "see 'Means': those in released sums"
+
+
+def _held(found: Found, together: str) -> str:
+    level = f"{100.0 * found.intervals.confidence:.4g} %"
+    return (
+        f"With a probability of at least {level}, none of these intervals is ever wrong. They hold"
+        f" at all releases together and {together}, also if results decided when the trial ended."
+    )
+
+
+def _price(means: Found, differences: Found | None) -> Iterator[str]:
+    """By how much noise makes intervals wider."""
+    found = [one for one in (means, differences) if one is not None]
+    own = np.concatenate([one.half_widths for one in found])
+    plain = np.concatenate([one.without_noise for one in found])
+    more = 100.0 * (own[plain > 0.0] / plain[plain > 0.0] - 1.0)
+    more = more[~np.isnan(more)]
+    if more.size and more.max() >= 0.5:
+        yield f"Noise makes intervals wider by {max(more.min(), 0.0):.0f} to {more.max():.0f} %."
+
+
+def _compared(facts: dict[str, Any]) -> Iterator[str]:
+    found: Found = facts["differences"]
+    if facts["control"] is not None:
+        yield f"The control is {facts['control']}. Its mean is subtracted from those of other arms."
+        yield _held(found, f"for all {found.among} differences to the control")
+    else:
+        yield (
+            f"No control was declared. So {facts['leader']}, which leads, is compared with each"
+            f" other arm. {_OF_LEADER}"
+        )
+        yield _held(found, f"for all {found.among} pairs of arms")
+    both = 100.0 * max(2.0 * found.intervals.confidence - 1.0, 0.0)
+    yield f"The intervals of means and of differences hold together with at least {both:.4g} %."
+
+
+def _failure(policy: Policy) -> float | None:
+    """The probability of an error that a search was asked for."""
+    if policy.kernels.stop is never:
+        return None
+    return policy.config.get("failure_probability")
+
+
+def _search(policy: Policy, found: str | None) -> Iterator[str]:
+    if policy.kernels.stop is never:
+        return
+    if found is None:
+        yield "The search has not ended, so it recommends no arm yet."
+    else:
+        yield f"The search has ended, and recommends {found}."
+    failure = _failure(policy)
+    if failure is None:
+        yield "It had a number of rounds, and promises no probability of an error."
+    else:
+        yield (
+            f"It recommends another arm than a best one with a probability of at most {failure:g},"
+            f" if means stay the same ({policy.card.source})."
+        )
+
+
+def _spent(policy: Policy, warning: str) -> Iterator[list[str]]:
+    yield ["releases", f"{policy.ledger.releases:,}"]
+    most = f"largest loss of a {unit_of(policy.guarantee)}"
+    yield [most, spent(policy.guarantee, policy.ledger)]
+    if warning:
+        yield ["warning", warning]
+    yield ["this report", "costs nothing more: it reads released values and public facts alone"]
+
+
+def _items(policy: Policy, has_intervals: bool, ended: bool) -> list[Item]:
+    return checklist(
+        drawn=policy.card.randomised,
+        releases=policy.ledger.releases,
+        counts=_counts(policy),
+        losses="add by hand; do not publish policy.diagnostics, which the guarantee does not cover",
+        end="see 'Search for the best arm'" if ended else "add by hand",
+        has_intervals=has_intervals,
+    )
+
+
+def _sign(low: float, high: float) -> str:
+    if math.isnan(low):
+        return ""
+    return "above 0" if low > 0.0 else "below 0" if high < 0.0 else "contains 0"
