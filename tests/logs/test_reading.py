@@ -481,7 +481,9 @@ def test_private_features_of_another_shape_in_every_row_are_refused():
 def test_a_column_of_text_is_no_list_of_names(to):
     policy = LinearIMED(2, 2, budget=ZCDP(1.0), horizon=100, models="disjoint", seed=1)
     log = {"arm": ARMS, "reward": [0.5] * N}
-    with pytest.raises(ArgumentError, match=r"^features must be names .* got a text for each record$"):
+    with pytest.raises(
+        ArgumentError, match=r"^features must be names .* got a text for each record$"
+    ):
         fit_logs(policy, log, features=to([SECRET] * N))
     with pytest.raises(ArgumentError, match=r"^frame must have a column 'age', and has 'arm'"):
         fit_logs(policy, log, features=to(["age", "dose"]))

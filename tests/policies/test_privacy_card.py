@@ -187,7 +187,9 @@ def test_a_returning_person_is_told_of_in_the_notion_of_the_budget():
     assert f"{separate}." in returning(merged(2, budget=dpb.ZCDP(1.0)))
     approx = dpb.ApproxDP(1.0, 1e-6)
     for budget in (dpb.GDP(1.0), approx):
-        assert f"{separate} (measured by mu^2 of Gaussian DP)." in returning(merged(2, budget=budget))
+        assert f"{separate} (measured by mu^2 of Gaussian DP)." in returning(
+            merged(2, budget=budget)
+        )
     # In a running sum a person's rounds are in common partial sums: more than k times the budget.
     summed = central(3, 2, horizon=1000, budget=dpb.ZCDP(1.0))
     assert summed.statistic.counter.growth(4) ** 2 > 4.0
