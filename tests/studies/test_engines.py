@@ -21,7 +21,7 @@ from dpbandits.studies.cells import cells_of, folder_for
 from dpbandits.studies.engines import Dask, Engine, Threads, compute
 from dpbandits.studies.orders import carry_out, of_paper, of_study, order
 
-distributed = pytest.importorskip("distributed")
+dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
 
 STUDY = """
 title = "Two worlds"
@@ -209,6 +209,21 @@ def test_workers_that_are_killed_are_replaced(cluster: Any, study: Study, whole:
         client.wait_for_workers(2)
 
 
+@pytest.mark.long
+def test_a_part_beside_which_workers_die_again_and_again_is_named(tmp_path: Path):
+    (tmp_path / "deadly_module.py").write_text(
+        "import multiprocessing, os\n"
+        "if multiprocessing.current_process().name != 'MainProcess':\n    os._exit(1)\n"
+    )
+    study = study_in(tmp_path, STUDY.replace("runs = 7", 'runs = 1\nimports = ["deadly_module"]'))
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+        shape = {"n_workers": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
+        with distributed.LocalCluster(**shape) as local:
+            engine = Dask(local.scheduler_address, of_study(study))
+            with pytest.raises(DPBanditsError, match=r"died again and again with .*, runs 0 to 0"):
+                files(study, engine)
+
+
 def test_a_client_that_was_interrupted_orders_what_is_missing(
     cluster: Any, study: Study, whole: list[bytes], monkeypatch: pytest.MonkeyPatch
 ):
@@ -303,8 +318,6 @@ def test_a_scheduler_that_does_not_answer_is_told(study: Study, monkeypatch: pyt
 
 @pytest.mark.long
 def test_certificates_are_those_of_dasks_settings(study: Study, whole: list[bytes], tmp_path: Path):
-    import dask
-
     made = distributed.Security.temporary()
     paths = {"ca-file": made.tls_ca_file}
     for role in ("scheduler", "worker", "client"):

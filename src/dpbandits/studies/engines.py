@@ -141,6 +141,7 @@ class Dask:
         from concurrent.futures import CancelledError
 
         from distributed import KilledWorker, as_completed
+        from distributed.comm import CommClosedError
 
         texts = [order(cell, self.origin) for cell in asked.values()]
         keys = [f"dpbandits-{sha256(text.encode()).hexdigest()}" for text in texts]
@@ -150,7 +151,7 @@ class Dask:
         for future in as_completed(list(numbers), loop=client.loop):
             number = numbers.pop(future)
             try:
-                yield number, future.result()
+                answer = future.result()
             except KilledWorker:
                 cell = asked[number]
                 last = cell.first_run + cell.runs - 1
@@ -159,8 +160,9 @@ class Dask:
                     f" {cell.environment.title}, runs {cell.first_run} to {last}: they may have too"
                     " little memory"
                 ) from None
-            except CancelledError:
-                raise DPBanditsError(f"the cluster {self.cluster} is gone") from None
+            except (CancelledError, CommClosedError):
+                raise DPBanditsError(f"the scheduler {self.cluster} is gone") from None
+            yield number, answer
 
     @contextlib.contextmanager
     def _client(self) -> Iterator[Any]:
