@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpbandits.studies.cells import cells_of
-from dpbandits.studies.engines import Dask, Threads, compute
+from dpbandits.studies.engines import Dask, compute
 from dpbandits.studies.orders import of_study
 from dpbandits.studies.study import parse
 
@@ -33,12 +33,8 @@ def rows(size: float) -> Iterator[Row]:
     with LocalCluster(n_workers=2, **here) as cluster:
         parts = Dask(cluster.scheduler_address, of_study(study), study.runs)
         compute(cells_of(study), engine=parts)  # workers import and compile
-        beside = _seconds(study, parts) - _seconds(study, Threads(1))
-    name = f"a part on a Dask cluster beside its run, of {study.runs}"
-    yield Row(name, 1e3 * beside / study.runs, "ms", "<= 20", "by the clock, 2 processes")
-
-
-def _seconds(study, engine) -> float:
-    start = time.perf_counter()
-    compute(cells_of(study), engine=engine)
-    return time.perf_counter() - start
+        start = time.perf_counter()
+        compute(cells_of(study), engine=parts)
+        seconds = time.perf_counter() - start
+    name = f"a part on a Dask cluster, of {study.runs} whose runs take no time"
+    yield Row(name, 1e3 * seconds / study.runs, "ms", "<= 20", "by the clock, 2 processes")
