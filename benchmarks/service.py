@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .connections import Connection, written
 from .timing import Row, scaled
 
 CONNECTIONS, TURNS, REQUESTS = 64, 5, 4000
@@ -116,7 +117,7 @@ async def _closed(port: int, case: str, requests: int) -> None:
     share = requests // CONNECTIONS
 
     async def client() -> None:
-        connection = await _Connection.to(port)
+        connection = await Connection.to(port)
         for _ in range(share):
             request = _request(case)
             await connection.send(request)
@@ -130,9 +131,9 @@ async def _closed(port: int, case: str, requests: int) -> None:
 async def _latency(port: int, case: str, rate: float, requests: int) -> Row:
     """Requests at random times, whether earlier ones have a reply or not."""
     rng, took, loop = random.Random(1), list[float](), asyncio.get_running_loop()
-    idle: asyncio.Queue[_Connection] = asyncio.Queue()
+    idle: asyncio.Queue[Connection] = asyncio.Queue()
     for _ in range(CONNECTIONS):
-        idle.put_nowait(await _Connection.to(port))
+        idle.put_nowait(await Connection.to(port))
 
     async def send(due: float) -> None:
         connection = await idle.get()
@@ -151,29 +152,6 @@ async def _latency(port: int, case: str, rate: float, requests: int) -> Row:
     return Row(f"{case}, p99 at half load", late / half, "x p50", "<= 4", remark)
 
 
-class _Connection:
-    """A connection that is kept."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
-
-    @classmethod
-    async def to(cls, port: int) -> _Connection:
-        return cls(*await asyncio.open_connection("127.0.0.1", port))
-
-    async def send(self, request: bytes) -> bytes:
-        self._writer.write(request)
-        head = await self._reader.readuntil(b"\r\n\r\n")
-        length = head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
-        body = await self._reader.readexactly(int(length))
-        if not head.startswith(b"HTTP/1.1 20"):
-            raise RuntimeError(body.decode())
-        return body
-
-    def close(self) -> None:
-        self._writer.close()
-
-
 def _request(case: str) -> bytes:
     body: dict[str, object] = {"decision_id": f"{next(NUMBERS):030d}"}
     for shape, contexts in CONTEXTS.items():
@@ -182,13 +160,13 @@ def _request(case: str) -> bytes:
     path = (
         "/constant" if case.startswith("constant") else f"/v1/experiments/{NAMES[case]}/decisions"
     )
-    return _written("POST", path, json.dumps(body).encode())
+    return written("POST", path, json.dumps(body).encode())
 
 
 def _rewarded(case: str, request: bytes) -> bytes:
     decision_id = json.loads(request.partition(b"\r\n\r\n")[2])["decision_id"]
     body = json.dumps({"decision_id": decision_id, "reward": 0.5}).encode()
-    return _written("POST", f"/v1/experiments/{NAMES[case]}/rewards", body)
+    return written("POST", f"/v1/experiments/{NAMES[case]}/rewards", body)
 
 
 def _contexts(arms: int, dimension: int) -> list[list[float]]:
@@ -200,15 +178,10 @@ def _contexts(arms: int, dimension: int) -> list[list[float]]:
 CONTEXTS = {"10 x 5": _contexts(10, 5), "25 x 25": _contexts(25, 25)}
 
 
-def _written(method: str, path: str, body: bytes = b"") -> bytes:
-    head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n"
-    return head.encode() + body
-
-
 async def _spent(port: int) -> float:
     """Seconds of processor time of the service so far."""
-    connection = await _Connection.to(port)
-    told = await connection.send(_written("GET", "/spent"))
+    connection = await Connection.to(port)
+    told = await connection.send(written("GET", "/spent"))
     connection.close()
     return float(told)
 
@@ -319,7 +292,7 @@ def _start(folder: Path) -> Iterator[Row]:
 async def _first(port: int) -> None:
     while True:
         try:
-            connection = await _Connection.to(port)
+            connection = await Connection.to(port)
         except ConnectionRefusedError:
             await asyncio.sleep(0.005)
             continue

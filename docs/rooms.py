@@ -125,7 +125,7 @@ SECTIONS = {
     "The front door": (),
     "Classes": (),
     "Parts": (),
-    "Policies at work": ("inspection", "conclusions", "logs", "stores", "errors"),
+    "Policies at work": ("inspection", "conclusions", "logs", "evaluation", "stores", "errors"),
     "Client of the service": ("client", "device"),
     "Budgets": ("privacy", "auditing", "finite"),
     "Simulating and planning": ("simulation", "environments", "planning", "studies", "theory"),

@@ -9,6 +9,9 @@ the folders of ``INTERPRETED`` without numba, but for tests that are marked ``co
 `make test-all` runs them again, compiled.
 """
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 
@@ -29,6 +32,7 @@ INTERPRETED = {
         "conclusions",
         "conformance",
         "demonstration",
+        "evaluation",
         "finite",
         "inference",
         "logs",
@@ -56,3 +60,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(str(path)))
         if "/".join(path.parts[:2]) in INTERPRETED and not item.get_closest_marker("compiled"):
             item.add_marker(pytest.mark.interpreted)
+
+
+@pytest.fixture(scope="session")
+def published():
+    """``published(name)``: the folder of a data set, in ``$DPBANDITS_DATA`` or in a folder of data
+    beside the repository.
+    """
+
+    def find(name):
+        beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+        folder = Path(os.environ.get("DPBANDITS_DATA", beside)) / name
+        if not folder.is_dir():
+            pytest.skip(
+                f"{name} is not in {folder.parent}; DPBANDITS_DATA may name the folder that"
+                " holds it"
+            )
+        return folder
+
+    return find

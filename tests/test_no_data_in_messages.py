@@ -61,7 +61,7 @@ PARAMETERS = {
     ),
     *("sender", "submitted", "value", "values", "vector", "vectors"),
 }
-ROOMS = "environments glm shuffle finite logs privacy auditing simulation planning"
+ROOMS = "environments glm shuffle finite logs evaluation privacy auditing simulation planning"
 
 # Arguments of what somebody sets up, which are no data, and containers that look at nothing.
 EXEMPT = {
@@ -70,6 +70,7 @@ EXEMPT = {
     "BitSum.published": "sizes of a study",
     "Chooser.__init__": "made of public releases, by `Policy.chooser`",
     "Device.__init__": "a number of reports",
+    "Evaluation.__init__": "keeps results of `evaluate`",
     "FinitePolicy.__init__": "all rewards that there could be, of nobody",
     "FinitePolicy.from_function": "all rewards that there could be, of nobody",
     "FinitePolicy.from_reports": "all rewards that there could be, of nobody",
@@ -211,6 +212,25 @@ def arms_log(column: str) -> Callable[[Any], Any]:
 def context_log(given: Any) -> Any:
     log = {"arm": ARMS, "reward": ARMS * 0.5, "features": given}
     return dpb.fit_logs(policy("LinUCB", 2, 3, models="disjoint"), log, features="features")
+
+
+def evaluated(column: str) -> Callable[[Any], Any]:
+    def enter(given: Any) -> Any:
+        log = {"arm": ARMS, "reward": ARMS * 0.5, "propensity": ARMS * 0.0 + 0.5, column: given}
+        more = {"x": {"features": "x"}, "p": {"propensities": "p"}, "draw": {"episode": "draw"}}
+        return dpb.evaluate(log, 1, reward_range=(-1e4, 1e4), **more.get(column, {}))
+
+    return enter
+
+
+def evaluated_privately(column: str, protects: str) -> Callable[[Any], Any]:
+    def enter(given: Any) -> Any:
+        log = {"arm": ARMS, "reward": ARMS * 0.5, "propensity": ARMS * 0.0 + 0.5, column: given}
+        more = {"x": {"features": "x"}, "person": {"user": "person"}}.get(column, {})
+        asked = {"budget": ZCDP, "largest_weight": 2.0, "protects": protects, "seed": 1}
+        return dpb.evaluate_privately(log, 1, **asked, **more)
+
+    return enter
 
 
 def replayed(given: Any) -> Any:
@@ -415,6 +435,20 @@ DOORS: dict[str, list[Door]] = {
     "Shuffler.submit": [Door((1, 2), submitted), Door((), twice)],
     "VectorChannel.__call__": [
         Door((2,), lambda v: VectorChannel(ZCDP, noise="simulation", seed=1)(v))
+    ],
+    "evaluate": [
+        *(
+            Door((8,), evaluated(one))
+            for one in ("arm", "reward", "propensity", "recorded", "draw")
+        ),
+        *(Door((8, 3), evaluated(one)) for one in ("x", "p")),
+    ],
+    "evaluate_privately": [
+        *(
+            Door((8,), evaluated_privately(one, "rewards"))
+            for one in ("arm", "reward", "propensity", "recorded", "person")
+        ),
+        Door((8, 3), evaluated_privately("x", "contexts and rewards")),
     ],
     "fit_logs": [
         Door((8,), arms_log("reward")),

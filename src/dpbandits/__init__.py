@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         DPBanditsError,
         UpdateError,
     )
+    from .evaluation import evaluate, evaluate_privately
     from .inspection import inspect, intervals
     from .logs import DecisionLog, fit_logs
     from .planning import Setting, plan
@@ -89,6 +90,8 @@ __all__ = [
     "bandit",
     "conclude",
     "environments",
+    "evaluate",
+    "evaluate_privately",
     "fit_logs",
     "inspect",
     "intervals",
@@ -115,6 +118,7 @@ _HOMES = {
         "door": "bandit",
         "errors": "ArgumentError BudgetExhausted BudgetWarning ClaimError ClippingWarning"
         " DPBanditsError UpdateError",
+        "evaluation": "evaluate evaluate_privately",
         "inspection": "inspect intervals",
         "logs": "DecisionLog fit_logs",
         "planning": "Setting plan",

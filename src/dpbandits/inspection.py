@@ -16,6 +16,7 @@ from .constraints import Range
 from .errors import ArgumentError
 from .html import Html, glance
 from .inference import Batches, Intervals, Noise, ReleasedSums, asked
+from .policies.chooser import Chooser
 from .policies.loading import read
 from .policies.policy import Policy
 from .policies.privacy_card import PrivacyCard, spent
@@ -73,6 +74,10 @@ class Inspection:
     ) -> Intervals:
         """Intervals of the arms' means, as ``Policy.intervals`` gives them."""
         return self._policy.intervals(confidence, difference, control=control, method=method)
+
+    def chooser(self) -> Chooser:
+        """The public half of the policy, as it was saved: see ``Policy.chooser``."""
+        return self._policy.chooser()
 
     @property
     def spent(self) -> Budget | None:

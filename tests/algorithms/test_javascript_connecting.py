@@ -382,3 +382,105 @@ def test_two_tabs_of_a_browser_share_what_is_left_of_a_person():
     reports = {body["report_id"]: body["report"] for _, body in sent}
     assert len(sent) == len(reports) == 20
     assert sum(max(report) > 1e-2 for report in reports.values()) == 3
+
+
+@pytest.mark.parametrize(("kind", "address"), PARTIES)
+def test_a_tenant_is_named_to_its_server(js, kind, address):
+    posts, gets, kept = js(
+        """const w = world(given, { more: { tenant: "a&b" } }), device = await w.connect();
+        await device.choose(contexts);
+        await device.send();
+        return [w.posts.map((post) => post.url), w.gets, Object.keys(w.kept)];""",
+        config(kind),
+    )
+    assert gets == ["https://server/v1/experiments/shop/randomiser?tenant=a%26b"]
+    assert posts == [address if "shuffler" in address else f"{address}?tenant=a%26b"]
+    assert kept[0].endswith("of a&b")
+
+
+# Where the server decides ------------------------------------------------------------------------
+
+DECIDING = """
+const parties = (replies, kept, posts) => ({
+    server: "https://server", ticket: "dpb_1", unit: "Ann",
+    storage: { get: async (key) => kept[key], set: async (key, text) => { kept[key] = text; } },
+    fetch: async (url, { body }) => {
+        posts.push([url, JSON.parse(body)]);
+        const [status, told] = replies.shift();
+        return new Response(JSON.stringify(told), { status });
+    },
+});
+"""
+
+
+def decided(**options: Any) -> str:
+    """The config of an experiment of arms."""
+    made = dpb.bandit(3, budget=dpb.PureDP(1e6), trust="local", reports=True, noise="secure")
+    told = {"name": "shop", "public_key": None, "reports": 1, "sees": None}
+    return json.dumps({**told, **made._round()[1], **options})
+
+
+def test_the_server_is_asked_and_gets_the_reward_with_noise(js):
+    arm, refused, arrived, posts, kept, left = js(
+        f"""{DECIDING} const replies = [[200, {{ arm: 2 }}], [503, {{}}], [202, {{ learned: true }}]];
+        const kept = {{}}, posts = [], more = parties(replies, kept, posts);
+        let device = await dpbandits.connect({{ config: given, ...more }});
+        const refused = [await told(() => device.send())];
+        const arm = await device.choose();
+        await device.report(1);
+        refused.push(await told(() => device.send()));
+        device = await dpbandits.connect({{ config: given, ...more }});
+        const arrived = await device.send();
+        return [arm, refused, arrived, posts, Object.values(kept), device.left];""",
+        decided(),
+    )
+    (asked, decision), (first, body), (second, again) = posts
+    assert asked == "https://server/v1/experiments/shop/decisions"
+    assert first == second == "https://server/v1/experiments/shop/rewards"
+    assert decision.keys() == {"decision_id", "unit"}
+    assert body == again == {"decision_id": decision["decision_id"], "reward": body["reward"]}
+    assert abs(body["reward"] - 1.0) < 1e-3
+    assert (arm, arrived, left) == (2, True, 0)
+    assert refused == [
+        "choose() first: the server decides",
+        "the report has not arrived: status 503",
+    ]
+    assert json.loads(kept[0]) == {"left": 0, "outbox": None}
+
+
+@pytest.mark.parametrize(
+    ("reply", "ends"),
+    [
+        ([202, {"learned": False, "why": "late"}], True),
+        ([404, {"type": "unknown-decision"}], False),
+        ([410, {"type": "too-late"}], False),
+        ([404, {"type": "unknown-experiment"}], "status 404"),
+        ([202, {"page": "Log in"}], "status 202"),
+    ],
+)
+def test_rewards_end_as_the_server_says(js, reply, ends):
+    found = js(
+        f"""{DECIDING} const posts = [], replies = [[200, {{ arm: 0 }}], given.reply];
+        const more = parties(replies, {{}}, posts);
+        const device = await dpbandits.connect({{ config: given.config, ...more }});
+        await device.choose([[0.5, 0.5], [0.1, 0.9]]);
+        await device.report();
+        let found;
+        const said = await told(async () => {{ found = await device.send(); }});
+        return [said || found, posts[0][1].advice];""",
+        {"config": decided(sees="advice"), "reply": reply},
+    )
+    assert found[1] == [[0.5, 0.5], [0.1, 0.9]]
+    assert found[0] == ends or str(ends) in str(found[0])
+
+
+@pytest.mark.parametrize("reply", [[409, {}], [200, {"arm": None}], [200, "page"]])
+def test_without_an_arm_there_is_no_report(js, reply):
+    said = js(
+        f"""{DECIDING} const more = parties([[200, {{ arm: 0 }}], given.reply], {{}}, []);
+        const device = await dpbandits.connect({{ config: given.config, ...more }});
+        await device.choose();
+        return [await told(() => device.choose()), await told(() => device.report(1))];""",
+        {"config": decided(), "reply": reply},
+    )
+    assert said == [f"there is no arm: status {reply[0]}", "choose() first: the server decides"]

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -84,6 +85,21 @@ def test_a_service_is_compared_with_one_that_does_nothing():
     assert "import" in rows["first decision of a process, beyond its import"].remark
 
 
+@pytest.mark.long
+def test_parties_are_compared_with_one_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path))
+    rows = measured("parties")
+    assert {row.unit for row in rows.values()} == {"s", "x one process"}
+    assert "modular sums of 100 people in one process" in rows
+
+
+@pytest.mark.long
+def test_devices_in_javascript_choose_and_report():
+    rows = measured("javascript")
+    choices = [row for row in rows.values() if row.target == "<= 5"]
+    assert [row.unit for row in choices] == ["ms"] * 3 or len(rows) == 1
+
+
 def test_secure_noise_is_compared_with_simulated_noise():
     rows = [row for name, row in measured("noise").items() if name.startswith("secure over")]
     assert len(rows) == 9
@@ -108,7 +124,9 @@ def test_linear_policies_are_compared_with_peers():
 @pytest.mark.long
 def test_logs_are_learned_from_written_and_read():
     rows = measured("logs")
-    assert {name.split(",")[0] for name in rows} == {"fit_logs", "DecisionLog.write", "read_logs"}
+    named = {name.split(",")[0] for name in rows}
+    assert {"fit_logs", "DecisionLog.write", "read_logs", "evaluate"} <= named
+    assert rows["  bernstein, against pandas.read_csv of the file"].unit == "x"
 
 
 @pytest.mark.long
@@ -164,6 +182,8 @@ def test_every_group_is_among_these():
         "logs",
         "adversarial",
         "shuffling",
+        "parties",
+        "javascript",
         "noise",
         "glm",
         "auditing",

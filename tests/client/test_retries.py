@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import ssl
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ import pytest
 
 import dpbandits
 from dpbandits.client import (
+    AsyncClient,
     Client,
     Decision,
     DecisionRequest,
@@ -26,6 +28,7 @@ from dpbandits.client import (
     RewardRequest,
     ServiceError,
 )
+from dpbandits.client.transports import certificates
 from dpbandits.errors import ArgumentError
 
 SOURCE = Path(dpbandits.__path__[0]).parent
@@ -343,3 +346,14 @@ def test_it_needs_little_and_says_what(program, told):
         check=True,
     )
     assert done.stdout.strip() == told
+
+
+def test_a_process_loads_certificates_once(monkeypatch):
+    loaded, load = [], ssl.create_default_context
+    monkeypatch.setattr(ssl, "create_default_context", lambda **given: loaded.append(1) or load())
+    certificates.cache_clear()
+    made = [Client("https://stub") for _ in range(3)]
+    made.append(AsyncClient("https://stub"))
+    assert loaded == [1]
+    pools = {one._http._transport._pool._ssl_context for one in made}
+    assert [one.verify_mode for one in pools] == [ssl.CERT_REQUIRED]

@@ -124,6 +124,7 @@ _UP = [
     "inspection",
     "conclusions",
     "logs",
+    "evaluation",
     "algorithms",
     "parts",
     "door",

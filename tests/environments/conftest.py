@@ -1,11 +1,7 @@
-"""What several tests of environments use: every round as it was shown and answered, and the data
-sets that users bring.
-"""
+"""What several tests of environments use: every round as it was shown and answered."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -55,22 +51,3 @@ def play():
         return rounds
 
     return run
-
-
-@pytest.fixture(scope="session")
-def published():
-    """``published(name)``: the folder of a data set, in ``$DPBANDITS_DATA`` or in a folder of data
-    beside the repository.
-    """
-
-    def find(name):
-        beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-        folder = Path(os.environ.get("DPBANDITS_DATA", beside)) / name
-        if not folder.is_dir():
-            pytest.skip(
-                f"{name} is not in {folder.parent}; DPBANDITS_DATA may name the folder that"
-                " holds it"
-            )
-        return folder
-
-    return find

@@ -4,7 +4,7 @@ import json
 
 import httpx
 import pytest
-from people import LOCAL
+from people import LOCAL, REWARDS
 from test_clicks import serving
 
 from dpbandits.algorithms import Device
@@ -22,6 +22,15 @@ LINUCB = {
     "horizon": 1000,
     "reports": True,
     "budget": {"zcdp": 1.0},
+    "public": True,
+}
+GRADIENTS = {
+    "name": "trial",
+    "kind": "HiddenGLMLocal",
+    "n_arms": 2,
+    "dimension": 2,
+    "reports": True,
+    "budget": {"pure": 1.0},
     "public": True,
 }
 SEND = """
@@ -55,7 +64,9 @@ def bearer(keys, **words):
 DEFAULT = {**LOCAL, "name": "trial", "public": True}
 
 
-@pytest.mark.parametrize(("words", "allowed"), [(LINUCB, True), (DEFAULT, True), (LINUCB, False)])
+@pytest.mark.parametrize(
+    ("words", "allowed"), [(LINUCB, True), (DEFAULT, True), (GRADIENTS, True), (LINUCB, False)]
+)
 def test_a_page_of_a_declared_origin_chooses_and_reports(address, words, allowed):
     at, keys = address
     admin, device = bearer(keys), keys.add(roles=["report"])[1]
@@ -83,3 +94,23 @@ def test_a_page_of_a_declared_origin_chooses_and_reports(address, words, allowed
                 assert (left, arrived) == (0, True)
                 assert json.loads(page.evaluate("Object.values(kept)[0]"))["outbox"] is None
         assert client.get(one).json()["recorded"] == allowed
+
+
+def test_a_page_of_the_service_asks_for_arms_and_reports_rewards(address):
+    at, keys = address
+    admin, device = bearer(keys), keys.add(roles=["decide", "reward"])[1]
+    with httpx.Client(base_url=at, headers=admin) as client:
+        reply = client.post("/v1/experiments", json={**REWARDS, "name": "trial"})
+        assert reply.status_code == 202, reply.text
+        one = "/v1/experiments/trial"
+        while client.get(one).json()["status"] == "starting":
+            pass
+        given = {"config": client.get(f"{one}/config").text, "server": at, "ticket": device}
+        with chromium() as browser:
+            page = browser.new_page()
+            page.goto(f"{at}/healthz")
+            page.add_script_tag(content=Device.javascript())
+            arm, left, arrived = page.evaluate(f"async (given) => {{ {SEND} }}", given)
+        assert arm in (0, 1)
+        assert (left, arrived) == (0, True)
+        assert client.get(one).json()["decisions"] == 1

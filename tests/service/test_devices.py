@@ -354,11 +354,11 @@ def test_a_larger_batch_than_the_config_allows_is_refused(served, tmp_path):
     client = served.declare(name="trial", **ARMS)
     config, shuffler = client.get("/config").told, Collecting(client)
     people = json.loads(client.get("/randomiser").told["round"])["batch"]
-    assert config["most"] >= people
-    for most in (people - 1, people):
-        given = json.dumps({**config, "most": most})
+    assert config.pop("most") >= people
+    for most in (people - 1, people, None):  # by default as many as the service allows
+        given = json.dumps(config if most is None else {**config, "most": most})
         with device_of(client, tmp_path / f"{most}", None, shuffler, given) as device:
-            if most < people:
+            if most == people - 1:
                 with pytest.raises(ArgumentError, match="batch"):
                     device.choose()
             else:

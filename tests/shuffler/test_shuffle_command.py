@@ -154,6 +154,17 @@ def test_configurations_that_are_none(tmp_path):
     assert Config.read(file).experiments[NAME].public_key == ServerKey(server.key.to_bytes()).public
 
 
+@pytest.mark.parametrize(("make", "most"), [(linear, 4), (arms, 10**5)])
+def test_a_configuration_without_most_has_that_of_the_policy(tmp_path, make, most):
+    server = Server(make())
+    file, _, _ = written(tmp_path, server)
+    given = server.config()
+    assert given.pop("most") != most
+    (tmp_path / "study.json").write_text(json.dumps(given))
+    [pinned] = Config.read(file).experiments.values()
+    assert pinned.most == most
+
+
 def test_the_secret_of_tickets_is_its_owners_alone(tmp_path):
     path = tmp_path / "tickets"
     made, again = Tickets.at(path), Tickets.at(path)

@@ -165,11 +165,12 @@ def test_an_output_that_waits_has_no_masked_parts_and_no_order(start):
 ENDS_EARLY = """
 import os, sys
 from dpbandits.shuffler.batch import Record
-from dpbandits.shuffler.store import BatchStore
+from dpbandits.shuffler.store import BatchStore, Sent
 BatchStore._deleting = BatchStore._transaction
 store = BatchStore(sys.argv[1])
 store.begin("study", "0:ab", 2, "", None)
-store.take("study", "0:ab", b"hash", Record(b"the masked part", b"the sealed part"), 1)
+record = Record(b"the masked part", b"the sealed part")
+store.take("study", lambda opened: [Sent(b"hash", opened.label, record)], 1)
 store.close_batch("study", "0:ab", lambda records: b"output")
 os._exit(0)
 """
@@ -187,6 +188,39 @@ def test_what_a_killed_process_has_left_in_the_log_goes_when_the_next_begins(tmp
     store.sent("study", b"output")
     assert b"output" not in on_disk(tmp_path).replace(b"outputs", b"")
     store.close()
+
+
+READS = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("BEGIN")
+connection.execute("SELECT count(*) FROM records").fetchall()
+print("reading", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_others_read_is_forgotten_when_they_end(start, capfd):
+    shuffler = start()
+    people = shuffler.people(4)
+    for person in people[:3]:
+        shuffler.send(person)
+    command = [sys.executable, "-c", READS, str(shuffler.folder / "shuffler.db")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as reader:
+        assert reader.stdout.readline() == b"reading\n"
+        shuffler.batch(people[3:])
+        said, trace = "", b64decode(people[0].body["sealed"])
+
+        def told():
+            nonlocal said
+            said += capfd.readouterr().err
+            return "another process reads the store" in said
+
+        until(told)
+        assert trace in on_disk(shuffler.folder)
+        assert shuffler.send(shuffler.person("late").make())[0] == 202
+    until(lambda: trace not in on_disk(shuffler.folder))
 
 
 def test_files_are_their_owners_alone(start):

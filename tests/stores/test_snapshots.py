@@ -8,6 +8,7 @@ from clinic import Clinic, ada, contents, journal, known, rewritten, whole
 
 import dpbandits as dpb
 from dpbandits.errors import StateFileError
+from dpbandits.session import writing
 from dpbandits.session.writing import joined, parted
 from dpbandits.stores import Row
 from dpbandits.stores.arguments import arguments, as_json
@@ -173,3 +174,19 @@ def test_no_generator_of_secure_noise_is_saved(rounds, tmp_path):
 
     assert streams(saved(tmp_path, rounds, noise="secure", seed=None)) == ([], 0)
     assert streams(ada().save(tmp_path / "b")) == (["noise_rng"], 37)
+
+
+def test_a_file_of_a_version_with_fewer_numbers_goes_on(tmp_path, monkeypatch):
+    with monkeypatch.context() as earlier:
+        earlier.setattr(writing, "NUMBERS", writing.NUMBERS[:-1])
+        policy = ada()
+        path = policy.save(tmp_path / "a")
+        policy.update(1.0, policy.pull())
+        policy.close()
+    for number in range(1, 6):
+        policy = dpb.load(path)
+        decision = policy.pull()  # a part, unless the file is of another layout
+        assert decision.number == number
+        policy.update(1.0, decision)
+        policy.close()
+        assert dpb.inspect(path).rounds == number + 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -13,7 +11,7 @@ from ..errors import ArgumentError
 from ..policies import Policy, registered
 from ..policies.parts import Part
 from .first_run import announce_compilation
-from .inputs import clear_errors
+from .inputs import clear_errors, imported
 
 _BROKEN = 1
 
@@ -44,16 +42,7 @@ def check_policy(
 
 
 def _found(policy: str) -> type[Policy]:
-    module, _, name = policy.partition(":")
-    if not (module and name):
-        raise ArgumentError(f"the policy must be written MODULE:CLASS, got {policy!r}")
-    sys.path.insert(0, "")  # this folder
-    try:
-        found = getattr(import_module(module), name, None)
-    except ImportError as error:
-        raise ArgumentError(f"{module} cannot be imported: {error}") from error
-    finally:
-        sys.path.remove("")
+    module, name, found = imported("the policy", policy, "MODULE:CLASS")
     if isinstance(found, type) and issubclass(found, Part):
         raise ArgumentError(
             f"{name} is a part, not a policy: check one that has it, with"

@@ -25,6 +25,8 @@ from .audit import audit
 from .check_policy import check_policy
 from .demo_parties import demo_parties
 from .estimate import estimate
+from .evaluate import evaluate
+from .evaluate_privately import evaluate_privately
 from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import clear_errors, dated
@@ -131,6 +133,7 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
 
 _COMMANDS = (
     *(explain, card, check_policy, inspect, intervals, conclude, restore, estimate),
+    *(evaluate, evaluate_privately),
     *(plan, theory, exact, audit, warm, merge, serve, shuffle, demo_parties),
 )
 for command in _COMMANDS:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -70,6 +72,20 @@ def clear_errors(interrupted: str = "Interrupted: nothing was written.") -> Iter
     except KeyboardInterrupt:
         typer.echo(interrupted, err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def imported(what: str, text: str, form: str) -> tuple[str, str, Any]:
+    """The module and the name in a text such as MODULE:NAME, and the object; None without one."""
+    module, _, name = text.partition(":")
+    if not (module and name):
+        raise ArgumentError(f"{what} must be written {form}, got {text!r}")
+    sys.path.insert(0, "")  # this folder
+    try:
+        return module, name, getattr(import_module(module), name, None)
+    except ImportError as error:
+        raise ArgumentError(f"{module} cannot be imported: {error}") from error
+    finally:
+        sys.path.remove("")
 
 
 def budget_of(text: str) -> Budget:

@@ -8,7 +8,7 @@ import httpx
 
 from .exchange import Endpoint, Retries
 from .methods import ClientMethods, ExperimentMethods
-from .transports import Awaited, Blocking
+from .transports import Awaited, Blocking, certificates
 
 
 class Client(ClientMethods, Blocking):
@@ -32,7 +32,7 @@ class Client(ClientMethods, Blocking):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._endpoint = Endpoint(url, key, retries or Retries())
-        self._http = httpx.Client(transport=transport)
+        self._http = httpx.Client(transport=transport, verify=certificates())
 
     def experiment(self, name: str) -> Experiment:
         """One experiment; this sends nothing."""
@@ -84,7 +84,7 @@ class AsyncClient(ClientMethods, Awaited):
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._endpoint = Endpoint(url, key, retries or Retries())
-        self._http = httpx.AsyncClient(transport=transport)
+        self._http = httpx.AsyncClient(transport=transport, verify=certificates())
 
     def experiment(self, name: str) -> AsyncExperiment:
         """One experiment; this sends nothing."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
+from functools import cache
 from typing import TypeVar
 
 import httpx
@@ -11,6 +13,12 @@ import httpx
 from .exchange import Came, Pause, Step, Steps
 
 T = TypeVar("T")
+
+
+@cache
+def certificates() -> ssl.SSLContext:
+    """The authorities that httpx trusts.  A process loads them once, because that takes 20 ms."""
+    return httpx.create_ssl_context()
 
 
 class Blocking:

@@ -29,7 +29,7 @@ SERVICE, SHUFFLER, DEVICES = "service", "shuffler", "devices"  # folders
 _AT_ONCE = 4  # people
 _SLOWEST = 60.0  # seconds for a batch to arrive
 _RETRIES = Retries(limit=10.0, first=0.02, most=0.5)
-_LOOK = 0.01
+_LOOK = 0.05
 
 
 def words(people: int) -> dict[str, Any]:
@@ -81,18 +81,24 @@ class Parties:
         devices: the folder of the devices.
         people: who have them.
         secret: the service's key for reading.
+
+    Attributes:
+        tickets: of the shuffler.
+        reader: of the service.
+        config: of devices.
+        policy: of the config, without records.
     """
 
     def __init__(
         self, service: Party, shuffler: Party, devices: Path, people: People, secret: str
     ) -> None:
         self.service, self.shuffler, self.people = service, shuffler, people
-        self._devices, self._tickets = devices, Tickets.at(shuffler.folder / "tickets")
-        self._read = _Reader(service.address, secret)
-        self._config = self._read.text("config")
-        self.policy = _policy_of(self._config)
+        self._devices, self.tickets = devices, Tickets.at(shuffler.folder / "tickets")
+        self.reader = _Reader(service.address, secret)
+        self.config = self.reader.text("config")
+        self.policy = _policy_of(self.config)
         [key] = (service.folder / "state" / "hpke").iterdir()
-        self._key = ServerKey(key.read_bytes())
+        self.key = ServerKey(key.read_bytes())
         self._transport = _Kept(httpx.HTTPTransport())
 
     def play(self, batch: int, half_time: Callable[[list[Secrets]], None]) -> list[Secrets]:
@@ -109,16 +115,16 @@ class Parties:
         came = self._come(range(first, half))
         half_time(came)
         came += self._come(range(half, end))
-        self._await(batch + 1)
+        self.wait_for(batch + 1)
         return came
 
     def told(self) -> Told:
         """What the service says."""
-        return Told(*(json.loads(self._read.text(part)) for part in ("", "guarantee", "ledger")))
+        return Told(*(json.loads(self.reader.text(part)) for part in ("", "guarantee", "ledger")))
 
     def close(self) -> None:
         """Close all connections."""
-        self._read.close()
+        self.reader.close()
         self._transport.end()
 
     def check(self) -> None:
@@ -141,10 +147,10 @@ class Parties:
     def _one(self, person: int) -> Secrets:
         """A person's device chooses, reports and sends."""
         folder = self._devices / f"{person}"
-        ticket = self._tickets.issue(NAME, self.people.names[person])
+        ticket = self.tickets.issue(NAME, self.people.names[person])
         contexts = self.people.contexts[person]
         with ConnectedDevice(
-            self._config,
+            self.config,
             folder,
             server=self.service.address,
             shuffler=self.shuffler.address,
@@ -170,13 +176,18 @@ class Parties:
         """
         [(_, body)] = json.loads((folder / "device.json").read_text())["outbox"]
         sent, protocol = json.loads(body), self.policy.protocol
-        share = self._key.open(sent["label"], NAME, b64decode(sent["sealed"]))
+        share = self.key.open(sent["label"], NAME, b64decode(sent["sealed"]))
         masked = np.array(sent["masked"], np.int64)
         return (masked + unpacked(protocol, share)) % protocol.modulus, masked
 
-    def _await(self, releases: int) -> None:
+    def wait_for(self, releases: int) -> None:
+        """Wait until the service has learned from so many batches.
+
+        Raises:
+            PartyError: a process has ended, or a batch takes too long.
+        """
         until = time.monotonic() + _SLOWEST
-        while json.loads(self._read.text(""))["releases"] < releases:
+        while json.loads(self.reader.text(""))["releases"] < releases:
             self.check()
             if time.monotonic() > until:
                 raise PartyError(f"batch {releases} has not reached the service")

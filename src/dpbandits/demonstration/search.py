@@ -54,21 +54,21 @@ class Needles:
     """
 
     def __init__(self, people: People, secrets: Sequence[Secrets], width: int) -> None:
-        self._by_prefix = defaultdict[bytes, dict[bytes, Hit]](dict)
+        self._hits = dict[bytes, Hit]()
+        self._lengths = defaultdict[bytes, set[int]](set)  # of needles, by how they begin
         for kind, person, needle in _needles(people, secrets, width):
             assert len(needle) >= _PREFIX
-            self._by_prefix[needle[:_PREFIX]][needle] = Hit(kind, person)
-        prefixes = np.frombuffer(b"".join(self._by_prefix), "<u8")
-        self._prefixes = np.sort(prefixes)
+            self._hits[needle] = Hit(kind, person)
+            self._lengths[needle[:_PREFIX]].add(len(needle))
+        self._prefixes = np.sort(np.frombuffer(b"".join(self._lengths), "<u8"))
 
     @property
     def hits(self) -> set[Hit]:
-        return {hit for needles in self._by_prefix.values() for hit in needles.values()}
+        return set(self._hits.values())
 
     def count(self, kind: str) -> int:
         """The number of needles of a kind."""
-        all_needles = self._by_prefix.values()
-        return sum(hit.kind == kind for needles in all_needles for hit in needles.values())
+        return sum(hit.kind == kind for hit in self._hits.values())
 
     def in_folder(self, folder: Path) -> set[Hit]:
         """What is in the files of a folder, or in their names."""
@@ -83,8 +83,8 @@ class Needles:
         """What is in these bytes."""
         found = set[Hit]()
         for place in self._places(content):
-            for needle, hit in self._by_prefix[content[place : place + _PREFIX]].items():
-                if content.startswith(needle, place):
+            for length in self._lengths[content[place : place + _PREFIX]]:
+                if (hit := self._hits.get(content[place : place + length])) is not None:
                     found.add(hit)
         return found
 

@@ -12,7 +12,7 @@ import msgspec
 
 from ..client.exchange import Endpoint, Retries, ServiceError, read, unexpected
 from ..client.messages import encode
-from ..client.transports import Blocking
+from ..client.transports import Blocking, certificates
 from ..errors import ArgumentError
 from ..shuffle.sealing import label_of
 from .programs import Config, program_of
@@ -84,7 +84,7 @@ class ConnectedDevice(Blocking):
         self._state = StateFile(Path(folder), Kept(pinned.name, pinned.reports))
         kept = self._state.kept
         self._program = program_of(pinned, min(kept.left, pinned.reports))
-        self._http = httpx.Client(transport=transport)
+        self._http = httpx.Client(transport=transport, verify=certificates())
         if kept.label:
             self._program.use(kept.label, json.loads(kept.round))
 

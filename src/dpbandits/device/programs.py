@@ -45,7 +45,7 @@ class Config:
             self.reports = int(read["reports"])
             self.most, self._public_key = 0, b""
             if self.policy._serving == "messages":
-                self.most = int(read["most"])
+                self.most = int(read.get("most", self.policy._largest_batch))
                 self._public_key = b64decode(read["public_key"], validate=True)
                 seal(self._public_key, "", self.name, b"")  # which refuses anything but a key
         except (KeyError, TypeError, ValueError, RecursionError) as error:

@@ -36,8 +36,8 @@ class DecisionLog:
     """Writes a row for each decision, to be read by ``read_logs`` and ``fit_logs``.
 
     Every file has all columns: ``life`` and ``number`` of the pull, ``time``, ``arm`` and its
-    ``name``, ``propensity``, ``recorded``, ``features``, ``reward`` and the time at which it was
-    ``answered``.  Entries are null if they
+    ``name``, ``propensity``, ``recorded``, ``features``, ``reward``, the time at which it was
+    ``answered``, and its ``episode``, which all rounds of one draw share.  Entries are null if they
     were not written, or do not exist: no names, no closed form of the propensity.
 
     A decision has one row, even if it is written when it is made, and again when its reward is
@@ -156,12 +156,12 @@ class DecisionLog:
                 f"decision must be a decision of pull(), or its token, got {got}", "decision"
             )
         own = policy.session.own(decision)
-        row |= {"life": own.life, "number": own.number}
-        if own.number >= self._own_from:  # its parent's pulls have the same numbers
-            row["life"] += self._fork
+        row |= {"life": own.life + self._forked(own.number), "number": own.number}
         if isinstance(decision, Decision):
             row |= {name: getattr(own, name) for name in ("arm", "name", "propensity", "recorded")}
             row["features"] = None if contexts is None else _features(policy, contexts, own.arm)
+            if own.drawn is not None:
+                row["episode"] = f"{policy._first_life}-{own.drawn}{self._forked(own.drawn)}"
         elif reward is None or contexts is not None:
             raise ArgumentError(
                 "decision must be a decision of pull() unless a reward alone is written,"
@@ -169,6 +169,10 @@ class DecisionLog:
                 "decision",
             )
         self._rows.add(row)
+
+    def _forked(self, number: int) -> str:
+        """An ending for pulls after a fork: the parent's have the same numbers."""
+        return self._fork if number >= self._own_from else ""
 
     def _begin_after_fork(self) -> None:
         """Forget the rows that the parent will write, and tell own pulls from the parent's."""

@@ -26,7 +26,7 @@ FILE = "decisions-{}-{:08d}.parquet"  # by writer; names sort by the time of its
 _FILES = "decisions-*.parquet"  # not drafts, whose names begin with a dot
 COLUMNS = (
     *("life", "number", "time", "arm", "name", "propensity", "recorded", "features", "reward"),
-    "answered",
+    *("answered", "episode"),
 )
 _TELLING = {"life", "number", "time", "arm", "recorded"}  # by which a log of decisions is known
 _NEEDED = {"number", "arm"}  # the columns of all versions of files without which no row is told
@@ -50,6 +50,7 @@ def schema(*, rewards: bool = False, max_rounds: int | None = None) -> pa.Schema
         "features": pa.list_(pa.list_(pa.float64())),
         "reward": pa.float64(),
         "answered": pa.float64(),
+        "episode": pa.string(),
     }
     told = {_REWARDS: str(rewards), _MOST: str(max_rounds)}
     return pa.schema([(name, kinds[name]) for name in COLUMNS], told)
@@ -76,10 +77,10 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
     Returns:
         A table with the columns ``life`` (of the policy, from its construction or loading on),
         ``number`` (of the pull), ``time`` (of the first writing), ``arm``, ``name``,
-        ``propensity``, ``recorded``, ``features``, ``reward`` and
-        ``answered`` (the time at which the reward was written).  Rows are ordered by life, then
-        by pull.  Unwritten entries are missing.  Rewards without a written decision are left out;
-        the operator's log gives their number.
+        ``propensity``, ``recorded``, ``features``, ``reward``, ``answered`` (the time at which the
+        reward was written) and ``episode`` (alike for all rounds of one draw).  Rows are ordered by
+        life, then by pull.  Unwritten entries are missing.  Rewards without a written decision are
+        left out; the operator's log gives their number.
 
     Raises:
         ArgumentError: the folder holds no such files, or a damaged one.

@@ -174,6 +174,8 @@ def _claimed(policy: Policy, saved: Saved, place: Place) -> Policy:
     keeper = policy._keeper_at(place, witness, mark.number)
     keeper.forget()
     keeper.destroy_keys()  # which a kill may have left
+    if Layout(**saved.about["layout"]) != Layout.of(policy.session):
+        keeper.renew_all()  # an earlier version wrote it: parts of batches would not fit
     policy._lock.keeper = keeper
     end_replaced(saved.about)
     return policy

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 from scipy.special import erfcx, erfinv, ndtr, ndtri_exp
 
@@ -74,6 +75,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     return solve_up(lambda epsilon: delta - gaussian_delta(epsilon, mu), 0.0, mu * mu / 2 + 1.0)
 
 
+@lru_cache(maxsize=256)
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu that keeps (epsilon, delta)-DP: the analytic Gaussian mechanism."""
     # Of 1 / mu, because rounding up the solution then rounds mu down.

@@ -30,10 +30,10 @@ from ..tables.manners import LOGGED_REWARDS
 from ..validation import choice, integer, interval, number_or_nan, real
 from . import accounting
 from .budgets import ApproxDP, Budget
-from .channels import Calibration, Channel, PublishedGaussian
+from .channels import Calibration, Channel, Hemisphere, PublishedGaussian
 from .continual import smat, svec
 from .grids import checked_grid, default_grid, refuse_wide_noise
-from .secure import DeviceNoise, noise_source
+from .secure import DeviceNoise, hemisphere_epsilon, noise_source
 
 _MOST_REPORTS = 10**6  # that are listed
 
@@ -102,8 +102,8 @@ class Randomiser:
         }
         if not isinstance(self._noise, DeviceNoise):
             return {**told, "scale": self._scale}
-        exact = self._noise.parameter(self.channel.family, self._scale).as_integer_ratio()
-        return {**told, "grid": self._noise.grid, "parameter": [str(part) for part in exact]}
+        parameter = self._noise.parameter(self.channel.family, self._scale)
+        return {**told, "grid": self._noise.grid, "parameter": _ratio(parameter)}
 
     def law(self, rewards: Sequence[float], reach: int) -> tuple[np.ndarray, np.ndarray]:
         """The possible reports, and the probability of each for every reward.
@@ -194,18 +194,30 @@ class VectorRandomiser:
             refuse_wide_noise(self._scale, grid)
         self._rng = self._noise.generator("privacy")
 
-    @property
-    def sigma_squared(self) -> Fraction:
-        """The parameter of discrete Gaussian noise, in squared grid units; none if simulated."""
+    def to_dict(self, size: int) -> dict[str, Any]:
+        """What a program in another language needs to randomise vectors of this size, for JSON.
+        Parameters are numerators and denominators, because no float holds them exactly: the one of
+        discrete Gaussian noise, in squared grid units, or the epsilon of ``Hemisphere``.
+
+        Raises:
+            ArgumentError: the noise is simulated.
+        """
         if not isinstance(self._noise, DeviceNoise):
             raise ArgumentError("noise must be 'secure' for a device elsewhere", "noise")
-        return self._noise.sigma_squared(self._scale)
+        if isinstance(self._channel, Hemisphere):
+            epsilon, radius = hemisphere_epsilon(self._scale), self._channel.radius(size)
+            return {"hemisphere": {"epsilon": _ratio(epsilon), "radius": radius}}
+        return {"sigma_squared": _ratio(self._noise.sigma_squared(self._scale))}
 
     def __call__(self, vector: np.ndarray) -> np.ndarray:
         """The vector with noise, in its shape."""
         report = np.empty(vector.size)
         self._noise.add_noise(self._channel, self._scale, vector, report, self._rng)
         return report
+
+
+def _ratio(number: Fraction) -> list[str]:
+    return [str(part) for part in number.as_integer_ratio()]
 
 
 def published_multiplier(budget: ApproxDP, releases: int = 1) -> float:

@@ -147,10 +147,9 @@ class GridNoise(NoiseSource):
         """The release of ``Hemisphere``, in an exact direction: lengths and floats come after
         it.
         """
-        # Rounded down, to what draws faster than exact numbers.
-        epsilon = Fraction(math.floor(2**41 / (Fraction(scale) * Fraction(UP))), 2**40)
-        drawn = hemisphere(statistic.tolist(), epsilon, self._take)
-        radius = hemisphere_radius(2.0 / scale, len(drawn)) / math.hypot(*drawn)
+        drawn = hemisphere(statistic.tolist(), hemisphere_epsilon(scale), self._take)
+        # Of an integer, so that JavaScript has the same length.
+        radius = hemisphere_radius(2.0 / scale, len(drawn)) / math.sqrt(sum(u * u for u in drawn))
         for i, u in enumerate(drawn):
             release[i] = u * radius
 
@@ -211,6 +210,11 @@ class DeviceNoise(GridNoise):
 def _rounded_up(value: Fraction) -> Fraction:
     """To a multiple of 2**-20: small numbers draw faster than exact ones."""
     return Fraction(math.ceil(value * 2**20), 2**20)
+
+
+def hemisphere_epsilon(scale: float) -> Fraction:
+    """The epsilon of ``Hemisphere``, rounded down to what draws faster than exact numbers."""
+    return Fraction(math.floor(2**41 / (Fraction(scale) * Fraction(UP))), 2**40)
 
 
 @functools.lru_cache(maxsize=256)

@@ -41,8 +41,6 @@ WHY = {
     SENT_ALL: "this person has sent all their reports",
 }
 
-MOST_PEOPLE = 10**5  # of a batch of arms; whoever ships a config may lower it
-
 NOTHING = Messages(np.zeros(0, np.int64), 0)
 
 
@@ -93,9 +91,9 @@ class Parties:
             with suppress(ArgumentError):  # only Python runs these devices
                 told = json.loads(policy.device().to_json())
         elif not policy._serving:
-            told |= policy._round()[1]
+            told |= {**policy._round()[1], "sees": policy.sees}
         if policy._serving == "messages":
-            told["most"] = policy.protocol.batch if policy.card.hides_contexts else MOST_PEOPLE
+            told["most"] = policy._largest_batch
         return {"name": self._name, "public_key": self._told_key, **told}
 
     def report(self, sent: ReportRequest) -> int:

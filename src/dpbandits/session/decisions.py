@@ -94,6 +94,8 @@ class Decision(_LikeAnArm):
         number: the running number of the pull, from 0.
         life: the life of the policy that made it, see ``stores``.
         name: the name of the arm, where arms have names.
+        drawn: the number of the pull at which the arm was drawn.  It is ``number``, unless the arm
+            of an earlier draw stands; None after a load.
     """
 
     arm: int
@@ -102,6 +104,7 @@ class Decision(_LikeAnArm):
     recorded: bool
     life: str = field(repr=False)
     name: str | None = field(default=None, repr=False)
+    drawn: int | None = field(default=None, repr=False)
 
     @property
     def token(self) -> str:
@@ -138,5 +141,5 @@ class Decision(_LikeAnArm):
 
     def __reduce__(self) -> Any:
         # Without the key, which stays with the policy.
-        fields = (self.arm, self.propensity, self.number, self.recorded, self.life, self.name)
-        return Decision, fields
+        drawn = (self.name, self.drawn)
+        return Decision, (self.arm, self.propensity, self.number, self.recorded, self.life, *drawn)

@@ -33,7 +33,7 @@ def pull(
     if not running.counts(user, arm):
         return choice, None
     if rounds.left == 0:
-        rounds.held = left
+        rounds.held, rounds.drawn = left, rounds.pulls
     rounds.current_choice, rounds.left = choice, left - 1
     x = row(shown, arm)
     rounds.release_due = _advance(running, arm, x, 1)

@@ -169,6 +169,7 @@ class Rounds:
     scaled: int = 0  # feature vectors that were longer than their bound
     left: int = 0  # rounds for which the current choice still stands
     held: int = 0  # rounds for which it was made
+    drawn: int = 0  # the number of the pull at which it was made
     over: int | None = None  # how many pulls there were when the episode ended
     release_due: bool = False
     exhausted: bool = False  # nothing more is recorded

@@ -67,16 +67,25 @@ class Session(Running):
             rounds.pending[number] = pending
         rounds.deadlines.count(number)
         wait = rounds.deadlines.wait(at)
-        self.last = decision = self._decision(choice, number, pending is not None, wait)
+        drawn = rounds.drawn if choice is rounds.current_choice else number
+        self.last = decision = self._decision(choice, number, pending is not None, wait, drawn)
         rounds.pulls = number + 1
         return decision
 
-    def _decision(self, choice: Choice, number: int, recorded: bool, wait: float = 0.0) -> Decision:
+    def _decision(
+        self,
+        choice: Choice,
+        number: int,
+        recorded: bool,
+        wait: float = 0.0,
+        drawn: int | None = None,
+    ) -> Decision:
         arm, chance = choice
         known = None if math.isnan(chance) else chance
         names = self.arms.names
         name = None if names is None else names[arm]
-        return Decision(arm, known, number, recorded, self.life, name).sealed(self.seal, wait)
+        made = Decision(arm, known, number, recorded, self.life, name, drawn)
+        return made.sealed(self.seal, wait)
 
     def choose(
         self, shown: Any, open_arms: Mask = None, draw: Draw = by_generator

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Annotated
 
 import httpx
 import msgspec
-from msgspec import Meta
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -18,24 +16,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ..service.http import NO_SUCH, Bodies, body_of, read, refusal, reply
-from ..service.messages import Message
 from ..service.problems import Problem
 from ..service.server import run
 from ..service.service import bearer
 from .config import Config
-from .experiment import Experiment
+from .experiment import Experiment, Submission
 from .sending import Server
 from .store import BatchStore
 from .tickets import Tickets
-
-
-class Submission(Message):
-    """A person's record for a batch."""
-
-    label: Annotated[str, Meta(max_length=100)]
-    sealed: bytes
-    masked: list[int] | None = None
-
 
 _submission = msgspec.json.Decoder(Submission).decode
 
@@ -109,7 +97,7 @@ class _Calls:
                 raise Problem(401, "unauthorized", "Send a ticket of this experiment.")
             with self._bodies.counted(request, ""):
                 sent = read(_submission, await body_of(request))
-                await one.take(user, sent.label, sent.masked, sent.sealed)
+                await one.take(user, sent)
             return reply({"label": sent.label}, 202)
         except ClientDisconnect:  # nobody reads this
             return Response(status_code=400)

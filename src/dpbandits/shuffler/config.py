@@ -110,7 +110,8 @@ def _pinned(folder: Path, words: Any) -> Pinned:
     try:
         given = json.loads(path.read_bytes())
         name, policy = given["name"], _policy(arguments_of_today(given["chooser"]["arguments"]))
-        public, most = b64decode(given["public_key"], validate=True), given["most"]
+        public = b64decode(given["public_key"], validate=True)
+        most = given.get("most", policy._largest_batch)
     except ArgumentError:
         raise
     except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Annotated
+
+from msgspec import Meta
 
 from ..client.exchange import ServiceError
-from ..errors import DPBanditsError
+from ..errors import DPBanditsError, StoreError
 from ..service.log import log
+from ..service.messages import Message
 from ..service.problems import Problem
-from .batch import Pinned, Round, RoundError, noise, output, record_of
+from .batch import Pinned, Record, Round, RoundError, noise, output, record_of
 from .sending import Server
-from .store import BatchStore, Opened, Refusal
+from .store import BatchStore, Opened, Refusal, Sent
+from .together import Together
 
 PAUSE = 5.0  # seconds after a failure
 LOOK = 60.0  # seconds between looks whether the server has gone on without the batch
 
 _REFUSED: dict[Refusal, tuple[int, str, str]] = {
+    "invalid": (422, "invalid", "No device of this batch sends such a record."),
     "stale": (409, "stale", "This batch is not open. Fetch what the next one needs."),
     "waiting": (503, "waiting", "No batch is open. Send the same request again."),
     "another": (409, "another-record", "This batch has another record of yours."),
@@ -27,6 +33,14 @@ _REFUSED: dict[Refusal, tuple[int, str, str]] = {
     "copied": (409, "copied", "This batch has the same record of somebody else."),
     "full": (429, "full", "This batch is full. Send the same request again."),
 }
+
+
+class Submission(Message):
+    """A person's record for a batch."""
+
+    label: Annotated[str, Meta(max_length=100)]
+    sealed: bytes
+    masked: list[int] | None = None
 
 
 class Experiment:
@@ -41,29 +55,30 @@ class Experiment:
     def __init__(self, pinned: Pinned, store: BatchStore, server: Server) -> None:
         self.pinned, self._store, self._server = pinned, store, server
         self._name = pinned.name
-        self._changed = asyncio.Event()  # a record came that may have filled the batch
+        self._together = Together(self._take)
+        self._changed = asyncio.Event()  # the batch is due
         self._looked, self._failure = -LOOK, ""
 
-    async def take(
-        self, user: bytes, label: str, masked: Sequence[int] | None, sealed: bytes
-    ) -> None:
+    async def take(self, user: bytes, sent: Submission) -> None:
         """Take in the record of a user.
 
         Raises:
             Problem: it is refused.
         """
-        opened = await asyncio.to_thread(self._store.opened, self._name)
-        record = None
-        if opened is not None and opened.label == label:
-            record = record_of(self._round(opened).protocol, masked, sealed)
-            if record is None:
-                raise Problem(422, "invalid", "No device of this batch sends such a record.")
-        refused = await asyncio.to_thread(
-            self._store.take, self._name, label, user, record, self.pinned.max_rounds
-        )
-        if refused is not None:
-            raise _refusal(refused, opened)
-        self._changed.set()
+        await self._together.do((user, sent))
+
+    async def _take(self, sent: Sequence[tuple[bytes, Submission]]) -> list[Problem | None]:
+        """Take in what came from users; why not, for each."""
+
+        def checked(opened: Opened | None) -> Iterator[Sent]:
+            found = None if opened is None else self._round(opened)
+            return (Sent(user, one.label, _record(found, one)) for user, one in sent)
+
+        take = partial(self._store.take, self._name, checked, self.pinned.max_rounds)
+        opened, refused = await asyncio.to_thread(take)
+        if opened is not None and opened.is_due(time.time()):
+            self._changed.set()
+        return [None if why is None else _refusal(why, opened) for why in refused]
 
     async def run(self) -> None:
         """Open batches, close them, and send outputs, for ever."""
@@ -103,6 +118,8 @@ class Experiment:
         if time.monotonic() >= self._looked + LOOK:
             await self._look(opened)
             return 0.0
+        if not await asyncio.to_thread(self._store.forget):
+            raise StoreError("another process reads the store, whose log still has deleted records")
         left = LOOK if opened.closes is None else opened.closes - time.time()
         return max(0.0, min(left, self._looked + LOOK - time.monotonic()))
 
@@ -154,6 +171,13 @@ class Experiment:
         if found.digest != opened.protocol:
             raise RoundError("the batch is one of a configuration before")
         return found
+
+
+def _record(found: Round | None, sent: Submission) -> Record | Refusal:
+    """A record for the open batch, or why there is none."""
+    if found is None or found.label != sent.label:
+        return "waiting"
+    return record_of(found.protocol, sent.masked, sent.sealed) or "invalid"
 
 
 def _refusal(refused: Refusal, opened: Opened | None) -> Problem:

@@ -2,20 +2,23 @@
 
 The rows of a batch are deleted in the transaction that makes its output; SQLite overwrites them.
 Keys of tables sort rows by hashes, but the log of an open batch has the order of arrival.  The log
-is emptied after a batch.  If another process is reading then, that happens after the next one.
+is emptied after a batch.  While another process reads, SQLite cannot empty it: ``forget`` says so,
+and has to be called again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from ..stores.sqlite import SQLiteFile
+import apsw
+
+from ..stores.sqlite import PATIENCE, SQLiteFile
 from .batch import Record
 
 T = TypeVar("T")
-Refusal = Literal["stale", "waiting", "another", "spent", "full", "copied"]
+Refusal = Literal["invalid", "stale", "waiting", "another", "spent", "full", "copied"]
 
 
 class Opened(NamedTuple):
@@ -39,9 +42,24 @@ class Opened(NamedTuple):
         return self.came >= self.people if self.closes is None else now >= self.closes
 
 
+class Sent(NamedTuple):
+    """What a user has sent.
+
+    Attributes:
+        user: a hash of their name.
+        label: of the batch.
+        record: for the batch, or why there is none.
+    """
+
+    user: bytes
+    label: str
+    record: Record | Refusal
+
+
 class BatchStore(SQLiteFile):
     """The shuffler's rows, in one SQLite file; see ``SQLiteFile``."""
 
+    _forgotten = True
     application: ClassVar[int] = int.from_bytes(b"dpbm", "big")
     version: ClassVar[int] = 2
     tables: ClassVar[str] = """
@@ -94,36 +112,20 @@ CREATE TABLE users (
             )
 
     def take(
-        self, name: str, label: str, user: bytes, record: Record | None, max_rounds: int
-    ) -> Refusal | None:
-        """Take in the record of a user, or say why not.  The same record may come again; None
-        stands for one that could not be checked, as no batch of the label was open.
+        self, name: str, checked: Callable[[Opened | None], Iterable[Sent]], max_rounds: int
+    ) -> tuple[Opened | None, list[Refusal | None]]:
+        """Take in the records of users in one transaction.  The same record may come again.
+
+        Args:
+            checked: what they have sent, for the batch that is open.
+
+        Returns:
+            The batch with these records, and for each why it is not taken.
         """
         with self._transaction() as connection:
-            if _was_closed(connection, name, label):
-                return "stale"
-            opened = _opened(connection, name)
-            if opened is None:
-                return "waiting"
-            if opened.label != label:
-                return "stale"
-            if record is None:  # the batch has opened since
-                return "waiting"
-            own = "SELECT masked, sealed FROM records WHERE (experiment, user) = (?, ?)"
-            known = _first(connection.execute(own, [name, user]), Record)
-            if known is not None:
-                return None if known == record else "another"
-            spent = "SELECT batches FROM users WHERE (experiment, user) = (?, ?)"
-            if (_first(connection.execute(spent, [name, user]), int) or 0) >= max_rounds:
-                return "spent"
-            if opened.came >= opened.people:
-                return "full"
-            copies = "SELECT count(*) FROM records WHERE (experiment, sealed) = (?, ?)"
-            if _first(connection.execute(copies, [name, record.sealed]), int):
-                return "copied"
-            connection.execute("INSERT INTO records VALUES (?, ?, ?, ?)", [name, user, *record])
-            connection.execute("UPDATE opened SET came = came + 1 WHERE experiment = ?", [name])
-        return None
+            sent = checked(_opened(connection, name))
+            refused = [_taken(connection, name, one, max_rounds) for one in sent]
+            return _opened(connection, name), refused
 
     def close_batch(
         self, name: str, label: str, make: Callable[[Sequence[Record]], bytes]
@@ -162,25 +164,72 @@ CREATE TABLE users (
             gone = "DELETE FROM outputs WHERE (experiment, body) = (?, ?)"
             connection.execute(gone, [name, body])
 
+    def forget(self) -> bool:
+        """Empty the log of deleted rows; whether none is left."""
+        if not self._forgotten:
+            with self._shared.alone() as connection:
+                self._forgotten = _emptied(connection)
+        return self._forgotten
+
     @contextmanager
     def _deleting(self) -> Iterator[Any]:
-        """A transaction after which nothing deleted is left in the log, unless others read it."""
+        """A transaction after which the log is emptied, unless others read it."""
         with self._transaction() as connection:
             yield connection
-        with self._shared.alone() as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._forgotten = False
+        self.forget()
 
     def _connected(self) -> Any:
         connection = super()._connected()
         connection.execute("PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY").fetchall()
         # A process that was killed may have left deleted rows in the log.
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._forgotten = _emptied(connection)
         return connection
+
+
+def _emptied(connection: Any) -> bool:
+    """Whether the log could be emptied.  It does not wait for others: devices wait meanwhile."""
+    connection.set_busy_timeout(0)
+    try:
+        [(is_busy, *_)] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except apsw.BusyError:
+        return False
+    finally:
+        connection.set_busy_timeout(PATIENCE)
+    return not is_busy
 
 
 def _opened(connection: Any, name: str) -> Opened | None:
     found = "SELECT label, people, protocol, closes, came FROM opened WHERE experiment = ?"
     return _first(connection.execute(found, [name]), Opened)
+
+
+def _taken(connection: Any, name: str, sent: Sent, max_rounds: int) -> Refusal | None:
+    user, label, record = sent
+    if _was_closed(connection, name, label):
+        return "stale"
+    opened = _opened(connection, name)
+    if opened is None:
+        return "waiting"
+    if opened.label != label:
+        return "stale"
+    if isinstance(record, str):
+        return record
+    own = "SELECT masked, sealed FROM records WHERE (experiment, user) = (?, ?)"
+    known = _first(connection.execute(own, [name, user]), Record)
+    if known is not None:
+        return None if known == record else "another"
+    spent = "SELECT batches FROM users WHERE (experiment, user) = (?, ?)"
+    if (_first(connection.execute(spent, [name, user]), int) or 0) >= max_rounds:
+        return "spent"
+    if opened.came >= opened.people:
+        return "full"
+    copies = "SELECT count(*) FROM records WHERE (experiment, sealed) = (?, ?)"
+    if _first(connection.execute(copies, [name, record.sealed]), int):
+        return "copied"
+    connection.execute("INSERT INTO records VALUES (?, ?, ?, ?)", [name, user, *record])
+    connection.execute("UPDATE opened SET came = came + 1 WHERE experiment = ?", [name])
+    return None
 
 
 def _was_closed(connection: Any, name: str, label: str) -> bool:

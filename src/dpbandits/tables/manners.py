@@ -71,6 +71,7 @@ PUBLIC_FEATURES = Manner(low=-LARGEST, high=LARGEST)
 LOGGED_REWARDS = Manner(missing="keep", infinite="keep")
 UNCLIPPED_REWARDS = Manner(missing="keep", low=-LARGEST, high=LARGEST)  # for ``clip=False``
 PROPENSITIES = Manner(low=0.0, high=1.0, open_low=True)
+CHANCES = Manner(low=0.0, high=1.0)  # that a target plays an arm
 # Keys of decisions, and whether they were recorded; missing for records of other sources.
 NUMBERS_OF_DECISIONS = replace(WHOLE_NUMBERS, missing="keep", typed=False)
 FLAGS = Manner(missing="keep", low=0.0, high=1.0, whole=True, typed=False)

@@ -87,6 +87,7 @@ class ShuffledPolicy(Policy):
     """
 
     _parties = 0
+    _largest_batch = 10**5  # people; whoever ships a config may lower it
     constraints: ClassVar[Constraints] = {"messages": Flag(), "dropout": Real(0.0, 0.99)}
 
     @staticmethod

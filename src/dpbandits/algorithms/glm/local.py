@@ -39,6 +39,7 @@ PROOF = (
 )
 HAN = "Han, Liang, Wang & Zhang (2021), Generalized Linear Bandits with Local Differential Privacy"
 _ULP = 2.0**-52
+_IN_JAVASCRIPT = ("identity", "logistic")  # which has no erfc
 
 
 class ScoringDevice(Device):
@@ -48,9 +49,17 @@ class ScoringDevice(Device):
     _looks_from = "public.estimate"
     _look_with = staticmethod(look_with)
 
-    def to_json(self) -> str:
-        """Not supported: raises ArgumentError."""
-        raise ArgumentError("a device in JavaScript has no generalised linear models")
+    def _model(self) -> dict[str, Any]:
+        link, own = self.chooser.arguments.get("link", "logistic"), self._params
+        if self._look_with is not look_with or link not in _IN_JAVASCRIPT:
+            raise ArgumentError(
+                "a device in JavaScript takes gradients of HiddenGLMLocal alone, with the link"
+                f" {' or '.join(map(repr, _IN_JAVASCRIPT))}"
+            )
+        gradient = {"link": link, **self._told(("reach", "longest", "parameter_bound", "grid"))}
+        gradient["residual"] = own.residual if own.residual < math.inf else None
+        told = self._told(("dimension", "n_arms", "context_bound", "grid"))
+        return {**told, "n_models": 1, "explore": {"class": "Greedy"}, "gradient": gradient}
 
     def _point(self) -> np.ndarray:
         """The point at which a record's gradient is taken: the chooser's, as finite numbers."""

@@ -64,7 +64,16 @@ _EXPLORATIONS: dict[Any, tuple[str, tuple[str, ...]]] = {
     ),
 }
 # Files that the script is made of.
-_PARTS = ("noise", "messages", "exploration", "device", "sealing", "connecting")
+_PARTS = (
+    "noise",
+    "messages",
+    "exploration",
+    "gradients",
+    "device",
+    "rewards",
+    "sealing",
+    "connecting",
+)
 
 
 class Device:
@@ -133,11 +142,9 @@ class Device:
         Raises:
             ArgumentError: the noise is simulated.
         """
-        kind, parameters = _EXPLORATIONS[self.chooser.kernels.choose]
         return json.dumps(
             {
-                **self._told(_TOLD),
-                "explore": {"class": kind, **self._told(parameters)},
+                **self._model(),
                 "reports": self.left,
                 "reward_range": self._reward_range,
                 "default_reward": self._default_reward,
@@ -145,6 +152,11 @@ class Device:
                 **self._wall(),
             }
         )
+
+    def _model(self) -> dict[str, Any]:
+        """How a device in JavaScript chooses, and what it makes of a record."""
+        kind, parameters = _EXPLORATIONS[self.chooser.kernels.choose]
+        return {**self._told(_TOLD), "explore": {"class": kind, **self._told(parameters)}}
 
     def _told(self, names: Sequence[str]) -> dict[str, Any]:
         return {name: getattr(self._params, name) for name in names}
@@ -199,9 +211,7 @@ class Device:
     def _wall(self) -> dict[str, Any]:
         """What makes the noise of a device in JavaScript."""
         assert isinstance(self._randomise, VectorRandomiser)
-        # In grid units, as numerator and denominator, because no float holds it exactly.
-        sigma_squared = self._randomise.sigma_squared.as_integer_ratio()
-        return {"sigma_squared": [str(part) for part in sigma_squared]}
+        return self._randomise.to_dict(self._params.dimension)
 
 
 class LocalPolicy(HiddenPolicy):

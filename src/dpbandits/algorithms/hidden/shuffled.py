@@ -319,6 +319,10 @@ class HiddenLinearShuffled(HiddenPolicy):
         integer("people", people, self._batch, self._batch)
         return self._checked_protocol()
 
+    @property
+    def _largest_batch(self) -> int:
+        return self._batch
+
     def _kept(self, budget: ApproxDP) -> float:
         """The delta that is proved of published noise."""
         assert self.protocol is not None

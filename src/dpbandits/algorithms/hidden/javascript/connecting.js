@@ -12,6 +12,7 @@ const alone = (name, act) =>
 const FINAL = [409, 410, 413, 422]; // statuses of refusals after which a report is lost
 const NOT_NOW = ["paused", "not-started"]; // types of others, that time or an operator ends
 const ECHOED = ["report_id", "label"]; // by which a reply is that to a report
+const UNKNOWN = "unknown-decision"; // type of the refusal of a report on a decision that is over
 
 const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
@@ -20,18 +21,22 @@ const digestOf = async (text) =>
 
 class Connection {
   constructor(given) {
-    const { config, server, shuffler, take = systemBytes } = given;
-    this._device = new Device(config, take);
-    const { name, protocol, public_key: key } = JSON.parse(config);
+    const { config, server, shuffler, tenant, take = systemBytes } = given;
+    const { name, protocol, public_key: key, randomiser, sees } = JSON.parse(config);
+    this._device = randomiser ? new RewardDevice(config, take) : new Device(config, take);
     if (protocol && !(protocol.class in parts))
       throw new Error(`messages of ${protocol.class} are not sent over HTTP: use "modular"`);
     if (protocol && shuffler === undefined) throw new Error("shuffler must be given");
     Object.assign(this, { _given: given, _name: name, _protocol: protocol, _key: key, _take: take });
     this._storage = given.storage ?? inThisBrowser;
-    this._place = `dpbandits ${name}${key ? ` ${key}` : ""}`; // servers may share a name
-    const at = (base) => `${base}/v1/experiments/${encodeURIComponent(name)}`;
-    this._source = `${at(server)}/randomiser`;
-    this._target = protocol ? `${at(shuffler)}/messages` : `${at(server)}/reports`;
+    const whose = [key && ` ${key}`, tenant && ` of ${tenant}`].map((part) => part ?? "").join("");
+    this._place = `dpbandits ${name}${whose}`; // servers and tenants may share a name
+    const at = (base, what) => `${base}/v1/experiments/${encodeURIComponent(name)}/${what}`;
+    const asked = tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`;
+    const own = (what) => at(server, what) + asked;
+    this._source = own(randomiser ? "decisions" : "randomiser");
+    this._target = protocol ? at(shuffler, "messages") : own(randomiser ? "rewards" : "reports");
+    Object.assign(this, { _isAsked: Boolean(randomiser), _sees: sees });
     this._current = false; // whether the device has the round that the server has
     this._last = Promise.resolve();
   }
@@ -41,8 +46,10 @@ class Connection {
     return this._device.left;
   }
 
-  /* The arm for features of every arm, as Device.choose, by what the server has released by now. */
+  /* The arm for features of every arm, as Device.choose, by what the server has released by now.
+   * Where the server decides, it is asked for an arm, and gets what it needs for that. */
   async choose(contexts) {
+    if (this._isAsked) return this._ask(contexts);
     await this._refresh();
     return this._device.choose(contexts);
   }
@@ -75,19 +82,37 @@ class Connection {
     const reply = await this._fetch(this._target, { method: "POST", headers: this._headers, body });
     const told = (await reply.json().catch(() => null)) ?? {};
     const sent = JSON.parse(body);
-    if (reply.ok && ECHOED.every((name) => told[name] === sent[name])) return true;
+    const isReply = this._isAsked ? "learned" in told : ECHOED.every((name) => told[name] === sent[name]);
+    if (reply.ok && isReply) return true;
+    if (told.type === UNKNOWN) return false;
     if (FINAL.includes(reply.status) && !NOT_NOW.includes(told.type)) return false;
     throw new Error(`the report has not arrived: status ${reply.status}`);
   }
 
   async _store(reward) {
+    if (this._isAsked && !this._device.waits) throw new Error("choose() first: the server decides");
     if (!this._device.waits) await this._refresh();
-    const body = JSON.stringify(await this._body(this._device.report(reward)));
+    const { decision } = this._device;
+    const body = JSON.stringify(await this._body(this._device.report(reward), decision));
     await this._keep(body);
     return body;
   }
 
-  async _body(made) {
+  async _ask(shown) {
+    this._device.decision = null; // or an old choice would be reported with a new reward
+    const { unit } = this._given;
+    const decision = hex(taken(16, this._take));
+    const body = { decision_id: decision, ...(this._sees && { [this._sees]: shown }), ...(unit && { unit }) };
+    const options = { method: "POST", headers: this._headers, body: JSON.stringify(body) };
+    const reply = await this._fetch(this._source, options);
+    const told = (await reply.json().catch(() => null)) ?? {};
+    if (!reply.ok || !Number.isInteger(told.arm)) throw new Error(`there is no arm: status ${reply.status}`);
+    this._device.decision = decision;
+    return told.arm;
+  }
+
+  async _body(made, decision) {
+    if (this._isAsked) return { decision_id: decision, reward: made };
     const [protocol, key, name] = [this._protocol, this._key, this._name];
     if (protocol) return sealedMessages(made, { name, protocol, key }, this._take);
     const { unit } = this._given;
@@ -146,8 +171,9 @@ class Connection {
 
 /* The device of a person that a service has made: config is the text of its device, which comes with
  * the page and not from the server.  server and shuffler are addresses; under local trust there is
- * no shuffler.  ticket is the person's for the shuffler, or a key for reports.  storage has get(key)
- * and set(key, text), which may return promises; by default it is the browser's. */
+ * no shuffler.  ticket is the person's for the shuffler, or a key of the server.  tenant is that of
+ * the experiment, where the server asks for no key.  storage has get(key) and set(key, text), which
+ * may return promises; by default it is the browser's. */
 async function connect(given) {
   const made = new Connection(given);
   await made._turn(async () => {});

@@ -7,6 +7,41 @@ const canonical = (data) =>
       ? Object.fromEntries(Object.entries(value).sort())
       : value);
 
+// A reward that was clipped to its range; what is no number counts as none.
+function within([low, high], nothing, reward) {
+  const given = typeof reward === "boolean" ? Number(reward) : reward;
+  const isNone = typeof given !== "number" || Number.isNaN(given);
+  return isNone ? nothing : Math.min(Math.max(given, low), high);
+}
+
+const isOf = (size, ...lists) => lists.every((x) => Array.isArray(x) && x.length === size);
+
+// What a server of linear models knows.
+function regressed(shown, { dimension: d, n_models: models }) {
+  const estimates = shown["public.estimate"];
+  const inverses = shown["public.inverse"];
+  const factors = shown["public.factor"];
+  const facts = shown["public.facts"];
+  const [radii, gaps, biases, longest, spreads] = facts;
+  const tables = [inverses, factors];
+  if (!isOf(models, ...tables, ...facts) || !isOf(models * d, estimates)
+      || !isOf(d, ...tables.flat(), ...tables.flat(2)))
+    throw new Error("chooser must have the dimension of the device");
+  const [rounds] = shown["public.clock"];
+  return { rounds, models: inverses.map((inverse, m) => ({
+    estimate: estimates.slice(m * d, (m + 1) * d),
+    inverse, factor: factors[m],
+    radius: radii[m], gap: gaps[m], bias: biases[m], longest: longest[m], spread: spreads[m],
+  })) };
+}
+
+// What a server of generalised linear models knows.
+function scored(shown, { dimension }) {
+  const estimate = shown["public.estimate"];
+  if (!isOf(dimension, estimate)) throw new Error("chooser must have the dimension of the device");
+  return { models: [{ estimate }] };
+}
+
 class Device {
   /* config: the text of Device.to_json(), from a policy that the device's owner trusts; all of
    * the guarantee rests on it.  take: the source of random bytes; of the operating system. */
@@ -26,23 +61,7 @@ class Device {
     const given = typeof chooser === "string" ? JSON.parse(chooser) : chooser;
     if (canonical(given.arguments) !== this._arguments)
       throw new Error("chooser must be of the policy that made the device");
-    const { dimension: d, n_models: models } = this._config;
-    const estimates = given.public["public.estimate"];
-    const inverses = given.public["public.inverse"];
-    const factors = given.public["public.factor"];
-    const facts = given.public["public.facts"];
-    const [radii, gaps, biases, longest, spreads] = facts;
-    const isOf = (size, ...lists) => lists.every((x) => Array.isArray(x) && x.length === size);
-    const tables = [inverses, factors];
-    if (!isOf(models, ...tables, ...facts) || !isOf(models * d, estimates)
-        || !isOf(d, ...tables.flat(), ...tables.flat(2)))
-      throw new Error("chooser must have the dimension of the device");
-    const [rounds] = given.public["public.clock"];
-    this._known = { rounds, models: inverses.map((inverse, m) => ({
-      estimate: estimates.slice(m * d, (m + 1) * d),
-      inverse, factor: factors[m],
-      radius: radii[m], gap: gaps[m], bias: biases[m], longest: longest[m], spread: spreads[m],
-    })) };
+    this._known = (this._config.gradient ? scored : regressed)(given.public, this._config);
     this._retired = new Set(given.retired);
     this._version = version ?? given.release;
     this.release = given.release;
@@ -76,9 +95,8 @@ class Device {
    * reports of its person have been sent, hence there always is something to send.  What
    * is no number counts as no reward: an error would tell of it. */
   report(reward) {
-    const given = typeof reward === "boolean" ? Number(reward) : reward;
     const { dimension, reward_range: range, default_reward: nothing } = this._config;
-    const r = typeof given !== "number" || Number.isNaN(given) ? nothing : Math.min(Math.max(given, range[0]), range[1]);
+    const r = within(range, nothing, reward);
     if (this._chosen && this.left <= 0) this._chosen = null;
     if (this._chosen) this.left -= 1;
     const nobody = { arm: 0, features: Array(dimension).fill(0), version: this._version };
@@ -94,28 +112,31 @@ class Device {
     const { class: kind, ...facts } = this._config.explore;
     const first = rows.findIndex((_, a) => !this._retired.has(a));
     const shown = rows.map((row, a) => (this._retired.has(a) ? rows[first] : row));
-    const arm = explorations[kind](this._known, shown, facts, this._take);
+    const arm = explorations[kind](this._known, shown, facts, atOnce(this._take));
     return this._retired.has(arm) ? first : arm;
   }
 
   // What goes to the server.
   _noisy(record) {
-    const { grid, sigma_squared: parameter } = this._config;
+    const { grid, sigma_squared: parameter, hemisphere: sphere } = this._config;
+    const take = atOnce(this._take);
+    if (sphere) return onSphere(record, sphere, take);
     const [p, q] = parameter.map(BigInt);
     return record.map((value) =>
-      Number(BigInt(value / grid) + discreteGaussian(p, q, this._take)) * grid);
+      Number(BigInt(value / grid) + discreteGaussian(p, q, take)) * grid);
   }
 
   // What goes to the shuffler, labelled by the chooser that was used.
   _messages(record, version) {
     const { diagonal, protocol } = this._config;
     const vector = record.map((value) => value / diagonal);
-    return { values: [encode(protocol, vector, this._take)], version };
+    return { values: [encode(protocol, vector, atOnce(this._take))], version };
   }
 
   // [weight x r ; svec(x x^T)] on the grid, and zeros for the models of other arms.
   _record(arm, x, r) {
-    const { weight, diagonal, grid } = this._config;
+    const { weight, diagonal, grid, gradient } = this._config;
+    if (gradient) return gradientAt(this._known.models[0].estimate, x, r, gradient);
     const rewards = x.map((a) => weight * a * r);
     const squares = x.map((a) => diagonal * a * a);
     const products = x.flatMap((a, i) => x.slice(i + 1).map((b) => Math.SQRT2 * a * b));

@@ -104,6 +104,7 @@ function leastDivergent({ models, rounds }, rows, facts, take) {
 }
 
 const explorations = {
+  Greedy: ({ models }, rows) => bestFor(models.map(({ estimate }) => estimate), rows),
   Optimism: mostOptimistic,
   Sampling: sampled,
   Divergence: leastDivergent,

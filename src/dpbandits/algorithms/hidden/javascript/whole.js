@@ -20,7 +20,8 @@
 const dpbandits = (() => {
 // PARTS
 return {
-  Device, connect, encode, seal, open, discreteLaplace, discreteGaussian, standardNormal, rootOf,
+  Device, RewardDevice, connect, encode, seal, open, discreteLaplace, discreteGaussian, hemisphere,
+  standardNormal, rootOf,
 };
 })();
 

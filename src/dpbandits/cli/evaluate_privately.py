@@ -1,0 +1,100 @@
+"""The command ``evaluate-privately``: values of policies from a log, with a budget of their own."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from .evaluate import target_of
+from .inputs import Noise, budget_of, clear_errors, pair
+from .tables import new_console, new_table, with_rows
+
+
+def evaluate_privately(
+    log: Annotated[
+        str,
+        Argument(
+            metavar="LOG",
+            help="A folder of DecisionLog, or a file: Parquet, CSV, the CSV of Open Bandit, or"
+            " dsjson of Vowpal Wabbit.",
+        ),
+    ],
+    target: Annotated[
+        list[str],
+        Option(help="As of evaluate. May be repeated: all targets are one release."),
+    ],
+    budget: Annotated[str, Option(help="A budget: zcdp=0.1, pure=1, approx=1,1e-6 or gdp=0.5.")],
+    largest_weight: Annotated[
+        float, Option(help="One over the least probability with which the log plays an arm.")
+    ],
+    protects: Annotated[
+        str, Option(help="rewards; or 'contexts and rewards', where arms are private, too.")
+    ] = "rewards",
+    reward_range: Annotated[
+        tuple[str, str],
+        Option(metavar="LOW HIGH", callback=pair, help="The range of rewards, as in 0 1."),
+    ] = ("0", "1"),
+    default_reward: Annotated[
+        float | None, Option(help="Counts for a missing reward. Default: the lower end.")
+    ] = None,
+    user: Annotated[
+        str | None, Option(help="The column of users. Default: each record is a person.")
+    ] = None,
+    records_per_user: Annotated[int, Option(help="How many records of a user count.")] = 1,
+    confidence: Annotated[
+        float, Option(help="The probability that all intervals cover their values.")
+    ] = 0.95,
+    estimator: Annotated[str, Option(help="SNIPS or IPS, for intervals.")] = "SNIPS",
+    noise: Annotated[
+        Noise, Option(help="secure; or simulation: seeded noise, which protects nobody.")
+    ] = Noise.secure,
+    seed: Annotated[int | None, Option(help="The seed of simulated noise.")] = None,
+    arm: Annotated[str, Option(help="The column of arms.")] = "arm",
+    reward: Annotated[str, Option(help="The column of rewards.")] = "reward",
+    propensity: Annotated[str, Option(help="The column of propensities.")] = "propensity",
+    episode: Annotated[
+        str | None, Option(help="The column that names the draw of each row. Default: episode.")
+    ] = None,
+    features: Annotated[
+        str | None, Option(help="The columns of contexts, with commas between.")
+    ] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Release what other policies would have earned, with differential privacy.
+
+    The release spends the budget on each record of the log. Run it once: each run spends it again.
+    """
+    from ..evaluation import evaluate_privately as released
+
+    with clear_errors():
+        found = released(
+            log,
+            {one: target_of(one) for one in target},
+            budget=budget_of(budget),
+            largest_weight=largest_weight,
+            protects=protects,
+            reward_range=(float(reward_range[0]), float(reward_range[1])),
+            default_reward=default_reward,
+            user=user,
+            records_per_user=records_per_user,
+            noise=noise.value,
+            seed=seed,
+            arm=arm,
+            reward=reward,
+            propensity=propensity,
+            episode=episode,
+            features=features if features is None or "," not in features else features.split(","),
+        )
+        told = found.to_dict(confidence, estimator)
+    if as_json:
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    console, (heads, rows) = new_console(), found.table(confidence, estimator)
+    console.print(
+        f"{100.0 * confidence:.4g} % intervals, which include the noise. They hold together."
+    )
+    console.print(with_rows(new_table(*heads), rows))
+    console.print(str(found.guarantee), soft_wrap=True)

@@ -1,0 +1,301 @@
+"""Logs of several formats as rows: logs of decisions, tables, Open Bandit, Vowpal Wabbit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..logs.folders import is_of_decisions, one_row_each, read_table
+from ..tables import (
+    Frame,
+    blocks,
+    column,
+    column_names,
+    flat,
+    is_missing,
+    listed,
+    read_text_table,
+)
+from ..tables import manners as known
+from . import dsjson
+from .rows import Rows, chosen, padded, probability_table, refuse_propensities
+
+_OPEN_BANDIT = {"item_id", "position", "click"}
+_PROPENSITY = replace(known.PROPENSITIES, missing="keep", typed=False)
+_DIFFERENT = 1e-4  # of a propensity and that in the table of all, which may have few digits
+
+
+class Columns(NamedTuple):
+    """The columns of a table, and what else is known of its rows: see ``evaluate``."""
+
+    arm: str = "arm"
+    reward: str = "reward"
+    propensity: str = "propensity"
+    episode: str | None = None
+    features: Any = None
+    propensities: Any = None
+    user: str | None = None
+    protects: str = ""  # entries of which rows must not decide what is refused or left out
+
+
+def read_rows(log: str | os.PathLike[str] | Frame, columns: Columns) -> Rows:
+    """The rows of a log to evaluate from."""
+    table = _opened(log, columns.arm) if isinstance(log, str | os.PathLike) else log
+    if column_names(table) is None:
+        raise ArgumentError(
+            "log must be a folder of DecisionLog, a file, a table or a dictionary of columns, got"
+            f" {type(log).__name__}",
+            "log",
+        )
+    names = set(column_names(table) or ())
+    of_decisions = is_of_decisions(table)
+    if of_decisions:
+        table = one_row_each(table)
+        columns = _of_decisions(table, columns)
+    elif names >= _OPEN_BANDIT and columns.arm not in names:
+        shown = "action_prob" if "action_prob" in names else "propensity_score"
+        columns = columns._replace(arm="item_id", reward="click", propensity=shown)
+    elif columns.episode is None and "episode" in names:
+        columns = columns._replace(episode="episode")
+    return _rows(table, columns, of_decisions)
+
+
+def _opened(path: str | os.PathLike[str], arm: str) -> Frame:
+    where = Path(path)
+    if not where.exists():
+        raise ArgumentError(f"log must be there, got no file or folder {os.fspath(path)!r}", "log")
+    if where.is_dir():
+        folder: Frame = read_table("log", path, fit=True)
+        return folder
+    if where.suffix == ".parquet":
+        return _parquet(where)
+    if where.suffix in (".dsjson", ".json", ".jsonl"):
+        return dsjson.read(where)
+    text = read_text_table("log", path)
+    found: dict[str, Any] = {}
+    for name in text.names:
+        cells, shown = text.entries(name), text.texts(name)
+        if not cells.wrong.any():
+            found[name] = cells.values
+        elif name == arm:  # all of which are names
+            found[name] = shown
+        else:
+            found[name] = np.where(cells.wrong, np.array(shown, object), cells.values).tolist()
+    return found
+
+
+def _parquet(path: Path) -> Frame:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        table: Frame = parquet.read_table(path)
+    except pa.ArrowException:  # whose words may hold an entry
+        raise ArgumentError(f"log must be a file of Parquet, got another: {path}", "log") from None
+    return table
+
+
+def _of_decisions(table: Frame, columns: Columns) -> Columns:
+    """A log of decisions knows its draws; without them rounds of one draw would count as many."""
+    if columns.features is None and not all(map(is_missing, listed(table["features"]))):
+        columns = columns._replace(features="features")
+    if columns.episode is not None:
+        return columns
+    if "episode" not in (column_names(table) or ()):
+        raise ArgumentError(
+            "episode must be given, because the log of decisions has no column 'episode': an"
+            " earlier version wrote it. Where the policy draws anew in each round, take"
+            " episode='number'",
+            "episode",
+        )
+    return columns._replace(episode="episode")
+
+
+def _rows(table: Frame, columns: Columns, of_decisions: bool) -> Rows:
+    arms, names = _arms(table, columns.arm, of_decisions)
+    total = arms.size
+
+    def read(name: str, by: str, manner: known.Manner) -> np.ndarray:
+        given = column(table, name, argument="log", by=by)
+        return flat("log", given, manner, at=f"column {name!r}", rows=total)
+
+    kind = known.PRIVATE if columns.protects else known.UNCLIPPED_REWARDS
+    rewards = read(columns.reward, "reward", kind)
+    everyone = np.ones(total, bool)
+    recorded, there = everyone, column_names(table) or []
+    if "recorded" in there:
+        recorded = read("recorded", "recorded", known.FLAGS) != 0.0
+    answered = everyone if columns.protects else ~np.isnan(rewards)
+    kept = np.flatnonzero(recorded & answered)
+    left_out = (
+        ("not recorded", int(total - recorded.sum())),
+        ("without a reward", int((recorded & ~answered).sum())),
+    )
+    if kept.size == 0:
+        raise ArgumentError("log must hold recorded decisions with rewards, got none", "log")
+    contexts = _contexts(table, columns, total, read)
+    positions = None
+    if columns.arm == "item_id" and "position" in there:
+        positions = read("position", "position", known.WHOLE_NUMBERS).astype(np.int64)[kept]
+        positions -= positions.min()
+    rows = Rows(
+        arms[kept],
+        rewards[kept],
+        np.full(kept.size, np.nan),
+        _episodes(table, columns.episode, kept),
+        kept,
+        total,
+        names,
+        None if contexts is None else _of_kept(contexts, kept),
+        None,
+        positions,
+        tuple(one for one in left_out if one[1]),
+        of_decisions,
+        _users(table, columns.user, kept),
+    )
+    rows = replace(rows, propensities=_all_propensities(table, columns, rows))
+    return replace(rows, propensity=_propensity(rows, there, columns.propensity, read))
+
+
+def _of_kept(contexts: Any, kept: np.ndarray) -> Any:
+    return contexts[kept] if isinstance(contexts, np.ndarray) else [contexts[i] for i in kept]
+
+
+def _propensity(rows: Rows, there: Sequence[object], name: str, read: Any) -> np.ndarray:
+    """From its column, or from the table of all arms' propensities; both must agree."""
+    every = None if rows.propensities is None else chosen(rows.propensities, rows.arms)
+    if name not in there and every is not None:
+        found = np.where(every > 0.0, every, np.nan)
+    else:
+        found = read(name, "propensity", _PROPENSITY)[rows.kept]
+    refuse_propensities(found)
+    if every is not None and (np.abs(found - every) > _DIFFERENT).any():
+        raise ArgumentError(
+            "propensities must hold for each row the propensity of its arm, got another in row"
+            f" {rows.kept[(np.abs(found - every) > _DIFFERENT).argmax()]}",
+            "propensities",
+        )
+    return found
+
+
+def _all_propensities(table: Frame, columns: Columns, rows: Rows) -> np.ndarray | None:
+    given = columns.propensities
+    if given is None:
+        if dsjson.PROPENSITIES not in (column_names(table) or ()):
+            return None
+        given = table[dsjson.PROPENSITIES]
+    elif isinstance(given, str):
+        given = listed(column(table, given, argument="log", by="propensities"))
+    found = rows.of_each("propensities", probability_table("propensities", given, "K", "n, K"))
+    return padded(found, rows.n_arms)
+
+
+def _arms(table: Frame, name: str, of_decisions: bool) -> tuple[np.ndarray, list[str] | None]:
+    """The arms' numbers, and their names: of text, in the order of the alphabet."""
+    given, at = column(table, name, argument="log", by="arm"), f"column {name!r}"
+    cells = listed(given)
+    if any(isinstance(one, str) for one in cells):
+        if not all(isinstance(one, str) for one in cells):
+            raise ArgumentError(f"log ({at}) must hold the name of an arm in each row", "log")
+        names, numbers = np.unique(np.array(cells, str), return_inverse=True)
+        return numbers.astype(np.int64), names.tolist()
+    arms = flat("log", given, known.arms(2**31), at=at).astype(np.int64)
+    if not of_decisions or name != "arm":
+        return arms, None
+    named = dict(zip(arms.tolist(), listed(table["name"]), strict=True))
+    if not all(isinstance(one, str) for one in named.values()):
+        return arms, None
+    return arms, [str(named.get(a, a)) for a in range(max(named) + 1)]
+
+
+def _episodes(table: Frame, name: str | None, kept: np.ndarray) -> np.ndarray:
+    """The draw of each round, numbered in order of appearance."""
+    if name is None:
+        return np.arange(kept.size)
+    codes = _codes(table, name, "episode", kept)
+    if (codes < 0).any():
+        raise ArgumentError(
+            f"log (column {name!r}) must name the draw of each recorded row, got a row without."
+            " Versions that did not log draws leave it empty: where the policy draws anew in each"
+            " round, take episode='number'",
+            "log",
+        )
+    return codes
+
+
+def _users(table: Frame, name: str | None, kept: np.ndarray) -> np.ndarray | None:
+    """The number of the person of each round; who has which is public."""
+    if name is None:
+        return None
+    codes = _codes(table, name, "user", kept)
+    if (codes < 0).any():
+        raise ArgumentError(f"log (column {name!r}) must name the user of each record", "log")
+    return codes
+
+
+def _codes(table: Frame, name: str, by: str, kept: np.ndarray) -> np.ndarray:
+    """Numbers for the entries of a column, in order of appearance; -1 where there is none."""
+    import pandas as pd
+
+    cells = listed(column(table, name, argument="log", by=by))
+    try:
+        codes, _ = pd.factorize(pd.Series([cells[i] for i in kept], dtype=object))
+    except (TypeError, IndexError):
+        return np.array([-1])
+    return np.asarray(codes, np.int64)
+
+
+def _contexts(table: Frame, columns: Columns, rows: int, read: Any) -> Any:
+    given, manner = columns.features, known.PUBLIC_FEATURES
+    if columns.protects.startswith("contexts"):
+        return _private_contexts(table, given, rows)
+    if given is None:
+        if dsjson.CONTEXTS in (column_names(table) or ()):
+            return table[dsjson.CONTEXTS]
+        return _people(table, read) if columns.arm == "item_id" else None
+    if isinstance(given, str):
+        entries = column(table, given, argument="log", by="features")
+        return blocks("features", entries, manner, at=f"column {given!r}", rows=rows)
+    if _are_names(given):
+        return np.column_stack([read(name, "features", manner) for name in given])
+    return blocks("features", given, manner, rows=rows)
+
+
+def _private_contexts(table: Frame, given: Any, rows: int) -> np.ndarray | None:
+    """As ``_contexts``, with 0 for entries that are no numbers."""
+    if given is None:
+        return None
+    if _are_names(given):
+        columns = [column(table, name, argument="log", by="features") for name in given]
+        read = [flat("log", one, known.PRIVATE, rows=rows) for one in columns]
+        found = np.column_stack(read)
+    else:
+        if isinstance(given, str):
+            given = column(table, given, argument="log", by="features")
+        rows_of = blocks("features", given, known.PRIVATE, rows=rows)
+        if isinstance(rows_of, list):
+            raise ArgumentError("features must have one shape in all rows of the log", "features")
+        found = rows_of
+    return np.where(np.abs(found) <= known.LARGEST, found, 0.0)
+
+
+def _are_names(given: Any) -> bool:
+    listing = isinstance(given, list | tuple) and len(given) > 0
+    return listing and all(isinstance(one, str) for one in given)
+
+
+def _people(table: Frame, read: Any) -> np.ndarray:
+    """Open Bandit: the position, and an indicator for each value of each feature of a user."""
+    import pandas as pd
+
+    parts = [read("position", "position", known.WHOLE_NUMBERS)[:, None]]
+    for name in sorted(str(one) for one in column_names(table) or ()):
+        if name.startswith("user_feature"):
+            parts.append(pd.get_dummies(pd.Series(listed(table[name])), dtype=float).to_numpy())
+    return np.column_stack(parts)

@@ -1,0 +1,94 @@
+"""Targets of evaluation: with which probabilities a policy would have played each arm."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..policies import Policy
+from ..policies.chooser import Chooser
+from ..policies.registry import find
+from .rows import Rows, padded, probability_table
+
+
+def probabilities(target: Any, rows: Rows) -> np.ndarray:
+    """The target's probability of each arm in each row, shape (n, K): of all arms of the log."""
+    return padded(_probabilities(target, rows), rows.n_arms)
+
+
+def _probabilities(target: Any, rows: Rows) -> np.ndarray:
+    if isinstance(target, Policy):
+        target = target.chooser()
+    if isinstance(target, Chooser):
+        return _of_chooser(target, rows)
+    if callable(target):
+        return _of_function(target, rows)
+    if isinstance(target, str | numbers.Integral) and not isinstance(target, bool):
+        return rows.of_each("target", _indicators([target], rows)[0])
+    found = probability_table("target", target, "K", "n, K", "n, K, positions")
+    found = rows.of_each("target", found)
+    if found.ndim < 3:
+        return found
+    if rows.positions is None or rows.positions.max() >= found.shape[2]:
+        raise ArgumentError(
+            "target must have two axes, for rows and arms, unless the log has positions, and a"
+            f" number for each position, got shape {found.shape}",
+            "target",
+        )
+    return found[np.arange(len(rows)), :, rows.positions]
+
+
+def _of_chooser(chooser: Chooser, rows: Rows) -> np.ndarray:
+    """One draw for each row: on average over draws that is the policy's own distribution."""
+    card = find(chooser.arguments["class"]).card
+    names = chooser.arguments.get("arm_names")
+    if not card.randomised and rows.contexts is None:
+        arms = [chooser.choose()] * len(rows)
+    else:
+        shown = [None] * len(rows) if rows.contexts is None else rows.contexts
+        arms = [chooser.choose(one) for one in shown]
+    if names is not None and rows.names is not None:
+        return _indicators([names[arm] for arm in arms], rows)
+    return _indicators(arms, rows)
+
+
+def _of_function(target: Callable[[Any], Any], rows: Rows) -> np.ndarray:
+    shown = [None] * len(rows) if rows.contexts is None else rows.contexts
+    answers = [target(one) for one in shown]
+    if np.ndim(answers[0]) == 0:
+        return _indicators(answers, rows)
+    try:
+        table = np.array(answers, float)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            "target must return one arm for each context, or a probability for each arm, got rows"
+            " of several lengths",
+            "target",
+        ) from None
+    return probability_table("target", table, "n, K")
+
+
+def _indicators(arms: list[Any], rows: Rows) -> np.ndarray:
+    """A table with 1 at these arms, which are numbers or names."""
+    known = {name: number for number, name in enumerate(rows.names or ())}
+    found = np.array([known.get(one, -1) if isinstance(one, str) else _number(one) for one in arms])
+    if (found < 0).any():
+        told = f"; its arms are {', '.join(map(repr, list(known)[:20]))}" if known else ""
+        raise ArgumentError(
+            f"target must choose arms of the log, by number or name{told}", "target"
+        )
+    table = np.zeros((len(arms), max(rows.n_arms, int(found.max()) + 1)))
+    table[np.arange(len(arms)), found] = 1.0
+    return table
+
+
+def _number(arm: Any) -> int:
+    """An arm as a number; -1 for anything else, and for numbers that no array has room for."""
+    if isinstance(arm, np.ndarray) and arm.ndim == 0:
+        arm = arm.item()
+    whole = isinstance(arm, numbers.Integral) and not isinstance(arm, bool)
+    return int(arm) if whole and 0 <= arm < 10**6 else -1
