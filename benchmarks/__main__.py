@@ -17,6 +17,7 @@ from rich.table import Table
 from . import (
     adversarial,
     auditing,
+    clusters,
     glm,
     javascript,
     keeping,
@@ -49,6 +50,7 @@ GROUPS = {
     "noise": noise,
     "glm": glm,
     "auditing": auditing,
+    "clusters": clusters,
 }
 
 _YARDSTICK = "sum(range(10**6))"

@@ -91,6 +91,12 @@ class CacheWarning(UserWarning):
     """
 
 
+class ClusterWarning(UserWarning):
+    """Machines of a cluster differ in what may change the last bits of numbers, there are none yet,
+    or others on the network can take them over.
+    """
+
+
 class StudyError(ArgumentError):
     """A study file is wrong; ``problems`` lists everything that is, each with its place in the
     file.

@@ -176,6 +176,12 @@ def test_audits_are_timed_and_say_what_they_proved():
 
 
 @pytest.mark.long
+def test_a_part_of_a_study_costs_more_on_a_cluster():
+    (row,) = measured("clusters").values()
+    assert row.unit == "ms"
+
+
+@pytest.mark.long
 def test_private_regression_is_compared_with_peers():
     rows = measured("glm")
     assert_compared(rows.values(), glm.PEERS)
@@ -212,6 +218,7 @@ def test_every_group_is_among_these():
         "noise",
         "glm",
         "auditing",
+        "clusters",
     }
 
 

@@ -23,7 +23,7 @@ import dpbandits.studies
 import dpbandits.studies.cells
 from dpbandits import __version__
 from dpbandits.cli import app
-from dpbandits.cli.progress import StudyProgress
+from dpbandits.cli.progress import Pace, StudyProgress
 from dpbandits.policies import DEFAULTS, registered
 from dpbandits.theory import BOUNDS
 
@@ -467,6 +467,45 @@ def test_the_closing_tables_have_titles_and_names_and_no_code(study: Path) -> No
     assert "Bernoulli(" not in shown
 
 
+def test_folders_of_some_runs_merge_to_that_of_all(study: Path) -> None:
+    logged = 'kind = "DoctorBandit"\n[[environments]]\nkind = "DoctorReplay"'
+    study.write_text(
+        STUDY.replace('kind = "Bernoulli"\nmeans = [0.9, 0.1]', logged).replace(
+            "runs = 4", "runs = 4\nbounds = true"
+        )
+    )
+    for first, runs, out in ((0, 4, "all"), (3, 1, "late"), (0, 2, "early"), (2, 1, "middle")):
+        given = ("--first-run", str(first), "--runs", str(runs), "--output", out)
+        assert call("run", study, *given).exit_code == 0
+    told = call("merge", "late", "early", "middle", "--output", "merged")
+    assert told.exit_code == 0, told.output
+    assert "missing" not in told.stderr
+    names = {path.name for path in (study.parent / "all").iterdir()}
+    assert names == {path.name for path in (study.parent / "merged").iterdir()}
+    assert {"results.parquet", "replay.parquet", "bounds.csv"} <= names
+    for name in names - {"manifest.json", "report.html", "figures"}:
+        one, other = (study.parent / folder / name for folder in ("all", "merged"))
+        assert one.read_bytes() == other.read_bytes(), name
+    configs = [
+        json.loads((study.parent / one / "manifest.json").read_text())["study"]
+        for one in ("all", "merged")
+    ]
+    assert configs[0] == configs[1]
+    holes = call("merge", "late", "early", "--output", "holes")
+    assert "Runs are missing: 1 of 4, the first of them 2." in holes.stderr
+    for folders, said in (
+        (("early", "all"), "must not share runs, got run 0 twice"),
+        (("early", "nowhere"), "must be those of `dpbandits run`, got nowhere"),
+    ):
+        refused = call("merge", *folders)
+        assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr
+    manifest = study.parent / "late" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"horizon": 300', '"horizon": 301'))
+    assert "must have results of one study" in call("merge", "late", "early").stderr
+    manifest.write_text(manifest.read_text().replace('"code": "', '"code": "0'))
+    assert "must have results of this code" in call("merge", "late", "early").stderr
+
+
 def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:
     terminal, file = io.StringIO(), io.StringIO()
     for console in (
@@ -479,7 +518,23 @@ def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:
             progress("[Log]", 4, 4)
     shown = Text.from_ansi(terminal.getvalue()).plain
     assert all(words in shown for words in ("Beta(0.5)", "8/8 runs", "[Log]", "4/4 runs"))
-    assert file.getvalue().splitlines() == ["Beta(0.5): 8 of 8 runs", "[Log]: 4 of 4 runs"]
+    assert file.getvalue().splitlines() == [
+        "Beta(0.5): 8 of 8 runs, less than a minute left in all",
+        "[Log]: 4 of 4 runs",
+    ]
+
+
+def test_the_time_that_is_left_follows_the_pace_of_the_second_half() -> None:
+    now = [0.0]
+    pace = Pace(clock=lambda: now[0])
+    left = []
+    for second in range(1, 101):  # 40 runs were found finished at once, then two come a second
+        now[0] = float(second)
+        left.append(pace.left(40 + 2 * second, 300))
+    assert left[0] is None
+    assert left[1:] == pytest.approx([130 - n for n in range(2, 101)])
+    now[0] = 101.0
+    assert pace.left(300, 300) is None
 
 
 def test_a_folder_is_named_after_the_study_file_or_the_demo(

@@ -28,6 +28,7 @@ from dpbandits.protocol import no_arm
 from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim
 from dpbandits.report.intervals import ratio, share
 from dpbandits.simulation.simulating import what_is_taken
+from dpbandits.studies.engines import Threads
 from dpbandits.studies.output import result_folder, write_results
 
 pytestmark = pytest.mark.xdist_group("the plan of the table of defaults")
@@ -438,7 +439,7 @@ def test_families_of_contexts_have_claims_of_their_own(plan_with_features: Plan)
 def test_a_small_table_from_end_to_end(
     plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record = reproduce(plan, SIZE, n_jobs=1)
+    record = reproduce(plan, SIZE, engine=Threads(1))
     assert asked(list(record.claims), "spend the same") == 4 * [HOLDS]
     target = tmp_path / "out"
     with result_folder(target) as folder:
@@ -472,7 +473,7 @@ def test_a_small_table_with_features_from_end_to_end(
 ) -> None:
     played = [small(True)[0], *small_with_features(True)]  # the page shows curves of the trial
     monkeypatch.setattr(equal_budget, "contests", lambda quick: played)
-    record = reproduce(equal_budget.plan(SIZE), SIZE, n_jobs=1)
+    record = reproduce(equal_budget.plan(SIZE), SIZE, engine=Threads(1))
     assert asked(list(record.claims), "spend the same") == 10 * [HOLDS]
     target = tmp_path / "out"
     with result_folder(target) as folder:

@@ -22,6 +22,7 @@ from dpbandits.report import write
 from dpbandits.simulation import Result
 from dpbandits.studies import DEMO, load_study, run_study
 from dpbandits.studies.cautions import cautions
+from dpbandits.studies.engines import Threads
 from dpbandits.studies.output import final_table, result_folder, write_results
 
 GOOD = """
@@ -155,8 +156,8 @@ def test_a_study_is_environments_times_policies_times_fitting_budgets(folder: Pa
 def test_run_is_what_simulate_gives_and_does_not_depend_on_the_workers(folder: Path) -> None:
     study = load_study(written(folder, GOOD))
     steps: list[tuple[str, int, int]] = []
-    record = run_study(study, n_jobs=1, progress=lambda *step: steps.append(step))
-    again = run_study(study, n_jobs=2)
+    record = run_study(study, engine=Threads(1), progress=lambda *step: steps.append(step))
+    again = run_study(study, engine=Threads(2))
     pd.testing.assert_frame_equal(record.result.frame, again.result.frame)
     pd.testing.assert_frame_equal(record.result.runs, again.result.runs)
     assert set(record.result.runs["environment"]) == {repr(world) for world in study.environments}
@@ -486,8 +487,8 @@ def test_policies_of_linear_arms_bring_as_many_as_the_environments_have(folder: 
 @pytest.mark.long
 def test_a_report_shows_bounds_where_the_study_asks_for_them(folder: Path) -> None:
     study = load_study(written(folder, GOOD))
-    assert run_study(study.altered(runs=1), n_jobs=1).bounds is None
-    record = run_study(study.altered(runs=2, bounds=True), n_jobs=1)
+    assert run_study(study.altered(runs=1), engine=Threads(1)).bounds is None
+    record = run_study(study.altered(runs=2, bounds=True), engine=Threads(1))
     assert record.bounds is not None
     coins = record.bounds[record.bounds["environment"] == "Bernoulli(0.9, 0.1)"]
     assert set(coins["bound"]) == {"lai_robbins"}  # beta = 1
@@ -503,7 +504,7 @@ def test_a_report_shows_bounds_where_the_study_asks_for_them(folder: Path) -> No
 
 def test_a_log_is_replayed_with_the_same_policies(folder: Path) -> None:
     study = load_study(written(folder, WITH_LOG))
-    record = run_study(study, n_jobs=1)
+    record = run_study(study, engine=Threads(1))
     assert [repr(world) for world in study.environments] == ["Bernoulli(0.9, 0.1, 0.2, 0.3)"]
     assert repr(study.log) == "DoctorReplay()"
     assert record.replay is not None
@@ -570,7 +571,7 @@ def test_a_study_can_use_a_policy_of_a_file_beside_it(
     assert sys.path == path
     assert set(registry) - before == {"OwnBandit"}
     assert study.config["imports"] == ["own_bandits"]
-    record = run_study(study.altered(runs=1), n_jobs=1)
+    record = run_study(study.altered(runs=1), engine=Threads(1))
     assert record.result.runs["policy"].str.startswith("OwnBandit(").any()
 
 
@@ -609,7 +610,7 @@ def test_the_folder_holds_report_data_and_manifest(
         "write",
         lambda into, record: (into / "report.html").write_text(record.title),
     )
-    record = run_study(load_study(written(folder, GOOD)), n_jobs=1)
+    record = run_study(load_study(written(folder, GOOD)), engine=Threads(1))
     with result_folder(folder / "out") as hidden:
         write_results(
             hidden,
@@ -775,7 +776,7 @@ def test_loose_budgets_are_warned_of_once_with_their_numbers(folder: Path) -> No
     assert "5,000 people" in told
     assert f"probability {1 - 0.999**5000:.2g}." in told
     assert "the budget promises next to nothing in 4-zCDP. Suppose an adversary" in told
-    record = run_study(study, n_jobs=1)
+    record = run_study(study, engine=Threads(1))
     assert " ".join(record.notes) == told
     write(folder, record)
     page = (folder / "report.html").read_text("utf-8")

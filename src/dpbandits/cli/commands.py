@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import clear_errors, dated
 from .kept import conclude, inspect, intervals, restore
+from .merge import merge
 from .plan import plan
 from .promises import card, explain
 from .serve import keys, serve
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from ..report.record import StudyRecord
     from ..studies import Study
     from ..studies.cells import Cell
+    from ..studies.engines import Engine
+    from ..studies.orders import Origin
 
 _KEPT = "Interrupted: finished parts are kept beside the output, and the same command continues."
 
@@ -70,6 +74,14 @@ def _thread_count(jobs: int) -> int:
 
 Jobs = Annotated[
     int, Option(callback=_thread_count, help="Number of threads; -1 for one per core.")
+]
+Cluster = Annotated[
+    str | None,
+    Option(
+        metavar="ADDRESS",
+        help="Compute on a Dask cluster: tcp://host:8786, tls://host:8786, or local:4 for four"
+        " processes on this machine.",
+    ),
 ]
 Force = Annotated[
     bool,
@@ -122,7 +134,7 @@ def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")]
 _COMMANDS = (
     *(explain, card, check_policy, inspect, intervals, conclude, restore, estimate),
     *(evaluate, evaluate_privately),
-    *(plan, theory, exact, audit, warm, serve, shuffle, demo_parties),
+    *(plan, theory, exact, audit, warm, merge, serve, shuffle, demo_parties),
 )
 for command in _COMMANDS:
     app.command()(command)
@@ -146,6 +158,11 @@ def run(
     jobs: Jobs = -1,
     seed: Annotated[int | None, Option(help="The seed. Default: the study's.")] = None,
     runs: Annotated[int | None, Option(help="Number of runs. Default: the study's.")] = None,
+    first_run: Annotated[
+        int | None,
+        Option(help="Number of the first run. `dpbandits merge` adds results of other runs up."),
+    ] = None,
+    cluster: Cluster = None,
     quick: Annotated[
         bool, Option("--quick", help="Try the study out with 5 runs of at most 10,000 rounds.")
     ] = False,
@@ -162,10 +179,10 @@ def run(
         study = load_study(study_file, before_policies=announce_compilation)
         if quick:
             study = study.quick()
-        given = {"seed": seed, "runs": runs}
+        given = {"seed": seed, "runs": runs, "first_run": first_run}
         changes = {name: value for name, value in given.items() if value is not None}
         altered = study.altered(**changes) if changes else study
-        _run(altered, study_file, output or dated(study_file.stem), jobs, force)
+        _run(altered, study_file, output or dated(study_file.stem), jobs, cluster, force)
 
 
 @app.command()
@@ -183,7 +200,7 @@ def demo(
 
     with clear_errors(_KEPT):
         study = load_study(DEMO, before_policies=announce_compilation)
-        _run(study, DEMO, output or dated("dpbandits-demo"), jobs, force)
+        _run(study, DEMO, output or dated("dpbandits-demo"), jobs, None, force)
 
 
 def _paper(name: str) -> str:
@@ -230,6 +247,7 @@ def reproduce(
             " these data are left out."
         ),
     ] = None,
+    cluster: Cluster = None,
     output: Output = None,
     force: Force = False,
 ) -> None:
@@ -244,27 +262,43 @@ def reproduce(
         size = papers("plans").Size(
             quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data
         )
-        _reproduce(paper, size, output or dated(paper), jobs, force)
+        _reproduce(paper, size, output or dated(paper), jobs, cluster, force)
 
 
-def _reproduce(paper: str, size: Any, target: Path, jobs: int, force: bool) -> None:
+def _reproduce(
+    paper: str, size: Any, target: Path, jobs: int, cluster: str | None, force: bool
+) -> None:
+    from ..studies.orders import of_paper
+
     reproduction = papers("reproduce")
     plan = reproduction.PAPERS[paper](size)
     heading, again = f"{plan.title}: {len(plan.cells)} simulations.", partial(_planned, paper, size)
-    measured = partial(reproduction.reproduce, plan, size)
-    record = _carried_out(heading, plan.cells, again, measured, target, jobs, force)
+    engine = _engine(jobs, cluster, partial(of_paper, paper, size))
+    measured = partial(reproduction.reproduce, plan, size, engine=engine)
+    record = _carried_out(heading, plan.cells, again, measured, target, jobs, cluster, force)
     print_tables(record)
     print_claims(record)
     typer.echo(f"Report: {target / 'report.html'}")
 
 
-def _run(study: Study, file: Path, target: Path, jobs: int, force: bool) -> None:
-    from ..studies.output import final_table
-    from ..studies.run import cells_of, run_study
+def _engine(jobs: int, cluster: str | None, origin: Callable[[], Origin]) -> Engine:
+    from ..studies.engines import Dask, Threads
 
+    return Threads(jobs) if cluster is None else Dask(cluster, origin())
+
+
+def _run(
+    study: Study, file: Path, target: Path, jobs: int, cluster: str | None, force: bool
+) -> None:
+    from ..studies.cells import cells_of
+    from ..studies.orders import of_study
+    from ..studies.output import final_table
+    from ..studies.run import run_study
+
+    engine = _engine(jobs, cluster, partial(of_study, study))
     heading, again = f"{study.title}: {_size(study)}.", partial(_read, file)
-    measured = partial(run_study, study)
-    record = _carried_out(heading, cells_of(study), again, measured, target, jobs, force)
+    measured = partial(run_study, study, engine=engine)
+    record = _carried_out(heading, cells_of(study), again, measured, target, jobs, cluster, force)
     print_results(record, final_table(record))
     typer.echo(f"Report: {target / 'report.html'}")
 
@@ -275,7 +309,7 @@ def _planned(paper: str, size: Any) -> Sequence[Cell]:
 
 def _read(study_file: Path) -> Sequence[Cell]:
     from ..studies import load_study
-    from ..studies.run import cells_of
+    from ..studies.cells import cells_of
 
     return cells_of(load_study(study_file))
 
@@ -287,6 +321,7 @@ def _carried_out(
     measure: Callable[..., StudyRecord],
     target: Path,
     jobs: int,
+    cluster: str | None,
     force: bool,
 ) -> StudyRecord:
     """Compute the cells, continuing where an earlier run was cut short, and write the folder.
@@ -300,8 +335,9 @@ def _carried_out(
     started, talk = datetime.now(UTC), new_console(stderr=True)
     with kept(cells, target), result_folder(target, force=force) as folder:
         talk.print(heading)
-        with compiling_ahead(again, jobs), StudyProgress(talk, stages(cells)) as progress:
-            record = measure(beside=target, n_jobs=jobs, progress=progress)
+        ahead = nullcontext() if cluster else compiling_ahead(again, jobs)
+        with ahead, StudyProgress(talk, stages(cells)) as progress:
+            record = measure(beside=target, progress=progress)
         talk.print("Writing the report.")
         command = ["dpbandits", *sys.argv[1:]]
         write_results(folder, record, started=started, n_jobs=jobs, command=command)

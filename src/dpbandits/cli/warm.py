@@ -61,7 +61,7 @@ def _kept() -> int:
 def _study(file: Path) -> str:
     """Play one round of every cell, with the types of all rounds."""
     from ..studies import load_study
-    from ..studies.run import cells_of
+    from ..studies.cells import cells_of
 
     if not file.is_file():
         raise ArgumentError(f"there is no study file {file}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..report.record import StudyRecord
 from ..simulation import Result
 from ..studies.cautions import cautions
-from ..studies.cells import Progress, compute
+from ..studies.engines import THREADS, Engine, Progress, compute
 from ..studies.run import versions
 from .adversarial import plan as adversarial
 from .concentrated import plan as concentrated
@@ -40,15 +40,15 @@ def reproduce(
     size: Size,
     *,
     beside: Path | None = None,
-    n_jobs: int = -1,
+    engine: Engine = THREADS,
     progress: Progress | None = None,
 ) -> StudyRecord:
     """Compute a plan's cells, continuing an earlier run that was cut short, and measure its claims.
 
-    The plan is of this size; ``beside``, ``n_jobs`` and ``progress`` are as for ``run_study``.
+    The plan is of this size; ``beside``, ``engine`` and ``progress`` are as for ``run_study``.
     """
     start = time.perf_counter()
-    results = compute(plan.cells, beside, n_jobs=n_jobs, progress=progress)
+    results = compute(plan.cells, beside, engine=engine, progress=progress)
     findings = plan.assess(Results(plan.cells, results))
     config = {name: getattr(size, name) for name in ("quick", "full", "runs", "horizon", "seed")}
     longest = max(cell.horizon or 0 for cell in plan.cells)

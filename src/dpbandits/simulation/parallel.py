@@ -22,6 +22,7 @@ ProgressCallback = Callable[[int, int], None]
 Played = TypeVar("Played")
 
 MOST_JOBS = 1024
+MOST_RUNS = 2**31  # numbers of runs are words of seeds
 _BATCH = 25  # runs of a batch at most: enough to keep a thread busy, few enough to show progress
 
 
@@ -69,9 +70,15 @@ def job_count(n_jobs: int) -> int:
     return integer("n_jobs", n_jobs, 1, MOST_JOBS)
 
 
+def run_numbers(first_run: int, runs: int) -> range:
+    """The numbers of runs, each of which has random streams of its own."""
+    first = integer("first_run", first_run, 0, MOST_RUNS)
+    return range(first, first + integer("runs", runs, 1))
+
+
 def play_in_batches(
     policies: list[Policy],
-    runs: int,
+    runs: range,
     n_jobs: int,
     progress: ProgressCallback | bool,
     play: Callable[[Policy, int], Played],
@@ -85,13 +92,13 @@ def play_in_batches(
     def play_batch(policy: Policy, batch: range) -> list[Played]:
         return [play(policy, run) for run in batch]
 
-    size = max(1, min(_BATCH, runs // 4))
-    starts = range(0, runs, size)
-    batches = [(i, range(runs)[at : at + size]) for i in range(len(policies)) for at in starts]
+    size = max(1, min(_BATCH, len(runs) // 4))
+    starts = range(0, len(runs), size)
+    batches = [(i, runs[at : at + size]) for i in range(len(policies)) for at in starts]
     work = (delayed(play_batch)(policies[i], batch) for i, batch in batches)
     finished: list[list[Played]] = [[] for _ in policies]
     results = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(work)
-    done, total = 0, len(policies) * runs
+    done, total = 0, len(policies) * len(runs)
     with shown(progress) as report:
         for (i, batch), played in zip(batches, results, strict=True):
             finished[i] += played

@@ -32,13 +32,22 @@ from ..session.steps import steps_of
 from ..validation import integer, real
 from .clipping import warn_of_clipping
 from .late import replay_late
-from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches, play_out
+from .parallel import (
+    ProgressCallback,
+    distinct_policies,
+    job_count,
+    play_in_batches,
+    play_out,
+    run_numbers,
+)
 from .results import (
     KEYS,
     bootstrap_band,
     described,
     environment_titles,
+    in_order,
     load_table,
+    merged_info,
     merged_settings,
     save_table,
 )
@@ -166,6 +175,13 @@ class ReplayResult:
         runs = pd.concat([result.runs for result in results], ignore_index=True)
         return cls(runs, settings, results[0].info)
 
+    @classmethod
+    def merge(cls, parts: Sequence[ReplayResult]) -> ReplayResult:
+        """The runs of several replays, as ``Result.merge``."""
+        info = merged_info([part.runs for part in parts], [part.info for part in parts])
+        settings = merged_settings(part.settings for part in parts)
+        return cls(in_order([part.runs for part in parts], "run"), settings, info)
+
     def save(self, path: str | Path) -> Path:
         """Write everything to one Parquet file; the file appears complete or not at all."""
         return save_table(path, self.runs, self.settings, {"info": self.info})
@@ -235,6 +251,7 @@ def replay(
     *,
     horizon: int | None = None,
     runs: int = 100,
+    first_run: int = 0,
     seed: int = 0,
     n_jobs: int = 1,
     progress: ProgressCallback | bool = False,
@@ -253,7 +270,7 @@ def replay(
     on these times.
 
     Args:
-        policies, seed, n_jobs, progress: as of ``simulate``.
+        policies, first_run, seed, n_jobs, progress: as of ``simulate``.
         log: each person's arm, the outcome, and for policies with contexts the features.
         horizon: a run ends after so many counted rounds; by default, and at the latest, when
             everybody has been met.
@@ -283,7 +300,11 @@ def replay(
         True
     """
     chosen = distinct_policies(policies)
-    runs, seed, n_jobs = integer("runs", runs, 1), integer("seed", seed, 0), job_count(n_jobs)
+    numbers, seed, n_jobs = (
+        run_numbers(first_run, runs),
+        integer("seed", seed, 0),
+        job_count(n_jobs),
+    )
     horizon = None if horizon is None else integer("horizon", horizon, 1)
     if not isinstance(log, LoggedTrial):
         raise ArgumentError(f"log must be a LoggedTrial, got {type(log).__name__}", "log")
@@ -291,7 +312,11 @@ def replay(
         _check_fit(policy, log)
     warn_of_clipping(chosen, log, stacklevel=3)
     finished = play_in_batches(
-        chosen, runs, n_jobs, progress, lambda policy, run: _play(policy, log, horizon, run, seed)
+        chosen,
+        numbers,
+        n_jobs,
+        progress,
+        lambda policy, run: _play(policy, log, horizon, run, seed),
     )
     facts = {
         "title": log.title,
@@ -301,12 +326,13 @@ def replay(
         "counts": log.counts.tolist(),
         "arm_names": log.arm_names,
     }
-    info = {"horizon": horizon, "runs": runs, "seed": seed, "environments": {repr(log): facts}}
+    sizes = {"horizon": horizon, "runs": len(numbers), "seed": seed}
+    info = {**sizes, "environments": {repr(log): facts}}
     settings = [PolicySetting.of(policy) for policy in chosen]
     rows = [
         {"environment": repr(log), **setting.keys, "run": run, **facts}
         for setting, played in zip(settings, finished, strict=True)
-        for run, facts in enumerate(played)
+        for run, facts in zip(numbers, played, strict=True)
     ]
     return ReplayResult(pd.DataFrame(rows), keyed(settings), info)
 

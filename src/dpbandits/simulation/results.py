@@ -88,6 +88,37 @@ class Result:
         )
         return cls(frame, runs, settings, info)
 
+    @classmethod
+    def merge(cls, parts: Sequence[Result]) -> Result:
+        """The runs of several results as those of one: ``simulate(..., runs=50)`` and
+        ``simulate(..., first_run=50, runs=50)`` make ``simulate(..., runs=100)``.
+
+        Args:
+            parts: of the same arguments but for ``first_run`` and ``runs``, in any order.
+
+        Returns:
+            A ``Result`` equal to that of one simulation, which ``save`` writes as the same bytes.
+
+        Raises:
+            ArgumentError: there are no parts, they have other arguments, or two have the same run.
+
+        Example:
+            >>> from dpbandits import simulate
+            >>> from dpbandits.algorithms import UCB1
+            >>> from dpbandits.environments import Bernoulli
+            >>> policy, world = UCB1(2), Bernoulli([0.9, 0.1])
+            >>> half, rest = (
+            ...     simulate(policy, world, horizon=100, first_run=n, runs=5) for n in (0, 5)
+            ... )
+            >>> whole = simulate(policy, world, horizon=100, runs=10)
+            >>> Result.merge([rest, half]).frame.equals(whole.frame)
+            True
+        """
+        info = merged_info([part.runs for part in parts], [part.info for part in parts])
+        settings = merged_settings(part.settings for part in parts)
+        frame = in_order([part.frame for part in parts], "run", "round")
+        return cls(frame, in_order([part.runs for part in parts], "run"), settings, info)
+
     @property
     def titles(self) -> dict[str, str]:
         """Titles of environments in headings, by their keys."""
@@ -192,6 +223,33 @@ def merged_settings(several: Iterable[SettingsByKey]) -> SettingsByKey:
                     f" {key[0]!r} at {key[1]!r}"
                 )
     return merged
+
+
+def merged_info(runs: Sequence[pd.DataFrame], infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The ``info`` of results with these tables of runs as that of one.
+
+    Raises:
+        ArgumentError: they are not parts of one simulation.
+    """
+    if not runs:
+        raise ArgumentError("parts must hold at least one result")
+    for name in infos[0].keys() - {"runs"}:
+        if len({json.dumps(info[name]) for info in infos}) > 1:
+            raise ArgumentError(f"parts must have the same {name}")
+    if len({tuple(map(tuple, table[KEYS].drop_duplicates().to_numpy())) for table in runs}) > 1:
+        raise ArgumentError("parts must have the same policies, in the same order")
+    numbers = pd.concat([table[[*KEYS, "run"]] for table in runs])
+    if (again := numbers[numbers.duplicated()]["run"]).size:
+        raise ArgumentError(f"parts must not share runs, got run {again.min()} twice")
+    return {**infos[0], "runs": sum(info["runs"] for info in infos)}
+
+
+def in_order(tables: Sequence[pd.DataFrame], *columns: str) -> pd.DataFrame:
+    """The rows of tables of the same policies, for each policy in the order of columns."""
+    rows = pd.concat(tables, ignore_index=True)
+    policy = rows.groupby(KEYS, sort=False, dropna=False, observed=True).ngroup()
+    order = np.lexsort([*(rows[name] for name in reversed(columns)), policy])
+    return rows.iloc[order].reset_index(drop=True)
 
 
 def save_table(

@@ -18,7 +18,14 @@ from ..validation import flag, integer, shown
 from .clipping import entering_of, support_ends, warn_of_clipping
 from .late import play_late
 from .loops import arms_loop, context_loop
-from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches, play_out
+from .parallel import (
+    ProgressCallback,
+    distinct_policies,
+    job_count,
+    play_in_batches,
+    play_out,
+    run_numbers,
+)
 from .results import Result
 from .seeding import identity, stream
 from .settings import PolicySetting, keyed
@@ -49,6 +56,7 @@ def simulate(
     *,
     horizon: int,
     runs: int = 1,
+    first_run: int = 0,
     seed: int = 0,
     record: int | Sequence[int] = 200,
     n_jobs: int = 1,
@@ -74,6 +82,8 @@ def simulate(
         environment: answers the pulls.
         horizon: rounds per run.
         runs: independent repetitions.
+        first_run: the number of the first one.  Every run has random numbers of its own, so that
+            ``Result.merge`` makes one result of runs 0 to 49 and 50 to 99.
         seed: the seed of all random numbers, see ``dpbandits.simulation.seeding``.
         record: about how many log-spaced rounds to record regret at, or the rounds themselves; the
             horizon is always among them.
@@ -94,7 +104,7 @@ def simulate(
         ClippingWarning: rewards lie outside of a policy's ``reward_range``, and another range would
             hold them, or at least their means.
 
-    See also: ``replay`` for logs, ``plan``.
+    See also: ``replay`` for logs, ``plan``, ``Result.merge``.
 
     Example:
         >>> from dpbandits import ZCDP
@@ -111,7 +121,7 @@ def simulate(
             "environment must be an ArmsEnvironment or a ContextEnvironment (logs are for replay),"
             f" got {shown(environment)}"
         )
-    horizon, runs = integer("horizon", horizon, 1), integer("runs", runs, 1)
+    horizon, numbers = integer("horizon", horizon, 1), run_numbers(first_run, runs)
     seed, n_jobs = integer("seed", seed, 0), job_count(n_jobs)
     flag("round_by_round", round_by_round)
     for policy in chosen:
@@ -122,14 +132,14 @@ def simulate(
     def play_one(policy: Policy, run: int) -> _Run:
         return play(policy, environment, horizon, run, seed, marks, round_by_round)
 
-    finished = play_in_batches(chosen, runs, n_jobs, progress, play_one)
+    finished = play_in_batches(chosen, numbers, n_jobs, progress, play_one)
     described = {repr(environment): _describe_environment(environment)}
-    info = {"horizon": horizon, "runs": runs, "seed": seed, "environments": described}
+    info = {"horizon": horizon, "runs": len(numbers), "seed": seed, "environments": described}
     settings, curves, totals = [PolicySetting.of(policy) for policy in chosen], [], []
     for setting, played in zip(settings, finished, strict=True):
         keys = {"environment": repr(environment), **setting.keys}
-        curves.append(_curves(keys, marks, played))
-        totals.append(_totals(keys, played, environment))
+        curves.append(_curves(keys, marks, numbers, played))
+        totals.append(_totals(keys, numbers, played, environment))
     frame, runs_ = (pd.concat(some, ignore_index=True) for some in (curves, totals))
     return Result(frame, runs_, keyed(settings), info)
 
@@ -303,12 +313,14 @@ def _describe_environment(environment: World) -> dict[str, Any]:
     }
 
 
-def _curves(keys: dict[str, str], marks: np.ndarray, played: list[_Run]) -> pd.DataFrame:
+def _curves(
+    keys: dict[str, str], marks: np.ndarray, numbers: range, played: list[_Run]
+) -> pd.DataFrame:
     """One row per run and recorded round."""
     tallies = [run.tally for run in played]
     columns = {
         **keys,
-        "run": np.repeat(np.arange(len(played)), marks.size),
+        "run": np.repeat(numbers, marks.size),
         "round": np.tile(marks, len(played)),
         "regret": np.concatenate([tally.curve for tally in tallies]),
     }
@@ -317,13 +329,15 @@ def _curves(keys: dict[str, str], marks: np.ndarray, played: list[_Run]) -> pd.D
     return pd.DataFrame(columns)
 
 
-def _totals(keys: dict[str, str], played: list[_Run], environment: World) -> pd.DataFrame:
+def _totals(
+    keys: dict[str, str], numbers: range, played: list[_Run], environment: World
+) -> pd.DataFrame:
     """One row per run."""
     counts = np.array([run.tally.counts for run in played])
     return pd.DataFrame(
         {
             **keys,
-            "run": np.arange(len(played)),
+            "run": numbers,
             "regret": [run.tally.sums[0] for run in played],
             "reward": [run.tally.sums[1] for run in played],
             "releases": [run.releases for run in played],

@@ -12,24 +12,28 @@ import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
 from ..environments import ArmsEnvironment, ContextEnvironment, LoggedTrial
-from ..errors import ArgumentError, StateFileError
+from ..errors import ArgumentError
 from ..policies import Policy
 from ..simulation import ReplayResult, Result, replay, simulate
+from ..simulation.results import environment_titles
+from ..simulation.simulating import recorded_rounds
 from ..source import code_digest
+from .study import Study
 
 try:
     import fcntl
 except ImportError:  # Windows, where the folder goes with the first process that ends
     fcntl = None  # type: ignore[assignment]
 
-Progress = Callable[[str, int, int], None]
+Outcome = Result | ReplayResult
 
 _PREFIX, _SUFFIX = ".dpbandits-", ".cells"
 
@@ -47,6 +51,7 @@ class Cell:
     horizon: int | None
     runs: int
     seed: int
+    first_run: int = 0
     record: tuple[int, ...] = ()  # none in a replay
 
     @property
@@ -54,59 +59,51 @@ class Cell:
         """A name for all that decides the numbers."""
         world, policy = self.environment, self.policy
         met = (world.stream_key, world.delay, policy.stream_key, policy.label)
-        numbers = (*met, self.horizon, self.runs, self.seed, self.record)
+        numbers = (*met, self.horizon, self.runs, self.first_run, self.seed, self.record)
         return sha256(repr((__version__, code_digest(), *numbers)).encode()).hexdigest()[:24]
 
-    def compute(self, n_jobs: int, progress: Callable[[int, int], None]) -> Result | ReplayResult:
+    @property
+    def kind(self) -> type[Outcome]:
+        """The class of its result."""
+        return ReplayResult if isinstance(self.environment, LoggedTrial) else Result
+
+    def split(self, parts: int) -> list[Cell]:
+        """Its runs in at most so many cells, which differ by one run at most in length."""
+        parts = min(parts, self.runs)
+        ends = [self.runs * i // parts for i in range(parts + 1)]
+        return [
+            replace(self, first_run=self.first_run + begin, runs=end - begin)
+            for begin, end in pairwise(ends)
+        ]
+
+    def compute(self, n_jobs: int, progress: Callable[[int, int], None]) -> Outcome:
         """Simulate it, or replay it on its log."""
         size: dict[str, Any] = {"horizon": self.horizon, "runs": self.runs, "seed": self.seed}
-        common = {**size, "n_jobs": n_jobs, "progress": progress}
+        common = {**size, "first_run": self.first_run, "n_jobs": n_jobs, "progress": progress}
         if isinstance(self.environment, LoggedTrial):
             return replay(self.policy, self.environment, **common)
         return simulate(self.policy, self.environment, record=list(self.record), **common)
 
 
-def compute(
-    cells: Sequence[Cell],
-    beside: Path | None = None,
-    *,
-    n_jobs: int = -1,
-    progress: Progress | None = None,
-) -> list[Any]:
-    """The results of the cells, in their order: computed, or loaded where an earlier run has
-    finished them.
-
-    Args:
-        cells: no two with the same key and seed.
-        beside: a file or folder to be, beside which the finished ones are kept; see ``kept``.  None
-            keeps nothing.
-        n_jobs: threads; -1 for one per core.
-        progress: called with (stage, runs done, runs in all).
-    """
-    keys = [(cell.key, cell.seed) for cell in cells]
-    if len(set(keys)) < len(keys):
-        raise ArgumentError(f"cells must have different keys, got {keys}")
-    folder = None if beside is None else folder_for(cells, beside)
-    told, found = _Stages(cells, progress), []
-    for cell in cells:
-        found.append(_result_of(cell, folder, n_jobs, told.during(cell)))
-        told.finished(cell)
-    return found
-
-
-def _result_of(
-    cell: Cell, folder: Path | None, n_jobs: int, progress: Callable[[int, int], None]
-) -> Result | ReplayResult:
-    if folder is None:
-        return cell.compute(n_jobs, progress)
-    path = folder / f"{cell.digest}.parquet"
-    kind = ReplayResult if isinstance(cell.environment, LoggedTrial) else Result
-    with contextlib.suppress(FileNotFoundError, StateFileError):
-        return kind.load(path)
-    result = cell.compute(n_jobs, progress)
-    folder.mkdir(exist_ok=True)  # where locks are unknown, another process may have removed it
-    result.save(path)
-    return result
+def cells_of(study: Study) -> list[Cell]:
+    """The parts of a study: every policy in every environment, and on the log."""
+    worlds = [*study.environments, *([study.log] if study.log is not None else [])]
+    titles = environment_titles({repr(world): {"title": world.title} for world in worlds})
+    return [
+        Cell(
+            key=f"{world!r}/{policy.stream_key}",
+            stage=titles[repr(world)],
+            policy=policy,
+            environment=world,
+            horizon=None if world is study.log else study.horizon,
+            runs=study.runs,
+            seed=study.seed,
+            first_run=study.first_run,
+            record=tuple(map(int, recorded_rounds(study.horizon, study.record))),
+        )
+        for world in worlds
+        for policy in study.policies
+    ]
 
 
 def folder_for(cells: Sequence[Cell], beside: Path) -> Path:
@@ -162,28 +159,6 @@ def _is_last(lock: int | None) -> bool:
     except OSError:
         return False
     return True
-
-
-class _Stages:
-    """Turns the progress of cells into that of the stages they belong to."""
-
-    def __init__(self, cells: Sequence[Cell], progress: Progress | None) -> None:
-        self._progress = progress
-        self._total = stages(cells)
-        self._done = dict.fromkeys(self._total, 0)
-        self._told: tuple[str, int] | None = None
-
-    def during(self, cell: Cell) -> Callable[[int, int], None]:
-        return lambda done, total: self._tell(cell.stage, self._done[cell.stage] + done)
-
-    def finished(self, cell: Cell) -> None:
-        self._done[cell.stage] += cell.runs
-        self._tell(cell.stage, self._done[cell.stage])
-
-    def _tell(self, stage: str, done: int) -> None:
-        if self._progress is not None and self._told != (stage, done):
-            self._told = stage, done
-            self._progress(stage, done, self._total[stage])
 
 
 def stages(cells: Sequence[Cell]) -> dict[str, int]:

@@ -17,13 +17,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from ..errors import ArgumentError
 from ..report.claims import claims_table
 from ..report.record import StudyRecord
+from ..simulation import ReplayResult, Result
 from ..simulation.results import KEYS
+from ..source import code_digest
+from .orders import machine
 
 try:
     import fcntl
@@ -31,7 +35,10 @@ except ImportError:  # Windows, where dead runs' folders stay
     fcntl = None  # type: ignore[assignment]
 
 MANIFEST = "manifest.json"
-_TABLES = {"results.parquet", "summary.csv", "replay.csv", "claims.csv", "bounds.csv"}
+_TABLES = {
+    *("results.parquet", "replay.parquet"),
+    *("summary.csv", "replay.csv", "claims.csv", "bounds.csv"),
+}
 _WRITTEN = {MANIFEST, "report.html", "figures", "tables", *_TABLES}
 _FOLDERS = {"figures": {".svg", ".png"}, "tables": {".csv"}}
 _NAMED = 5
@@ -69,6 +76,7 @@ def write_results(
     record.result.save(folder / "results.parquet")
     final_table(record).to_csv(folder / "summary.csv", index=False)
     if record.replay is not None:
+        record.replay.save(folder / "replay.parquet")
         record.replay.summary().to_csv(folder / "replay.csv", index=False)
     if record.claims:
         claims_table(record.claims).to_csv(folder / "claims.csv", index=False)
@@ -84,6 +92,9 @@ def write_results(
         "study": dict(record.config),
         "seed": record.seed,
         "versions": dict(record.versions),
+        "code": code_digest(),
+        "machine": machine(),
+        "notes": list(record.notes),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "started": started.isoformat(timespec="seconds"),
@@ -95,6 +106,59 @@ def write_results(
     }
     written = json.dumps(manifest, indent=2, ensure_ascii=False, default=str)
     (folder / MANIFEST).write_text(f"{written}\n", encoding="utf-8")
+
+
+def read_results(folder: Path) -> tuple[StudyRecord, dict[str, Any]]:
+    """The record of a study that ``write_results`` wrote, and its manifest.
+
+    Raises:
+        ArgumentError: the folder holds no results of a study by this code.
+    """
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        config = manifest["study"]
+        if "environments" not in config:
+            raise ArgumentError(f"folders must have results of a study, got those of {folder}")
+        if manifest["code"] != code_digest():
+            raise ArgumentError(f"folders must have results of this code, got those of {folder}")
+        replay, bounds = folder / "replay.parquet", folder / "bounds.csv"
+        record = StudyRecord(
+            title=manifest["title"],
+            description=config["description"],
+            result=Result.load(folder / "results.parquet"),
+            replay=ReplayResult.load(replay) if replay.exists() else None,
+            seed=manifest["seed"],
+            config=config,
+            versions=manifest["versions"],
+            elapsed=manifest["simulation_seconds"],
+            notes=manifest["notes"],
+            bounds=pd.read_csv(bounds, float_precision="round_trip") if bounds.exists() else None,
+        )
+    except (FileNotFoundError, KeyError, TypeError, json.JSONDecodeError):
+        raise ArgumentError(f"folders must be those of `dpbandits run`, got {folder}") from None
+    return record, manifest
+
+
+def merged(records: Sequence[StudyRecord]) -> StudyRecord:
+    """Records of the same study with different runs as one.
+
+    Raises:
+        ArgumentError: they are of different studies, or two have the same run.
+    """
+    first = records[0]
+    fixed = [{**one.config, "runs": 0, "first_run": 0} for one in records]
+    if any(one != fixed[0] for one in fixed):
+        raise ArgumentError("folders must have results of one study and seed")
+    result = Result.merge([one.result for one in records])
+    replays = [one.replay for one in records if one.replay is not None]
+    start = min(one.config["first_run"] for one in records)
+    return replace(
+        first,
+        result=result,
+        replay=ReplayResult.merge(replays) if replays else None,
+        config={**first.config, "runs": result.info["runs"], "first_run": start},
+        elapsed=sum(one.elapsed for one in records),
+    )
 
 
 def final_table(record: StudyRecord) -> pd.DataFrame:

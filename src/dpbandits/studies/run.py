@@ -8,10 +8,10 @@ from pathlib import Path
 
 from ..report.record import StudyRecord
 from ..simulation import ReplayResult, Result
-from ..simulation.results import environment_titles
 from ..simulation.simulating import recorded_rounds
 from ..theory import bound_curves
-from .cells import Cell, Progress, compute
+from .cells import cells_of
+from .engines import THREADS, Engine, Progress, compute
 from .study import Study
 
 _PACKAGES = (
@@ -21,7 +21,11 @@ _PACKAGES = (
 
 
 def run_study(
-    study: Study, *, beside: Path | None = None, n_jobs: int = -1, progress: Progress | None = None
+    study: Study,
+    *,
+    beside: Path | None = None,
+    engine: Engine = THREADS,
+    progress: Progress | None = None,
 ) -> StudyRecord:
     """Simulate every policy in every environment, and replay it on the log where there is one.
 
@@ -30,14 +34,15 @@ def run_study(
         beside: the future output.  Finished cells are kept beside it, and the same study continues
             from them after an interruption.  Then call this within ``studies.cells.kept``.  None
             keeps nothing.
-        n_jobs: threads; -1 for one per core.  The numbers are the same for any.
+        engine: ``Threads`` of this process, by default one per core, or ``Dask``.  The numbers are
+            the same for any.
         progress: called with (name of the simulation, runs done, runs in all) now and then.
 
     Returns:
         The record that a report is written from.
     """
     start = time.perf_counter()
-    results = compute(cells_of(study), beside, n_jobs=n_jobs, progress=progress)
+    results = compute(cells_of(study), beside, engine=engine, progress=progress)
     simulated = [one for one in results if isinstance(one, Result)]
     rounds = recorded_rounds(study.horizon, study.record).tolist()
     replayed = [one for one in results if isinstance(one, ReplayResult)]
@@ -53,26 +58,6 @@ def run_study(
         notes=study.cautions,
         bounds=bound_curves(study.policies, study.environments, rounds) if study.bounds else None,
     )
-
-
-def cells_of(study: Study) -> list[Cell]:
-    """The parts of a study: every policy in every environment, and on the log."""
-    worlds = [*study.environments, *([study.log] if study.log is not None else [])]
-    titles = environment_titles({repr(world): {"title": world.title} for world in worlds})
-    return [
-        Cell(
-            key=f"{world!r}/{policy.stream_key}",
-            stage=titles[repr(world)],
-            policy=policy,
-            environment=world,
-            horizon=None if world is study.log else study.horizon,
-            runs=study.runs,
-            seed=study.seed,
-            record=tuple(map(int, recorded_rounds(study.horizon, study.record))),
-        )
-        for world in worlds
-        for policy in study.policies
-    ]
 
 
 def versions() -> dict[str, str]:

@@ -18,6 +18,7 @@ from ..errors import DPBanditsError
 from ..privacy.budgets import NOTIONS, Budget, read_budget
 from ..protocol import Card
 from ..session.options import of_today
+from ..simulation.parallel import MOST_RUNS
 from ..validation import close_name, integer
 
 
@@ -106,6 +107,7 @@ class StudyForm(_Form):
     description: str = ""
     seed: Annotated[int, Field(ge=0)] = 0
     runs: Annotated[int, Field(ge=1, le=10**6)] = 100
+    first_run: Annotated[int, Field(ge=0, le=MOST_RUNS)] = 0
     horizon: Horizon
     imports: list[str] = []
     record: Record = 200

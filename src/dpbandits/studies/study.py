@@ -77,7 +77,7 @@ class Study:
 
     Attributes:
         title, description: for people.
-        seed, runs, horizon, record: as ``simulate`` takes them.
+        seed, runs, first_run, horizon, record: as ``simulate`` takes them.
         bounds: whether the report draws proved bounds beside measured regret.
         environments: the environments of the simulation; all have the same number of arms.
         log: a logged trial that the policies are replayed on; None without one.
@@ -90,6 +90,7 @@ class Study:
     description: str
     seed: int
     runs: int
+    first_run: int
     horizon: int
     record: int | list[int]
     bounds: bool
@@ -110,7 +111,7 @@ class Study:
         Raises:
             StudyError: a change is wrong.
         """
-        return _parse({**self.config, **changes}, "the altered study", self.folder)
+        return parse({**self.config, **changes}, "the altered study", self.folder)
 
     def quick(self) -> Study:
         """A small version, to try a study out: 5 runs of at most 10,000 rounds."""
@@ -154,7 +155,7 @@ def load_study(path: str | Path, *, before_policies: Callable[[], None] = lambda
         raise StudyError(str(path), [said]) from None
     except tomllib.TOMLDecodeError as error:
         raise StudyError(str(path), [f"is not TOML: {error}"]) from None
-    study = _parse(data, str(path), path.parent, before_policies)
+    study = parse(data, str(path), path.parent, before_policies)
     if found := study.cautions:
         warnings.warn(" ".join(found), BudgetWarning, stacklevel=2)
     return study
@@ -181,12 +182,15 @@ def _place_in_file(problem: str) -> str:
     return re.sub(r"policies\[(\d+)\]", place, problem)
 
 
-def _parse(
+def parse(
     data: dict[str, Any],
     source: str,
     folder: Path,
     before_policies: Callable[[], None] = lambda: None,
 ) -> Study:
+    """The study of a file's data, or of ``Study.config``; arguments as of ``load_study``, and
+    ``source`` for messages.
+    """
     problems = Problems()
     alone = data.get("bandit")
     if isinstance(alone, dict):  # which is one policy more
@@ -215,9 +219,9 @@ def _parse(
         raise StudyError(source, list(map(places, problems)))
     config = {name: data.get(name, getattr(form, name)) for name in StudyForm.model_fields}
     config["budgets"] = data.get("budgets", {})
-    as_declared = ("title", "description", "seed", "runs", "horizon", "record", "bounds")
+    sizes = ("seed", "runs", "first_run", "horizon", "record", "bounds")
     return Study(
-        **{name: getattr(form, name) for name in as_declared},
+        **{name: getattr(form, name) for name in ("title", "description", *sizes)},
         environments=tuple(worlds.simulated),
         log=worlds.log,
         policies=tuple(policies),
