@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import apsw
 import pytest
 from services import ARMS, NOISY, Served
 
@@ -157,6 +158,67 @@ def test_other_experiments_go_on(served, store, trial):
     replies = served.http.at_once(decisions(trial, 20))
     assert {one.status_code for one in replies} == {200}
     assert served.experiment().policy.session.rounds.pulls == 20
+
+
+def keeps_waiting(store, batches):
+    """Another program has the database locked."""
+    time.sleep(0.03)
+    return [StoreError("database is locked")] * len(batches)
+
+
+def test_a_store_that_is_stuck_is_tried_once_for_all_experiments(
+    served, store, trial, monkeypatch
+):
+    monkeypatch.setattr(owner_module, "SLOW", 0.02)
+    every = [trial, *(served.declare(**{**ARMS, "name": f"t{i}"}) for i in range(3))]
+    store.for_good = keeps_waiting
+    calls = [decisions(one, 1)[0] for one in every]
+    assert {one.status_code for one in served.http.at_once(calls)} == {503}
+    assert served.http.get("/readyz").status_code == 503
+    before = store.transactions
+    served.pass_time(2)
+    assert store.transactions == before + 1
+    store.for_good = None
+    served.pass_time(2)
+    assert served.http.get("/readyz").status_code == 200
+    assert {one.status_code for one in served.http.at_once(calls)} == {200}
+
+
+def test_who_stops_while_the_store_is_stuck_does_not_wait_for_it(
+    served, store, trial, monkeypatch
+):
+    monkeypatch.setattr(owner_module, "SLOW", 0.02)
+    store.for_good = keeps_waiting
+    trial.post("/decisions", 503)
+    store.go.clear()
+    store.entered.clear()
+    start = served.http.portal.start_task_soon
+    first = start(served.http.posted, *decisions(trial, 1)[0])
+    assert store.entered.wait(30.0)
+    later = [start(served.http.posted, *call) for call in decisions(trial, 20)]
+    while len(served.owner._waiting) < 20:
+        served.http.portal.call(served.http.idle)
+    before = store.transactions
+    served.http.portal.call(served.owner.stop)
+    store.go.set()
+    assert first.result().json()["type"] == "store"
+    assert {one.result().json()["type"] for one in later} == {"stopping"}
+    assert store.transactions == before + 1
+
+
+def test_a_service_does_not_start_on_a_store_that_is_locked(store, clock, monkeypatch, tmp_path):
+    with Served(store, clock) as served:
+        for i in range(3):
+            served.declare(**{**ARMS, "name": f"t{i}"})
+    monkeypatch.setattr("dpbandits.stores.sqlite.PATIENCE", 30)
+    monkeypatch.setattr(owner_module, "SLOW", 0.02)
+    other = apsw.Connection(str(store.path))
+    other.execute("BEGIN IMMEDIATE")
+    begun = time.monotonic()
+    with pytest.raises(StoreError, match="Another program has it open"):
+        Owner(SQLiteStore(store.path), clock).take_over()
+    assert time.monotonic() < begun + 2.0
+    other.close()
 
 
 def test_noise_is_not_drawn_again_for_a_commit_that_failed(served, store):

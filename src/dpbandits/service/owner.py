@@ -34,6 +34,7 @@ MOST_AT_ONCE, MOST_WAITING = 1024, 16_384
 MOST_OF_ONE = MOST_WAITING // 2  # that may wait of one tenant
 GATHER = 1e-3  # seconds in which requests come together, when there are many
 TICK, LOOK = 1.0, 5.0  # seconds between ticks, and between looks at leases
+SLOW = 1.0  # seconds, after which a failure is that of the whole store
 Key = tuple[str, str]  # tenant and name
 _Failed = dict[Key, BaseException]
 _Some = dict[Key, Experiment]
@@ -55,6 +56,7 @@ class Owner(threading.Thread):
         experiments: by tenant and name.  Other threads may only look one up.
         missing: places of the store that could not be taken, and why.
         cold: those of them whose code is not compiled yet; ``take_warm`` takes them.
+        stuck: whether the store has kept the owner waiting, and then failed.
 
     Args:
         store: where policies are kept.
@@ -81,6 +83,7 @@ class Owner(threading.Thread):
         self._many = False  # whether the last batch had more than one request
         self._ticked, self._looked = 0.0, 0.0
         self.missing: dict[str, str] = {}
+        self.stuck = False
         self.cold: dict[str, Declaration] = {}
         self._warm: set[str] = set()  # places whose code was compiled, or could not be
         self._foreign: set[str] = set()  # places of policies that were not served
@@ -144,11 +147,16 @@ class Owner(threading.Thread):
             self._many = count > 1
             requests = [self._waiting.popleft() for _ in range(count)]
             self._taken.update(one.key[0] for one in requests)
-            self._serve(requests)
+            if self._stopping and self.stuck:  # nobody waits for the store once more
+                _deliver([(one.future, _broken()) for one in requests])
+            else:
+                self._serve(requests)
             del requests  # whose errors would keep experiments alive
             if not self._stopping:  # between batches, too: a flood must not hold deadlines up
                 self._tick()
-        for experiment in self.experiments.values():
+        if not self.stuck:
+            self._settled({**self.experiments})
+        for experiment in self.experiments.values() if not self.stuck else ():
             with suppress(Exception):
                 experiment.policy.close()
         self.store.close()
@@ -192,11 +200,17 @@ class Owner(threading.Thread):
     def _settled(self, experiments: _Some) -> _Failed:
         """Write what earlier commits could not write; those for which that fails again."""
         failed: _Failed = {}
+        self.stuck = False
         for key, one in experiments.items():
+            begun = time.monotonic()
             try:
                 one.policy.settle()
             except Exception as error:
                 failed[key] = error
+                self.stuck = _is_stuck(error, begun)
+                if self.stuck:
+                    failed |= dict.fromkeys(experiments.keys() - failed.keys(), error)
+                    break
         self._let_go_of(failed)
         return failed
 
@@ -209,7 +223,7 @@ class Owner(threading.Thread):
     def _in_batch(self, experiments: _Some, work: Callable[[], None]) -> _Failed:
         """Do some work in one commit, and return the errors of experiments that were not kept."""
         outcomes: list[BaseException | None] = []
-        policies = [one.policy for one in experiments.values()]
+        policies, begun = [one.policy for one in experiments.values()], time.monotonic()
         try:
             with batch_of(policies) as outcomes:
                 work()
@@ -218,6 +232,7 @@ class Owner(threading.Thread):
             outcomes = outcomes if any(outcomes) else [error] * len(policies)
         found = zip(experiments, outcomes, strict=True)
         failed = {key: outcome for key, outcome in found if outcome is not None}
+        self.stuck |= any(_is_stuck(error, begun) for error in failed.values())
         self._let_go_of(failed)
         return failed
 
@@ -261,12 +276,16 @@ class Owner(threading.Thread):
         What cannot be taken is in ``missing``, and is tried again now and then: this process may be
         a standby.  One whose code is not compiled yet is left: this thread never compiles
         what another process can.
+
+        Raises:
+            StoreError: the store cannot be used.
         """
         mine = {str(one.policy.kept_in) for one in self.experiments.values()}
         for key in self.store.keys():  # noqa: SIM118 - of a store
             place = self.store.place(key)
             if str(place) in mine or key in self._foreign:
                 continue
+            begun = time.monotonic()
             try:
                 saved = read(place)
                 if not saved.about.get("served"):
@@ -278,6 +297,8 @@ class Owner(threading.Thread):
                 self._take(key, load(place))
             except Exception as error:
                 self._miss(key, error)
+                if _is_stuck(error, begun):  # each of the others would wait as long
+                    raise
 
     def _refuse_cold(self, key: str, saved: Saved) -> None:
         if key in self._warm:
@@ -381,6 +402,11 @@ def _broken() -> Problem:
 
 def _elsewhere() -> Problem:
     return Problem(503, "elsewhere", "Another process serves this experiment.")
+
+
+def _is_stuck(error: BaseException, begun: float) -> bool:
+    """Whether a store has kept its caller waiting since then, and failed."""
+    return isinstance(error, StoreError) and time.monotonic() >= begun + SLOW
 
 
 def _result(call: Callable[..., Any], *args: Any) -> Any:

@@ -56,7 +56,7 @@ class Service:
     @property
     def is_ready(self) -> bool:
         """Whether the service makes decisions in all experiments that it knows of."""
-        there = self.owner.is_alive() and not self.owner.missing
+        there = self.owner.is_alive() and not self.owner.missing and not self.owner.stuck
         return self.ready and there and self.unmade <= self.owner.experiments.keys()
 
     def absent(self, tenant: str) -> dict[str, Problem | None]:
