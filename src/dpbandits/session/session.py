@@ -118,7 +118,7 @@ class Session(Running):
                 f"arm must not be the last open one, got {self.arms.name(arm) or arm!r}", "arm"
             )
         self.rounds.retired, self.rounds.chosen_among = retired, True
-        episodes.fill(self)
+        self.fill()
 
     def add(self, arm: int) -> None:
         """Serve an arm that was retired again."""

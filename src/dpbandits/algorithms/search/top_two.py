@@ -63,7 +63,7 @@ from ..arms.arms import PARALLEL, PROOF
 from ..arms.batches import batch_rounds, weight_of
 from ..arms.law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
+from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due, withdraw
 from ..bases.sums import Sums, accumulate, sensitivity, summarise
 
 _EDGE = 1e-12  # as near to 0 and 1 as q comes
@@ -257,6 +257,7 @@ class TopTwo(Part):
         release_due=release_due,
         sensitivity=sensitivity,
         close=close,
+        withdraw=withdraw,
         summarise=summarise,
         publish=publish,
         stop=stop,

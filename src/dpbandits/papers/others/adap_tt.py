@@ -43,7 +43,7 @@ from typing import ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
-from ...algorithms.arms.interleaved import close, partition
+from ...algorithms.arms.interleaved import close, partition, withdraw
 from ...algorithms.bases.episodes import MEMO
 from ...algorithms.bases.sums import accumulate_by_arm, sensitivity
 from ...algorithms.search.top_two import price_of_batches
@@ -259,6 +259,7 @@ class AdaPTT(Policy):
         partition=partition,
         sensitivity=sensitivity,
         close=close,
+        withdraw=withdraw,
         summarise=summarise_arm,
         publish=publish,
         stop=stop,
