@@ -501,6 +501,18 @@ def test_tokens_of_before_a_restore_are_gone(store, clock):
         assert told.told["type"] == "restored"
 
 
+def test_a_late_reward_is_late_after_any_number_of_restarts(store, clock):
+    with Served(store, clock) as served:
+        trial = served.declare(**ARMS)
+        made = [trial.decide(decision_id=one) for one in ("one", "two")]
+    clock.now += 4000
+    for _ in range(3):
+        with Served(store, clock) as served:
+            for how in ({"decision_id": "one"}, {"token": made[1]["token"]}):
+                told = served.client().post("/rewards", 410, reward=1.0, **how).told
+                assert told["type"] == "too-late"
+
+
 def test_of_two_services_that_create_an_experiment_at_once_one_does(tmp_path, clock):
     """Between the look at the place and the save of the first, the second one saves."""
     first, second = (Owner(SQLiteStore(tmp_path / "one.db"), clock) for _ in range(2))

@@ -189,6 +189,7 @@ def private_part(session: Session) -> bytes:
     streams = {} if session.gate.noise.secure else session.state.streams
     told = {
         "former": session.former,
+        "life": session.life,
         "key": session.seal.key.hex(),
         "streams": list(streams),
         "last": None if last is None else last.life,
@@ -333,6 +334,8 @@ def filled(
     session.rounds.current_choice = Choice(_arm(session, arm), propensity)
     made = _LAST.unpack_from(choice, _CHOICE.size)
     session.former = dict(known["former"])
+    if "life" in known:  # that wrote this; lives after it have made no decision
+        session.former[known["life"]] = session.rounds.pulls
     session.seal = type(session.seal)(bytes.fromhex(known["key"]))
     session.last = None if known["last"] is None else _decision(session, made, known["last"])
     for i, name in enumerate(known["streams"]):
