@@ -505,7 +505,7 @@ def test_a_late_reward_is_late_after_any_number_of_restarts(store, clock):
     with Served(store, clock) as served:
         trial = served.declare(**ARMS)
         made = [trial.decide(decision_id=one) for one in ("one", "two")]
-    clock.now += 4000
+        served.pass_time(4000)
     for _ in range(3):
         with Served(store, clock) as served:
             for how in ({"decision_id": "one"}, {"token": made[1]["token"]}):

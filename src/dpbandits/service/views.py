@@ -10,8 +10,12 @@ import math
 from typing import Any
 
 from ..policies.sums import what_breaks
+from ..privacy.ledger import WHOLE, Ledger
+from ..rounding import upward
 from .experiment import Experiment
 from .results import written
+
+MOST_LINES = 10_000  # of a ledger, in one reply
 
 
 def summary(one: Experiment) -> dict[str, Any]:
@@ -66,10 +70,28 @@ def guarantee(one: Experiment) -> dict[str, Any]:
     return {**promise.to_dict(), "in_words": str(promise)}
 
 
-def ledger(one: Experiment) -> dict[str, Any]:
-    """The lines of the ledger."""
-    heads, rows = one.policy.ledger.table()
-    return {"spent": spent(one), "columns": heads, "lines": rows}
+def ledger(one: Experiment, first: int = 0, count: int = MOST_LINES) -> dict[str, Any]:
+    """So many lines of the ledger, from one on, and how many there are in all."""
+    found = one.policy.ledger
+    rows = found.frame.iloc[first : first + count]
+    return {"spent": spent(one), "total": len(found), "first": first, "lines": _lines(found, rows)}
+
+
+def _lines(found: Ledger, rows: Any) -> list[dict[str, Any]]:
+    rounded = found.meter.shown if found.meter else upward
+    return [
+        {
+            "first": line.first,
+            "last": line.last,
+            "part": None if line.part == WHOLE else line.part,
+            "releases": line.repeats,
+            "noise": line.family,
+            "sensitivity": line.sensitivity,
+            "scale": _without_nan(line.noise_scale),
+            "cost": rounded(line.cost) if math.isfinite(line.cost) else None,
+        }
+        for line in rows.itertuples()
+    ]
 
 
 def estimates(one: Experiment) -> dict[str, Any]:
