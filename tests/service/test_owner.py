@@ -133,7 +133,7 @@ def test_a_store_that_fails_for_good_lets_nothing_out(served, store, trial, faul
         assert trial.post("/decisions", decision_id="known").status_code in wrong
         assert trial.post("/rewards", reward=1.0, decision_id="known").status_code in wrong
         assert trial.get(status=None).status_code in wrong
-        assert "dpbandits_decisions{" not in served.http.get("/metrics").text
+        assert "dpbandits_decisions_total{" not in served.http.get("/metrics").text
         listed = served.http.get("/v1/experiments").json()["experiments"]
         assert [one["status"] for one in listed] == ["failed"]
     assert served.http.get("/healthz").status_code == 200

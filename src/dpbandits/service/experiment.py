@@ -122,6 +122,17 @@ class Experiment:
         }
         self.policy.notes[SERVICE, _STATE] = json.dumps(state).encode()
 
+    @property
+    def decisions(self) -> int:
+        """How many decisions the policy has made; those that a batch of messages is of count."""
+        rounds = self.policy.session.rounds
+        return self.recorded if self.policy._serving == "messages" else rounds.pulls
+
+    @property
+    def recorded(self) -> int:
+        """How many decisions were recorded; rounds that fill up a retired arm's episode are none."""
+        return self.policy.rounds - self.policy.session.rounds.filled
+
     # Decisions --------------------------------------------------------------------------------
 
     def decide(self, asked: Asked, now: float) -> Decided:
@@ -455,8 +466,7 @@ class Experiment:
     def _count_traffic(self, now: float) -> None:
         minute = int(now // 60.0)
         if not self.traffic or self.traffic[-1].minute < minute:
-            decisions = self.policy.session.rounds.pulls
-            self.traffic.append(Traffic(minute, decisions, self.policy.rounds))
+            self.traffic.append(Traffic(minute, self.decisions, self.recorded))
 
     # Pieces -----------------------------------------------------------------------------------
 

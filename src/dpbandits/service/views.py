@@ -11,7 +11,7 @@ from typing import Any
 
 from ..policies.sums import what_breaks
 from ..privacy.ledger import WHOLE, Ledger
-from ..rounding import upward
+from ..validation import upward
 from .experiment import Experiment
 from .results import written
 
@@ -44,8 +44,8 @@ def summary(one: Experiment) -> dict[str, Any]:
         "simulated": promise.simulated,
         "spent": spent(one),
         "releases": policy.ledger.releases,
-        "decisions": policy.session.rounds.pulls,
-        "recorded": policy.rounds,
+        "decisions": one.decisions,
+        "recorded": one.recorded,
         "stopped": policy.stopped,
         "recommendation": None if policy.card.hides_contexts else policy.recommendation,
     }

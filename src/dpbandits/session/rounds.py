@@ -160,6 +160,7 @@ class Rounds:
 
     recorded: int = 0
     pulls: int = 0  # recorded or not
+    filled: int = 0  # recorded ones without a pull, in episodes of retired arms
     closed: int = 0  # answers to pulls before this one, that are not awaited, come too late
     dropped: int = 0  # answers that were not used
     late: int = 0  # those of them that belong to recorded rounds

@@ -150,7 +150,7 @@ class Running:
         if rounds.exhausted or self.gate.statistic.parts > 0:
             return
         rounds.release_due = self.advance(arm, 0, n)
-        rounds.recorded += n
+        rounds.recorded, rounds.filled = rounds.recorded + n, rounds.filled + n
         rounds.book(arm, 0, n, VOID)
         self.intake.fill(arm, n)
 

@@ -31,7 +31,9 @@ from .session import Session
 from .state import Ended, Span
 
 # In this order; each whole batch lists them, so a later version may have others.
-NUMBERS = ("recorded", "pulls", "closed", "left", "held", "over", "release_due", "exhausted")
+NUMBERS = (
+    *("recorded", "pulls", "closed", "left", "held", "over", "release_due", "exhausted", "filled"),
+)
 REPLY = "reply"  # the kind of rows that outlive episodes
 RECEIPT = "receipt"
 NOTES = (REPLY, RECEIPT, "service")  # kinds of rows that a service around the policy keeps
