@@ -166,9 +166,7 @@ def keeps_waiting(store, batches):
     return [StoreError("database is locked")] * len(batches)
 
 
-def test_a_store_that_is_stuck_is_tried_once_for_all_experiments(
-    served, store, trial, monkeypatch
-):
+def test_a_store_that_is_stuck_is_tried_once_for_all_experiments(served, store, trial, monkeypatch):
     monkeypatch.setattr(owner_module, "SLOW", 0.02)
     every = [trial, *(served.declare(**{**ARMS, "name": f"t{i}"}) for i in range(3))]
     store.for_good = keeps_waiting
@@ -184,9 +182,7 @@ def test_a_store_that_is_stuck_is_tried_once_for_all_experiments(
     assert {one.status_code for one in served.http.at_once(calls)} == {200}
 
 
-def test_who_stops_while_the_store_is_stuck_does_not_wait_for_it(
-    served, store, trial, monkeypatch
-):
+def test_who_stops_while_the_store_is_stuck_does_not_wait_for_it(served, store, trial, monkeypatch):
     monkeypatch.setattr(owner_module, "SLOW", 0.02)
     store.for_good = keeps_waiting
     trial.post("/decisions", 503)

@@ -130,7 +130,7 @@ class Experiment:
 
     @property
     def recorded(self) -> int:
-        """How many decisions were recorded; rounds that fill up a retired arm's episode are none."""
+        """How many decisions were recorded; rounds that fill a retired arm's episode are none."""
         return self.policy.rounds - self.policy.session.rounds.filled
 
     # Decisions --------------------------------------------------------------------------------
