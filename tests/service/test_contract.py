@@ -612,3 +612,19 @@ def test_a_ledger_is_read_in_pieces_and_has_numbers(served):
     assert trial.get("/ledger?first=99999").told["lines"] == []
     for wrong in ("first=-1", "count=x", "count=10001", "first=1e3"):
         assert trial.get(f"/ledger?{wrong}", 422).told["type"] == "invalid"
+
+
+def test_wrong_bodies_are_told_in_the_words_of_json(served, trial):
+    def told(body, what="/rewards"):
+        reply = served.http.post(trial.at + what, content=body)
+        assert reply.status_code == 422
+        return reply.json()["detail"]
+
+    assert "Expected `number | null`, got `string` - at `$.reward`" in told('{"reward": "x"}')
+    assert "Expected `string | null`" in told('{"reward": 1, "token": 5}')
+    deep = '{"contexts": ' + "[" * 5000 + "]" * 5000 + "}"
+    assert "JSON has neither NaN nor Infinity" in told('{"reward": NaN, "token": "x"}')
+    assert "Infinity" not in told('{"reward": 1,, "token": "x"}')
+    assert "too many levels" in told(deep, "/decisions")
+    assert "has neither" in told('{"reward": 1}')
+    assert "not both" in told('{"reward": 1, "token": "x", "decision_id": "y"}')

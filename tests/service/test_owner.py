@@ -476,7 +476,9 @@ def test_a_backup_is_refused_and_served_once_it_is_restored(store, clock, tmp_pa
     shutil.copy(tmp_path / "backup", store.path)
     shutil.copy(tmp_path / "backup-wal", f"{store.path}-wal")
     with Served(store, clock) as served:
-        served.client().post("/decisions", 503, unit="Eve")
+        told = served.client().post("/decisions", 503, unit="Eve").told
+        assert told["type"] == "unusable"
+        assert "older copy" in told["detail"]
         assert served.http.get("/readyz").json() == {"ready": False, "missing": 1}
         restore(store.place("default.trial")).close()
         served.pass_time(6)

@@ -301,7 +301,7 @@ def test_what_was_drawn_and_lost_counts_as_spent_and_is_not_released_again(
     assert lost.draws > draws
     assert lost_rounds_count_no_more(policy)
     last = int(lost.frame["last"].max())
-    assert policy.rounds == last + 1
+    assert policy.rounds > last
     assert not policy.session.rounds.pending
     assert not policy.update(1.0, waiting[-1][1])  # its record may have been released
     now = state_of(policy)

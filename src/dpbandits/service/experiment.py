@@ -340,7 +340,8 @@ class Experiment:
     ) -> tuple[Remembered | None, str]:
         """What is remembered of a decision, and its token."""
         if (decision_id is None) == (token is None):
-            raise Problem(422, "invalid", "Give decision_id or token, and not both.")
+            given = "and not both" if token else "of which the body has neither"
+            raise Problem(422, "invalid", f"Give decision_id or token, {given}.")
         if decision_id is not None:
             known = self._replies.find(decision_id)
             if known is not None:

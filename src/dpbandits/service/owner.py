@@ -19,7 +19,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..errors import ClaimError, StoreError
+from ..errors import ClaimError, StandbyError, StoreError
 from ..policies import Policy, load
 from ..policies.batches import batch_of
 from ..policies.loading import Saved, read
@@ -83,6 +83,7 @@ class Owner(threading.Thread):
         self._many = False  # whether the last batch had more than one request
         self._ticked, self._looked = 0.0, 0.0
         self.missing: dict[str, str] = {}
+        self._why: dict[str, Problem] = {}  # as a client is told
         self.stuck = False
         self.cold: dict[str, Declaration] = {}
         self._warm: set[str] = set()  # places whose code was compiled, or could not be
@@ -99,7 +100,7 @@ class Owner(threading.Thread):
         if key not in self.experiments:
             place = ".".join(key)
             if place in self.missing:
-                raise starting() if place in self.cold else _elsewhere()
+                raise starting() if place in self.cold else self._why[place]
             raise unknown_experiment()
         return self._put(key, call)
 
@@ -293,7 +294,7 @@ class Owner(threading.Thread):
                     continue
                 self._refuse_cold(key, saved)
                 if place.lease_left > 0.0:
-                    raise ClaimError(f"{place} is held by a process that was alive lately")
+                    raise StandbyError(f"{place} is held by a process that was alive lately")
                 self._take(key, load(place))
             except Exception as error:
                 self._miss(key, error)
@@ -330,17 +331,22 @@ class Owner(threading.Thread):
             log("declaration differs, and was not taken", experiment=made.name, word=str(one))
 
     def _miss(self, key: str, error: BaseException) -> None:
-        if key not in self.missing:
-            kind = error.kind if isinstance(error, Problem) else type(error).__name__
-            log("experiment missing", place=key, error=kind)
-        self.missing[key] = str(error)
+        told = str(error)
+        if told != self.missing.get(key):
+            if isinstance(error, StandbyError):
+                log("experiment is served by another process", place=key)
+            else:
+                kind = error.kind if isinstance(error, Problem) else type(error).__name__
+                log("experiment missing", place=key, error=kind, detail=told)
+        self.missing[key] = told
+        self._why[key] = _missing(error)
 
     def _let_go(self, at: Key, error: BaseException) -> None:
         """Another process has taken an experiment over."""
         with suppress(Exception):
             self.experiments[at].policy.close()  # which may come back to this process later
         del self.experiments[at]
-        self._miss(".".join(at), error)
+        self._miss(".".join(at), StandbyError(str(error)))
 
     def create(self, tenant: str, declaration: Declaration, who: str, now: float) -> Experiment:
         """Make an experiment, and keep it.
@@ -402,6 +408,20 @@ def _broken() -> Problem:
 
 def _elsewhere() -> Problem:
     return Problem(503, "elsewhere", "Another process serves this experiment.")
+
+
+def _missing(error: BaseException) -> Problem:
+    """What a client is told of an experiment that cannot be taken."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, StandbyError):
+        return _elsewhere()
+    return Problem(
+        503,
+        "unusable",
+        "The store's copy of this experiment cannot be used here: it may be an older copy, or it"
+        " was continued elsewhere. The log has the reason.",
+    )
 
 
 def _is_stuck(error: BaseException, begun: float) -> bool:
