@@ -486,7 +486,9 @@ def test_a_backup_is_refused_and_served_once_it_is_restored(store, clock, tmp_pa
         assert trial.decide(decision_id="old", unit="Ann") != old
         for token in (old["token"], lost["token"]):
             trial.reward(1.0, 404, token=token)
-        assert trial.get("/trail").told["lines"][0]["what"] == "created"
+        served.pass_time(2)
+        trail = [line["what"] for line in trial.get("/trail").told["lines"]]
+        assert trail == ["created", "restored"]
         trial.reward(1.0, token=trial.decide(unit="Eve")["token"])
 
 

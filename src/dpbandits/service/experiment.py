@@ -79,6 +79,7 @@ class Experiment:
         self._replies = Replies(policy, declaration.retries_for)
         self.devices = Devices(self)
         self.trail = Trail(policy.notes)
+        self._restores = sum(line["what"] == "restored" for line in self.trail.lines)
         self._releases = -1  # that the breaker has looked at
         self._baseline = (
             None
@@ -451,6 +452,7 @@ class Experiment:
     def tick(self, now: float) -> None:
         """Pass deadlines by the clock; called at times that do not depend on answers."""
         self._count_traffic(now)
+        self._note_restores(now)
         self._replies.forget(now)
         self.devices.receipts.forget(now)
         self._finish_in_time(now)
@@ -463,6 +465,12 @@ class Experiment:
         with suppress(BudgetExhausted):
             self.policy.tick(now)
         self._check_breaker(now)
+
+    def _note_restores(self, now: float) -> None:
+        """Tell the trail of restores, which were made outside of the service."""
+        while self._restores < self.policy.session.restored:
+            self._restores += 1
+            self.trail.add(now, "operator", "restored", "from a backup or another copy")
 
     def _count_traffic(self, now: float) -> None:
         minute = int(now // 60.0)
