@@ -363,7 +363,7 @@ class _Calls:
         return _json({"alive": alive}, 200 if alive else 503)
 
     async def ready(self, request: Request, key: Key) -> Response:
-        ready, missing = self._service.is_ready, len(self._service.owner.missing)
+        ready, missing = self._service.is_ready, self._service.missing
         return _json({"ready": ready, "missing": missing}, 200 if ready else 503)
 
     async def metrics(self, request: Request, key: Key) -> Response:
