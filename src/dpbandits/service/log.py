@@ -41,6 +41,6 @@ class _Lines(logging.Handler):
         log("logged", logger=record.name, level=record.levelname, error=kind, detail=detail)
 
 
-def _warned(message: Warning | str, category: type[Warning], *_: Any) -> None:
+def _warned(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     # Of answers policies only log: warnings are about public features.
     log("warning", kind=category.__name__, detail=str(message))
