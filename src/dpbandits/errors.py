@@ -63,6 +63,10 @@ class ClaimError(DPBanditsError):
     """
 
 
+class StandbyError(ClaimError):
+    """A process that lives has the policy; this one may take it over once that process ends."""
+
+
 class ReentryError(DPBanditsError, RuntimeError):
     """A call came within another call of the same policy and thread, as from a signal handler.
     Nothing was done.

@@ -44,8 +44,14 @@ noise, and none raises.
 ``absorb(params, public, memo, release)``
     take in a release of another worker, with the rounds of its episode; without this kernel the
     algorithm learns from its own releases alone
+``withdraw(params, public, memo)``
+    an episode that was closed is never released, because its rewards were lost: undo what ``close``
+    did to the public side; runs for all such episodes, the last one first
 ``restart(params, raw, public)``
     prepare a raw side that is empty because it was lost; by default it stays so
+``rebase(params, public, release)``
+    after a loss, replace the last running sum by the one from which the estimates would follow if
+    each lost reward had been as estimated; for algorithms whose ``record_pull`` counts features
 ``stop(params, public) -> bool``
     whether a search for the best arm is over; asked after each release
 ``recommend(params, public) -> int``
@@ -130,6 +136,16 @@ def stays_empty(params: Any, raw: Any, public: Any) -> None:
 
 
 @kernel
+def nothing_to_undo(params: Any, public: Any, memo: Vector) -> None:
+    """``withdraw`` of an algorithm that counts an episode only at its release."""
+
+
+@kernel
+def stands(params: Any, public: Any, release: Vector) -> None:
+    """``rebase`` of an algorithm without features that count before their rewards."""
+
+
+@kernel
 def own_alone(params: Any, public: Any, memo: Vector, release: Vector) -> None:
     """``absorb`` of an algorithm that learns from its own releases alone."""
 
@@ -171,7 +187,9 @@ class Kernels:
     close: Kernel = nothing_to_note
     estimate: Kernel = no_estimate
     absorb: Kernel = own_alone
+    withdraw: Kernel = nothing_to_undo
     restart: Kernel = stays_empty
+    rebase: Kernel = stands
     stop: Kernel = never
     recommend: Kernel = no_arm
     skips_closed: bool = False

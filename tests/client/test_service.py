@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from dpbandits import client
@@ -19,6 +21,7 @@ from dpbandits.client import (
     RewardRequest,
     ServiceError,
 )
+from dpbandits.errors import ArgumentError
 from dpbandits.service import messages
 from dpbandits.service.openapi import document
 
@@ -64,6 +67,22 @@ def test_an_id_of_ones_own_names_one_request(shop: Any) -> None:
     assert shop.decide(decision_id="visit-1", available=("green", "blue")) == made
     assert refused(shop.decide, decision_id="visit-1") == (409, "id-reused")
     assert shop.summary()["decisions"] == 1
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, np.float64("nan")])
+def test_what_is_no_number_is_not_sent(shop: Any, wrong: float) -> None:
+    decision = shop.decide()
+    request = RewardRequest(wrong, decision)
+    for call, what in (
+        (lambda: shop.reward(wrong, decision), "reward"),
+        (lambda: shop.reward_many([RewardRequest(1.0, decision), request]), "reward"),
+        (lambda: shop.decide(contexts=[[0.0, wrong]]), "contexts"),
+        (lambda: shop.decide(advice=np.array([[0.0, wrong]])), "advice"),
+        (lambda: shop.decide_many([DecisionRequest(contexts=np.array([wrong]))]), "contexts"),
+    ):
+        with pytest.raises(ArgumentError, match=f"^{what} must be a finite number"):
+            call()
+    assert shop.reward(None, decision) == RewardReply(True)
 
 
 def test_items_fail_alone(shop: Any) -> None:

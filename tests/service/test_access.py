@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import stat
 import time
@@ -383,3 +384,12 @@ def test_too_many_waiting_requests_are_sent_away(limit, served, monkeypatch):
     assert reply.told["type"] == "busy"
     monkeypatch.undo()
     assert isinstance(trial.http.client, httpx.AsyncClient)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root gives files away")
+def test_a_key_that_root_adds_leaves_the_file_to_its_owner(tmp_path):
+    keys = Keys(tmp_path / "keys.json")
+    keys.add()
+    os.chown(keys.path, 12345, 12346)
+    keys.add()
+    assert (os.stat(keys.path).st_uid, os.stat(keys.path).st_gid) == (12345, 12346)

@@ -1,9 +1,11 @@
 """The commands ``dpbandits serve`` and ``dpbandits keys``, as a shell runs them."""
 
+import gc
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +15,10 @@ import pytest
 import serve_kills
 from typer.testing import CliRunner
 
+import dpbandits as dpb
 from dpbandits.cli import app
 from dpbandits.service.server import Settings, serve
+from dpbandits.stores.addresses import store_at
 
 RUN = CliRunner()
 
@@ -78,3 +82,44 @@ def test_only_commands_of_the_service_import_it():
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": source}, capture_output=True
     )
     assert told.stdout.strip() == b"False"
+
+
+def test_all_places_of_a_database_are_restored(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
+    address = f"sqlite:///{tmp_path}/p.db"
+    store = store_at(address)
+    for key in ("default.shop", "my own"):
+        policy = dpb.bandit(2, None, seed=1)
+        policy.save(store.place(key))
+        policy.close()
+        del policy
+    gc.collect()
+    refused = RUN.invoke(app, ["restore", address])
+    assert refused.exit_code != 0
+    assert "default.shop, my own" in " ".join(refused.output.split())
+    told = RUN.invoke(app, ["restore", address, "--all"]).output
+    assert told.count("Load it there.") == 2
+    assert f"{address}#my%20own" in told
+    assert dpb.load(store.place("my own")).session.restored == 1
+
+
+def test_all_lines_on_standard_error_are_json(tmp_path):
+    """Also those of libraries: here the port is taken; and warnings."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code = (
+            "import warnings, logging; from dpbandits.service import log, server;"
+            f"server.tune = lambda: None; log.take_all_over(); warnings.warn('odd');"
+            f"server.run(None, '127.0.0.1', {taken.getsockname()[1]})"
+        )
+        source = str(Path(__file__).parents[2] / "src")
+        told = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONPATH": source},
+            capture_output=True,
+        )
+    lines = [json.loads(line) for line in told.stderr.splitlines()]
+    assert told.returncode
+    assert {"warning", "logged"} <= {one["event"] for one in lines}
+    assert any("address already in use" in str(one.get("detail")).lower() for one in lines)

@@ -319,8 +319,8 @@ def test_to_archive_the_name_must_be_typed(console):
 @pytest.mark.parametrize(
     ("action", "fields", "said"),
     [
-        ("pause", {"reason": ""}, "Expected `str` of length >= 1 - at `$.reason`"),
-        ("pause", {"reason": "x" * 501}, "Expected `str` of length <= 500 - at `$.reason`"),
+        ("pause", {"reason": ""}, "Expected `string` of length >= 1 - at `$.reason`"),
+        ("pause", {"reason": "x" * 501}, "Expected `string` of length <= 500 - at `$.reason`"),
         ("retire", {"reason": "x", "arm": "gold"}, "arm must"),
     ],
 )

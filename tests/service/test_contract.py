@@ -574,3 +574,57 @@ def test_what_is_nowhere(served, trial):
     assert (reply.status_code, reply.json()["type"]) == (405, "method")
     assert served.client("none").get(status=404).told["type"] == "unknown-experiment"
     assert json.loads(served.http.get("/readyz").content) == {"ready": True, "missing": 0}
+
+
+def test_no_more_decisions_are_recorded_than_made(served, store, clock):
+    trial = served.declare(name="trial", arms=["a", "b"], **NOISY)
+    trial.decide()
+    while served.experiment().policy.session.rounds.left < 5:
+        trial.reward(1.0, token=trial.decide()["token"])
+    held = served.experiment().policy.session.rounds.current_choice.arm
+    trial.because("/retire", arm=held)
+    told = trial.get().told
+    assert 0 < told["recorded"] <= told["decisions"]
+    series = f'_recorded_total{{experiment="trial",tenant="default"}} {told["recorded"]}.0'
+    assert series in served.http.get("/metrics").text
+    served.__exit__()
+    with Served(store, clock) as again:
+        assert again.client().get().told["recorded"] == told["recorded"]
+
+
+def test_a_ledger_is_read_in_pieces_and_has_numbers(served):
+    trial = served.declare(name="trial", arms=3, **{**NOISY, "answers_within": 1})
+    while len(served.experiment().policy.ledger) < 12:
+        trial.reward(1.0, token=trial.decide()["token"])
+    told, frame = trial.get("/ledger").told, served.experiment().policy.ledger.frame
+    assert told["total"] == len(told["lines"]) == len(frame) > 10
+    for line, known in zip(told["lines"], frame.itertuples(), strict=True):
+        assert (line["first"], line["last"], line["releases"]) == (
+            known.first,
+            known.last,
+            known.repeats,
+        )
+        assert line["cost"] == pytest.approx(known.cost, rel=1e-6)
+        assert line["cost"] >= known.cost
+        assert (line["scale"], line["noise"]) == (known.noise_scale, known.family)
+    some = trial.get("/ledger?first=3&count=2").told
+    assert (some["lines"], some["first"]) == (told["lines"][3:5], 3)
+    assert trial.get("/ledger?first=99999").told["lines"] == []
+    for wrong in ("first=-1", "count=x", "count=10001", "first=1e3"):
+        assert trial.get(f"/ledger?{wrong}", 422).told["type"] == "invalid"
+
+
+def test_wrong_bodies_are_told_in_the_words_of_json(served, trial):
+    def told(body, what="/rewards"):
+        reply = served.http.post(trial.at + what, content=body)
+        assert reply.status_code == 422
+        return reply.json()["detail"]
+
+    assert "Expected `number | null`, got `string` - at `$.reward`" in told('{"reward": "x"}')
+    assert "Expected `string | null`" in told('{"reward": 1, "token": 5}')
+    deep = '{"contexts": ' + "[" * 5000 + "]" * 5000 + "}"
+    assert "JSON has neither NaN nor Infinity" in told('{"reward": NaN, "token": "x"}')
+    assert "Infinity" not in told('{"reward": 1,, "token": "x"}')
+    assert "too many levels" in told(deep, "/decisions")
+    assert "has neither" in told('{"reward": 1}')
+    assert "not both" in told('{"reward": 1, "token": "x", "decision_id": "y"}')

@@ -187,3 +187,13 @@ def test_the_command_names_words_that_differ_as_it_starts(
     assert '"word": "arms is [' in capsys.readouterr().err
     for one in service.owner.experiments.values():
         one.policy.close()
+
+
+def test_what_is_being_compiled_is_missing(store, clock):
+    declared = {("default", "trial"): Declaration.read(ARMS)}
+    with Served(store, clock, declared=declared) as served:
+        served.service.ready = False
+        assert served.http.get("/readyz").json() == {"ready": False, "missing": 1}
+        post(served, ARMS)
+        served.service.ready = True
+        assert served.http.get("/readyz").json() == {"ready": True, "missing": 0}

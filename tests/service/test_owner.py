@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import apsw
 import pytest
 from services import ARMS, NOISY, Served
 
@@ -132,7 +133,7 @@ def test_a_store_that_fails_for_good_lets_nothing_out(served, store, trial, faul
         assert trial.post("/decisions", decision_id="known").status_code in wrong
         assert trial.post("/rewards", reward=1.0, decision_id="known").status_code in wrong
         assert trial.get(status=None).status_code in wrong
-        assert "dpbandits_decisions{" not in served.http.get("/metrics").text
+        assert "dpbandits_decisions_total{" not in served.http.get("/metrics").text
         listed = served.http.get("/v1/experiments").json()["experiments"]
         assert [one["status"] for one in listed] == ["failed"]
     assert served.http.get("/healthz").status_code == 200
@@ -157,6 +158,63 @@ def test_other_experiments_go_on(served, store, trial):
     replies = served.http.at_once(decisions(trial, 20))
     assert {one.status_code for one in replies} == {200}
     assert served.experiment().policy.session.rounds.pulls == 20
+
+
+def keeps_waiting(store, batches):
+    """Another program has the database locked."""
+    time.sleep(0.03)
+    return [StoreError("database is locked")] * len(batches)
+
+
+def test_a_store_that_is_stuck_is_tried_once_for_all_experiments(served, store, trial, monkeypatch):
+    monkeypatch.setattr(owner_module, "SLOW", 0.02)
+    every = [trial, *(served.declare(**{**ARMS, "name": f"t{i}"}) for i in range(3))]
+    store.for_good = keeps_waiting
+    calls = [decisions(one, 1)[0] for one in every]
+    assert {one.status_code for one in served.http.at_once(calls)} == {503}
+    assert served.http.get("/readyz").status_code == 503
+    before = store.transactions
+    served.pass_time(2)
+    assert store.transactions == before + 1
+    store.for_good = None
+    served.pass_time(2)
+    assert served.http.get("/readyz").status_code == 200
+    assert {one.status_code for one in served.http.at_once(calls)} == {200}
+
+
+def test_who_stops_while_the_store_is_stuck_does_not_wait_for_it(served, store, trial, monkeypatch):
+    monkeypatch.setattr(owner_module, "SLOW", 0.02)
+    store.for_good = keeps_waiting
+    trial.post("/decisions", 503)
+    store.go.clear()
+    store.entered.clear()
+    start = served.http.portal.start_task_soon
+    first = start(served.http.posted, *decisions(trial, 1)[0])
+    assert store.entered.wait(30.0)
+    later = [start(served.http.posted, *call) for call in decisions(trial, 20)]
+    while len(served.owner._waiting) < 20:
+        served.http.portal.call(served.http.idle)
+    before = store.transactions
+    served.http.portal.call(served.owner.stop)
+    store.go.set()
+    assert first.result().json()["type"] == "store"
+    assert {one.result().json()["type"] for one in later} == {"stopping"}
+    assert store.transactions == before + 1
+
+
+def test_a_service_does_not_start_on_a_store_that_is_locked(store, clock, monkeypatch, tmp_path):
+    with Served(store, clock) as served:
+        for i in range(3):
+            served.declare(**{**ARMS, "name": f"t{i}"})
+    monkeypatch.setattr("dpbandits.stores.sqlite.PATIENCE", 30)
+    monkeypatch.setattr(owner_module, "SLOW", 0.02)
+    other = apsw.Connection(str(store.path))
+    other.execute("BEGIN IMMEDIATE")
+    begun = time.monotonic()
+    with pytest.raises(StoreError, match="Another program has it open"):
+        Owner(SQLiteStore(store.path), clock).take_over()
+    assert time.monotonic() < begun + 2.0
+    other.close()
 
 
 def test_noise_is_not_drawn_again_for_a_commit_that_failed(served, store):
@@ -418,7 +476,9 @@ def test_a_backup_is_refused_and_served_once_it_is_restored(store, clock, tmp_pa
     shutil.copy(tmp_path / "backup", store.path)
     shutil.copy(tmp_path / "backup-wal", f"{store.path}-wal")
     with Served(store, clock) as served:
-        served.client().post("/decisions", 503, unit="Eve")
+        told = served.client().post("/decisions", 503, unit="Eve").told
+        assert told["type"] == "unusable"
+        assert "older copy" in told["detail"]
         assert served.http.get("/readyz").json() == {"ready": False, "missing": 1}
         restore(store.place("default.trial")).close()
         served.pass_time(6)
@@ -426,7 +486,9 @@ def test_a_backup_is_refused_and_served_once_it_is_restored(store, clock, tmp_pa
         assert trial.decide(decision_id="old", unit="Ann") != old
         for token in (old["token"], lost["token"]):
             trial.reward(1.0, 404, token=token)
-        assert trial.get("/trail").told["lines"][0]["what"] == "created"
+        served.pass_time(2)
+        trail = [line["what"] for line in trial.get("/trail").told["lines"]]
+        assert trail == ["created", "restored"]
         trial.reward(1.0, token=trial.decide(unit="Eve")["token"])
 
 
@@ -437,6 +499,18 @@ def test_tokens_of_before_a_restore_are_gone(store, clock):
     with Served(store, clock) as served:
         told = served.client().post("/rewards", 410, token=old["token"], reward=1.0)
         assert told.told["type"] == "restored"
+
+
+def test_a_late_reward_is_late_after_any_number_of_restarts(store, clock):
+    with Served(store, clock) as served:
+        trial = served.declare(**ARMS)
+        made = [trial.decide(decision_id=one) for one in ("one", "two")]
+        served.pass_time(4000)
+    for _ in range(3):
+        with Served(store, clock) as served:
+            for how in ({"decision_id": "one"}, {"token": made[1]["token"]}):
+                told = served.client().post("/rewards", 410, reward=1.0, **how).told
+                assert told["type"] == "too-late"
 
 
 def test_of_two_services_that_create_an_experiment_at_once_one_does(tmp_path, clock):

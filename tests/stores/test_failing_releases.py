@@ -12,7 +12,7 @@ from clinic import (
     fail,
     inside,
     lose_a_draw,
-    lost_rounds_count_as_default,
+    lost_rounds_count_no_more,
     state_in,
     state_of,
 )
@@ -129,7 +129,7 @@ def test_an_interrupted_draw_is_charged_and_its_records_are_dropped(
     assert policy.ledger.releases == releases + 1
     assert policy.ledger.total() == pytest.approx(policy.meter.limit)
     assert not policy.session.state.wall.statistic.any()
-    assert lost_rounds_count_as_default(policy)
+    assert lost_rounds_count_no_more(policy)
     assert int(policy.ledger.frame["last"].max()) >= rounds - 1
     if estimate is not None:
         assert policy.session.state.public.estimate.tolist() == estimate  # nothing was published

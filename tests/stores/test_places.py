@@ -103,6 +103,45 @@ def test_a_database_of_something_else_is_refused_and_stays(kind, tmp_path):
     assert (path.read_bytes(), files(tmp_path)) == (before, ["policies.db"])
 
 
+def backed_up(folder):
+    """A copy of a store with two places, as SQLite makes it: without a write-ahead log."""
+    original = SQLiteStore(folder / "original.db")
+    for key in ("one", "two"):
+        begun(original.place(key), *(Row("a", bytes([i]), b"x" * 3000) for i in range(99)))
+    with original._shared.alone() as connection:
+        connection.execute("VACUUM INTO ?", [str(folder / "copy.db")])
+    original.close()
+    assert (folder / "copy.db").read_bytes()[18:20] == b"\1\1"
+    return SQLiteStore(folder / "copy.db")
+
+
+@pytest.mark.parametrize("first", ["read", "mark", "keys", "commit"])
+def test_a_backup_by_sqlite_is_read_and_written_at_once(first, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpbandits.stores.sqlite.PATIENCE", 50)
+    store = backed_up(tmp_path)
+    if first in ("mark", "keys"):
+        assert store.place("one").mark() if first == "mark" else store.keys()
+    if first == "commit":
+        store.place("two").commit(Batch(2, b"second", []), "old")
+    held = store.place("one").read()
+    next(held.rows)  # a reader that is not done
+    store.place("one").commit(Batch(2, b"second", []), "old")
+    assert len(list(held.rows)) == 98
+    assert (tmp_path / "copy.db").read_bytes()[18:20] == b"\2\2"
+
+
+def test_a_backup_that_another_program_reads_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("dpbandits.stores.sqlite.PATIENCE", 10)
+    store = backed_up(tmp_path)
+    other = apsw.Connection(str(store.path))
+    other.execute("BEGIN; SELECT * FROM places").fetchall()
+    for action in (store.keys, store.place("one").read, store.place("one").mark):
+        with pytest.raises(StoreError, match=r"locked\. Another program has it open"):
+            action()
+    other.close()
+    assert store.keys() == ["one", "two"]
+
+
 def test_a_damaged_database_is_told(tmp_path):
     store = SQLiteStore(tmp_path / "policies.db")
     begun(store.place("one"), *(Row("a", bytes([key]), b"x" * 3000) for key in range(99)))

@@ -19,17 +19,16 @@ from clinic import (
     forked,
     inside,
     lose_a_draw,
-    lost_rounds_count_as_default,
+    lost_rounds_count_no_more,
     refused,
     state_of,
 )
 
 import dpbandits as dpb
-from dpbandits.papers.others import DPSE
 from dpbandits.policies import registered
 from dpbandits.privacy import Open
 from dpbandits.privacy.channels import noise_for
-from dpbandits.privacy.ledger import SPAN, WHOLE, Line
+from dpbandits.privacy.ledger import SPAN
 from dpbandits.stores import FilePlace, Mark
 from dpbandits.stores.addresses import place_at
 from dpbandits.stores.sealing import Sealer
@@ -67,15 +66,6 @@ EVERY = pytest.mark.parametrize("make", list(examples()))
 
 def ldp(**options):
     return dpb.papers.others.LDPUCB(3, budget=dpb.PureDP(1.0), **({"seed": 1} | options))
-
-
-def ada_pucb(**options):
-    given = {"seed": 3} | options
-    return dpb.papers.concentrated.AdaPUCB(3, budget=dpb.PureDP(100.0), **given)
-
-
-def dpse(**options):
-    return DPSE(3, horizon=100, budget=dpb.PureDP(100.0), **({"seed": 3} | options))
 
 
 # Going on as before --------------------------------------------------------------------------
@@ -309,9 +299,9 @@ def test_what_was_drawn_and_lost_counts_as_spent_and_is_not_released_again(
     lost = policy.ledger
     assert lost.releases == releases + 1
     assert lost.draws > draws
-    assert lost_rounds_count_as_default(policy)
+    assert lost_rounds_count_no_more(policy)
     last = int(lost.frame["last"].max())
-    assert policy.rounds > last + 1
+    assert policy.rounds > last
     assert not policy.session.rounds.pending
     assert not policy.update(1.0, waiting[-1][1])  # its record may have been released
     now = state_of(policy)
@@ -326,63 +316,6 @@ def test_what_was_drawn_and_lost_counts_as_spent_and_is_not_released_again(
         mine = span[span[:, SPAN.part] == part]
         assert np.all(mine[1:, SPAN.first] > mine[:-1, SPAN.last])
     assert after.policy.meter is None or after.policy.meter.allows(after.policy.ledger.total())
-
-
-@pytest.mark.parametrize(
-    ("make", "default", "choices_public"),
-    [
-        (ada_pucb, None, False),
-        (ada_pucb, 100.75, True),
-        (dpse, 100.75, False),
-        pytest.param(dpse, None, True, marks=pytest.mark.long),
-    ],
-)
-def test_lost_rounds_count_as_the_default_reward(make, default, choices_public, monkeypatch):
-    policy = make(
-        reward_range=(100.0, 101.0),
-        default_reward=default,
-        choices_public=choices_public,
-        noise="secure",
-        seed=None,
-    )
-    answer_until(policy, 200)
-    drawn_in_vain(policy, monkeypatch, lambda: answer_until(policy, 10**6))
-    session = policy.session
-    lost = sum(one.rounds for one in session.rounds.unreleased.values())
-    assert lost > 0
-    total = sum(side.sum() for side in session.state.raw)
-    assert total == pytest.approx(lost * (default or 100.0))
-    released = policy.ledger.releases
-    while policy.ledger.releases < released + 3:
-        answer_until(policy, policy.rounds + 100)
-    public = session.state.public
-    means = public.estimate if hasattr(public, "estimate") else public.mean
-    assert ((means > 99.0) & (means < 102.0)).all()
-
-
-def answer_until(policy, rounds):
-    while policy.rounds < rounds:
-        decision = policy.pull()
-        deviates = policy.choices_public and policy.rounds % 10 == 0
-        policy.update(100.5, decision, arm=(decision.arm + 1) % 3 if deviates else None)
-    return policy
-
-
-def test_lost_reports_count_as_randomised_defaults():
-    policy = dpb.algorithms.LocalEXP4(
-        3, 4, horizon=2000, budget=dpb.PureDP(1.0), reports=True, seed=5, answers_within=0
-    )
-    clinic = Clinic(policy).play(40)
-    while not sum(one.rounds for one in policy.session.rounds.unreleased.values()):
-        clinic.play(1)
-    gate, last = policy.session.gate, policy.rounds - 1
-    first = int(policy.session.state.wall.first_unreleased[-1])
-    policy.session.give_up(
-        Line(first, last, WHOLE, gate.ledger_family, 1.0, gate.channel.multiplier, 0)
-    )
-    booked = policy.session.rounds.unreleased.values()
-    assert sum(one.rounds for one in booked) > 0
-    assert not lost_rounds_count_as_default(policy)  # an exact default says who was lost
 
 
 def test_a_release_that_is_due_after_a_lost_draw_does_not_cover_an_empty_span(monkeypatch):

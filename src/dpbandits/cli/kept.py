@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 from typer import Argument, Option
@@ -137,7 +138,12 @@ def _reader_of_arms(names: Sequence[str] | None) -> Callable[[str], int | str]:
     return str if names is not None else lambda text: int(text) if text.isdecimal() else text
 
 
-def restore(place: Where) -> None:
+def restore(
+    place: Where,
+    all_: Annotated[
+        bool, Option("--all", help="Restore all places of a database, whose address has no #.")
+    ] = False,
+) -> None:
     """Go on from a backup of a policy whose newest state is lost.
 
     The policy keeps its releases, ledger and estimates. It drops all records of the backup that
@@ -146,10 +152,29 @@ def restore(place: Where) -> None:
     from ..policies import restore as revive
 
     with clear_errors(), _something_saved():
-        policy = revive(place)
-    typer.echo(policy.heading)
-    typer.echo(f"Restored in {place}. Load it there.")
-    typer.echo(f"Guarantee: {policy.guarantee}")
+        for one in _places(place, all_):
+            policy = revive(one)
+            served = any(kind == "service" for kind, _ in policy.notes)
+            typer.echo(policy.heading)
+            then = "Start dpbandits serve again." if served else "Load it there."
+            typer.echo(f"Restored in {one}. {then}")
+            typer.echo(f"Guarantee: {policy.guarantee}")
+            policy.close()
+
+
+def _places(place: str, all_: bool) -> list[str]:
+    """The place, or all those of a database."""
+    if "://" not in place or "#" in place:
+        return [place]
+    from ..stores.addresses import store_at
+
+    keys = store_at(place).keys()
+    if all_ and keys:
+        return [f"{place}#{quote(key)}" for key in keys]
+    raise ArgumentError(
+        f"PLACE must name a place of the database: add # and a key, or --all for all of them."
+        f" It has {', '.join(keys) or 'none'}"
+    )
 
 
 @contextmanager

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from math import isfinite
 from typing import Any, Self
 
 import msgspec
 from msgspec import Struct
+
+from ..errors import ArgumentError
 
 Arm = str | int  # its name or number
 
@@ -87,7 +90,7 @@ class RewardRequest(Struct, frozen=True):
     """A reward.
 
     Attributes:
-        reward: None or NaN if no reward will come.
+        reward: None if no reward will come.
         decision: the decision, its id or its token.
         arm: the arm that the person took, if not the one of the decision.
     """
@@ -110,6 +113,17 @@ class RewardRequest(Struct, frozen=True):
         return {"reward": self.reward, **named, **taken}
 
 
+def encode(value: Any) -> bytes:
+    """JSON, of the same numbers.
+
+    Raises:
+        ArgumentError: one of them is NaN or infinite, which JSON does not have.
+    """
+    plain = msgspec.to_builtins(value, enc_hook=_plain)
+    _refuse_no_number(plain, "reward")
+    return _encode(plain)
+
+
 def _plain(value: Any) -> Any:
     """An array or a number of NumPy as JSON has it."""
     if hasattr(value, "tolist"):
@@ -117,4 +131,17 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"JSON has no {type(value).__name__}")
 
 
-encode = msgspec.json.Encoder(enc_hook=_plain).encode
+def _refuse_no_number(value: Any, word: str) -> None:
+    """Refuse NaN and infinity, for which JSON would have null: no reward."""
+    if isinstance(value, float) and not isfinite(value):
+        hint = "; None says that no reward will come" if word == "reward" else ""
+        raise ArgumentError(f"{word} must be a finite number{hint}", word)
+    if isinstance(value, dict):
+        for name, one in value.items():
+            _refuse_no_number(one, str(name))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            _refuse_no_number(one, word)
+
+
+_encode = msgspec.json.Encoder().encode

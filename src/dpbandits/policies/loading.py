@@ -128,7 +128,7 @@ def _restored(saved: Saved, place: Place) -> Policy:
             private, rows = opened(policy, about["policy"], private, rows)
         arrays = filled(policy.session, layout, public, private, rows)
         policy.session.state.fill(policy._of_today(arrays))
-        policy.session.former = {**policy.session.former, mark.life: policy.session.rounds.pulls}
+        policy.session.former.setdefault(mark.life, policy.session.rounds.pulls)
         policy._first_life = about["policy"]
     return policy
 

@@ -10,6 +10,11 @@ could show exact rewards.  So the restored policy begins a new life, and drops:
 * replies that a service has kept for clients that ask again;
 * the keys of the lost policy, which would open its copies.
 
+No estimate is biased by what was dropped: episodes that were not released begin anew on the public
+side, too (``Running.give_up``).  Where rounds have public features, these stay counted, and the
+running sum goes on from the one that the present estimate stands for.  Both use public values
+alone, so they cost nothing.
+
 Guarantee: no record of the copy enters a release of the restored policy, so no record is released
 by both lives.
 
@@ -62,7 +67,8 @@ def restore(where: str | os.PathLike[str] | Place) -> Policy:
 
     Use it where ``load`` refuses a place as an older copy, or as unknown to the state folder.  The
     policy keeps its releases, its ledger and its estimates.  It drops every record that was not
-    released, and counts its cost as if it had been.  Tokens of earlier decisions are refused.
+    released, and counts its cost as if it had been.  No estimate counts a dropped record, and
+    episodes that were not released begin anew.  Tokens of earlier decisions are refused.
 
     Args:
         where: the place or file of the copy; the restored policy is kept there from now on.
@@ -172,7 +178,6 @@ def _drop_records(session: Session) -> None:
         gate.channel.multiplier,
     )
     lines = [Line(*span, family, bound, multiplier, 0) for span in spans]
-    rounds.release_due, rounds.over = False, None
     _resume(session)
     session.give_up(*(lines if gate.private else ()))
 

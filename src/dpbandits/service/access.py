@@ -65,7 +65,12 @@ class Key:
         ):
             raise Problem(404, "unknown-experiment", "There is no such experiment.")
         if role not in self.roles and "admin" not in self.roles:
-            raise Problem(403, "forbidden", f"This key does not have the role {role}.")
+            raise Problem(
+                403,
+                "forbidden",
+                f"This key does not have the role {role}. An operator makes one that has it:"
+                f" dpbandits keys add --role {role}.",
+            )
 
 
 EVERYONE = Key("insecure", "")  # where the service asks for no keys
@@ -190,7 +195,10 @@ class Keys:
     def _write(self, keys: list[Key]) -> None:
         content = json.dumps([asdict(one) for one in keys], indent=1).encode()
         try:
+            owner = os.stat(self.path) if self.path.exists() else None
             write_anew(self.path, lambda file: _write(file, content))
+            if owner is not None and os.stat(self.path).st_uid != owner.st_uid:
+                os.chown(self.path, owner.st_uid, owner.st_gid)  # as root may
         except OSError as error:
             raise StateFileError(f"{self.path} cannot be written: {error.strerror}") from None
 

@@ -110,7 +110,7 @@ def _routes(service: Service, calls: _Calls) -> list[Route]:
         route("/v1/experiments", "POST", "admin", calls.declare),
         route(one, "GET", "read", calls.summary),
         route(one, "DELETE", "admin", calls.delete),
-        route(f"{one}/ledger", "GET", "read", calls.shown(views.ledger)),
+        route(f"{one}/ledger", "GET", "read", calls.ledger),
         route(f"{one}/guarantee", "GET", "read", calls.shown(views.guarantee)),
         route(f"{one}/estimates", "GET", "read", calls.shown(views.estimates)),
         route(f"{one}/card", "GET", "read", calls.card),
@@ -267,6 +267,11 @@ class _Calls:
 
         return show
 
+    async def ledger(self, request: Request, key: Key) -> Response:
+        first = _count(request, "first", 0, 2**53)
+        count = _count(request, "count", views.MOST_LINES, views.MOST_LINES)
+        return await self.shown(lambda one: views.ledger(one, first, count))(request, key)
+
     async def delete(self, request: Request, key: Key) -> Response:
         name = request.path_params["name"]
         self._service.forget(key.tenant, name)
@@ -358,7 +363,7 @@ class _Calls:
         return _json({"alive": alive}, 200 if alive else 503)
 
     async def ready(self, request: Request, key: Key) -> Response:
-        ready, missing = self._service.is_ready, len(self._service.owner.missing)
+        ready, missing = self._service.is_ready, self._service.missing
         return _json({"ready": ready, "missing": missing}, 200 if ready else 503)
 
     async def metrics(self, request: Request, key: Key) -> Response:
@@ -400,6 +405,16 @@ def _answering(service: Service, admit: Callable[[Request], Key], handler: Handl
 
 def _summary_for(key: Key) -> Callable[[Experiment], dict[str, Any]]:
     return views.for_admins if "admin" in key.roles else views.summary
+
+
+def _count(request: Request, name: str, default: int, most: int) -> int:
+    """A number in the query of an address."""
+    given = request.query_params.get(name)
+    if given is None:
+        return default
+    if not (given.isascii() and given.isdecimal() and len(given) < 17 and int(given) <= most):
+        raise Problem(422, "invalid", f"{name} must be a whole number from 0 to {most:,}.")
+    return int(given)
 
 
 def _asked(read: DecisionRequest) -> Asked:

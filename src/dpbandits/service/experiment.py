@@ -80,6 +80,7 @@ class Experiment:
         self._replies = Replies(policy, declaration.retries_for)
         self.devices = Devices(self)
         self.trail = Trail(policy.notes)
+        self._restores = sum(line["what"] == "restored" for line in self.trail.lines)
         self._releases = -1  # that the breaker has looked at
         self._baseline = (
             None
@@ -122,6 +123,17 @@ class Experiment:
             "releases": self._releases,
         }
         self.policy.notes[SERVICE, _STATE] = json.dumps(state).encode()
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions the policy has made; those that a batch of messages is of count."""
+        rounds = self.policy.session.rounds
+        return self.recorded if self.policy._serving == "messages" else rounds.pulls
+
+    @property
+    def recorded(self) -> int:
+        """How many decisions were recorded; rounds that fill a retired arm's episode are none."""
+        return self.policy.rounds - self.policy.session.rounds.filled
 
     # Decisions --------------------------------------------------------------------------------
 
@@ -332,7 +344,8 @@ class Experiment:
     ) -> tuple[Remembered | None, str]:
         """What is remembered of a decision, and its token."""
         if (decision_id is None) == (token is None):
-            raise Problem(422, "invalid", "Give decision_id or token, and not both.")
+            given = "and not both" if token else "of which the body has neither"
+            raise Problem(422, "invalid", f"Give decision_id or token, {given}.")
         if decision_id is not None:
             known = self._replies.find(decision_id)
             if known is not None:
@@ -445,6 +458,7 @@ class Experiment:
     def tick(self, now: float) -> None:
         """Pass deadlines by the clock; called at times that do not depend on answers."""
         self._count_traffic(now)
+        self._note_restores(now)
         self._replies.forget(now)
         self.devices.receipts.forget(now)
         self._finish_in_time(now)
@@ -457,11 +471,16 @@ class Experiment:
             self.policy.tick(now)
         self._check_breaker(now)
 
+    def _note_restores(self, now: float) -> None:
+        """Tell the trail of restores, which were made outside of the service."""
+        while self._restores < self.policy.session.restored:
+            self._restores += 1
+            self.trail.add(now, "operator", "restored", "from a backup or another copy")
+
     def _count_traffic(self, now: float) -> None:
         minute = int(now // 60.0)
         if not self.traffic or self.traffic[-1].minute < minute:
-            decisions = self.policy.session.rounds.pulls
-            self.traffic.append(Traffic(minute, decisions, self.policy.rounds))
+            self.traffic.append(Traffic(minute, self.decisions, self.recorded))
 
     # Pieces -----------------------------------------------------------------------------------
 

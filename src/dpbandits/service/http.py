@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,9 @@ LARGEST_BATCH = MOST_OF_ONE  # of a shuffler: about 100,000 people
 SLOWEST_BODY = 20.0  # seconds
 JSON, PROBLEM = "application/json", "application/problem+json"
 T = TypeVar("T")
+_NO_NUMBER = re.compile(rb"\b(NaN|Infinity|nan|inf)\b")
+_NAMES = {"float": "number", "int": "integer", "str": "string", "bool": "boolean"}
+_TYPES = re.compile(rf"(?<![$.\w])({'|'.join(_NAMES)})(?!\w)")
 
 
 class Bodies:
@@ -101,9 +105,17 @@ def read(decode: Callable[[bytes], T], body: bytes) -> T:
     try:
         return decode(body)
     except msgspec.ValidationError as error:
-        raise Problem(422, "invalid", f"The body is not as expected: {error}.") from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise Problem(422, "not-json", "The body is not JSON.") from None
+        raise Problem(422, "invalid", f"The body is not as expected: {_in_json(error)}.") from None
+    except RecursionError:
+        raise Problem(422, "not-json", "The body has too many levels of brackets.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        hint = " JSON has neither NaN nor Infinity." if _NO_NUMBER.search(body) else ""
+        raise Problem(422, "not-json", f"The body is not JSON.{hint}") from None
+
+
+def _in_json(error: msgspec.ValidationError) -> str:
+    """What an error says, with the names that JSON has for types."""
+    return _TYPES.sub(lambda found: _NAMES[found[0]], str(error))
 
 
 def covers(key: Key, name: str) -> bool:

@@ -9,8 +9,8 @@ import msgspec
 
 from .. import __version__
 from . import messages as m
+from .shapes import SHAPES, item, ref
 
-_PREFIX = "#/components/schemas/"
 _INTRO = """Private decisions. Ask for a decision, serve the arm, and send the reward until the
 deadline `answer_by`.
 
@@ -51,6 +51,7 @@ _CALLS = (
         "Ask for several decisions. Each may fail alone.",
         "decide",
         m.DecisionBatch,
+        "DecisionResults",
     ),
     _Call(
         f"{_ONE}/rewards",
@@ -67,6 +68,7 @@ _CALLS = (
         "Send several rewards. Each may fail alone.",
         "reward",
         m.RewardBatch,
+        "RewardResults",
     ),
     _Call(
         f"{_ONE}/activate",
@@ -112,24 +114,36 @@ _CALLS = (
         m.BatchReply,
         202,
     ),
-    _Call("/v1/experiments", "get", "List experiments.", "read"),
+    _Call("/v1/experiments", "get", "List experiments.", "read", None, "Experiments"),
     _Call(
         "/v1/experiments",
         "post",
         "Declare an experiment, in the words of dpbandits.bandit.",
         "admin",
-        dict[str, Any],
-        None,
+        "Declaration",
+        "Summary",
         202,
     ),
-    _Call(_ONE, "get", "An experiment at a glance.", "read"),
+    _Call(_ONE, "get", "An experiment at a glance.", "read", None, "Summary"),
     _Call(_ONE, "delete", "Forget an experiment that could not be made.", "admin"),
-    _Call(f"{_ONE}/ledger", "get", "Releases and their privacy loss.", "read"),
-    _Call(f"{_ONE}/guarantee", "get", "What is protected, and under which assumptions.", "read"),
-    _Call(f"{_ONE}/card", "get", "The privacy card, as Markdown or HTML.", "read"),
-    _Call(f"{_ONE}/estimates", "get", "Estimates from released values.", "read"),
+    _Call(f"{_ONE}/ledger", "get", "Releases and their privacy loss.", "read", None, "Ledger"),
+    _Call(
+        f"{_ONE}/guarantee",
+        "get",
+        "What is protected, and under which assumptions.",
+        "read",
+        None,
+        "Guarantee",
+    ),
+    _Call(
+        f"{_ONE}/card",
+        "get",
+        "The privacy card: Markdown, or HTML with `Accept: text/html`.",
+        "read",
+    ),
+    _Call(f"{_ONE}/estimates", "get", "Estimates from released values.", "read", None, "Estimates"),
     _Call(f"{_ONE}/chooser", "get", "The public half of the policy.", "read"),
-    _Call(f"{_ONE}/trail", "get", "What operators did, and why.", "admin"),
+    _Call(f"{_ONE}/trail", "get", "What operators did, and why.", "admin", None, "Trail"),
     _Call(f"{_ONE}/pause", "post", "Serve the baseline, and record nothing.", "admin", m.Because),
     _Call(
         f"{_ONE}/resume",
@@ -153,23 +167,22 @@ _CALLS = (
     _Call("/metrics", "get", "Public quantities for Prometheus.", "read"),
 )
 
+_COUNT = {"type": "integer", "minimum": 0, "maximum": 10_000}
+_OF_LEDGER = {
+    "first": "The number of the first line, from 0.",
+    "count": "How many lines; by default, and at most, 10,000.",
+}
+
 
 @cache
 def document() -> dict[str, Any]:
     """The OpenAPI document."""
     named = {one for call in _CALLS for one in (call.body, call.reply) if isinstance(one, type)}
     structs = sorted((one for one in named if issubclass(one, m.Message)), key=lambda t: t.__name__)
-    _, schemas = msgspec.json.schema_components(structs, ref_template=_PREFIX + "{name}")
-    schemas["Problem"] = {
-        "type": "object",
-        "required": ["type", "title", "status", "detail"],
-        "properties": {
-            "type": {"type": "string"},
-            "title": {"type": "string"},
-            "status": {"type": "integer"},
-            "detail": {"type": "string"},
-        },
-    }
+    _, schemas = msgspec.json.schema_components(structs, ref_template=ref("{name}")["$ref"])
+    schemas |= SHAPES
+    for name in ("Decision", "Reward"):
+        schemas[f"{name}Item"] = item(schemas[f"{name}Reply"])
     paths: dict[str, dict[str, Any]] = {}
     for call in _CALLS:
         paths.setdefault(call.path, {})[call.method] = _operation(call)
@@ -192,7 +205,7 @@ def _operation(call: _Call) -> dict[str, Any]:
             str(call.status): {"description": "Done.", **_content(call.reply)},
             "default": {
                 "description": "A problem.",
-                "content": {"application/problem+json": {"schema": _ref("Problem")}},
+                "content": {"application/problem+json": {"schema": ref("Problem")}},
             },
         },
     }
@@ -202,6 +215,15 @@ def _operation(call: _Call) -> dict[str, Any]:
     if "{name}" in call.path:
         named = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,39}$"}
         told["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": named}]
+    if call.path.endswith("/ledger"):
+        told["parameters"] += [
+            {"name": name, "in": "query", "description": about, "schema": _COUNT}
+            for name, about in _OF_LEDGER.items()
+        ]
+    if call.path.endswith("/card"):
+        told["responses"]["200"]["content"] = {
+            kind: {"schema": {"type": "string"}} for kind in ("text/markdown", "text/html")
+        }
     if call.body is not None:
         told["requestBody"] = {"required": True, **_content(call.body)}
     return told
@@ -215,10 +237,5 @@ def _id(call: _Call) -> str:
 def _content(kind: Any) -> dict[str, Any]:
     if kind is None:
         return {}
-    named = isinstance(kind, type) and issubclass(kind, m.Message)
-    schema = _ref(kind.__name__) if named else {"type": "object"}
+    schema = ref(kind if isinstance(kind, str) else kind.__name__)
     return {"content": {"application/json": {"schema": schema}}}
-
-
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": _PREFIX + name}

@@ -19,7 +19,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..errors import ClaimError, StoreError
+from ..errors import ClaimError, StandbyError, StoreError
 from ..policies import Policy, load
 from ..policies.batches import batch_of
 from ..policies.loading import Saved, read
@@ -34,6 +34,7 @@ MOST_AT_ONCE, MOST_WAITING = 1024, 16_384
 MOST_OF_ONE = MOST_WAITING // 2  # that may wait of one tenant
 GATHER = 1e-3  # seconds in which requests come together, when there are many
 TICK, LOOK = 1.0, 5.0  # seconds between ticks, and between looks at leases
+SLOW = 1.0  # seconds, after which a failure is that of the whole store
 Key = tuple[str, str]  # tenant and name
 _Failed = dict[Key, BaseException]
 _Some = dict[Key, Experiment]
@@ -55,6 +56,7 @@ class Owner(threading.Thread):
         experiments: by tenant and name.  Other threads may only look one up.
         missing: places of the store that could not be taken, and why.
         cold: those of them whose code is not compiled yet; ``take_warm`` takes them.
+        stuck: whether the store has kept the owner waiting, and then failed.
 
     Args:
         store: where policies are kept.
@@ -81,6 +83,8 @@ class Owner(threading.Thread):
         self._many = False  # whether the last batch had more than one request
         self._ticked, self._looked = 0.0, 0.0
         self.missing: dict[str, str] = {}
+        self._why: dict[str, Problem] = {}  # as a client is told
+        self.stuck = False
         self.cold: dict[str, Declaration] = {}
         self._warm: set[str] = set()  # places whose code was compiled, or could not be
         self._foreign: set[str] = set()  # places of policies that were not served
@@ -96,7 +100,7 @@ class Owner(threading.Thread):
         if key not in self.experiments:
             place = ".".join(key)
             if place in self.missing:
-                raise starting() if place in self.cold else _elsewhere()
+                raise starting() if place in self.cold else self._why[place]
             raise unknown_experiment()
         return self._put(key, call)
 
@@ -144,11 +148,16 @@ class Owner(threading.Thread):
             self._many = count > 1
             requests = [self._waiting.popleft() for _ in range(count)]
             self._taken.update(one.key[0] for one in requests)
-            self._serve(requests)
+            if self._stopping and self.stuck:  # nobody waits for the store once more
+                _deliver([(one.future, _broken()) for one in requests])
+            else:
+                self._serve(requests)
             del requests  # whose errors would keep experiments alive
             if not self._stopping:  # between batches, too: a flood must not hold deadlines up
                 self._tick()
-        for experiment in self.experiments.values():
+        if not self.stuck:
+            self._settled({**self.experiments})
+        for experiment in self.experiments.values() if not self.stuck else ():
             with suppress(Exception):
                 experiment.policy.close()
         self.store.close()
@@ -192,11 +201,17 @@ class Owner(threading.Thread):
     def _settled(self, experiments: _Some) -> _Failed:
         """Write what earlier commits could not write; those for which that fails again."""
         failed: _Failed = {}
+        self.stuck = False
         for key, one in experiments.items():
+            begun = time.monotonic()
             try:
                 one.policy.settle()
             except Exception as error:
                 failed[key] = error
+                self.stuck = _is_stuck(error, begun)
+                if self.stuck:
+                    failed |= dict.fromkeys(experiments.keys() - failed.keys(), error)
+                    break
         self._let_go_of(failed)
         return failed
 
@@ -209,7 +224,7 @@ class Owner(threading.Thread):
     def _in_batch(self, experiments: _Some, work: Callable[[], None]) -> _Failed:
         """Do some work in one commit, and return the errors of experiments that were not kept."""
         outcomes: list[BaseException | None] = []
-        policies = [one.policy for one in experiments.values()]
+        policies, begun = [one.policy for one in experiments.values()], time.monotonic()
         try:
             with batch_of(policies) as outcomes:
                 work()
@@ -218,6 +233,7 @@ class Owner(threading.Thread):
             outcomes = outcomes if any(outcomes) else [error] * len(policies)
         found = zip(experiments, outcomes, strict=True)
         failed = {key: outcome for key, outcome in found if outcome is not None}
+        self.stuck |= any(_is_stuck(error, begun) for error in failed.values())
         self._let_go_of(failed)
         return failed
 
@@ -261,12 +277,16 @@ class Owner(threading.Thread):
         What cannot be taken is in ``missing``, and is tried again now and then: this process may be
         a standby.  One whose code is not compiled yet is left: this thread never compiles
         what another process can.
+
+        Raises:
+            StoreError: the store cannot be used.
         """
         mine = {str(one.policy.kept_in) for one in self.experiments.values()}
         for key in self.store.keys():  # noqa: SIM118 - of a store
             place = self.store.place(key)
             if str(place) in mine or key in self._foreign:
                 continue
+            begun = time.monotonic()
             try:
                 saved = read(place)
                 if not saved.about.get("served"):
@@ -274,10 +294,12 @@ class Owner(threading.Thread):
                     continue
                 self._refuse_cold(key, saved)
                 if place.lease_left > 0.0:
-                    raise ClaimError(f"{place} is held by a process that was alive lately")
+                    raise StandbyError(f"{place} is held by a process that was alive lately")
                 self._take(key, load(place))
             except Exception as error:
                 self._miss(key, error)
+                if _is_stuck(error, begun):  # each of the others would wait as long
+                    raise
 
     def _refuse_cold(self, key: str, saved: Saved) -> None:
         if key in self._warm:
@@ -309,17 +331,22 @@ class Owner(threading.Thread):
             log("declaration differs, and was not taken", experiment=made.name, word=str(one))
 
     def _miss(self, key: str, error: BaseException) -> None:
-        if key not in self.missing:
-            kind = error.kind if isinstance(error, Problem) else type(error).__name__
-            log("experiment missing", place=key, error=kind)
-        self.missing[key] = str(error)
+        told = str(error)
+        if told != self.missing.get(key):
+            if isinstance(error, StandbyError):
+                log("experiment is served by another process", place=key)
+            else:
+                kind = error.kind if isinstance(error, Problem) else type(error).__name__
+                log("experiment missing", place=key, error=kind, detail=told)
+        self.missing[key] = told
+        self._why[key] = _missing(error)
 
     def _let_go(self, at: Key, error: BaseException) -> None:
         """Another process has taken an experiment over."""
         with suppress(Exception):
             self.experiments[at].policy.close()  # which may come back to this process later
         del self.experiments[at]
-        self._miss(".".join(at), error)
+        self._miss(".".join(at), StandbyError(str(error)))
 
     def create(self, tenant: str, declaration: Declaration, who: str, now: float) -> Experiment:
         """Make an experiment, and keep it.
@@ -381,6 +408,25 @@ def _broken() -> Problem:
 
 def _elsewhere() -> Problem:
     return Problem(503, "elsewhere", "Another process serves this experiment.")
+
+
+def _missing(error: BaseException) -> Problem:
+    """What a client is told of an experiment that cannot be taken."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, StandbyError):
+        return _elsewhere()
+    return Problem(
+        503,
+        "unusable",
+        "The store's copy of this experiment cannot be used here: it may be an older copy, or it"
+        " was continued elsewhere. The log has the reason.",
+    )
+
+
+def _is_stuck(error: BaseException, begun: float) -> bool:
+    """Whether a store has kept its caller waiting since then, and failed."""
+    return isinstance(error, StoreError) and time.monotonic() >= begun + SLOW
 
 
 def _result(call: Callable[..., Any], *args: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import signal
 import sys
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from .access import OWN_TENANT, Keys, is_local
 from .app import make_app
 from .connections import Connection
 from .declaration import Declaration
-from .log import log
+from .log import log, take_all_over
 from .owner import Owner
 from .service import Service
 from .warming import is_warm, warm
@@ -70,8 +69,7 @@ def serve(settings: Settings) -> None:
 def run(app: Starlette, host: str, port: int, **facts: int) -> None:
     """Serve an application until SIGTERM or SIGINT, and log that, with these facts."""
     tune()
-    # Policies warn of answers that are late or clipped: the log must not tell.
-    logging.getLogger("dpbandits").setLevel(logging.CRITICAL)
+    take_all_over()
     config = server_of(app, host, port)
     socket = config.bind_socket()
     log("started", host=host, port=socket.getsockname()[1], **facts)  # which may be given as 0

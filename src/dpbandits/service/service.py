@@ -56,8 +56,15 @@ class Service:
     @property
     def is_ready(self) -> bool:
         """Whether the service makes decisions in all experiments that it knows of."""
-        there = self.owner.is_alive() and not self.owner.missing
+        there = self.owner.is_alive() and not self.owner.missing and not self.owner.stuck
         return self.ready and there and self.unmade <= self.owner.experiments.keys()
+
+    @property
+    def missing(self) -> int:
+        """How many experiments of the store, or of the file, make no decisions here."""
+        coming = {*self.unmade, *(() if self.ready else self.owner.declared)}
+        absent = {".".join(at) for at in coming - self.owner.experiments.keys()}
+        return len(absent | self.owner.missing.keys())
 
     def absent(self, tenant: str) -> dict[str, Problem | None]:
         """The experiments of a tenant that are being made, and those that could not be made, with

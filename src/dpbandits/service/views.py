@@ -12,8 +12,12 @@ from typing import Any
 from ..inference import Intervals
 from ..policies import Estimates, HeldOut
 from ..policies.sums import what_breaks
+from ..privacy.ledger import WHOLE, Ledger
+from ..validation import upward
 from .experiment import Experiment
 from .results import written
+
+MOST_LINES = 10_000  # of a ledger, in one reply
 
 
 def summary(one: Experiment) -> dict[str, Any]:
@@ -42,8 +46,8 @@ def summary(one: Experiment) -> dict[str, Any]:
         "simulated": promise.simulated,
         "spent": spent(one),
         "releases": policy.ledger.releases,
-        "decisions": policy.session.rounds.pulls,
-        "recorded": policy.rounds,
+        "decisions": one.decisions,
+        "recorded": one.recorded,
         "stopped": policy.stopped,
         "recommendation": None if policy.card.hides_contexts else policy.recommendation,
     }
@@ -68,13 +72,35 @@ def guarantee(one: Experiment) -> dict[str, Any]:
     return {**promise.to_dict(), "in_words": str(promise)}
 
 
-def ledger(one: Experiment) -> dict[str, Any]:
-    """The lines of the ledger."""
-    heads, rows = one.policy.ledger.table()
-    told: dict[str, Any] = {"spent": spent(one), "columns": heads, "lines": rows}
-    if (held := one.policy.holdout) is not None:
-        told["holdout"] = {"lines": held.ledger.table()[1]}
-    return told
+def ledger(one: Experiment, first: int = 0, count: int = MOST_LINES) -> dict[str, Any]:
+    """So many lines of the ledger, from one on, and how many there are in all; with a holdout its
+    own beside them.
+    """
+    told = {"spent": spent(one), **_part(one.policy.ledger, first, count)}
+    held = one.policy.holdout
+    return told if held is None else {**told, "holdout": _part(held.ledger, first, count)}
+
+
+def _part(found: Ledger, first: int, count: int) -> dict[str, Any]:
+    rows = found.frame.iloc[first : first + count]
+    return {"total": len(found), "first": first, "lines": _lines(found, rows)}
+
+
+def _lines(found: Ledger, rows: Any) -> list[dict[str, Any]]:
+    rounded = found.meter.shown if found.meter else upward
+    return [
+        {
+            "first": line.first,
+            "last": line.last,
+            "part": None if line.part == WHOLE else line.part,
+            "releases": line.repeats,
+            "noise": line.family,
+            "sensitivity": line.sensitivity,
+            "scale": _without_nan(line.noise_scale),
+            "cost": rounded(line.cost) if math.isfinite(line.cost) else None,
+        }
+        for line in rows.itertuples()
+    ]
 
 
 def estimates(one: Experiment) -> dict[str, Any]:

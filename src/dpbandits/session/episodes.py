@@ -13,7 +13,7 @@ from ..protocol import nothing_to_note
 from ..stores import User
 from .choices import serves
 from .open_arms import Mask, row
-from .rounds import VOID, Choice, Pending
+from .rounds import Choice, Pending
 from .running import AllOrNothing, Running
 
 
@@ -36,7 +36,7 @@ def pull(
         rounds.held, rounds.drawn = left, rounds.pulls
     rounds.current_choice, rounds.left = choice, left - 1
     x = row(shown, arm)
-    rounds.release_due = _advance(running, arm, x, 1)
+    rounds.release_due = running.advance(arm, x, 1)
     rounds.recorded += 1
     if not running.card.hides_contexts:
         rounds.book(arm, x, 1, len(running.exchange.made))
@@ -90,7 +90,7 @@ def receive_sum(running: Running, total: float) -> bool:
         return False
     with AllOrNothing(running):
         choice, n = running.coming()
-        due = _advance(running, choice.arm, 0, n)
+        due = running.advance(choice.arm, 0, n)
         running.rounds.recorded += n
         running.rounds.book(choice.arm, 0, n, len(running.exchange.made))
         running.intake.take(Pending(choice.arm), total, n)
@@ -99,36 +99,13 @@ def receive_sum(running: Running, total: float) -> bool:
     return True
 
 
-def fill(running: Running) -> None:
-    """End the episode of a retired arm with rounds of the default reward, which contain no person's
-    data.  Where each arm has its own episodes, that of the retired arm may wait.
-    """
-    rounds, arm = running.rounds, running.rounds.current_choice.arm
-    n = rounds.left
-    if n == 0 or arm not in rounds.retired:
-        return
-    rounds.left = 0
-    if rounds.exhausted or running.gate.statistic.parts > 0:
-        return
-    rounds.release_due = _advance(running, arm, 0, n)
-    rounds.recorded += n
-    rounds.book(arm, 0, n, VOID)
-    running.intake.fill(arm, n)
-
-
-def _advance(running: Running, arm: int, x: Any, n: int) -> bool:
-    """Count n rounds on the public side; whether its episode is over."""
-    gate = running.gate
-    return bool(gate.steps.advance(gate.params, running.state.public, arm, x, n))
-
-
 def take_back(running: Running, pending: Pending) -> None:
     """It is public that the arm of a pull was not taken: the episode lasts one round longer."""
     arm, rounds, x = pending.arm, running.rounds, pending.weights
-    rounds.release_due = _advance(running, arm, x, -1)
+    rounds.release_due = running.advance(arm, x, -1)
     # The next pull of a policy with contexts sees other ones, and chooses anew.
     rounds.take_back(arm, pending.weights, anew=isinstance(x, np.ndarray))
-    fill(running)
+    running.fill()
 
 
 # Ends -----------------------------------------------------------------------------------------

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from .gate import Gate
 from .options import Settings
-from .rounds import Booked, Flight, Pending, Rounds
+from .rounds import Flight, Pending, Rounds
 from .state import State
 
 
@@ -62,22 +60,6 @@ class Intake:
         """Answer n rounds that contain no person's data."""
         self.take(Pending(arm), self._substitutes(n), n)
 
-    def fill_lost(self, rounds: Rounds) -> None:
-        """Answer all rounds of open episodes with the default, because their answers are lost."""
-        for arm, n, weights in _means(rounds.unreleased):
-            self.take(Pending(arm, weights), self._substitutes(n), n)
-        for flight in rounds.flights.values():
-            for arm, n, weights in _means(flight.booked):
-                self.take_late(flight, Pending(arm, weights), self._substitutes(n), n)
-
     def _substitutes(self, n: int) -> float:
         """The sum of the defaults for n answers."""
         return sum(self.substitute() for _ in range(n))
-
-
-def _means(booked: dict[int, Booked]) -> Iterator[tuple[int, int, Any]]:
-    """Arms that have rounds, how many, and the mean of their weights."""
-    for arm, (n, weights, _) in booked.items():
-        if n > 0:
-            # Sums are linear in weights, so one answer with the mean stands for all n.
-            yield arm, n, weights / n if isinstance(weights, np.ndarray) else 0

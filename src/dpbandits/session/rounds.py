@@ -160,6 +160,7 @@ class Rounds:
 
     recorded: int = 0
     pulls: int = 0  # recorded or not
+    filled: int = 0  # recorded ones without a pull, in episodes of retired arms
     closed: int = 0  # answers to pulls before this one, that are not awaited, come too late
     dropped: int = 0  # answers that were not used
     late: int = 0  # those of them that belong to recorded rounds
@@ -282,20 +283,10 @@ class Rounds:
         self.dropped = self.late = self.clipped = self.missing = self.blanked = self.scaled = 0
 
     def lose(self, past: int) -> None:
-        """Forget the rounds that wait for answers, with all records up to round ``past``.
-
-        Each flight and the running episode count one round without a person's data.  So every due
-        release covers a non-empty span of its own.
-        """
-        for i, (number, flight) in enumerate(self.flights.items()):
-            flight.ended.statistic[:] = 0.0
-            flight.ended.span = flight.ended.span._replace(first=past + i, last=past + i)
-            flight.booked = {arm: one._replace(known=VOID) for arm, one in flight.booked.items()}
-            self.flights[number] = flight
-        for arm, one in self.unreleased.items():
-            self.unreleased[arm] = one._replace(known=VOID)
-        self.flown.clear()
-        self.recorded, self.closed = past + len(self.flights) + 1, self.pulls
-        self.pending.clear()
-        self.answers.clear()
+        """Forget the rounds that no release covers, with all records up to round ``past``."""
+        self.landed += len(self.flights)
+        self.recorded, self.closed = past, self.pulls
+        self.over, self.release_due = None, False
+        for rows in self.rows:
+            rows.clear()
         self.users.forget_records()

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted
 from ..privacy.ledger import WHOLE, Line
-from ..protocol import Card, stays_empty
+from ..protocol import Card, nothing_to_undo, stands, stays_empty
 from ..stores import User
 from ..stores.tokens import Seal
 from .choices import Choices
@@ -96,20 +96,63 @@ class Running:
         """Charge releases that may have been made and that nobody saw, and drop every record that
         they may cover.
 
-        Each dropped round of a running episode counts as the default reward; where contexts are
-        private, it counts as nothing.
+        No dropped round counts in a later release: episodes that are not released begin anew.  The
+        features of dropped rounds stay counted, as if each reward had been as estimated.
         """
-        state, rounds = self.state, self.rounds
+        state, rounds, kernels = self.state, self.rounds, self.gate.kernels
         for line in lines:
             state.charge(line)
         past = max([rounds.recorded, *(line.last + 1 for line in lines)])
         state.lose(self.gate.new_state(simulated=False), past)
         self.gate.forget()
-        if self.gate.kernels.restart is not stays_empty:
-            self.gate.kernels.restart(self.gate.params, state.raw, state.public)
+        self._withdraw()
+        if kernels.restart is not stays_empty:
+            kernels.restart(self.gate.params, state.raw, state.public)
+        if kernels.rebase is not stands:
+            kernels.rebase(self.gate.params, state.public, state.wall.earlier)
         rounds.lose(past)
-        state.wall.first_unreleased[:] = past + len(rounds.flights)
-        self.intake.fill_lost(rounds)
+        self.fill()
+
+    def _withdraw(self) -> None:
+        """Count the rounds of episodes that are not released no more, on the public side."""
+        rounds, gate, public = self.rounds, self.gate, self.state.public
+        if gate.kernels.withdraw is not nothing_to_undo:
+            for flight in reversed(rounds.flights.values()):
+                gate.kernels.withdraw(gate.params, public, flight.ended.memo)
+        for arm, (n, weights, _) in rounds.unreleased.items():
+            # Of features only their sum is known, so all but them is taken back.
+            self.advance(arm, np.zeros_like(weights) if np.ndim(weights) else 0, -n)
+        self._hold_on()
+
+    def _hold_on(self) -> None:
+        """Where one arm is held for an episode, let its choice stand for all of it."""
+        rounds, parts = self.rounds, self.gate.statistic.parts
+        held = rounds.unreleased.get(rounds.current_choice.arm)
+        if parts or held is None or np.ndim(held.weights) or len(rounds.unreleased) > 1:
+            rounds.left = 0
+        else:
+            rounds.left = min(rounds.left + held.rounds, rounds.held)
+
+    def advance(self, arm: int, x: Any, n: int) -> bool:
+        """Count n rounds on the public side; whether its episode is over."""
+        gate = self.gate
+        return bool(gate.steps.advance(gate.params, self.state.public, arm, x, n))
+
+    def fill(self) -> None:
+        """End the episode of a retired arm with rounds of the default reward, which contain no
+        person's data.  Where each arm has its own episodes, that of the retired arm may wait.
+        """
+        rounds, arm = self.rounds, self.rounds.current_choice.arm
+        n = rounds.left
+        if n == 0 or arm not in rounds.retired:
+            return
+        rounds.left = 0
+        if rounds.exhausted or self.gate.statistic.parts > 0:
+            return
+        rounds.release_due = self.advance(arm, 0, n)
+        rounds.recorded, rounds.filled = rounds.recorded + n, rounds.filled + n
+        rounds.book(arm, 0, n, VOID)
+        self.intake.fill(arm, n)
 
     def released(self, memo: np.ndarray, booked: dict[int, Booked]) -> None:
         """Keep the latest release, of rounds that were ``booked``, if it is one of sums.  Stop

@@ -189,7 +189,7 @@ class Session(Running):
             )
         for one in self.streams:
             one.rounds.retired, one.rounds.chosen_among = retired, True
-            episodes.fill(one)
+            one.fill()
 
     def add(self, arm: int) -> None:
         """Serve an arm that was retired again."""

@@ -35,7 +35,7 @@ from .state import Ended, Span
 # In this order; each whole batch lists them, so a later version may have others.
 NUMBERS = (
     *("recorded", "pulls", "closed", "left", "held", "over", "release_due", "exhausted"),
-    "drawn",
+    *("drawn", "filled"),
 )
 REPLY = "reply"  # the kind of rows that outlive episodes
 RECEIPT = "receipt"
@@ -54,7 +54,7 @@ _TIMES = struct.Struct("<24s24sqq?d")  # of deadlines: all but ``due``
 _DUE = struct.Struct("<qqd")
 _NOWHERE = (WHOLE - 1, -1)  # stands for a part and a round where a user has fewer
 _UNREAD = ("about", "void", "unused")  # kinds of rows
-_MANY = 2**53  # more rounds than there are
+_MANY = 2**61  # more rounds than there are, and than the last arm of a search is held
 _FLAGS = ("release_due", "exhausted")
 _STREAM = struct.Struct("<16s16s?I")  # of a PCG64 generator
 _LENGTH = struct.Struct("<Q")
@@ -209,6 +209,7 @@ def private_part(session: Session) -> bytes:
     streams = {} if session.gate.noise.secure else session.state.streams
     told = {
         "former": session.former,
+        "life": session.life,
         "key": session.seal.key.hex(),
         "streams": list(streams),
         "last": None if last is None else last.life,
@@ -376,6 +377,8 @@ def _filled_head(
     session.rounds.current_choice = Choice(_arm(session, arm), propensity)
     made = _LAST.unpack_from(choice, _CHOICE.size)
     session.former = dict(known["former"])
+    if "life" in known:  # that wrote this; lives after it have made no decision
+        session.former[known["life"]] = session.rounds.pulls
     session.seal = type(session.seal)(bytes.fromhex(known["key"]))
     if known["last"] is not None:
         held_out = bool(known.get("held_out", False))  # which earlier versions do not tell

@@ -86,7 +86,8 @@ class SQLiteFile:
 
     The first transaction makes the file, with mode 0600; ``-wal`` and ``-shm`` beside it belong to
     it.  Transactions of all processes follow each other, and each is on disk before it returns.
-    Readers hinder nobody, and see one moment.  It needs the extra ``serve``.
+    Readers hinder nobody, and see one moment.  A copy that SQLite made without its write-ahead log,
+    as by VACUUM INTO, gets one when it is opened.  It needs the extra ``serve``.
 
     A process that uses it must not open the file in another way, as by ``sqlite3`` or to copy it:
     when that is closed, the locks of the process are gone.  A process may fork, but what was forked
@@ -181,8 +182,23 @@ class SQLiteFile:
             )
             connection.set_busy_timeout(PATIENCE)
             self._recognise(connection)
+            if connection.pragma("journal_mode") != "wal":
+                self._begin_log()
             unless_kept.pop_all()
         return connection
+
+    def _begin_log(self) -> None:
+        """Give a file a write-ahead log, which copies made by SQLite itself do not have.
+
+        Without one a reader hinders those who write.
+        """
+        with (
+            suppress(apsw.ReadOnlyError),  # then nobody writes
+            closing(_Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)) as connection,
+        ):
+            connection.set_busy_timeout(PATIENCE)
+            if connection.pragma("journal_mode", "wal") != "wal":
+                raise StoreError(f"{self} cannot be used: its file system has no room for a log")
 
     def _recognise(self, connection: Any) -> None:
         found = connection.pragma("application_id"), connection.pragma("user_version")
@@ -334,5 +350,10 @@ def _told(store: SQLiteFile) -> Iterator[None]:
         raise
     except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
         raise StateFileError(f"{store} is damaged, or no database: {error}") from error
+    except apsw.BusyError as error:
+        raise StoreError(
+            f"{store} cannot be used: {error}. Another program has it open, and writes or holds a"
+            " lock; end that program"
+        ) from error
     except (apsw.Error, OSError) as error:
         raise StoreError(f"{store} cannot be used: {error}") from error

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import platformdirs
 
-from ..errors import ClaimError, StateFileError, StoreError
+from ..errors import ClaimError, StandbyError, StateFileError, StoreError
 from ..validation import shown
 from .locks import Lock, locked
 from .store import WHY, Mark
@@ -149,7 +149,7 @@ class Witness:
         try:
             Lock(self._living, wait=False).release()
         except BlockingIOError:
-            raise ClaimError(
+            raise StandbyError(
                 f"{place} has been loaded, and the loaded policy still runs in a process: end that"
                 f" process first; {WHY}"
             ) from None

@@ -34,7 +34,9 @@ ARGUMENTS = {
     "publish": "params public memo release",
     "estimate": "params public i",
     "absorb": "params public memo release",
+    "withdraw": "params public memo",
     "restart": "params raw public",
+    "rebase": "params public release",
     "stop": "params public",
     "recommend": "params public",
 }

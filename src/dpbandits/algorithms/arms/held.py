@@ -121,5 +121,6 @@ def _held_kernels(index: Any, memory: Any) -> Kernels:
         summarise=summarise,
         publish=memory.publish,
         absorb=memory.absorb,
+        withdraw=memory.withdraw,
         skips_closed=True,
     )

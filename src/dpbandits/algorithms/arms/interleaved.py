@@ -148,6 +148,11 @@ def close(params: ArmsParams, public: InterleavedPublic, memo: Vector) -> None:
 
 
 @kernel
+def withdraw(params: ArmsParams, public: InterleavedPublic, memo: Vector) -> None:
+    public.pulls[int(memo[MEMO.arm])] -= int(memo[MEMO.size])
+
+
+@kernel
 def summarise(
     params: ArmsParams,
     raw: InterleavedRaw,
@@ -188,6 +193,7 @@ INTERLEAVED = Kernels(
     partition=partition,
     sensitivity=sensitivity,
     close=close,
+    withdraw=withdraw,
     summarise=summarise,
     publish=publish_and_tabulate,
     skips_closed=True,

@@ -42,6 +42,7 @@ from ...protocol import own_alone
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, absorb_rounds
 from ..bases.episodes import close as close_episode
+from ..bases.episodes import withdraw as withdraw_episode
 from .batches import weight_of
 from .law import MERGED, await_batch, merge
 
@@ -106,6 +107,14 @@ def _close(params: Any, public: Any, memo: Vector) -> None:
     # First, because it writes the memo that the next line reads.
     close_episode(params, public, memo)
     _await_batch(params, public, memo)
+
+
+@kernel
+def withdraw(params: Any, public: Any, memo: Vector) -> None:
+    """All batches that were not released are withdrawn: the released ones are left."""
+    withdraw_episode(params, public, memo)
+    arm = int(memo[MEMO.arm])
+    public.awaited[:, arm] = public.merged[:, arm]
 
 
 @kernel
@@ -188,6 +197,12 @@ def close_and_count(params: Any, public: Any, memo: Vector) -> None:
 
 
 @kernel
+def withdraw_and_count(params: Any, public: Any, memo: Vector) -> None:
+    withdraw_episode(params, public, memo)
+    public.awaited[AGED.rounds, int(memo[MEMO.arm])] -= memo[MEMO.size]
+
+
+@kernel
 def fade(params: Any, public: Any, arm: int, ended: int) -> float:
     """Discount an arm to round ``ended``, if it is later; returns the weight of a batch that ended
     then.
@@ -230,7 +245,8 @@ class Memory(Part, base=True):
     """Base class of memories.
 
     A memory of your own gives the kernels below: ``places`` of indices, ``rounds_of(params, public,
-    a)``, by which batches grow, and ``close``, ``publish`` and ``absorb`` of the kernel protocol.
+    a)``, by which batches grow, and ``close``, ``publish``, ``absorb`` and ``withdraw`` of the
+    kernel protocol.
     """
 
     title: ClassVar[str] = ""
@@ -240,6 +256,7 @@ class Memory(Part, base=True):
     close: ClassVar[Kernel]
     publish: ClassVar[Kernel]
     absorb: ClassVar[Kernel] = own_alone
+    withdraw: ClassVar[Kernel] = withdraw
     memo: ClassVar[int] = 2  # slots
     highest: ClassVar[float] = 1.0  # mean that an arm is compared with
     forgets: ClassVar[bool] = False  # whether estimates rest on the last batch alone

@@ -59,6 +59,14 @@ def close(params: Any, public: Any, memo: Vector) -> None:
 
 
 @kernel
+def withdraw(params: Any, public: Any, memo: Vector) -> None:
+    """Count an episode no more, as it is never released."""
+    n = int(memo[MEMO.size])
+    public.clock[CLOCK.rounds] -= n
+    public.pulls[int(memo[MEMO.arm])] -= n
+
+
+@kernel
 def absorb_rounds(params: Any, public: Any, memo: Vector) -> None:
     """Count the rounds of an episode that another worker has played."""
     n = int(memo[MEMO.size])

@@ -291,6 +291,8 @@ def close_with_reach(params: EXP4Params, public: EXP4Public, memo: Vector) -> No
 def record_weights(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n: int) -> None:
     """Store the factor of this round's loss, the only one of its batch."""
     public.clock[0] += n
+    if n < 0:
+        return
     probability = mixed(public.probability, params.mixing, params.n_arms, x)
     for j in range(x.size):
         public.reach[j] = x[j] / probability

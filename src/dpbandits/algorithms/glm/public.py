@@ -219,6 +219,21 @@ def publish(params: GLMParams, public: GLMPublic, memo: Vector, release: Vector)
         _move(params, public, m)
 
 
+@kernel
+def rebase(params: GLMParams, public: GLMPublic, release: Vector) -> None:
+    """The sum from which the same Newton step follows; without a step all is counted anew."""
+    d = params.dimension
+    if public.clock[CLOCK.releases] == 0:
+        public.information[:] = public.precision
+        public.offset[:] = 0.0
+        public.errors[ERRORS.remainder] = 0.0
+    for m in range(params.n_models):
+        block = block_of(m, d)
+        multiply(public.information[m], public.estimate[block], release[block])
+        for i in range(d):
+            release[m * d + i] += public.offset[m, i]
+
+
 @cache
 def _composed(explore: type[Any], link: Link) -> Composition:
     sampling = explore is Sampling
@@ -229,6 +244,7 @@ def _composed(explore: type[Any], link: Link) -> Composition:
         accumulate=accumulate,
         close=nothing_to_note,
         publish=publish,
+        rebase=rebase,
     )
     card = Card(
         title="generalised linear Thompson sampling" if sampling else "generalised linear UCB",

@@ -69,6 +69,7 @@ from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...tables import features
 from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
+from ..bases.episodes import withdraw as withdraw_episode
 from ..bases.fixed_features import FixedFeaturesPolicy
 from ..bases.sums import Sums, accumulate, sensitivity, summarise
 from ..exploration import Divergence
@@ -206,6 +207,14 @@ def close_and_foresee(params: MergedLinearParams, public: MergedLinearPublic, me
 
 
 @kernel
+def withdraw(params: MergedLinearParams, public: MergedLinearPublic, memo: Vector) -> None:
+    """All batches that were not released are withdrawn: the released ones are left."""
+    withdraw_episode(params, public, memo)
+    public.awaited[:] = public.precision
+    foresee(params, public)
+
+
+@kernel
 def publish(
     params: MergedLinearParams, public: MergedLinearPublic, memo: Vector, release: Vector
 ) -> None:
@@ -231,6 +240,7 @@ _COMPOSITION = Composition(
         release_due=release_due,
         sensitivity=sensitivity,
         close=close_and_foresee,
+        withdraw=withdraw,
         summarise=summarise,
         publish=publish,
         estimate=estimate,

@@ -200,6 +200,24 @@ def close(params: LinearParams, public: OFULPublic, memo: Vector) -> None:
 
 
 @kernel
+def withdraw(params: LinearParams, public: OFULPublic, memo: Vector) -> None:
+    d = params.dimension
+    public.facts[FACTS.grown] *= memo[d * d]
+
+
+@kernel
+def rebase(params: LinearParams, public: OFULPublic, release: Vector) -> None:
+    """The estimate times V; without an estimate V begins anew."""
+    d = params.dimension
+    if public.clock[CLOCK.releases] == 0:
+        public.precision[:] = public.inverse[:] = 0.0
+        for i in range(d):
+            public.precision[i, i], public.inverse[i, i] = params.ridge, 1.0 / params.ridge
+        public.facts[FACTS.grown], public.clock[CLOCK.rounds] = 1.0, 0
+    multiply(public.precision, public.estimate, release)
+
+
+@kernel
 def publish(params: LinearParams, public: OFULPublic, memo: Vector, release: Vector) -> None:
     d = params.dimension
     precision, grown, rounds = memo[: d * d].reshape((d, d)), memo[d * d], memo[d * d + 1]
@@ -224,6 +242,8 @@ _OPTIMISTIC = replace(
     record_pull=record_pull,
     release_due=release_due,
     close=close,
+    withdraw=withdraw,
+    rebase=rebase,
     publish=publish,
 )
 KERNELS = {

@@ -66,7 +66,7 @@ from ..arms.arms import PARALLEL, PROOF
 from ..arms.batches import weight_of
 from ..arms.law import MERGED, merge, merged_estimates, noise_variance
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.episodes import CLOCK, record_pull_of, release_due
+from ..bases.episodes import CLOCK, record_pull_of, release_due, withdraw
 from ..bases.episodes import close as close_episode
 from ..bases.sums import Sums, accumulate, sensitivity, summarise
 from .evidence import (
@@ -319,6 +319,7 @@ class TopTwo(Part):
         release_due=release_due,
         sensitivity=sensitivity,
         close=close,
+        withdraw=withdraw,
         summarise=summarise,
         publish=publish,
         stop=stop,

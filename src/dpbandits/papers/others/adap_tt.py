@@ -45,7 +45,7 @@ from typing import ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
-from ...algorithms.arms.interleaved import close, partition
+from ...algorithms.arms.interleaved import close, partition, withdraw
 from ...algorithms.bases.episodes import MEMO
 from ...algorithms.bases.sums import accumulate_by_arm, sensitivity
 from ...calls import is_open
@@ -269,6 +269,7 @@ class AdaPTT(Policy):
         partition=partition,
         sensitivity=sensitivity,
         close=close,
+        withdraw=withdraw,
         summarise=summarise_arm,
         publish=publish,
         stop=stop,

@@ -312,6 +312,13 @@ def close(params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector) 
 
 
 @kernel
+def withdraw(params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector) -> None:
+    """The last released batch is that by which the next one grows."""
+    arm = int(memo[MEMO.arm])
+    public.awaited[arm] = public.batch[arm]
+
+
+@kernel
 def publish_batch(
     params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector, release: Vector
 ) -> None:
@@ -356,6 +363,7 @@ class LazyDPTS(Policy):
         partition=partition,
         sensitivity=sensitivity,
         close=close,
+        withdraw=withdraw,
         summarise=summarise_arm,
         publish=publish_batch,
         skips_closed=True,

@@ -43,7 +43,12 @@ def overview(listed: Sequence[Facts | Absent], address: str) -> Html:
         return _page("Experiments", _how_to_begin(address))
     heads = ["Experiment", "Status", "Budget spent", "Releases", "Decisions"]
     rows = [_absent_row(one) if isinstance(one, Absent) else _row(one) for one in listed]
-    return _page("Experiments", _table(heads, rows, "Experiments"))
+    note = (
+        "Budget spent: the most that any one person's records have paid. At 100 % an experiment may"
+        " go on, with releases of other people's records."
+    )
+    listed_ones = _table(heads, rows, "Experiments")
+    return _page("Experiments", listed_ones, tag("p", note, class_="note"))
 
 
 def experiment(facts: Facts, token_of: Callable[[str], str], notice: str = "") -> Html:
@@ -218,7 +223,10 @@ def _spending(facts: Facts) -> Html:
         said = [tag("p", "Nothing has been released yet.")]
     else:
         who = "user" if facts.guarantee.unit == "user" else "record"
-        note = f"The most that any one {who} has paid. "
+        note = (
+            f"The most that any one {who} has paid. The line stays level while releases cover"
+            " records of other people. "
+        )
         link = tag("a", "Ledger", href=f"/console/{facts.name}/ledger")
         said = [charts.spending(facts.ledger), tag("p", note, link, class_="note")]
     return _section("Budget spent over releases", *said)
@@ -227,6 +235,8 @@ def _spending(facts: Facts) -> Html:
 def _traffic(facts: Facts) -> Html:
     if len(facts.traffic) < 2:
         said = [tag("p", "Two minutes after the service began, its traffic is shown here.")]
+    elif facts.traffic[0].decisions == facts.traffic[-1].decisions:
+        said = [tag("p", "The policy has made no decision lately.")]
     else:
         note = "Decisions of the policy. Those that got the baseline are not counted."
         said = [charts.traffic(facts.traffic), tag("p", note, class_="note")]
