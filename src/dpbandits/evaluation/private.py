@@ -5,7 +5,7 @@ Guarantee:
 * Protected: the reward of one record; with ``protects="contexts and rewards"`` also its context,
   its arm, and with it its weight.  Of a user with several records: all that count, at most M.
 * Adjacency and sensitivity: one record is replaced by another; see below.
-* Assumed: the target policy, the cut of weights and the number of records owe nothing to the
+* Assumed: the target policy, the cut of weights and the number of records do not depend on the
   protected records: they come from releases, from other people, or from nobody.
 
 Record i has the weight w = min(pi / p, c) in [0, c]: the probability of its arm under the target,
@@ -395,10 +395,10 @@ class Release:
         if self.protects == RECORDS:  # where it must not be told whether that happened
             yield (
                 f"If the log plays an arm with a probability below 1 / {self.largest_weight:g},"
-                " weights may be cut. Values and intervals leave out what is cut."
+                " weights may be cut. Values and intervals leave out the cut part."
             )
         elif cut:
-            yield "Weights were cut. Values and intervals leave out what is cut."
+            yield "Weights were cut. Values and intervals leave out the cut part."
         for name, one in zip(targets, sums, strict=True):
             if one.overlap_is_missing:
                 yield (
@@ -427,7 +427,7 @@ class Release:
             else "the length of the log is public, and who has a record"
         )
         fixed = (
-            "the target policies, and where weights are cut, owe nothing to these records: they"
+            "the target policies, and the largest weight, were chosen without these records: they"
             " come from releases, or from other people"
         )
         return Guarantee(
