@@ -107,7 +107,7 @@ SHAPES: dict[str, Schema] = {
         breaks=_told(_list(_TEXT), "What the intervals do not cover."),
     ),
     "Guarantee": _object(
-        "What is protected, and under which assumptions.",
+        "The guarantee: protected data, and assumptions.",
         in_words=_told(_TEXT, "In sentences."),
         holds=_told(_or_null({"type": "object"}), "The budget that holds; null: none."),
         simulated=_told(_FLAG, "Whether it protects nobody."),
