@@ -136,7 +136,7 @@ def test_what_is_public_can_be_read(shop: Any, admin: Any) -> None:
     assert shop.summary()["arms"] == ["blue", "green"]
     assert shop.summary()["decisions"] == 1
     assert "0.5-zCDP" in shop.guarantee()["in_words"]
-    assert shop.ledger().keys() == {"spent", "columns", "lines"}
+    assert shop.ledger().keys() == {"spent", "total", "first", "lines"}
     assert shop.estimates()["releases"] == 0
     assert shop.card().startswith("# ")
     assert '"arm_names"' in shop.chooser()
