@@ -26,7 +26,7 @@ from ...policies import (
 from ...policies.parts import PartOf
 from ...privacy.budgets import Budget
 from .halving import Halving, HalvingPublic
-from .top_two import TopTwo, refuse_wide_gap
+from .top_two import TopTwo, refuse_unproved
 
 _PROBABILITY = Real(0.0, 1.0, strict=True)
 _ROUNDS = Integer(1)
@@ -112,7 +112,8 @@ class BestArm(Policy):
             "rule": chosen,
         }
         super().__init__(own, budget=budget, composition=self.composition(rule=chosen), **options)
-        refuse_wide_gap(gap, self.reward_range)
+        if isinstance(chosen, TopTwo):
+            refuse_unproved(self)
 
     def _of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         if "public.batches" in arrays:
