@@ -51,10 +51,11 @@ class BestArm(Policy):
             person comes.
         rule: ``TopTwo()`` with a failure probability, ``Halving()`` with a horizon; None for the
             fitting one.
-        **options: see ``Options``.
+        **options: see ``Options``.  With ``failure_probability``, ``clip`` has to be True.
 
     When to choose: you want to know the best arm, and rewards of the search do not matter; under
-    any notion.  Rounds with answers lost in a crash are played again.
+    any notion.  Batches whose rewards were lost begin anew, and are no evidence: after ``restore``,
+    or a release that was interrupted.
 
     Example:
         >>> from dpbandits import PureDP

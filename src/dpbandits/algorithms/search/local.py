@@ -158,7 +158,7 @@ class LDPTopTwo(LocalPolicy):
         gap: in units of rewards.  An arm that is worse by at most so much counts as best, too.
             Default: no gap.
         reports: whether ``update`` is given reports instead of rewards.
-        **options: see ``Options``.
+        **options: see ``Options``.  ``clip`` has to be True.
 
     When to choose: you want to know the best arm, and no party may be trusted with raw rewards.
     The number of people grows like 1 / epsilon^2, far above that of ``BestArm``.

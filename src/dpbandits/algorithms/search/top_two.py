@@ -285,8 +285,7 @@ def recommend(params: TopTwoParams, public: TopTwoPublic) -> int:
 
 
 def relevant_gap(policy: Policy) -> float:
-    """h: the gap, less what rounding may add to the difference of two means, for rewards in [0, 1].
-    """
+    """h: the gap, less what rounding may add to the difference of two means, for rewards in [0, 1]."""
     lo, hi = policy.reward_range
     gap = (policy.config["gap"] or 0.0) - 2.0 * rounding_of(policy.grid, lo, hi)
     return max(gap / (hi - lo), -1.0)
