@@ -23,7 +23,7 @@ The leader b, of highest merged value, is recommended as soon as for every other
 **The error.** Let ``*`` be an arm with the highest mean m, and b one with a mean below m - g.
 Rounded rewards stay in [0, 1].  So given the past they have a mean of at most x = min(m - g + r, 1)
 for b, and of at least y = max(m - r, 0) for ``*``.  Both are in [0, 1], and y - x is at least h.
-Let q be max(x, -h).  Then q is in [x, 1], and q + h in [0, y].  M_up,b falls in q, and M_dn,* rises.
+Let q be max(x, -h).  Then q is in [x, 1], and q + h in [0, y].  M_up,b falls, and M_dn,* rises.
 Hence exp Z(b, *) is at most M_up,b(x) M_dn,*(y).  Both arms' means are as these two factors need
 them.  Batches are pulled one after another, and a release changes one factor.  By the lemma of
 ``inference.mixture`` the product is a nonnegative supermartingale in the releases, and 1 at the
@@ -285,14 +285,14 @@ def recommend(params: TopTwoParams, public: TopTwoPublic) -> int:
 
 
 def relevant_gap(policy: Policy) -> float:
-    """h: the gap, less what rounding may add to the difference of two means, for rewards in [0, 1]."""
+    """h: the gap, less what rounding may add to a difference of means, for rewards in [0, 1]."""
     lo, hi = policy.reward_range
     gap = (policy.config["gap"] or 0.0) - 2.0 * rounding_of(policy.grid, lo, hi)
     return max(gap / (hi - lo), -1.0)
 
 
 def refuse_unproved(policy: Policy) -> None:
-    """Refuse rewards outside of the range, and a gap by which no mean can be better than another."""
+    """Refuse rewards outside of the range, and a gap by which no mean can exceed another."""
     (lo, hi), gap = policy.reward_range, policy.config["gap"]
     if not policy.clip:
         raise ArgumentError(
@@ -368,8 +368,9 @@ class TopTwo(Part):
         """The numbers it searches with."""
         (lo, hi), config = policy.reward_range, policy.config
         scale, others = policy.noise_scale / (hi - lo), max(policy.n_arms - 1, 1)
-        given = self.growth, self.growth  # where rewards vary most, and where noise does
-        least, most = (LEAST, MOST) if self.growth is None else (given, given)
+        least, most = LEAST, MOST
+        if self.growth is not None:  # the same for rewards and for noise
+            least = most = self.growth, self.growth
         first = max(FIRST, math.ceil(min(_SCALES * scale, MOST_ROUNDS)))
         return TopTwoParams(
             n_arms=policy.n_arms,
