@@ -402,7 +402,7 @@ def test_after_the_end_no_reward_is_kept(cls, within: int | None):
 
 
 @pytest.mark.parametrize("cls", [*ALL, LDPTopTwo])
-def test_a_restored_search_serves_its_arm_and_owes_nothing(cls, tmp_path):
+def test_a_restored_search_serves_its_arm_and_is_charged_no_more(cls, tmp_path):
     policy = search(cls, seed=2)
     while not policy.stopped:
         decision = policy.pull()

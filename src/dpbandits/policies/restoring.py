@@ -169,7 +169,7 @@ def _read5(place: FilePlace) -> tuple[Policy, None, int]:
 
 def _drop_records(session: Session) -> None:
     """Charge every record that no release covers, and drop it.  A search that is over releases no
-    more, so it owes nothing.
+    more, so nothing is charged.
     """
     if session.choices.found() is not None:
         session.end_search()

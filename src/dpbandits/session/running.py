@@ -165,7 +165,7 @@ class Running:
         self.end_search()
 
     def end_search(self) -> None:
-        """Record nothing more where a search has found its arm, and drop what was not released."""
+        """Record nothing more where a search has found its arm, and drop all unreleased rewards."""
         rounds, found = self.rounds, self.choices.found()
         if found is not None:
             rounds.exhausted, rounds.current_choice, rounds.left = True, found, 0
