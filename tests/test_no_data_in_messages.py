@@ -71,6 +71,7 @@ EXEMPT = {
     "Chooser.__init__": "made of public releases, by `Policy.chooser`",
     "Device.__init__": "a number of reports",
     "Evaluation.__init__": "keeps results of `evaluate`",
+    "Holdout.__init__": "takes shares and weights, which are arguments",
     "FinitePolicy.__init__": "all rewards that there could be, of nobody",
     "FinitePolicy.from_function": "all rewards that there could be, of nobody",
     "FinitePolicy.from_reports": "all rewards that there could be, of nobody",
@@ -226,9 +227,10 @@ def evaluated(column: str) -> Callable[[Any], Any]:
 def evaluated_privately(column: str, protects: str) -> Callable[[Any], Any]:
     def enter(given: Any) -> Any:
         log = {"arm": ARMS, "reward": ARMS * 0.5, "propensity": ARMS * 0.0 + 0.5, column: given}
-        more = {"x": {"features": "x"}, "person": {"user": "person"}}.get(column, {})
+        more = {"person": {"user": "person"}}.get(column, {})
         asked = {"budget": ZCDP, "largest_weight": 2.0, "protects": protects, "seed": 1}
-        return dpb.evaluate_privately(log, 1, **asked, **more)
+        target: Any = 1 if protects == "rewards" else "x"
+        return dpb.evaluate_privately(log, target, **asked, **more)
 
     return enter
 
@@ -448,7 +450,7 @@ DOORS: dict[str, list[Door]] = {
             Door((8,), evaluated_privately(one, "rewards"))
             for one in ("arm", "reward", "propensity", "recorded", "person")
         ),
-        Door((8, 3), evaluated_privately("x", "contexts and rewards")),
+        Door((8,), evaluated_privately("x", "contexts and rewards")),
     ],
     "fit_logs": [
         Door((8,), arms_log("reward")),

@@ -450,18 +450,13 @@ def test_probabilities_sum_to_one_after_many_releases_of_noise(cls):
 
 
 @pytest.mark.parametrize("cls", [EXP4, BatchedEXP4, FrozenEXP4])
-def test_lost_rewards_count_as_the_default_for_every_expert(cls):
-    policies = [
-        made(cls, ZCDP(1.0), batch=5, seed=1, default_reward=0.25, mixing=0.2) for _ in range(2)
-    ]
-    lost, told = policies
+def test_after_lost_rewards_the_batch_begins_anew(cls):
+    policy = made(cls, ZCDP(1.0), batch=5, seed=1, default_reward=0.25, mixing=0.2)
     for t in range(3):
-        lost.pull(np.roll(ADVICE, t, axis=1))
-        told.expire(told.pull(np.roll(ADVICE, t, axis=1)))
-    lose_raw_side(lost)
-    totals = [policy.session.state.raw.total for policy in policies]
-    assert totals[0] == pytest.approx(totals[1], rel=1e-12)
-    assert np.abs(totals[0]).max() > 0.0
+        policy.expire(policy.pull(np.roll(ADVICE, t, axis=1)))
+    lose_raw_side(policy)
+    assert not policy.session.state.raw.total.any()
+    assert public_of(policy).clock[0] == 0
 
 
 @pytest.mark.parametrize("cls", [EXP4, BatchedEXP4, FrozenEXP4])

@@ -169,12 +169,12 @@ def test_a_public_deviation_takes_a_round_back():
     assert policy.ledger.spent() == PureDP(0.5)
 
 
-def test_lost_rewards_count_as_the_default():
+def test_after_lost_rewards_the_batch_begins_anew():
     policy = ExpertConversion(3, 4, budget=PureDP(0.1), seed=1, default_reward=0.25)
     for _ in range(5):
         policy.pull(ADVICE)
     lose_raw_side(policy)
-    assert policy.session.state.raw.total[0] == 1.25
+    assert policy.session.state.raw.total[0] == public_of(policy).clock[CLOCK.done] == 0
 
 
 def test_secure_noise_is_taken():

@@ -212,6 +212,7 @@ def test_every_group_is_among_these():
         "linear",
         "logs",
         "adversarial",
+        "searches",
         "shuffling",
         "parties",
         "javascript",

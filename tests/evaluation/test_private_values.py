@@ -251,16 +251,97 @@ def test_without_noise_a_value_is_that_of_evaluate():
     assert list(found.frame.index) == ["three", "mixed"]
 
 
+def hidden_log(n=4000, **more):
+    """A log with the probabilities of a target instead of arms."""
+    log = a_log(n)
+    arms = log.pop("arm")
+    return {**log, "three": (arms == 3).astype(float), **more}
+
+
 @pytest.mark.parametrize("protects", [REWARDS, RECORDS])
 def test_missing_and_wrong_rewards_count_as_the_default(protects):
-    log = a_log()
+    log, target = (a_log(), 3) if protects == REWARDS else (hidden_log(), "three")
     log["reward"] = log["reward"].tolist()
-    asked = {"budget": NOISELESS, "protects": protects}
+    asked = {"target": target, "budget": NOISELESS, "protects": protects}
     zero = published({**log, "reward": [0.0, *log["reward"][1:]]}, **asked)
     for entry in (None, math.nan, "x", -5.0):
         found = published({**log, "reward": [entry, *log["reward"][1:]]}, **asked)
         np.testing.assert_allclose(found.values, zero.values, atol=1e-9)
         assert found.sums[0].count == zero.sums[0].count
+    nobody = published({**log, "reward": [None] * 4000}, **asked)
+    assert nobody.values[0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_arms_and_contexts_are_not_read_where_they_are_private():
+    asked = {"protects": RECORDS, "budget": NOISELESS}
+    found = published(hidden_log(), {"new": "three"}, **asked)
+    open_one = published(a_log(), 3, budget=NOISELESS)
+    np.testing.assert_allclose(found.values, open_one.values, atol=1e-6)
+    odd = {"arm": [None] * 4000, "features": ["x"] * 4000, "position": [math.nan] * 4000}
+    again = published(hidden_log(**odd), {"new": "three"}, **asked)
+    assert again.values == pytest.approx(found.values, abs=1e-9)
+    with pytest.raises(ArgumentError, match="target must name a column"):
+        published(a_log(), 3, protects=RECORDS)
+
+
+@pytest.mark.parametrize("name", ["propensity", "three"])
+def test_no_entry_of_a_private_column_is_refused(name):
+    log = hidden_log()
+    asked = {"protects": RECORDS, "budget": NOISELESS}
+    own = published(log, "three", **asked).sums[0]
+    for entry in (None, math.nan, 0.0, -1.0, 1.5, "x"):
+        changed = {**log, name: [entry, *np.asarray(log[name]).tolist()[1:]]}
+        moved = published(changed, "three", **asked).sums[0]
+        shift = [moved.rewarded - own.rewarded, math.sqrt(3.0) * (moved.weighed - own.weighed)]
+        assert np.linalg.norm(shift) <= 10.0 + 1e-6
+        assert moved.count == own.count
+
+
+def test_lines_of_json_are_refused(tmp_path):
+    path = tmp_path / "log.dsjson"
+    path.write_text("{}")
+    with pytest.raises(ArgumentError, match="log must be a table"):
+        published(path)
+
+
+def test_several_records_of_a_person_need_their_names_and_have_no_intervals():
+    with pytest.raises(ArgumentError, match="user must be given"):
+        published(a_log(), records_per_user=5)
+    found = published(a_log(person=np.arange(4000) // 4), user="person", records_per_user=2)
+    assert np.isnan(found.intervals()).all()
+    assert any("There are no intervals" in one for one in found.breaks)
+
+
+def test_long_numbers_of_users_are_told_apart(tmp_path):
+    import pandas as pd
+
+    path = tmp_path / "log.csv"
+    pd.DataFrame(a_log(200, person=10**17 + np.arange(200))).to_csv(path, index=False)
+    assert published(path, user="person").sums[0].count == 200
+
+
+@pytest.mark.parametrize("protects", [REWARDS, RECORDS])
+def test_missing_overlap_is_told(protects):
+    rng = np.random.default_rng(3)
+    half = np.arange(20_000) % 2 == 0  # people who could get arm 0 alone
+    arms = np.where(half, 0, rng.integers(0, 2, 20_000))
+    log = {"arm": arms, "reward": rng.random(20_000), "propensity": np.full(20_000, 0.5)}
+    log["one"] = (arms == 1).astype(float)
+    target = 1 if protects == REWARDS else "one"
+    found = published(log, target, protects=protects, largest_weight=2.0)
+    assert any("the mean weight differs from 1" in one for one in found.breaks)
+    assert not any("the mean weight" in one for one in published(a_log(), 3).breaks)
+
+
+def test_cut_weights_are_told():
+    assert any("Weights were cut" in one for one in published(a_log(), largest_weight=3.0).breaks)
+    assert not any("Weights were cut" in one for one in published(a_log()).breaks)
+
+
+def test_secure_noise_takes_large_weights():
+    pytest.importorskip("opendp")
+    release = Release(ZCDP(0.1), RECORDS, 1e5, noise="secure")
+    assert np.isfinite(released(release, [0.3, 0.9], [1.234, 9.0])[1]).all()
 
 
 def test_targets_of_policies_need_a_budget():
@@ -269,6 +350,10 @@ def test_targets_of_policies_need_a_budget():
     assert published(log, private).values == published(log, 0).values
     with pytest.raises(ArgumentError, match="target must be a policy with a budget"):
         published(log, dpb.bandit(5, None, seed=1))
+    with pytest.raises(ArgumentError, match="target must be a policy with secure noise"):
+        published(log, private, noise="secure", seed=None)
+    with pytest.raises(ArgumentError, match="target must be given"):
+        published(log, {})
 
 
 def test_records_of_one_draw_are_refused():
@@ -282,21 +367,6 @@ def test_users_are_read_from_their_column():
     assert found.sums[0].count == 1000
     with pytest.raises(ArgumentError, match="must name the user"):
         published(a_log(person=[None] * 4000), user="person")
-
-
-def test_odd_private_contexts_raise_nothing():
-    contexts = np.random.default_rng(2).normal(size=(4000, 2))
-    contexts[0] = [math.nan, math.inf]
-
-    def target(context):
-        assert np.isfinite(context).all()
-        return int(context[0] > 0.0)
-
-    asked = {"protects": RECORDS, "features": ["a", "b"]}
-    log = a_log(a=contexts[:, 0], b=contexts[:, 1])
-    assert 0.0 <= published(log, target, **asked).values[0] <= 1.0
-    with pytest.raises(ArgumentError, match="column 'a'"):
-        published(log, target, features=["a", "b"])  # public ones are refused
 
 
 def test_the_command_releases_as_the_function_does(tmp_path):

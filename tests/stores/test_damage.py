@@ -143,7 +143,7 @@ def with_number(part, slot, value):
 HUGE = (2**62).to_bytes(8, "little")
 FORGED = {
     "rounds below 0": with_number(1, 0, -1),
-    "more rounds than there are": with_number(1, 0, 2**60),
+    "more rounds than there are": with_number(1, 0, 2**61),
     "more lines than there are": with_number(3, 1, 2**60),
     "fewer lines than there are": with_number(3, 1, 1),
     "lines below 0": with_number(3, 1, -1),

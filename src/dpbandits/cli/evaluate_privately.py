@@ -24,14 +24,17 @@ def evaluate_privately(
     ],
     target: Annotated[
         list[str],
-        Option(help="As of evaluate. May be repeated: all targets are one release."),
+        Option(
+            help="As of evaluate. May be repeated: all targets are one release. With private"
+            " contexts a column of the log: the target's probability of the arm of each record."
+        ),
     ],
     budget: Annotated[str, Option(help="A budget: zcdp=0.1, pure=1, approx=1,1e-6 or gdp=0.5.")],
     largest_weight: Annotated[
         float, Option(help="One over the least probability with which the log plays an arm.")
     ],
     protects: Annotated[
-        str, Option(help="rewards; or 'contexts and rewards', where arms are private, too.")
+        str, Option(help="rewards; or 'contexts and rewards', where arms are not read.")
     ] = "rewards",
     reward_range: Annotated[
         tuple[str, str],
@@ -68,11 +71,14 @@ def evaluate_privately(
     The release spends the budget on each record of the log. Run it once: each run spends it again.
     """
     from ..evaluation import evaluate_privately as released
+    from ..evaluation.private import RECORDS, asked
 
     with clear_errors():
+        asked(confidence, estimator)  # before anything is spent
+        hidden = protects == RECORDS
         found = released(
             log,
-            {one: target_of(one) for one in target},
+            {one: one if hidden else target_of(one) for one in target},
             budget=budget_of(budget),
             largest_weight=largest_weight,
             protects=protects,
@@ -97,4 +103,6 @@ def evaluate_privately(
         f"{100.0 * confidence:.4g} % intervals, which include the noise. They hold together."
     )
     console.print(with_rows(new_table(*heads), rows))
+    for one in found.breaks:
+        console.print(f"* {one}", soft_wrap=True)
     console.print(str(found.guarantee), soft_wrap=True)

@@ -5,7 +5,7 @@ Guarantee:
 * Protected: the reward of one record; with ``protects="contexts and rewards"`` also its context,
   its arm, and with it its weight.  Of a user with several records: all that count, at most M.
 * Adjacency and sensitivity: one record is replaced by another; see below.
-* Assumed: the target policy, the cut of weights and the number of records owe nothing to the
+* Assumed: the target policy, the cut of weights and the number of records do not depend on the
   protected records: they come from releases, from other people, or from nobody.
 
 Record i has the weight w = min(pi / p, c) in [0, c]: the probability of its arm under the target,
@@ -40,7 +40,7 @@ own in each.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -48,7 +48,7 @@ import numpy as np
 
 from ..constraints import Choice, Constraints, Integer, Range, Real, checked
 from ..errors import ArgumentError
-from ..html import Html, glance, tag
+from ..html import Html, glance, items, tag
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy.budgets import checked_budget
 from ..privacy.channels import FAMILIES, Channel, noise_for
@@ -67,6 +67,7 @@ _LARGEST = 1e6  # weight
 _NOISES = ("Gaussian", "Laplace")
 DENOMINATOR = {1: 1.0, 2: math.sqrt(3.0)}  # b, by the norm
 _PROOF = "dpbandits.evaluation.private"
+_UP = 1.0 + 1e-9  # outweighs the rounding of a quotient
 
 
 class _Terms(NamedTuple):
@@ -84,6 +85,8 @@ class PrivateEvaluation:
         targets: their names.
         sums: their noisy sums, and the laws of that noise: all that was released.
         reward_range: the ends of the rewards.
+        independent: whether records are of one person each, which intervals assume.
+        breaks: sentences on what the values and intervals do not cover.
         guarantee: of this release.
         ledger: its line.
     """
@@ -91,6 +94,8 @@ class PrivateEvaluation:
     targets: tuple[str, ...]
     sums: tuple[Sums, ...]
     reward_range: tuple[float, float]
+    independent: bool
+    breaks: Sequence[str]
     guarantee: Guarantee
     ledger: Ledger
 
@@ -111,13 +116,15 @@ class PrivateEvaluation:
             estimator: "SNIPS", or "IPS", which divides by the number of records.
 
         Returns:
-            Shape (q, 2): lower and upper ends.  nan where no value explains the release.
+            Shape (q, 2): lower and upper ends.  nan where no value explains the release, and with
+            several records of a user: their rewards may resemble each other.
 
         Raises:
             ArgumentError: an argument is out of range.
         """
-        given = checked(_Asked, confidence=confidence, estimator=estimator)
-        alpha = (1.0 - float(given["confidence"])) / len(self.sums)  # type: ignore[arg-type]
+        alpha = (1.0 - asked(confidence, estimator)) / len(self.sums)
+        if not self.independent:
+            return np.full((len(self.sums), 2), math.nan)
         ends = [interval_of(one, alpha, normalised=estimator == "SNIPS") for one in self.sums]
         return self._on_scale(np.array(ends))
 
@@ -151,6 +158,7 @@ class PrivateEvaluation:
             "estimator": estimator,
             "values": rows,
             "private": not self.guarantee.simulated,
+            "breaks": list(self.breaks),
             "guarantee": self.guarantee.to_dict(),
         }
 
@@ -180,10 +188,18 @@ class PrivateEvaluation:
         return f"<{self.title}: {found}>"
 
     def __str__(self) -> str:
-        return f"{repr(self)[1:-1]}.\n{self.guarantee}"
+        listed = "\n".join(f"* {one}" for one in self.breaks)
+        return f"{repr(self)[1:-1]}.\n{listed}\n{self.guarantee}"
 
     def _repr_html_(self) -> Html:
-        return Html(glance(self.title, *self.table()) + tag("p", str(self.guarantee)))
+        said = items(self.breaks) + tag("p", str(self.guarantee))
+        return Html(glance(self.title, *self.table()) + said)
+
+
+def asked(confidence: float, estimator: str) -> float:
+    """The confidence, if it and the estimator can be asked of a release."""
+    given = checked(_Asked, confidence=confidence, estimator=estimator)
+    return float(given["confidence"])  # type: ignore[arg-type]  # which is a number
 
 
 class _Asked:
@@ -239,7 +255,7 @@ class Release:
                 f"default_reward must be in [{lo:g}, {hi:g}], got {self.default_reward!r}",
                 "default_reward",
             )
-        self.channel, self._source(self.largest_weight)  # which check the rest
+        self.channel, self._source()  # which check the rest
 
     @property
     def channel(self) -> Channel:
@@ -255,12 +271,12 @@ class Release:
         """The grid of secure noise on weights and terms; 0 for none."""
         if self.noise != "secure":
             return 0.0
-        return default_grid((0.0, 1.0)) if self.grid is None else self.grid
+        return default_grid((0.0, self.largest_weight)) if self.grid is None else self.grid
 
-    def _source(self, largest: float) -> NoiseSource:
-        """The noise on sums of numbers within ``largest`` of zero."""
-        step = self.step or default_grid((0.0, 1.0))
-        ends = math.ceil(largest / step) * step
+    def _source(self) -> NoiseSource:
+        """The noise on sums of weights and terms."""
+        step = self.step or default_grid((0.0, self.largest_weight))
+        ends = math.ceil(self.largest_weight / step) * step
         return noise_source(self.noise, self.seed, grid=step, reward_range=(-ends, ends))
 
     # Records ----------------------------------------------------------------------------------
@@ -289,8 +305,8 @@ class Release:
                 column is out of range, or no weight is above 0; or secure noise needs a coarser
                 grid.
         """
-        terms = self._terms(rewards, propensities, chances, users)
-        source = self._source(self.largest_weight)
+        terms, cut = self._terms(rewards, propensities, chances, users)
+        source = self._source()
         if len(terms.rewards) > source.most_records:
             raise ArgumentError(
                 f"grid must be coarser for {len(terms.rewards)} records, got {self.step!r}", "grid"
@@ -301,6 +317,8 @@ class Release:
             tuple(targets),
             tuple(sums),
             self.reward_range,
+            self.records_per_user == 1,
+            tuple(self._breaks(targets, sums, cut)),
             self._guarantee(source, assumed),
             self._ledger(len(rewards), moved, len(sums)),  # type: ignore[arg-type]
         )
@@ -311,22 +329,24 @@ class Release:
         propensities: TableLike,
         chances: TableLike,
         users: np.ndarray | None,
-    ) -> _Terms:
-        known = flat("rewards", rewards, manners.PRIVATE)
+    ) -> tuple[_Terms, bool]:
+        """The terms, and whether a weight was cut."""
+        known = flat("rewards", rewards, manners.PRIVATE_RECORD)
         public = self.protects == REWARDS
-        manner = manners.PROPENSITIES if public else manners.PRIVATE
+        manner = manners.PROPENSITIES if public else manners.PRIVATE_RECORD
         p = flat("propensities", propensities, manner, rows=len(known))
-        pi = table("chances", chances, manners.CHANCES if public else manners.PRIVATE)
+        pi = table("chances", chances, manners.CHANCES if public else manners.PRIVATE_RECORD)
         with np.errstate(all="ignore"):
             weights = np.where(p[:, None] > 0.0, pi / p[:, None], 0.0)
-        # nan counts as 0
-        weights = np.minimum(np.where(weights > 0.0, weights, 0.0), self.largest_weight)
+        weights = np.where(weights > 0.0, weights, 0.0)  # nan counts as 0
+        cut = bool((weights > self.largest_weight * _UP).any())
+        weights = np.minimum(weights, self.largest_weight)
         lo, hi = self.reward_range
         default = lo if self.default_reward is None else self.default_reward
         known = np.clip(np.where(np.isnan(known), default, known), lo, hi)
         kept = slice(None) if users is None else _first_of(users, self.records_per_user)
         z = np.clip((known - 0.5 * (lo + hi)) / (0.5 * (hi - lo)), -1.0, 1.0)
-        return _Terms(weights[kept], z[kept])
+        return _Terms(weights[kept], z[kept]), cut
 
     def _moved(self, terms: _Terms) -> float:
         """By how much a record moves the release, in the norm of the noise."""
@@ -361,6 +381,32 @@ class Release:
 
     # What is said of it -----------------------------------------------------------------------
 
+    def _breaks(self, targets: Sequence[str], sums: Sequence[Sums], cut: bool) -> Iterator[str]:
+        yield "The values are those of people like those of the log, at that time."
+        if self.records_per_user > 1:
+            yield "There are no intervals, because the records of a person may resemble each other."
+        else:
+            yield (
+                "Intervals assume that records are independent, and that their number was fixed"
+                " beforehand."
+            )
+        lo = self.reward_range[0] if self.default_reward is None else self.default_reward
+        yield f"A missing reward counts as {lo:g}, and one outside the range as the nearer end."
+        if self.protects == RECORDS:  # where it must not be told whether that happened
+            yield (
+                f"If the log plays an arm with a probability below 1 / {self.largest_weight:g},"
+                " weights may be cut. Values and intervals leave out the cut part."
+            )
+        elif cut:
+            yield "Weights were cut. Values and intervals leave out the cut part."
+        for name, one in zip(targets, sums, strict=True):
+            if one.overlap_is_missing:
+                yield (
+                    f"{name}: the mean weight differs from 1. The log lacks rounds in which the"
+                    " target's arm could be played, its propensities are wrong, or weights were"
+                    " cut. The value leaves out such rounds."
+                )
+
     def _ledger(self, rows: int, moved: float, targets: int) -> Ledger:
         arrays, channel = empty_arrays(1), self.channel
         draws = targets * (2 if self.protects == RECORDS else 1)
@@ -381,7 +427,7 @@ class Release:
             else "the length of the log is public, and who has a record"
         )
         fixed = (
-            "the target policies, and where weights are cut, owe nothing to these records: they"
+            "the target policies, and the largest weight, were chosen without these records: they"
             " come from releases, or from other people"
         )
         return Guarantee(

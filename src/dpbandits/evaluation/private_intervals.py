@@ -25,11 +25,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
 
+_DOUBT = 0.01
 _CELLS, _ROUNDS = 512, 5  # in each round one cell is divided again
 
 
@@ -67,6 +68,19 @@ class Sums:
         if not self.weighed > 0.0:
             return math.nan
         return min(max(self.rewarded / self.weighed, -1.0), 1.0)
+
+    @property
+    def overlap_is_missing(self) -> bool:
+        """Whether the mean weight differs from 1 by more than chance and noise, at 99 %.
+
+        With full overlap the weights have the mean 1, and a variance of at most c.
+        """
+        n, c, tail = self.count, self.largest_weight, math.log(4.0 / _DOUBT)
+        off = math.sqrt(2.0 * n * c * tail) + (c + 1.0) * tail / 3.0 + n * self.step
+        noise = Noise(self.noise.is_laplace, 0.0)
+        alone = replace(self, noise=noise)
+        off += float(alone.noise_within(np.ones(1), 0.5 * _DOUBT)[0])
+        return abs(self.weighed - n) > off
 
     def noise_within(self, t: np.ndarray, alpha: float) -> np.ndarray:
         """What the noise of N - t D exceeds with probability at most ``alpha``, on either side."""

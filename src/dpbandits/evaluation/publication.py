@@ -14,7 +14,7 @@ from ..policies.chooser import Chooser
 from ..privacy import Budget
 from ..tables import Frame
 from .private import REWARDS, PrivateEvaluation, Release
-from .reading import Columns, read_rows
+from .reading import Columns, read_hidden, read_rows
 from .rows import Rows, chosen, refuse_missing_overlap
 from .targets import probabilities
 
@@ -52,12 +52,14 @@ def evaluate_privately(
     Args:
         log: as for ``evaluate``; each row needs a draw of its own.
         target: as for ``evaluate``; or a dictionary of targets by name, which are one release.
+            With ``protects="contexts and rewards"`` the name of a column: the target's probability
+            of the arm of each record.
         budget: what the release costs; any notion that has Gaussian or Laplace noise.
         largest_weight: c >= 1, at which weights are cut.  Take one over the least probability with
             which the log plays an arm: then no weight is cut.  Below that, intervals leave out
             what is cut.
         protects: "rewards", where arms, contexts and propensities may be public; or "contexts and
-            rewards".
+            rewards".  Then arms and contexts are not read.
         reward_range: bounds of rewards, to which they are clipped.
         default_reward: counts for a missing reward.  Default: the lower end of the range.
         user: the column that names the person of each record, who may have several.  Default: each
@@ -90,6 +92,8 @@ def evaluate_privately(
         >>> evaluate_privately(log, 1, budget=ZCDP(0.1), largest_weight=2.0, seed=1)
         <values from 10,000 records, with 95 % intervals: arm 1: 0.6021 (0.5802 to 0.6236)>
     """
+    if target is None or (isinstance(target, Mapping | list | tuple) and len(target) == 0):
+        raise ArgumentError("target must be given: a policy, or a dictionary of them", "target")
     release = Release(
         budget,
         protects,
@@ -101,30 +105,59 @@ def evaluate_privately(
         grid,
         seed,
     )
-    columns = Columns(arm, reward, propensity, episode, features, user=user, protects=protects)
-    rows = read_rows(log, columns)
+    if user is None and release.records_per_user > 1:
+        raise ArgumentError(
+            f"user must be given with records_per_user={release.records_per_user}", "user"
+        )
+    columns = Columns(arm, reward, propensity, episode, features, user=user, private=True)
+    if release.protects == REWARDS:
+        rows = read_rows(log, columns)
+        targets = target if isinstance(target, Mapping) else {_name_of(target, rows): target}
+        names = list(targets)
+        chances = np.column_stack([_chances(one, rows, release) for one in targets.values()])
+    else:
+        names, of = _columns_of(target)
+        rows, chances = read_hidden(log, columns, of)
     _refuse_shared_draws(rows)
-    targets = target if isinstance(target, Mapping) else {_name_of(target, rows): target}
-    chances = [_chances(one, rows, release) for one in targets.values()]
-    return release.of(
-        rows.rewards, rows.propensity, np.column_stack(chances), list(targets), rows.users
-    )
+    return release.of(rows.rewards, rows.propensity, chances, names, rows.users)
+
+
+def _columns_of(target: Any) -> tuple[list[str], list[str]]:
+    """The names of targets, and of the columns of the log with their probabilities."""
+    told = target if isinstance(target, Mapping) else {target: target}
+    if not all(isinstance(one, str) for one in told.values()):
+        raise ArgumentError(
+            "target must name a column of the log with protects='contexts and rewards': the"
+            " target's probability of the arm of each record. Arms and contexts are not read",
+            "target",
+        )
+    return [str(name) for name in told], list(told.values())
 
 
 def _chances(target: Any, rows: Rows, release: Release) -> np.ndarray:
     """The target's probability of the arm of each record."""
     if isinstance(target, Policy):
         target = target.chooser()
-    if isinstance(target, Chooser) and target.arguments["budget"] is None:
-        raise ArgumentError(
-            "target must be a policy with a budget, got one without: what it learned from these"
-            " records would show",
-            "target",
-        )
+    if isinstance(target, Chooser):
+        _refuse_unprotected(target.arguments, release)
     table = probabilities(target, rows)
-    if release.protects == REWARDS:  # where this tells of public columns alone
-        refuse_missing_overlap(rows, table)
+    refuse_missing_overlap(rows, table)
     return np.minimum(chosen(table, rows.arms), 1.0)
+
+
+def _refuse_unprotected(policy: Mapping[str, Any], release: Release) -> None:
+    """Refuse a policy that may show what it learned from these records."""
+    if policy["budget"] is None:
+        without = "a budget"
+    elif policy["noise"] == "simulation" and release.noise == "secure":
+        without = "secure noise"
+    else:
+        return
+    raise ArgumentError(
+        f"target must be a policy with {without}, got one without: what it learned from these"
+        " records would show",
+        "target",
+    )
 
 
 def _refuse_shared_draws(rows: Rows) -> None:

@@ -41,18 +41,12 @@ class Columns(NamedTuple):
     features: Any = None
     propensities: Any = None
     user: str | None = None
-    protects: str = ""  # entries of which rows must not decide what is refused or left out
+    private: bool = False  # whether no reward may decide what is refused or left out
 
 
 def read_rows(log: str | os.PathLike[str] | Frame, columns: Columns) -> Rows:
     """The rows of a log to evaluate from."""
-    table = _opened(log, columns.arm) if isinstance(log, str | os.PathLike) else log
-    if column_names(table) is None:
-        raise ArgumentError(
-            "log must be a folder of DecisionLog, a file, a table or a dictionary of columns, got"
-            f" {type(log).__name__}",
-            "log",
-        )
+    table = _table(log, columns)
     names = set(column_names(table) or ())
     of_decisions = is_of_decisions(table)
     if of_decisions:
@@ -66,24 +60,75 @@ def read_rows(log: str | os.PathLike[str] | Frame, columns: Columns) -> Rows:
     return _rows(table, columns, of_decisions)
 
 
-def _opened(path: str | os.PathLike[str], arm: str) -> Frame:
+def read_hidden(
+    log: str | os.PathLike[str] | Frame, columns: Columns, chances: Sequence[str]
+) -> tuple[Rows, np.ndarray]:
+    """The rows of a log whose arms and contexts are private, too, and the columns ``chances``, of
+    shape (n, q).  Arms are not read.  No entry of these columns, of rewards or of propensities is
+    refused: wrong ones are NaN.
+    """
+    table = _table(log, columns)
+
+    def read(name: str, by: str) -> np.ndarray:
+        given = column(table, name, argument="log", by=by)
+        return flat("log", given, known.PRIVATE_RECORD, at=f"column {name!r}", rows=total)
+
+    total = len(listed(column(table, columns.reward, argument="log", by="reward")))
+    kept, there = np.arange(total), column_names(table) or []
+    if "recorded" in there:
+        flags = column(table, "recorded", argument="log", by="recorded")
+        kept = np.flatnonzero(flat("log", flags, known.FLAGS, at="column 'recorded'", rows=total))
+    if kept.size == 0:
+        raise ArgumentError("log must hold recorded decisions, got none", "log")
+    episode = "episode" if columns.episode is None and "episode" in there else columns.episode
+    rows = Rows(
+        np.zeros(kept.size, np.int64),
+        read(columns.reward, "reward")[kept],
+        read(columns.propensity, "propensity")[kept],
+        _episodes(table, episode, kept),
+        kept,
+        total,
+        users=_users(table, columns.user, kept),
+    )
+    return rows, np.column_stack([read(name, "target")[kept] for name in chances])
+
+
+def _table(log: str | os.PathLike[str] | Frame, columns: Columns) -> Frame:
+    table = _opened(log, columns) if isinstance(log, str | os.PathLike) else log
+    if column_names(table) is None:
+        raise ArgumentError(
+            "log must be a folder of DecisionLog, a file, a table or a dictionary of columns, got"
+            f" {type(log).__name__}",
+            "log",
+        )
+    return table
+
+
+def _opened(path: str | os.PathLike[str], columns: Columns) -> Frame:
     where = Path(path)
     if not where.exists():
         raise ArgumentError(f"log must be there, got no file or folder {os.fspath(path)!r}", "log")
     if where.is_dir():
-        folder: Frame = read_table("log", path, fit=True)
+        one_each = columns.private and columns.user is None
+        folder: Frame = read_table("log", path, fit=True, private=one_each)
         return folder
     if where.suffix == ".parquet":
         return _parquet(where)
     if where.suffix in (".dsjson", ".json", ".jsonl"):
+        if columns.private:  # which are read line by line, and may lack rewards
+            raise ArgumentError(
+                "log must be a table where rewards are private, got lines of JSON", "log"
+            )
         return dsjson.read(where)
     text = read_text_table("log", path)
     found: dict[str, Any] = {}
     for name in text.names:
         cells, shown = text.entries(name), text.texts(name)
-        if not cells.wrong.any():
+        if name == columns.user:  # whose numbers may be longer than those of floats
+            found[name] = shown
+        elif not cells.wrong.any():
             found[name] = cells.values
-        elif name == arm:  # all of which are names
+        elif name == columns.arm:  # all of which are names
             found[name] = shown
         else:
             found[name] = np.where(cells.wrong, np.array(shown, object), cells.values).tolist()
@@ -125,13 +170,13 @@ def _rows(table: Frame, columns: Columns, of_decisions: bool) -> Rows:
         given = column(table, name, argument="log", by=by)
         return flat("log", given, manner, at=f"column {name!r}", rows=total)
 
-    kind = known.PRIVATE if columns.protects else known.UNCLIPPED_REWARDS
+    kind = known.PRIVATE_RECORD if columns.private else known.UNCLIPPED_REWARDS
     rewards = read(columns.reward, "reward", kind)
     everyone = np.ones(total, bool)
     recorded, there = everyone, column_names(table) or []
     if "recorded" in there:
         recorded = read("recorded", "recorded", known.FLAGS) != 0.0
-    answered = everyone if columns.protects else ~np.isnan(rewards)
+    answered = everyone if columns.private else ~np.isnan(rewards)
     kept = np.flatnonzero(recorded & answered)
     left_out = (
         ("not recorded", int(total - recorded.sum())),
@@ -253,8 +298,6 @@ def _codes(table: Frame, name: str, by: str, kept: np.ndarray) -> np.ndarray:
 
 def _contexts(table: Frame, columns: Columns, rows: int, read: Any) -> Any:
     given, manner = columns.features, known.PUBLIC_FEATURES
-    if columns.protects.startswith("contexts"):
-        return _private_contexts(table, given, rows)
     if given is None:
         if dsjson.CONTEXTS in (column_names(table) or ()):
             return table[dsjson.CONTEXTS]
@@ -265,24 +308,6 @@ def _contexts(table: Frame, columns: Columns, rows: int, read: Any) -> Any:
     if _are_names(given):
         return np.column_stack([read(name, "features", manner) for name in given])
     return blocks("features", given, manner, rows=rows)
-
-
-def _private_contexts(table: Frame, given: Any, rows: int) -> np.ndarray | None:
-    """As ``_contexts``, with 0 for entries that are no numbers."""
-    if given is None:
-        return None
-    if _are_names(given):
-        columns = [column(table, name, argument="log", by="features") for name in given]
-        read = [flat("log", one, known.PRIVATE, rows=rows) for one in columns]
-        found = np.column_stack(read)
-    else:
-        if isinstance(given, str):
-            given = column(table, given, argument="log", by="features")
-        rows_of = blocks("features", given, known.PRIVATE, rows=rows)
-        if isinstance(rows_of, list):
-            raise ArgumentError("features must have one shape in all rows of the log", "features")
-        found = rows_of
-    return np.where(np.abs(found) <= known.LARGEST, found, 0.0)
 
 
 def _are_names(given: Any) -> bool:

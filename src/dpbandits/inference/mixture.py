@@ -83,8 +83,10 @@ import numpy as np
 
 TILTS = np.geomspace(0.004, 4.0, 28)  # u, of which tilts are made
 _LN_SHARE = -math.log(len(TILTS))  # ln p
-PRIOR, ROUNDS_OF_PRIOR = 0.15, 5.0  # variance of a reward, before anything is known of it
-WIDEST, _STEPS = 0.25, 10  # guesses are WIDEST / sqrt(2)^k, k = 0, ..., 10
+PRIOR = 0.15  # variance of a reward, before anything is known of it
+ROUNDS_OF_PRIOR = 5.0  # that it counts as
+WIDEST = 0.25  # guesses are WIDEST / sqrt(2)^k, k = 0, ..., 10
+_STEPS = 10
 NARROWEST = WIDEST / math.sqrt(2.0) ** _STEPS
 _HALVINGS = 50
 _NEWTON = 200  # steps: a few are enough

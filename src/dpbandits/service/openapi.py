@@ -130,7 +130,7 @@ _CALLS = (
     _Call(
         f"{_ONE}/guarantee",
         "get",
-        "What is protected, and under which assumptions.",
+        "The guarantee: protected data, and assumptions.",
         "read",
         None,
         "Guarantee",

@@ -315,8 +315,10 @@ class Owner(threading.Thread):
     def take_warm(self, key: str, _: float = 0.0) -> None:
         """Take a place whose code was compiled meanwhile, unless another process has it."""
         self._warm.add(key)
-        self.cold.pop(key, None)
-        self.take_over()
+        try:
+            self.take_over()
+        finally:
+            self.cold.pop(key, None)
 
     def _take(self, key: str, policy: Policy) -> None:
         made = Experiment.of(policy)

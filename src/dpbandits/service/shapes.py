@@ -43,7 +43,7 @@ _NUMBERS = _list(_or_null(_NUMBER))
 _TIME = _or_null({"type": "string", "format": "date-time"})
 
 PROBLEM = _object(
-    "What the service says where it cannot do what was asked (RFC 9457).",
+    "A refusal, or a failure (RFC 9457).",
     type=_told(_TEXT, "A word, by which programs tell problems apart."),
     title=_TEXT,
     status=_WHOLE,
@@ -107,7 +107,7 @@ SHAPES: dict[str, Schema] = {
         breaks=_told(_list(_TEXT), "What the intervals do not cover."),
     ),
     "Guarantee": _object(
-        "What is protected, and under which assumptions.",
+        "The guarantee, and its assumptions.",
         in_words=_told(_TEXT, "In sentences."),
         holds=_told(_or_null({"type": "object"}), "The budget that holds; null: none."),
         simulated=_told(_FLAG, "Whether it protects nobody."),

@@ -126,8 +126,10 @@ class Running:
     def _hold_on(self) -> None:
         """Where one arm is held for an episode, let its choice stand for all of it."""
         rounds, parts = self.rounds, self.gate.statistic.parts
-        held = rounds.unreleased.get(rounds.current_choice.arm)
-        if parts or held is None or np.ndim(held.weights) or len(rounds.unreleased) > 1:
+        arm = rounds.current_choice.arm
+        held = rounds.unreleased.get(arm)
+        others = any(one.rounds for other, one in rounds.unreleased.items() if other != arm)
+        if parts or held is None or np.ndim(held.weights) or others:
             rounds.left = 0
         else:
             rounds.left = min(rounds.left + held.rounds, rounds.held)
