@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shutil
 from typing import Any
 
 import numpy as np
@@ -384,6 +385,73 @@ def test_the_recommended_arm_is_served_and_nothing_more_is_learned(cls, tmp_path
     assert (policy.stopped, policy.recommendation) == (True, 1)
     assert policy.ledger.releases == lines
     assert Chooser.from_json(policy.chooser().to_json()).choose() == 1
+
+
+@pytest.mark.parametrize("cls", [*ALL, LDPTopTwo])
+@pytest.mark.parametrize("within", [None, 40])
+def test_after_the_end_no_reward_is_kept(cls, within: int | None):
+    policy = search(cls, seed=2, answers_within=within)
+    while not policy.stopped:
+        decision = policy.pull()
+        policy.update((0.25, 0.75, 0.25)[decision.arm], decision)
+    session = policy.session
+    assert not any(side.any() for side in session.state.raw)
+    assert not session.state.wall.statistic.any()
+    assert not any(session.rounds.rows)
+    assert not session.rounds.release_due
+
+
+@pytest.mark.parametrize("cls", [*ALL, LDPTopTwo])
+def test_a_restored_search_serves_its_arm_and_is_charged_no_more(cls, tmp_path):
+    policy = search(cls, seed=2)
+    while not policy.stopped:
+        decision = policy.pull()
+        policy.update(float(decision.arm == 2), decision)
+    copy = tmp_path / "copy"
+    shutil.copy(policy.save(tmp_path / "search"), copy)
+    restored = dpb.restore(copy)
+    assert restored.recommendation == restored.pull().arm == 2
+    assert not restored.pull().recorded
+    assert restored.ledger.frame.equals(policy.ledger.frame)
+
+
+@pytest.mark.parametrize("cls", [*ALL, LDPTopTwo])
+@pytest.mark.parametrize("within", [None, 40])
+def test_batches_whose_rewards_were_lost_count_no_more(cls, within: int | None):
+    rewards = np.array([1.0, 0.5, 0.0])
+    policy = search(cls, budget=None, default_reward=0.25, answers_within=within, seed=2)
+    waiting = list[Any]()
+    for t in range(5_000):
+        if t in (44, 101, 444, 1_001) and not policy.stopped:
+            policy.session.give_up()
+        waiting.append(policy.pull())
+        if within is None or len(waiting) > 20:
+            answered = waiting.pop(0)
+            policy.update(rewards[answered.arm], answered)
+    means = policy.estimates.means
+    assert np.isfinite(means).any()
+    assert means[np.isfinite(means)] == pytest.approx(rewards[np.isfinite(means)])
+
+
+# What is refused --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [MergedTopTwo, LDPTopTwo])
+def test_rewards_outside_of_the_range_are_refused(cls):
+    with pytest.raises(ArgumentError, match="clip must be True with failure_probability"):
+        search(cls, budget=None, clip=False)
+    assert not search(SequentialHalving, budget=None, clip=False).clip
+
+
+def test_a_coarse_grid_lets_no_search_err():
+    """Rewards of .45 are rounded to 0, so that arm 0 looks worse."""
+    world = np.random.default_rng(1)
+    for _ in range(3):
+        policy = search(MergedTopTwo, 2, noise="secure", grid=1.0)
+        for _ in range(1_000):
+            decision = policy.pull()
+            policy.update(0.45 if decision.arm == 0 else float(world.random() < 0.3), decision)
+        assert not policy.stopped
 
 
 @pytest.mark.compiled

@@ -82,7 +82,7 @@ def least(b: list[Batch], c: list[Batch], gap: float = 0.0) -> float:
     def both(q: np.ndarray) -> np.ndarray:
         return logarithm(b, q, up=True) + logarithm(c, q + gap, up=False)
 
-    grid = np.linspace(0.0, 1.0 - gap, 60)
+    grid = np.linspace(max(0.0, -gap), min(1.0, 1.0 - gap), 60)
     found = both(grid)
     near = int(np.argmin(found))
     ends = grid[max(near - 1, 0)], grid[min(near + 1, 59)]
@@ -131,7 +131,7 @@ def test_kernels_keep_what_is_defined(noise: Noise):
 
 
 @pytest.mark.parametrize("noise", LAWS)
-@pytest.mark.parametrize("gap", [0.0, 0.1, 0.95])
+@pytest.mark.parametrize("gap", [0.0, 0.1, 0.95, -0.2, -1.0])
 def test_the_least_sum_is_that_of_brute_force_from_below(noise: Noise, gap: float):
     for seed in range(4):
         found, batches, table = kept(noise, seed)
@@ -261,13 +261,17 @@ class Noiseless(MergedTopTwo.policy_class):
         return super()._params()._replace(table=tilt_table(Noise(0.0, is_laplace=False)))
 
 
-def stops_as_defined(search: Policy, seed: int, gap: float = 0.0) -> bool:
+def stops_as_defined(search: Policy, seed: int, gap: float = 0.0, lost: int = 0) -> bool:
     """Whether a search whose answers come late keeps the evidence of the definition, and stops at
-    the first of its last three releases by which an arm refutes all others.
+    the first of its last three releases by which an arm refutes all others.  Every so many pulls it
+    may have ``lost`` what was not released.
     """
-    rng, waiting = np.random.default_rng(seed), list[Any]()
+    rng, waiting, pulls = np.random.default_rng(seed), list[Any](), 0
     while not search.stopped:
         waiting.append(search.pull())
+        pulls += 1
+        if lost and pulls % lost == 0:
+            search.session.give_up()
         if len(waiting) > 6:
             late = waiting.pop(int(rng.integers(6)))
             search.update(float(rng.random() < MEANS[late.arm]), late)
@@ -330,15 +334,28 @@ def refutes(search: Policy) -> bool:
 
 
 def search_of(cls: Any, budget: Budget | None, **options: Any) -> Policy:
-    return cls(
-        ARMS, failure_probability=FAILURE, budget=budget, answers_within=40, seed=1, **options
-    )
+    given = {"failure_probability": FAILURE, "answers_within": 40, "seed": 1} | options
+    return cls(ARMS, budget=budget, **given)
 
 
 @pytest.mark.parametrize("budget", [None, PureDP(1.0), PureDP(0.2)])
 def test_searches_stop_as_soon_as_all_rivals_are_refuted(budget: Budget | None):
     assert all(stops_as_defined(search_of(MergedTopTwo, budget), seed) for seed in range(2))
     assert stops_as_defined(search_of(MergedTopTwo, budget, gap=0.2), 1, 0.2)
+
+
+@pytest.mark.parametrize("grid", [2.0**-10, 2.0**-4])
+def test_evidence_covers_the_rounding_of_both_arms(grid: float):
+    options = {"noise": "secure", "grid": grid, "seed": None}
+    assert stops_as_defined(search_of(MergedTopTwo, PureDP(4.0), **options), 1, -grid)
+    assert stops_as_defined(search_of(MergedTopTwo, PureDP(4.0), gap=0.1, **options), 1, 0.1 - grid)
+
+
+@pytest.mark.parametrize("lost", [150, 411])
+def test_lost_batches_are_no_evidence(lost: int):
+    assert all(
+        stops_as_defined(search_of(MergedTopTwo, None), seed, lost=lost) for seed in range(2)
+    )
 
 
 @pytest.mark.parametrize("cls", [Seeing, OneRival, Noiseless])

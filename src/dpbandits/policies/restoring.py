@@ -168,7 +168,12 @@ def _read5(place: FilePlace) -> tuple[Policy, None, int]:
 
 
 def _drop_records(session: Session) -> None:
-    """Charge every record that no release covers, and drop it."""
+    """Charge every record that no release covers, and drop it.  A search that is over releases no
+    more, so nothing is charged.
+    """
+    if session.choices.found() is not None:
+        session.end_search()
+        return
     gate, rounds = session.gate, session.rounds
     spans = [flight.ended.span for flight in rounds.flights.values()]
     spans += [one for one in _unreleased(session) if one.first <= one.last]

@@ -103,8 +103,7 @@ class Running:
         for line in lines:
             state.charge(line)
         past = max([rounds.recorded, *(line.last + 1 for line in lines)])
-        state.lose(self.gate.new_state(simulated=False), past)
-        self.gate.forget()
+        self._drop(past)
         self._withdraw()
         if kernels.restart is not stays_empty:
             kernels.restart(self.gate.params, state.raw, state.public)
@@ -168,15 +167,17 @@ class Running:
         self.end_search()
 
     def end_search(self) -> None:
-        """Record nothing more where a search has found its arm."""
+        """Record nothing more where a search has found its arm, and drop all unreleased rewards."""
         rounds, found = self.rounds, self.choices.found()
         if found is not None:
-            rounds.exhausted, rounds.current_choice = True, found
-            # Never released, as what was open then.
-            rounds.flights.clear()
-            rounds.flown.clear()
-            rounds.pending.clear()
-            rounds.close(rounds.pulls)
+            rounds.exhausted, rounds.current_choice, rounds.left = True, found, 0
+            self._drop(rounds.recorded)
+            rounds.lose(rounds.recorded)
+
+    def _drop(self, past: int) -> None:
+        """Forget every reward of a record up to round ``past`` that was not released."""
+        self.state.lose(self.gate.new_state(simulated=False), past)
+        self.gate.forget()
 
     def _of(self, booked: dict[int, Booked]) -> tuple[tuple[int, int, int], ...]:
         """The batches of a release.  How many there are does not depend on noise."""

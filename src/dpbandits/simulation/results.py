@@ -49,7 +49,8 @@ class Result:
             ``reward``, ``releases``, ``draws``, ``spent`` (in the currency of the budget) and
             ``pulls_0``, ``pulls_1``, ... .  Of searches for the best arm also ``stopped`` (after
             how many rounds; NaN: not within the horizon), the arm ``recommended`` at the end,
-            ``wrong`` (1 where another one is better, else 0) and ``simple_regret`` (by how much).
+            ``wrong`` (1 where another one is better, by however little; else 0) and
+            ``simple_regret`` (by how much).
         settings: (policy, budget) -> ``PolicySetting``: class, arguments, budgets and guarantee.
         info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: environment ->
             ``title``, ``support`` of rewards, ``means``, ``arm_names``, ``reference``.

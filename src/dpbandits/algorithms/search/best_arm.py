@@ -26,7 +26,7 @@ from ...policies import (
 from ...policies.parts import PartOf
 from ...privacy.budgets import Budget
 from .halving import Halving, HalvingPublic
-from .top_two import TopTwo, refuse_wide_gap
+from .top_two import TopTwo, refuse_unproved
 
 _PROBABILITY = Real(0.0, 1.0, strict=True)
 _ROUNDS = Integer(1)
@@ -51,10 +51,11 @@ class BestArm(Policy):
             person comes.
         rule: ``TopTwo()`` with a failure probability, ``Halving()`` with a horizon; None for the
             fitting one.
-        **options: see ``Options``.
+        **options: see ``Options``.  With ``failure_probability``, ``clip`` has to be True.
 
     When to choose: you want to know the best arm, and rewards of the search do not matter; under
-    any notion.  Rounds with answers lost in a crash are played again.
+    any notion.  Batches whose rewards were lost begin anew, and are no evidence: after ``restore``,
+    or a release that was interrupted.
 
     Example:
         >>> from dpbandits import PureDP
@@ -112,7 +113,8 @@ class BestArm(Policy):
             "rule": chosen,
         }
         super().__init__(own, budget=budget, composition=self.composition(rule=chosen), **options)
-        refuse_wide_gap(gap, self.reward_range)
+        if isinstance(chosen, TopTwo):
+            refuse_unproved(self)
 
     def _of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         if "public.batches" in arrays:

@@ -140,12 +140,13 @@ def evidence_at(
 
 @kernel
 def least_sum(evidence: Evidence, table: Any, b: int, c: int, gap: float, start: float) -> float:
-    """The least ln M_up,b(q) + ln M_dn,c(q + gap) over q in [0, 1 - gap], from below: by Newton's
-    method from ``start`` on.  A step that leaves the bracket is replaced by bisection.
+    """The least ln M_up,b(q) + ln M_dn,c(q + gap) over q, with q and q + gap in [0, 1], from below:
+    by Newton's method from ``start`` on.  A step that leaves the bracket is replaced by bisection.
 
-    The sum is convex.  So at the least it is above the tangent at q, at the bracket's end.
+    The gap is from -1 to 1.  The sum is convex.  So at the least it is above the tangent at q, at
+    the bracket's end.
     """
-    low, high = 0.0, 1.0 - gap
+    low, high = max(0.0, -gap), min(1.0, 1.0 - gap)
     q, bound = min(max(start, low), high), -np.inf
     shrunk = table[TABLE.shrunk]
     for _ in range(_STEPS):

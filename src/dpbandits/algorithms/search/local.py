@@ -48,7 +48,8 @@ from .top_two import (
     PLAN,
     planned_rounds,
     recommend,
-    refuse_wide_gap,
+    refuse_unproved,
+    relevant_gap,
     stop,
     survey,
 )
@@ -57,7 +58,7 @@ from .top_two import (
 class ReportSearchParams(NamedTuple):
     n_arms: int
     threshold: float  # ln((K - 1) / failure_probability)
-    gap: float  # least relevant, for rewards in [0, 1]
+    gap: float  # h, for rewards in [0, 1]: see ``top_two``
     first: int
     level: int  # of every report: see ``evidence``
     noise_scale: float  # s, for rewards in [0, 1]
@@ -70,9 +71,9 @@ class ReportSearchParams(NamedTuple):
 class ReportSearchPublic(NamedTuple):
     evidence: Evidence
     clock: np.ndarray  # (5,) see ``arms.local``
-    plan: np.ndarray  # (3,) see ``top_two.Plan``
+    plan: np.ndarray  # (3,) see ``top_two.Plan``; of its slots all but ``level``
     against: np.ndarray  # (K,) Z of the leader and each arm
-    near: np.ndarray  # (1,) that of the challenger, in nats
+    near: np.ndarray  # (1,) near(leader, challenger), in nats
 
 
 def init(params: ReportSearchParams) -> tuple[Sums, ReportSearchPublic]:
@@ -81,7 +82,7 @@ def init(params: ReportSearchParams) -> tuple[Sums, ReportSearchPublic]:
     public = ReportSearchPublic(
         evidence=no_evidence(k),
         clock=clock,
-        plan=np.zeros(3, np.int64),
+        plan=np.zeros(PLAN.level, np.int64),
         against=np.full(k, np.nan),
         near=np.zeros(1),
     )
@@ -157,7 +158,7 @@ class LDPTopTwo(LocalPolicy):
         gap: in units of rewards.  An arm that is worse by at most so much counts as best, too.
             Default: no gap.
         reports: whether ``update`` is given reports instead of rewards.
-        **options: see ``Options``.
+        **options: see ``Options``.  ``clip`` has to be True.
 
     When to choose: you want to know the best arm, and no party may be trusted with raw rewards.
     The number of people grows like 1 / epsilon^2, far above that of ``BestArm``.
@@ -209,7 +210,7 @@ class LDPTopTwo(LocalPolicy):
             "reports": reports,
         }
         super().__init__(own, budget=budget, **options)
-        refuse_wide_gap(gap, self.reward_range)
+        refuse_unproved(self)
 
     @staticmethod
     def _arm_estimates(params: ReportSearchParams, public: ReportSearchPublic) -> ArmEstimates:
@@ -224,7 +225,7 @@ class LDPTopTwo(LocalPolicy):
         return ReportSearchParams(
             n_arms=self.n_arms,
             threshold=math.log(max(self.n_arms - 1, 1) / self.config["failure_probability"]),
-            gap=(self.config["gap"] or 0.0) / (hi - lo),
+            gap=relevant_gap(self),
             first=FIRST,
             level=plain(level_of)(PRIOR, float(noise.variance(np.ones(1))[0])),
             noise_scale=noise.scale,

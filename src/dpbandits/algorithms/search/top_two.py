@@ -10,36 +10,41 @@ Guarantee:
   has that arm's mean.  Noise is independent of rewards and of other noise.
 
 **Stopping.**  Rewards and the gap g are scaled to [0, 1].  ``inference.mixture`` has the evidence
-M_up,b(q) against a mean of b of at most q, and M_dn,c(q) against a mean of c of at least q.  Let
+M_up,b(q) against a mean of b of at most q, and M_dn,c(q) against a mean of c of at least q.  Secure
+noise rounds each reward to a grid, and moves it by at most r; otherwise r is 0.  Let h be g - 2 r,
+or -1 if that is more, and
 
-    Z(b, c)  =  min over q in [0, 1 - g] of  ln M_up,b(q) + ln M_dn,c(q + g) .
+    Z(b, c)  =  min over q of  ln M_up,b(q) + ln M_dn,c(q + h) ,    with q and q + h in [0, 1].
 
 The leader b, of highest merged value, is recommended as soon as for every other arm c
 
     Z(b, c)  >=  ln((K - 1) / failure_probability) .
 
-**The error.** Let ``*`` be an arm with the highest mean m, and b one with a mean below m - g.  So m
-- g is in [0, 1 - g].  Hence exp Z(b, *) is at most M_up,b(m - g) M_dn,*(m).  Both arms' means are
-as these two factors need them.  Batches are pulled one after another, and a release changes one
-factor.  By the lemma of ``inference.mixture`` the product is a nonnegative supermartingale in the
-releases, and 1 at the start.  By Ville's inequality it ever reaches (K - 1) / failure_probability
-with probability at most failure_probability / (K - 1).  There are at most K - 1 such arms b, so one
-of them is recommended with probability at most ``failure_probability``.
+**The error.** Let ``*`` be an arm with the highest mean m, and b one with a mean below m - g.
+Rounded rewards stay in [0, 1].  So given the past they have a mean of at most x = min(m - g + r, 1)
+for b, and of at least y = max(m - r, 0) for ``*``.  Both are in [0, 1], and y - x is at least h.
+Let q be max(x, -h).  Then q is in [x, 1], and q + h in [0, y].  M_up,b falls, and M_dn,* rises.
+Hence exp Z(b, *) is at most M_up,b(x) M_dn,*(y).  Both arms' means are as these two factors need
+them.  Batches are pulled one after another, and a release changes one factor.  By the lemma of
+``inference.mixture`` the product is a nonnegative supermartingale in the releases, and 1 at the
+start.  By Ville's inequality it ever reaches (K - 1) / failure_probability with probability at most
+failure_probability / (K - 1).  There are at most K - 1 such arms b, so one of them is recommended
+with probability at most ``failure_probability``.
 
 Which arm is played, for how long, and by which tilts may depend on anything public.  The tilts of a
 batch are fixed with its first pull, from releases made by then, also where answers come late.  The
 minimum over q is bounded from below, so errors of numbers only delay the end.
 
 If several arms are best and there is no gap, the same holds of each of them.  So the search may
-never stop.  With a gap it stops.
+never stop.  With a gap of more than 2 r it stops.
 
 **What to play.**  Let v be the variance of an arm's merged value, with the guess of a reward's
 variance in place of its bound, and n its released rounds.  If sums were normal, the evidence would
-be (m_b - m_c + g)^2 / (2 (v_b + v_c)).  Let near(b, c) be that, but at most max(Z(b, c), 0) + 3.
-The challenger is the arm of least near(b, c) + ln n_c (Jourdan, Degenne, Baudry, de Heide &
-Kaufmann 2022).  The leader is played instead while the sum over c of n_c v_b / (n_b v_c) is above
-1.  For normal sums it is 1 for the best allocation of rounds (Garivier & Kaufmann 2016;
-Bandyopadhyay, Juneja & Agrawal 2024 play by its sign).
+be (m_b - m_c + h)^2 / (2 (v_b + v_c)), and 0 where m_b - m_c + h is negative.  Let near(b, c) be
+that, but at most max(Z(b, c), 0) + 3.  The challenger is the arm of least near(b, c) + ln n_c
+(Jourdan, Degenne, Baudry, de Heide & Kaufmann 2022).  The leader is played instead while the sum
+over c of n_c v_b / (n_b v_c) is above 1.  For normal sums it is 1 for the best allocation of rounds
+(Garivier & Kaufmann 2016; Bandyopadhyay, Juneja & Agrawal 2024 play by its sign).
 
 A batch should end the search: near(b, c) for the challenger rises about as the rounds, or as their
 square where noise varies most, and should reach the threshold and 3 nats more.
@@ -59,7 +64,7 @@ from ...constraints import Constraints, Integer, Real
 from ...errors import ArgumentError
 from ...kernel import Generator, Vector, bind, kernel, unbound
 from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
-from ...policies.sums import noise_of
+from ...policies.sums import noise_of, rounding_of
 from ...privacy.channels import Laplace
 from ...protocol import Contexts, Row
 from ..arms.arms import PARALLEL, PROOF
@@ -80,7 +85,7 @@ from .evidence import (
     tilt_table,
 )
 
-_PRICE = 3.0  # nats by which evidence may fall behind that of normal sums
+_BEHIND = 3.0  # nats by which evidence may be less than that of normal sums
 FIRST, _SCALES = 10, 4.0  # rounds of a first batch, at least: so many, and scales of the noise
 LEAST, MOST = (0.1, 0.5), (0.5, 2.0)  # growth: where rewards vary most, and where noise does
 _NONE = 1e-9  # nats
@@ -89,7 +94,7 @@ _NONE = 1e-9  # nats
 class TopTwoParams(NamedTuple):
     n_arms: int
     threshold: float  # ln((K - 1) / failure_probability)
-    gap: float  # least relevant, for rewards in [0, 1]
+    gap: float  # h, for rewards in [0, 1]
     least: float  # growth of a batch, in proportion to its arm's rounds
     most: float
     least_in_noise: float  # the same where noise varies most
@@ -110,7 +115,7 @@ class TopTwoPublic(NamedTuple):
     clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
     plan: np.ndarray  # (4,)
     against: np.ndarray  # (K,) Z of the leader and each arm; nan before it is known
-    near: np.ndarray  # (1,) that of the challenger, in nats
+    near: np.ndarray  # (1,) near(leader, challenger), in nats
 
 
 class Plan(NamedTuple):  # slots of ``TopTwoPublic.plan``
@@ -152,7 +157,7 @@ def planned_rounds(
     ``most`` of its earlier ones.  ``share`` is that of noise in the variance of their sum.
     """
     # Evidence rises with the rounds, to the power 1 + share.
-    wanted = (params.threshold + _PRICE) / max(public.near[0], _NONE)
+    wanted = (params.threshold + _BEHIND) / max(public.near[0], _NONE)
     growth = min(max(wanted ** (1.0 / (1.0 + share)) - 1.0, least), most)
     return max(params.first, int(np.ceil(growth * public.evidence.released[RELEASED.rounds, arm])))
 
@@ -222,13 +227,14 @@ def survey(params: Any, public: Any, arm: int) -> None:
     for c in range(params.n_arms):
         if c == leader:
             continue
-        w, ahead = variance_of(params, public, c), highest - value_of(public, c) + params.gap
+        w = variance_of(params, public, c)
+        ahead = max(highest - value_of(public, c) + params.gap, 0.0)
         if new or c == arm or np.isnan(against[c]):
             middle = highest - ahead * v / (v + w)
             against[c] = least_sum(public.evidence, params.table, leader, c, params.gap, middle)
         over = over and against[c] >= params.threshold
-        # The evidence of normal sums alone may be far off, and the search then plays another arm.
-        near = min(0.5 * ahead * ahead / (v + w), max(against[c], 0.0) + _PRICE)
+        # Without the bound an arm whose rewards are far from normal may be played too seldom.
+        near = min(0.5 * ahead * ahead / (v + w), max(against[c], 0.0) + _BEHIND)
         balance += rounds[c] * v / (rounds[leader] * w)
         if near + np.log(rounds[c]) < least:
             least, challenger = near + np.log(rounds[c]), c
@@ -278,9 +284,22 @@ def recommend(params: TopTwoParams, public: TopTwoPublic) -> int:
     return public.plan[PLAN.leader]
 
 
-def refuse_wide_gap(gap: float | None, reward_range: tuple[float, float]) -> None:
-    """Refuse a gap by which no mean can be better than another."""
-    lo, hi = reward_range
+def relevant_gap(policy: Policy) -> float:
+    """h: the gap, less what rounding may add to a difference of means, for rewards in [0, 1]."""
+    lo, hi = policy.reward_range
+    gap = (policy.config["gap"] or 0.0) - 2.0 * rounding_of(policy.grid, lo, hi)
+    return max(gap / (hi - lo), -1.0)
+
+
+def refuse_unproved(policy: Policy) -> None:
+    """Refuse rewards outside of the range, and a gap by which no mean can exceed another."""
+    (lo, hi), gap = policy.reward_range, policy.config["gap"]
+    if not policy.clip:
+        raise ArgumentError(
+            "clip must be True with failure_probability, whose proof needs rewards in the range,"
+            " got False",
+            "clip",
+        )
     if gap is not None and gap >= hi - lo:
         raise ArgumentError(
             f"gap must be less than the width of reward_range, which is {hi - lo:g}, got {gap}",
@@ -298,7 +317,7 @@ class TopTwo(Part):
     failure_probability), for K arms.  No price is due for the number of releases.
 
     Args:
-        growth: length of a batch, as a multiple of all earlier rounds of its arm.  Default: the
+        growth: length of a batch, as a multiple of all released rounds of its arm.  Default: the
             multiple after which evidence may suffice.  It is at least 0.1 and at most 0.5 where
             rewards vary more than noise, and at least 0.5 and at most 2 where noise does.
         first: rounds of an arm's first batch, and of its shortest.  Default: 10, or four times the
@@ -349,12 +368,14 @@ class TopTwo(Part):
         """The numbers it searches with."""
         (lo, hi), config = policy.reward_range, policy.config
         scale, others = policy.noise_scale / (hi - lo), max(policy.n_arms - 1, 1)
-        least, most = (LEAST, MOST) if self.growth is None else 2 * ((self.growth,) * 2,)
+        least, most = LEAST, MOST
+        if self.growth is not None:  # the same for rewards and for noise
+            least = most = self.growth, self.growth
         first = max(FIRST, math.ceil(min(_SCALES * scale, MOST_ROUNDS)))
         return TopTwoParams(
             n_arms=policy.n_arms,
             threshold=math.log(others / config["failure_probability"]),
-            gap=(config["gap"] or 0.0) / (hi - lo),
+            gap=relevant_gap(policy),
             least=least[0],
             most=most[0],
             least_in_noise=least[1],
