@@ -88,7 +88,7 @@ class Chooser:
         return self._decide(contexts, self.take)
 
     def seeded(self, rng: np.random.Generator) -> Chooser:
-        """A copy whose random choices come from this generator: whoever has its seed knows them."""
+        """A copy that draws its random choices from this generator, which may be no secret."""
         copy = self.from_json(self.to_json())
         copy.take = rng.bytes
         if copy._state.choice_rng is not None:
