@@ -66,7 +66,29 @@ def test_targets_of_every_kind_agree(place):
     expected = dpb.evaluate(LOG, 1).value
     for target in ("1", "chooser.json", "policy.dpb", "table.csv"):
         assert told("--target", target)["value"] == expected
-    assert told("--target", "rules:older", "--features", "age,age")["value"] == expected
+    for features in ("age,age", "age"):
+        assert told("--target", "rules:older", "--features", features)["value"] == expected
+
+
+def test_one_column_is_one_feature(place):
+    (place / "ages.py").write_text("def older(context):\n    return int(context[0] > 0)\n")
+    expected = dpb.evaluate(LOG, lambda one: int(one[0] > 0), features=["age"])
+    assert told("--target=ages:older", "--features=age") == expected.to_dict()
+    frame = pd.DataFrame({**LOG, "lists": [[one] for one in LOG["age"]]})
+    frame.to_parquet("log.parquet")
+    given = ["log.parquet", "--target=ages:older", "--features=lists", "--json"]
+    assert json.loads(CliRunner().invoke(app, ["evaluate", *given]).stdout) == expected.to_dict()
+
+
+@pytest.mark.parametrize("arm", ["10", "2", "old"])
+def test_names_of_digits_win_over_numbers(place, arm):
+    names = np.array(["2", "old"])[ARMS]
+    names[:100] = "10"
+    log = {**LOG, "arm": names}
+    pd.DataFrame(log).to_csv("log.csv", index=False)
+    assert told("--target", arm)["value"] == LOG["reward"][names == arm].mean()
+    (at,) = np.flatnonzero(np.unique(names) == "2")
+    assert told("--target", "1")["value"] == dpb.evaluate(log, int(at)).value
 
 
 def test_models_of_every_kind_are_taken(place):

@@ -24,6 +24,8 @@ from dpbandits.algorithms import (
 from dpbandits.cli import app
 from dpbandits.conclusions import Conclusion
 from dpbandits.conclusions.checklist import BY_HAND
+from dpbandits.html import written
+from dpbandits.papers.others import LDPUCB
 from dpbandits.policies import registered
 from dpbandits.policies.sums import no_intervals
 
@@ -135,6 +137,12 @@ def test_a_retired_arm_is_named(policy):
     found = dpb.conclude(retiring, "old")
     assert found.retired == ("new",)
     assert len(found.differences.intervals.labels) == 2  # its releases count all the same
+    retiring.retire("other")
+    found = dpb.conclude(retiring)
+    means = dict(zip(NAMES, found.means.intervals.means, strict=True))
+    assert found.leader == "old" != max(means, key=means.get)
+    said = " ".join(section(found, "Differences").points)
+    assert "old, which leads of the arms that were not retired, is compared" in said
 
 
 # Searches ---------------------------------------------------------------------------------------
@@ -197,6 +205,61 @@ def test_counts_of_missing_answers_are_never_shown():
     assert "777" not in said
     assert str(policy.diagnostics.clipped) not in said.replace(",", "")
     assert "counts as 0" in found.answers
+
+
+@pytest.mark.parametrize("answers_within", [0, 5])
+def test_no_counts_where_they_are_those_of_answers(answers_within):
+    policy = LDPUCB(2, budget=PureDP(1.0), answers_within=answers_within, seed=1)
+    rng, pulls, answered = np.random.default_rng(1), [0, 0], [0, 0]
+    for _ in range(1000):
+        decision = policy.pull()
+        pulls[decision.arm] += 1
+        if rng.random() < 0.74:
+            answered[decision.arm] += 1
+            policy.update(float(rng.random() < 0.5), decision)
+    found = dpb.conclude(policy, control=0)
+    said = f"{found!r} {found.markdown()} {found.html()} {found._repr_html_()}"
+    said = (said + json.dumps(found.to_dict())).replace(",", "")
+    shown = set(re.findall(r"(?<![\d.])\d+(?![\d.])", said))
+    counts = {str(n) for n in [*answered, sum(answered)]}
+    if answers_within:  # missing answers count, so counts are those of decisions
+        assert found.rounds is not None
+        assert str(found.rounds) in shown
+        assert not shown & counts
+        return
+    assert (found.rounds, found.releases) == (None, None)
+    assert not shown & counts
+    plain = {written(one) for one in found.means.without_noise}
+    assert not any(one in said for one in plain)  # a function of counts
+    assert "about how many answers of each arm are missing" in said
+    assert {str(n) for n in policy.intervals().rounds} <= counts
+    assert any("how many answers of each arm are missing" in s for s in policy.intervals().breaks)
+
+
+def test_the_probability_has_a_condition_where_users_return():
+    for most in (None, 1, 3):
+        more = {} if most is None else {"max_rounds": most}
+        policy = dpb.bandit(NAMES, PureDP(1.0), seed=1, **more)
+        for person in range(1500):
+            who = {} if most is None else {"user": str(person)}
+            decision = policy.pull(**who)
+            policy.update(float(decision.arm == 1), decision)
+        text = dpb.conclude(policy, "old").markdown()
+        flat = text.count("With a probability of at least 95 %")
+        conditions = text.count("If each user comes only once, then with a probability")
+        assert (flat, conditions) == ((0, 2) if most == 3 else (2, 0)), most
+        assert ("under the same condition" in text) == (most == 3)
+        assert ("The same user may return" in text) == (most == 3)
+
+
+def test_rounds_that_are_in_no_sum_are_counted(policy):
+    missing = policy.rounds - policy.intervals().rounds.sum()
+    assert missing > 0
+    said = " ".join(section(dpb.conclude(policy), "Means").points)
+    assert f"{missing:,} of the {policy.rounds:,} recorded rounds are in none" in said
+    assert "biased" in said
+    fresh = dpb.conclude(MergedIMED(3, budget=None, seed=1))
+    assert "in none of these sums" not in fresh.markdown()
 
 
 def test_a_report_releases_nothing():
@@ -266,6 +329,13 @@ def test_effects_are_those_of_the_holdout(one_sum):
     assert "Effects, from the holdout" in report.markdown()
     assert report.to_dict()["holdout"]["intervals"][0]["of"] == "new - old"
     assert "Effects, from the holdout" in report.html()
+    effects = section(report, "Effects, from the holdout")
+    assert effects.heads[1] == "difference"
+    assert "at least 95 %, none of these intervals is ever wrong" in " ".join(effects.points)
+    assert "hold together with at least 85 %" in " ".join(effects.points)
+    assert "The mean of old is subtracted" in " ".join(effects.points)
+    undeclared = section(dpb.conclude(policy), "Effects, from the holdout")
+    assert "No control was declared, so it is the first arm" in " ".join(undeclared.points)
 
 
 def test_nothing_is_called_an_effect(policy):

@@ -378,8 +378,42 @@ def test_names_of_a_policy_are_those_of_the_log():
     assert evaluate(named, policy).value == evaluate(named, "coffee").value
 
 
+def test_a_seed_repeats_the_draws_of_a_policy():
+    policy = dpb.Adversarial(3, learner=dpb.parts.EXP3(), horizon=600, batch=5, budget=None)
+    hidden = dpb.bandit(
+        3, dpb.ZCDP(1.0), features=2, protects="contexts and rewards", horizon=600, seed=1
+    )
+    shown = np.stack([CONTEXTS, -CONTEXTS, CONTEXTS[:, ::-1]], axis=1)
+    for one, contexts in ((policy, None), (hidden, shown)):
+        found = [evaluate(LOG, one, features=contexts, seed=s).value for s in (0, 0, 1)]
+        assert found[0] == found[1] != found[2]
+    assert policy.chooser().take is hidden.chooser().take  # its own draws stay secret
+    drawn = {tuple(policy.chooser().choose() for _ in range(64)) for _ in range(2)}
+    assert len(drawn) == 2
+
+
+def test_a_target_of_these_rewards_is_warned_of():
+    table = np.eye(3)[np.where(REWARDS > 0, ARMS, (ARMS + 1) % 3)]
+    found = evaluate(LOG, table)
+    assert found.low > max(evaluate(LOG, a).value for a in range(3))  # overfitted
+    said = "must not come from the rewards of this log"
+    assert any(f"The target {said}" in one for one in found.breaks)
+    for given, subject in (([0.2, 0.5, 0.7], "The target and q"), (None, "The target")):
+        own = evaluate(LOG, 1, estimator="DR", q=given).breaks
+        assert any(one.startswith(f"{subject} {said}") for one in own)
+
+
 def test_targets_that_name_no_arm_are_refused():
-    for target in (-1, True, lambda x: 0.5, lambda x: None, [0.5, 0.6], np.ones((N - 1, 3)) / 3):
+    for target in (
+        -1,
+        True,
+        "9" * 5000,
+        "1.5",
+        lambda x: 0.5,
+        lambda x: None,
+        [0.5, 0.6],
+        np.ones((N - 1, 3)) / 3,
+    ):
         with pytest.raises(ArgumentError, match=r"^target must"):
             evaluate(LOG, target)
 

@@ -70,7 +70,7 @@ def evaluate(
         Option(help="The propensities of all arms (.csv), or a column of lists, for CAB."),
     ] = None,
     resamples: Annotated[int, Option(help="Of the bootstrap.")] = 2000,
-    seed: Annotated[int, Option(help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, Option(help="Of the bootstrap, and of targets that draw.")] = 0,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Estimate the mean reward of a policy from the log of another one.
@@ -94,7 +94,7 @@ def evaluate(
             reward=reward,
             propensity=propensity,
             episode=episode,
-            features=features if features is None or "," not in features else features.split(","),
+            features=None if features is None else _columns(features, log),
             propensities=(
                 _numbers("--propensities", propensities)
                 if propensities is not None and _is_csv(propensities)
@@ -118,8 +118,8 @@ def target_of(text: str) -> Any:
     from ..inspection import inspect
     from ..policies.chooser import Chooser
 
-    if text.isdecimal():
-        return int(text)
+    if text.isdecimal():  # a name, if the log has it, and otherwise a number
+        return text
     if _is_csv(text):
         return _numbers("--target", text)
     if Path(text).is_file() and text.endswith(".json"):
@@ -127,6 +127,12 @@ def target_of(text: str) -> Any:
     if Path(text).is_file() or "://" in text:
         return inspect(text).chooser()
     return _object("--target", text) if ":" in text else text
+
+
+def _columns(text: str, log: str) -> str | list[str]:
+    """Names of columns; a column of its own has lists, where a format has lists."""
+    lists = Path(log).is_dir() or Path(log).suffix in (".parquet", ".json", ".jsonl", ".dsjson")
+    return text if lists and "," not in text else text.split(",")
 
 
 def _is_csv(text: str) -> bool:

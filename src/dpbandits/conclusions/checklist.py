@@ -31,13 +31,13 @@ class Item(NamedTuple):
 
 
 def checklist(
-    *, drawn: bool, releases: int, counts: str, losses: str, end: str, has_intervals: bool
+    *, drawn: bool, releases: int | None, counts: str, losses: str, end: str, has_intervals: bool
 ) -> list[Item]:
     """All items, with sentences on a trial where it differs from others.
 
     Args:
         drawn: whether the policy draws arms at random.
-        releases: how many there were.
+        releases: how many there were; None where the report does not tell.
         counts: on people of each arm.
         losses: on answers that are missing.
         end: on why the trial ended.
@@ -45,6 +45,7 @@ def checklist(
     """
     tried = "see 'What was tried'"
     results = "see 'Means' and 'Differences'" if has_intervals else "no interval is proved"
+    looks = "every release" if releases is None else f"each of {releases:,} releases"
     allocation = (
         f"{tried}: arms are drawn at random"
         if drawn
@@ -63,7 +64,7 @@ def checklist(
         Item(
             "7b",
             "rules, times and number of interim looks",
-            f"the policy looked at each of {releases:,} releases; add your own rules to stop",
+            f"the policy looked at {looks}; add your own rules to stop",
         ),
         Item("8", "how arms were allocated, and updates of the rule", allocation),
         Item("9, 10", "concealment and implementation of the allocation"),

@@ -17,7 +17,7 @@ from ..inspection import inspect
 from ..policies import Policy
 from ..policies.card_numbers import unit_of
 from ..policies.privacy_card import schedule, spent
-from ..policies.sums import CHOSEN, no_intervals, what_breaks
+from ..policies.sums import CHOSEN, COUNTED, counts_answers, no_intervals, returns, what_breaks
 from ..privacy.budgets import Budget
 from ..privacy.guarantees import Guarantee
 from ..protocol import never
@@ -41,6 +41,16 @@ _EFFECT = (
     "Arms of held-out people were drawn at random at all times. So these differences are effects of"
     " the arms, at the times of the trial. The bandit learned nothing from these people."
 )
+_BIASED = (
+    "Means of arms that were chosen by earlier results are biased: that of a worse arm is too low"
+    " on average. So report the intervals, and no mean without its interval."
+)
+_WIDTHS = (
+    "The policy learns each answer when it comes, so this report shows no counts. But intervals"
+    " depend on the number of answers. Anyone who also sees the decisions can compute from them"
+    " about how many answers of each arm are missing. No noise hides this."
+)
+_UNCOUNTED = "their number is not shown, because it is that of the answers that came"
 _LOSSES = (
     "their numbers are not in this report, because they depend on answers and have no noise:"
     " policy.diagnostics has them for the operator"
@@ -60,20 +70,33 @@ class Found:
         intervals: as of ``Policy.intervals``.
         without_noise: the half widths if the same releases had no noise, shape (n,).
         among: how many intervals share the error.
+        counted: whether the report may count rounds; widths without noise would tell these.
     """
 
     intervals: Intervals
     without_noise: np.ndarray
     among: int
+    counted: bool
 
     @property
     def half_widths(self) -> np.ndarray:
         """Of the intervals, shape (n,)."""
         return (self.intervals.high - self.intervals.low) / 2.0
 
+    @property
+    def ends(self) -> str:
+        """The intervals, in words."""
+        return repr(self.intervals)[1:-1].partition(": ")[2]
+
     def to_dict(self) -> dict[str, Any]:
-        """These intervals as data, with None for nan."""
+        """These intervals as data, with None for nan, and for counts that are not shown."""
         told = self.intervals.to_dict()
+        if not self.counted:
+            rows = [
+                {**row, "rounds": None, "half_width": known(own), "half_width_without_noise": None}
+                for row, own in zip(told["intervals"], self.half_widths, strict=True)
+            ]
+            return {"among": self.among, "intervals": rows}
         widths = zip(self.half_widths, self.without_noise, strict=True)
         rows = [
             {**row, "half_width": known(own), "half_width_without_noise": known(plain)}
@@ -88,12 +111,17 @@ class Found:
         for i, label in enumerate(ends.labels):
             low, high = float(ends.low[i]), float(ends.high[i])
             between = NONE if math.isnan(low) else f"{low:.4g} to {high:.4g}"
-            widths = map(written, (self.half_widths[i], self.without_noise[i]))
-            last = _sign(low, high) if signs else f"{int(ends.rounds[i]):,}"
-            rows.append([label, written(ends.means[i]), between, *widths, last])
+            row = [label, written(ends.means[i]), between, written(self.half_widths[i])]
+            if self.counted:
+                row.append(written(self.without_noise[i]))
+            if signs or self.counted:
+                row.append(_sign(low, high) if signs else f"{int(ends.rounds[i]):,}")
+            rows.append(row)
         what = "difference" if signs else "mean"
         between = f"{100.0 * ends.confidence:.4g} % interval"
-        heads = [first, what, between, "half width", "without noise", "" if signs else "rounds"]
+        heads = [first, what, between, "half width"]
+        heads += ["without noise"] if self.counted else []
+        heads += [""] if signs else ["rounds"] if self.counted else []
         lines = list(zip(ends.low, ends.means, ends.high, strict=True))
         drawn = plot(ends.labels, lines, "; ".join(f"{row[0]}: {row[2]}" for row in rows))
         return Section("", (), heads, rows, drawn)
@@ -103,17 +131,19 @@ class Found:
 class Conclusion:
     """The report of a trial, from ``conclude``: as text, a page, or data.
 
-    It has released values and public facts alone, so it may be shown to anyone where the guarantee
-    holds.  It has no counts of late or missing answers, and no counts of arms where contexts are
-    private.
+    It has released values and public facts alone.  So its text, page and data may be shown to
+    anyone where the guarantee holds.  They have no counts of late or missing answers, and no counts
+    of arms where contexts are private.  If the policy learns each answer when it comes, its rounds
+    and releases count answers, and the report does not show them.  There the report says what the
+    widths of intervals tell of missing answers.
 
     Attributes:
         policy: the call that makes it.
         title: the policy, in a line.
         arms: their names.
         retired: the arms that were retired.
-        rounds: the number of recorded rounds.
-        releases: how many there were.
+        rounds: the number of recorded rounds; None where it is that of answers.
+        releases: how many there were; None likewise.
         guarantee: the privacy guarantee.
         spent: the largest privacy loss of any person; None for nothing, or without a budget.
         warning: that the place may lack later releases; empty where it has all.
@@ -121,7 +151,8 @@ class Conclusion:
         means: of the arms; None where no interval is proved.
         differences: to the control, or of the leader to others; None where there are none.
         control: the declared control; None without one.
-        leader: the arm with the highest mean, or which a search recommends; None where unknown.
+        leader: the arm with the highest mean of those still played, or which a search recommends;
+            None where unknown.
         search: sentences on a search for the best arm; empty where there was none.
         failure_probability: that a search was asked for; None without one.
         reason: why there are no intervals; empty where there are.
@@ -137,8 +168,8 @@ class Conclusion:
     title: str
     arms: Sequence[str]
     retired: Sequence[str]
-    rounds: int
-    releases: int
+    rounds: int | None
+    releases: int | None
     guarantee: Guarantee
     spent: Budget | None
     warning: str
@@ -159,7 +190,8 @@ class Conclusion:
 
     def __repr__(self) -> str:
         shown = self.differences or self.means
-        found = f"no intervals: {self.reason}" if shown is None else repr(shown.intervals)[1:-1]
+        level = f"{100.0 * self.confidence:.4g} % intervals"
+        found = f"no intervals: {self.reason}" if shown is None else f"{level}: {shown.ends}"
         return f"<Conclusion of {self.policy}: {found}>"
 
     def __str__(self) -> str:
@@ -253,8 +285,11 @@ def _concluded(
         if pairs is None and leader is not None and policy.n_arms > 1:
             pairs = Differences.of_leader(leader, policy.n_arms)
         breaks, means, differences = list(what_breaks(policy)), None, None
+        counted = not counts_answers(policy)
+        if not counted:
+            breaks[breaks.index(COUNTED)] = _WIDTHS
         if estimates.sums is not None:
-            given = (estimates.sums, confidence, arms, estimates.releases)
+            given = (estimates.sums, confidence, arms, estimates.releases, counted)
             means = _found(*given, None)
             differences = None if pairs is None else _found(*given, pairs)
             if differences and control is None:
@@ -266,8 +301,8 @@ def _concluded(
             "title": policy.card.title,
             "arms": tuple(arms),
             "retired": tuple(arms[a] for a in policy.retired),
-            "rounds": policy.rounds,
-            "releases": policy.ledger.releases,
+            "rounds": policy.rounds if counted else None,
+            "releases": policy.ledger.releases if counted else None,
             "guarantee": policy.guarantee,
             "spent": policy.spent,
             "warning": warning,
@@ -293,13 +328,14 @@ def _found(
     confidence: float,
     arms: Sequence[str],
     releases: int,
+    counted: bool,
     pairs: Differences | None,
 ) -> Found:
     told: dict[str, Any] = {"method": "mixture", "labels": arms, "releases": releases, "breaks": ()}
     own = Intervals.of(sums, confidence, pairs, **told)
     plain = Intervals.of(sums.without_noise(), confidence, pairs, **told)
     among = len(arms) if pairs is None else pairs.among
-    return Found(own, (plain.high - plain.low) / 2.0, among)
+    return Found(own, (plain.high - plain.low) / 2.0, among, counted)
 
 
 # What the sections say ------------------------------------------------------------------------
@@ -314,20 +350,21 @@ def _sections(policy: Policy, facts: dict[str, Any]) -> Iterator[Section]:
         yield Section("Means", [f"{none} So this report shows no means and no differences."])
     else:
         points = [
-            _held(means, f"for all {means.among} arms together"),
-            _APPROXIMATION,
-            *_price(means, differences),
+            _held(policy, means, f"for all {means.among} arms together"),
+            _BIASED,
+            *(_price(means, differences) if means.counted else ()),
+            *_unreleased(facts),
         ]
         yield means.table("arm")._replace(title="Means", points=points)
     if differences is not None:
-        points = [*_compared(facts), facts["effects"]]
+        points = [*_compared(policy, facts), facts["effects"]]
         table = differences.table("arms", signs=True)
         yield table._replace(title="Differences", points=points)
     if facts["holdout"] is not None:
-        yield _effects(policy, facts["holdout"])
+        yield _effects(policy, facts)
     if facts["search"]:
         yield Section("Search for the best arm", facts["search"])
-    yield Section("Privacy spent", rows=list(_spent(policy, facts["warning"])))
+    yield Section("Privacy spent", rows=list(_spent(policy, facts)))
     if facts["breaks"]:
         yield Section("What breaks the intervals", facts["breaks"])
     heads = ["item", "asks for", "here"]
@@ -341,11 +378,25 @@ def _of_holdout(policy: Policy, control: int | str | None, confidence: float) ->
     return policy.holdout.intervals(confidence, control=0 if control is None else control)
 
 
-def _effects(policy: Policy, found: Intervals) -> Section:
+def _effects(policy: Policy, facts: dict[str, Any]) -> Section:
+    found: Intervals = facts["holdout"]
     heads, rows = found.table()
-    return Section(
-        "Effects, from the holdout", [f"{policy.holdout}.", _EFFECT, *found.breaks], heads, rows
-    )
+    heads = ["arms", "difference", *heads[2:]]
+    against = facts["control"] or facts["arms"][0]
+    declared = "" if facts["control"] else ". No control was declared, so it is the first arm"
+    level = f"{100.0 * found.confidence:.4g} %"
+    families = 1 + sum(facts[name] is not None for name in ("means", "differences"))
+    every = f"{100.0 * max(1.0 - families * (1.0 - found.confidence), 0.0):.4g} %"
+    once = ", under the same condition" if returns(policy) else ""
+    points = [
+        f"{policy.holdout}.",
+        _EFFECT,
+        f"The mean of {against} is subtracted from those of other arms{declared}.",
+        f"{_with_probability(policy, level)} All intervals of this report hold together with at"
+        f" least {every}{once}.",
+        *found.breaks,
+    ]
+    return Section("Effects, from the holdout", points, heads, rows)
 
 
 def _tried(policy: Policy, facts: dict[str, Any]) -> Iterator[list[str]]:
@@ -370,7 +421,10 @@ def _people(policy: Policy, facts: dict[str, Any]) -> Iterator[list[str]]:
         who = "one person each, unless people return"
     else:
         who = f"at most {policy.max_rounds:,} of a user"
-    yield ["rounds", f"{facts['rounds']:,} recorded, {who}"]
+    rounds = _UNCOUNTED if facts["rounds"] is None else f"{facts['rounds']:,} recorded"
+    yield ["rounds", f"{rounds}; {who}"]
+    if policy.holdout is not None:
+        yield ["held-out people", f"{policy.holdout.rounds:,} recorded, beside these rounds"]
     if policy._serving == "messages":
         yield ["empty places", "a batch may have fewer people than rounds; nobody sees how many"]
     yield ["rounds of each arm", _counts(policy)]
@@ -383,19 +437,45 @@ def _counts(policy: Policy) -> str:
         return "none are shown: contexts are private, and so is who got which arm"
     if no_intervals(policy):
         return "none are shown, because no interval is"
+    if counts_answers(policy):
+        return "none are shown: they would tell how many answers are missing"
     return "see 'Means': those in released sums"
 
 
-def _held(found: Found, together: str) -> str:
+def _held(policy: Policy, found: Found, together: str) -> str:
     level = f"{100.0 * found.intervals.confidence:.4g} %"
     return (
-        f"With a probability of at least {level}, none of these intervals is ever wrong. They hold"
-        f" at all releases together and {together}, also if results decided when the trial ended."
+        f"{_with_probability(policy, level)} They hold at all releases together and {together},"
+        " also if results decided when the trial ended."
     )
+
+
+def _with_probability(policy: Policy, level: str) -> str:
+    never_wrong = f"ith a probability of at least {level}, none of these intervals is ever wrong."
+    if not returns(policy):
+        return f"W{never_wrong}"
+    return (
+        f"If each user comes only once, then w{never_wrong} A user may have up to"
+        f" {policy.max_rounds:,} rounds. If users return, the intervals are too narrow, and the"
+        " probability is lower."
+    )
+
+
+def _unreleased(facts: dict[str, Any]) -> Iterator[str]:
+    """How many recorded rounds 'Means' lacks."""
+    if facts["rounds"] is None:
+        return
+    waiting = facts["rounds"] - int(facts["means"].intervals.rounds.sum())
+    if waiting > 0:
+        yield (
+            f"{waiting:,} of the {facts['rounds']:,} recorded rounds are in none of these sums."
+            " They wait for a release, or their batch was left out."
+        )
 
 
 def _price(means: Found, differences: Found | None) -> Iterator[str]:
     """By how much noise makes intervals wider."""
+    yield _APPROXIMATION
     found = [one for one in (means, differences) if one is not None]
     own = np.concatenate([one.half_widths for one in found])
     plain = np.concatenate([one.without_noise for one in found])
@@ -405,20 +485,35 @@ def _price(means: Found, differences: Found | None) -> Iterator[str]:
         yield f"Noise makes intervals wider by {max(more.min(), 0.0):.0f} to {more.max():.0f} %."
 
 
-def _compared(facts: dict[str, Any]) -> Iterator[str]:
+def _compared(policy: Policy, facts: dict[str, Any]) -> Iterator[str]:
     found: Found = facts["differences"]
     if facts["control"] is not None:
         yield f"The control is {facts['control']}. Its mean is subtracted from those of other arms."
         together = f"all {found.among} differences" if found.among > 1 else "the difference"
-        yield _held(found, f"for {together} to the control")
+        yield _held(policy, found, f"for {together} to the control")
     else:
         yield (
-            f"No control was declared. So {facts['leader']}, which leads, is compared with each"
-            f" other arm. {_OF_LEADER}"
+            f"No control was declared. So {facts['leader']}, {_leads(policy)}, is compared with"
+            f" each other arm. {_OF_LEADER}"
         )
-        yield _held(found, f"for all {found.among} pairs of arms")
+        together = f"all {found.among} pairs" if found.among > 1 else "the pair"
+        yield _held(policy, found, f"for {together} of arms")
     both = 100.0 * max(2.0 * found.intervals.confidence - 1.0, 0.0)
-    yield f"The intervals of means and of differences hold together with at least {both:.4g} %."
+    once = ", under the same condition" if returns(policy) else ""
+    yield (
+        f"The intervals of means and of differences hold together with at least {both:.4g} %{once}."
+    )
+
+
+def _leads(policy: Policy) -> str:
+    if policy.session.choices.found() is not None:
+        return "which the search recommends"
+    alive = policy.estimates.alive
+    if alive is None or alive.all():
+        return "which leads"
+    if policy.retired and alive.sum() + len(policy.retired) == alive.size:
+        return "which leads of the arms that were not retired"
+    return "which leads of the arms that are still played"
 
 
 def _failure(policy: Policy) -> float | None:
@@ -445,19 +540,20 @@ def _search(policy: Policy, found: str | None) -> Iterator[str]:
         )
 
 
-def _spent(policy: Policy, warning: str) -> Iterator[list[str]]:
-    yield ["releases", f"{policy.ledger.releases:,}"]
+def _spent(policy: Policy, facts: dict[str, Any]) -> Iterator[list[str]]:
+    releases = facts["releases"]
+    yield ["releases", _UNCOUNTED if releases is None else f"{releases:,}"]
     most = f"largest loss of a {unit_of(policy.guarantee)}"
     yield [most, spent(policy.guarantee, policy.spent)]
-    if warning:
-        yield ["warning", warning]
+    if facts["warning"]:
+        yield ["warning", facts["warning"]]
     yield ["this report", "costs nothing more: it reads released values and public facts alone"]
 
 
 def _items(policy: Policy, has_intervals: bool, ended: bool) -> list[Item]:
     return checklist(
         drawn=policy.card.randomised,
-        releases=policy.ledger.releases,
+        releases=None if counts_answers(policy) else policy.ledger.releases,
         counts=_counts(policy),
         losses="add by hand; do not publish policy.diagnostics, which the guarantee does not cover",
         end="see 'Search for the best arm'" if ended else "add by hand",

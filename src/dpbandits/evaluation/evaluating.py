@@ -62,9 +62,10 @@ def evaluate(
         log: a folder of ``DecisionLog``; a pandas or Arrow table, or a dictionary of columns; or a
             file: Parquet, CSV, or lines of JSON as Vowpal Wabbit writes them (.dsjson or .json).
             Tables with the columns of the Open Bandit Dataset are recognised.
-        target: an arm, by number or name; a policy, or its ``chooser()``; a function of the context
-            that returns an arm, or a probability for each arm; or a table of probabilities, shape
-            (K,) or (rows, K), and (rows, K, positions) for Open Bandit.
+        target: an arm, by number or name, where text of digits is a number unless the log has such
+            a name; a policy, or its ``chooser()``; a function of the context that returns an arm,
+            or a probability for each arm; or a table of probabilities, shape (K,) or (rows, K), and
+            (rows, K, positions) for Open Bandit.
         estimator: "SNIPS", "IPS", "DM", "DR", "switch-DR" or "CAB"; ``dpbandits.evaluation.
             estimators`` has the formulas.
         interval: "bernstein", for a number of episodes that was fixed beforehand; "betting", which
@@ -87,7 +88,8 @@ def evaluate(
             row for each row of the log.
         propensities: those of all arms, which CAB needs: shape (K,) or (rows, K), or the name of a
             column of lists.
-        resamples, seed: of the bootstrap.
+        resamples: of the bootstrap.
+        seed: of the bootstrap, and of policies that draw their arms.
 
     Returns:
         An ``Evaluation``: the value, its interval, diagnostics, and what the result does not cover.
@@ -126,20 +128,21 @@ def evaluate(
     columns = Columns(arm, reward, propensity, episode, features, propensities)
     rows = read_rows(log, columns)
     _refuse_rewards(rows, bounds)
-    table = probabilities(target, rows)
+    rng = np.random.default_rng(seed)
+    table = probabilities(target, rows, rng.spawn(1)[0])
     rows = rows.with_arms(table.shape[1])
     refuse_missing_overlap(rows, table)
     weighed = weights(rows, table, estimator, clip, largest_weight)
     predicted, folds = None, None
     if estimator in WITH_MODEL:
         predicted, folds = predictions(q, rows, table.shape[1], bounds)
+    own_q = predicted is not None and folds is None
     if folds is not None and interval == "betting":
         raise ArgumentError(
             "q must be a function or a table that does not come from this log, because interval is"
             " 'betting': a model fitted to the log knows later rewards",
             "q",
         )
-    rng = np.random.default_rng(seed)
 
     def ends(found: Episodes, alpha: float, lo: float, hi: float) -> tuple[float, float]:
         if interval == "bootstrap":
@@ -165,7 +168,7 @@ def evaluate(
         interval,
         confidence,
         told,
-        _warned(rows, told, estimator, interval, clip, largest_weight),
+        _warned(rows, told, estimator, interval, clip, largest_weight, own_q),
     )
 
 
@@ -216,6 +219,7 @@ def _warned(
     interval: str,
     clip: float | None,
     largest: float | None,
+    own_q: bool,
 ) -> list[str]:
     """What the result does not cover; the caller hears of what is wrong with the log, too."""
     alarms = [
@@ -232,15 +236,23 @@ def _warned(
         alarms.append(f"The effective sample size is below {_FEW}: few rounds decide the value.")
     for alarm in alarms:
         warnings.warn(alarm, stacklevel=3)
-    return [NOT_PRIVATE, *alarms, *_limits(rows, estimator, interval, clip, largest)]
+    return [NOT_PRIVATE, *alarms, *_limits(rows, estimator, interval, clip, largest, own_q)]
 
 
 def _limits(
-    rows: Rows, estimator: str, interval: str, clip: float | None, largest: float | None
+    rows: Rows,
+    estimator: str,
+    interval: str,
+    clip: float | None,
+    largest: float | None,
+    own_q: bool,
 ) -> list[str]:
     assumed = interval != "bootstrap" and largest is None and clip is None
     alone = rows.episodes[-1] + 1 == len(rows) and not rows.of_decisions
+    fixed = "The target and q" if own_q else "The target"
     told = {
+        f"{fixed} must not come from the rewards of this log. Otherwise the value may be far off,"
+        " and the interval does not cover that. Use other data to find them.": True,
         "The interval holds for a number of episodes that was fixed beforehand.": interval
         == "bernstein",
         "The interval is approximate, and holds for many episodes.": interval == "bootstrap",

@@ -14,21 +14,26 @@ from ..policies.chooser import Chooser
 from ..policies.registry import find
 from .rows import Rows, padded, probability_table
 
-
-def probabilities(target: Any, rows: Rows) -> np.ndarray:
-    """The target's probability of each arm in each row, shape (n, K): of all arms of the log."""
-    return padded(_probabilities(target, rows), rows.n_arms)
+_DIGITS = 6  # of an arm's number: no array has room for more
 
 
-def _probabilities(target: Any, rows: Rows) -> np.ndarray:
+def probabilities(target: Any, rows: Rows, rng: np.random.Generator | None = None) -> np.ndarray:
+    """The target's probability of each arm in each row, shape (n, K): of all arms of the log.
+
+    Policies draw from ``rng``, or without one as choosers do.
+    """
+    return padded(_probabilities(target, rows, rng), rows.n_arms)
+
+
+def _probabilities(target: Any, rows: Rows, rng: np.random.Generator | None) -> np.ndarray:
     if isinstance(target, Policy):
         target = target.chooser()
     if isinstance(target, Chooser):
-        return _of_chooser(target, rows)
+        return _of_chooser(target if rng is None else target.seeded(rng), rows)
     if callable(target):
         return _of_function(target, rows)
     if isinstance(target, str | numbers.Integral) and not isinstance(target, bool):
-        return rows.of_each("target", _indicators([target], rows)[0])
+        return rows.of_each("target", _indicators([_arm(target, rows)], rows)[0])
     found = probability_table("target", target, "K", "n, K", "n, K, positions")
     found = rows.of_each("target", found)
     if found.ndim < 3:
@@ -40,6 +45,13 @@ def _probabilities(target: Any, rows: Rows) -> np.ndarray:
             "target",
         )
     return found[np.arange(len(rows)), :, rows.positions]
+
+
+def _arm(target: str | numbers.Integral, rows: Rows) -> str | numbers.Integral | int:
+    """Digits are a name if the log has it, and otherwise a number."""
+    if not isinstance(target, str) or target in (rows.names or ()):
+        return target
+    return int(target) if target.isdecimal() and len(target) <= _DIGITS else target
 
 
 def _of_chooser(chooser: Chooser, rows: Rows) -> np.ndarray:
@@ -91,4 +103,4 @@ def _number(arm: Any) -> int:
     if isinstance(arm, np.ndarray) and arm.ndim == 0:
         arm = arm.item()
     whole = isinstance(arm, numbers.Integral) and not isinstance(arm, bool)
-    return int(arm) if whole and 0 <= arm < 10**6 else -1
+    return int(arm) if whole and 0 <= arm < 10**_DIGITS else -1

@@ -61,6 +61,7 @@ class Chooser:
             chooses.retire(arm)
         self.kernels = chooses.kernels
         self._decide, self._public = chooses.public_half()
+        self._state = chooses.session.state
         for name, array in self._public.items():
             array[...] = np.reshape(public[name], array.shape)  # an empty list has lost its shape
 
@@ -85,6 +86,14 @@ class Chooser:
             The arm, from 0, and its features as the algorithm takes them; 0 without contexts.
         """
         return self._decide(contexts, self.take)
+
+    def seeded(self, rng: np.random.Generator) -> Chooser:
+        """A copy that draws its random choices from this generator, which may be no secret."""
+        copy = self.from_json(self.to_json())
+        copy.take = rng.bytes
+        if copy._state.choice_rng is not None:
+            copy._state.choice_rng = rng
+        return copy
 
     def to_json(self) -> str:
         """As JSON: the class and its arguments, and the public arrays by name, as nested lists."""

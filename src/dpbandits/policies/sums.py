@@ -21,6 +21,10 @@ CHOSEN = (
     "They hold for one method, and one difference or one control, that were chosen beforehand."
     " Differences that are picked afterwards are not covered."
 )
+COUNTED = (
+    "Rounds and releases count the answers that came. Anyone who also sees the decisions can"
+    " compute how many answers of each arm are missing. No noise hides this."
+)
 BREAK_ALL = (
     "They assume that an arm's mean stays the same. Where means change over time, the difference of"
     " two arms may be far off.",
@@ -60,6 +64,11 @@ def no_intervals(policy: Policy) -> str:
     if policy.session.exchange.older and policy.statistic.sums_of:
         return "an earlier version has made releases, and kept less of them than intervals need"
     return str(policy._no_intervals)
+
+
+def counts_answers(policy: Policy) -> bool:
+    """Whether rounds and releases count answers that came, instead of decisions."""
+    return bool(policy.card.learns_at_once and not policy.settings.answers_within)
 
 
 def at_the_end(policy: Policy) -> str:
@@ -138,7 +147,7 @@ def what_breaks(policy: Policy) -> Iterator[str]:
     """What intervals do not cover, in sentences."""
     lo, hi = policy.reward_range
     yield from BREAK_ALL
-    at_once = policy.card.learns_at_once and not policy.settings.answers_within
+    at_once = counts_answers(policy)
     missing = (
         "is not counted, so if whether people answer depends on their rewards, the intervals are"
         " wrong"
@@ -164,9 +173,15 @@ def what_breaks(policy: Policy) -> Iterator[str]:
             "Answers are learned in order of arrival. If good answers come sooner than bad ones,"
             " the intervals are wrong."
         )
+        yield COUNTED
     yield from what_breaks_any(policy)
     if policy.session.exchange.learned:
         yield "They use this policy's own releases, and not those of other workers."
+
+
+def returns(policy: Policy) -> bool:
+    """Whether a user may have several rounds."""
+    return policy.max_rounds is not None and policy.max_rounds > 1
 
 
 def what_breaks_any(policy: Policy) -> Iterator[str]:
@@ -183,7 +198,7 @@ def what_breaks_any(policy: Policy) -> Iterator[str]:
             "Batches of several arms fill up side by side. A difference assumes that people's"
             " rewards are independent of each other."
         )
-    if policy.max_rounds is not None:
+    if returns(policy):
         yield (
             "The same user may return. Rewards of one user resemble each other, and the intervals"
             " are then too narrow."
