@@ -441,3 +441,16 @@ def test_results_are_data():
     (row,) = found.frame.to_dict("records")
     assert (row["low"], row["episodes"], row["left_out"]) == (found.low, N, 0)
     assert math.isfinite(row["effective_sample_size"])
+
+
+def test_a_column_of_numbers_is_one_feature():
+    rng = np.random.default_rng(2)
+    log = {"arm": rng.integers(0, 2, 200), "reward": rng.random(200), "propensity": [0.5] * 200}
+    log["age"] = rng.random(200)
+
+    def target(context):
+        assert context.shape == (1,)
+        return int(context[0] > 0.5)
+
+    for features in ("age", ["age"]):
+        assert dpb.evaluate(log, target, features=features).diagnostics.n == 200

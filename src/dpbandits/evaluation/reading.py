@@ -303,7 +303,9 @@ def _contexts(table: Frame, columns: Columns, rows: int, read: Any) -> Any:
             return table[dsjson.CONTEXTS]
         return _people(table, read) if columns.arm == "item_id" else None
     if isinstance(given, str):
-        entries = column(table, given, argument="log", by="features")
+        entries = listed(column(table, given, argument="log", by="features"))
+        if entries and np.ndim(entries[0]) == 0:  # one feature
+            return read(given, "features", manner)[:, None]
         return blocks("features", entries, manner, at=f"column {given!r}", rows=rows)
     if _are_names(given):
         return np.column_stack([read(name, "features", manner) for name in given])
