@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -304,7 +305,7 @@ def _contexts(table: Frame, columns: Columns, rows: int, read: Any) -> Any:
         return _people(table, read) if columns.arm == "item_id" else None
     if isinstance(given, str):
         entries = listed(column(table, given, argument="log", by="features"))
-        if entries and np.ndim(entries[0]) == 0:  # one feature
+        if entries and isinstance(entries[0], numbers.Real):  # one feature
             return read(given, "features", manner)[:, None]
         return blocks("features", entries, manner, at=f"column {given!r}", rows=rows)
     if _are_names(given):
