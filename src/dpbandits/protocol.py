@@ -366,8 +366,8 @@ class Card:
     def __post_init__(self) -> None:
         if any(isinstance(one, str) and one not in FAMILIES for one in self.noise):
             raise ArgumentError(
-                f"noise must be a tuple of {', '.join(map(repr, FAMILIES))} or of channels, got"
-                f" {self.noise!r}",
+                f"noise must be a tuple of names of {', '.join(map(repr, FAMILIES))}, or of"
+                f" channels, got {self.noise!r}",
                 "noise",
             )
 

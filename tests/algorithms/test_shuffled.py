@@ -199,7 +199,7 @@ def test_guarantees_say_what_parties_must_not_do(kind):
     told = dpb.bandit(3, budget=budget, **options).guarantee.assumptions
     for words in (
         "messages of noise alone",
-        "towards the shuffler, which knows that noise, these messages count as dropout",
+        "the shuffler knows this noise, so against the shuffler such messages count as dropout",
         "never share what they see",
         "holds no tickets",
         "from a source that people trust",

@@ -332,7 +332,7 @@ def test_missing_overlap_in_one_corner_is_flagged():
 
 def test_propensities_of_all_arms_must_agree_with_the_log():
     assert evaluate(LOG, 1, propensities=P).value == evaluate(LOG, 1).value
-    with pytest.raises(ArgumentError, match=r"propensities must hold .* got another in row"):
+    with pytest.raises(ArgumentError, match=r"propensities must give .* got another in row"):
         evaluate(LOG, 1, propensities=[0.3, 0.5, 0.2])
     with pytest.raises(ArgumentError, match="add up to 1"):
         evaluate(LOG, 1, propensities=[0.3, 0.5, 0.3])

@@ -223,7 +223,7 @@ def _propensity(rows: Rows, there: Sequence[object], name: str, read: Any) -> np
     refuse_propensities(found)
     if every is not None and (np.abs(found - every) > _DIFFERENT).any():
         raise ArgumentError(
-            "propensities must hold for each row the propensity of its arm, got another in row"
+            "propensities must give the propensity of each row's arm, got another in row"
             f" {rows.kept[(np.abs(found - every) > _DIFFERENT).argmax()]}",
             "propensities",
         )

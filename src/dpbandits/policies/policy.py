@@ -114,8 +114,8 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
         self.settings, self._has_clock = settings, settings.uses_clock
         if self.card.hides_contexts and self.choices_public:
             raise ArgumentError(
-                "choices_public must be False where contexts are private, and with them arms, got"
-                " True",
+                "choices_public must be False where contexts are private, because then arms are"
+                " private, too, got True",
                 "choices_public",
             )
         self._terms = Terms(

@@ -52,7 +52,8 @@ def no_intervals(policy: Policy) -> str:
     if policy.card.hides_contexts:
         return "contexts are private, and so is who got which arm"
     if policy.statistic.counter is not None:
-        return "the noise in its running sums is correlated, and no interval is proved for it"
+        noise = "the noise in the policy's running sums is correlated"
+        return f"{noise}, and no interval is proved for such noise"
     if not (policy.statistic.sums_of or policy.learns_means):
         if policy.kernels.estimate is not no_estimate:
             return "no interval is proved for coefficients after adaptive choices"

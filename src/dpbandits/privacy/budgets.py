@@ -232,7 +232,9 @@ def read_budget(key: str, value: object) -> Budget:
     (ZCDP(rho=0.5), ApproxDP(epsilon=1.0, delta=1e-06))
     """
     if key not in NOTIONS:
-        raise ArgumentError(f"budget must be in a notion of {', '.join(NOTIONS)}, got {key!r}")
+        raise ArgumentError(
+            f"the notion of a budget must be one of {', '.join(NOTIONS)}, got {key!r}"
+        )
     kind: Any = NOTIONS[key]
     names = [field.name for field in fields(kind)]
     value = [value] if len(names) == 1 else value

@@ -24,7 +24,7 @@ LINPRIV = Erratum(
 ADVERSARIAL = Erratum(
     "EXP3, HTINF and FTPL on noisy batch losses",
     (
-        "Algorithm 4 plays an arg min, but resamples until an arg max gives the same arm.",
+        "Algorithm 4 plays an arg min, but its resampling compares the arm with an arg max.",
         "Here both are arg min.",
         "Corollary 1 divides by log^2(epsilon K T), which is 0 at epsilon K T = 1.",
     ),

@@ -240,7 +240,7 @@ class ShuffledPolicy(Policy):
             return []
         share = f"all but {100.0 * self._dropout:.3g} % of" if self._dropout else "all"
         return [
-            "a batch has the number of people that devices were told, which the shuffler enforces",
+            "a batch has as many people as the devices were told, which the shuffler enforces",
             f"{share} the people of a batch add their noise, and keep it secret",
             "a person is in one batch only, and the shuffler takes one record of theirs",
             "the time at which a batch closes does not depend on its rewards",
@@ -255,9 +255,9 @@ def assumed_of_parties() -> list[str]:
     """What a guarantee with devices, a shuffler and a server assumes of these."""
     return [
         "the shuffler fills up shorter batches with messages of noise alone",
-        "towards the shuffler, which knows that noise, these messages count as dropout",
+        "the shuffler knows this noise, so against the shuffler such messages count as dropout",
         "the server and the shuffler never share what they see, also not later",
-        "whoever runs the server holds no tickets of the shuffler",
+        "the party that runs the server holds no tickets, with which people send messages",
         "programs and configurations come from a source that people trust",
         "no older copy of a device or of the shuffler is used again",
         "the time of sending does not depend on what is sent",
