@@ -154,7 +154,12 @@ def lost_rounds_count_no_more(policy):
     # its increments need a sum to go on from: the one that the released estimate has
     if isinstance(policy, LinUCBDGS):
         return raw.total == pytest.approx(public.precision @ public.estimate)
-    waits = rounds.unreleased or rounds.flights or rounds.pending or rounds.release_due
+    waits = (
+        any(one.rounds for one in rounds.unreleased.values())
+        or rounds.flights
+        or rounds.pending
+        or rounds.release_due
+    )
     return not waits and not any(side.any() for side in raw)
 
 

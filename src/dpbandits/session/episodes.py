@@ -34,7 +34,8 @@ def pull(
         return choice, None
     if rounds.left == 0:
         rounds.held, rounds.drawn = left, rounds.pulls
-    rounds.current_choice, rounds.left = choice, left - 1
+    # An interrupt may have left an episode that is full, but not due.
+    rounds.current_choice, rounds.left = choice, max(left - 1, 0)
     x = row(shown, arm)
     rounds.release_due = running.advance(arm, x, 1)
     rounds.recorded += 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted
 from ..privacy.ledger import WHOLE, Line
-from ..protocol import Card, nothing_to_undo, stands, stays_empty
+from ..protocol import Card, nothing_to_undo, one_round, stands, stays_empty
 from ..stores import User
 from ..stores.tokens import Seal
 from .choices import Choices
@@ -110,6 +110,8 @@ class Running:
         if kernels.rebase is not stands:
             kernels.rebase(self.gate.params, state.public, state.wall.earlier)
         rounds.lose(past)
+        if rounds.left > 0:  # by which the next loss knows the arm that is held
+            rounds.book(rounds.current_choice.arm, 0, 0, len(self.exchange.made))
         self.fill()
 
     def _withdraw(self) -> None:
@@ -129,7 +131,8 @@ class Running:
         arm = rounds.current_choice.arm
         held = rounds.unreleased.get(arm)
         others = any(one.rounds for other, one in rounds.unreleased.items() if other != arm)
-        if parts or held is None or np.ndim(held.weights) or others:
+        anew = self.gate.kernels.hold_rounds is one_round  # each person gets a draw of their own
+        if parts or held is None or np.ndim(held.weights) or others or anew:
             rounds.left = 0
         else:
             rounds.left = min(rounds.left + held.rounds, rounds.held)
