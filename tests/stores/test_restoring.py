@@ -72,42 +72,6 @@ def ldp(**options):
 
 
 @EVERY
-def test_a_second_restore_keeps_the_arm_that_is_held(tmp_path):
-    policy = registered()["AdaCUCB"](6, budget=None, seed=0, answers_within=8)
-    waiting = []
-
-    def play(rounds):
-        for _ in range(rounds):
-            waiting.append(policy.pull())
-            if len(waiting) > 2:
-                decision = waiting.pop(0)
-                policy.update(min((decision.arm + 1) / 4.0, 1.0), decision)
-
-    play(12)
-    path = policy.save(tmp_path / "trial.dpb")
-    policy.close()
-    for _ in range(2):  # the second one finds no round of the arm
-        policy = dpb.restore(path)
-        policy.close()
-    policy = dpb.load(path)
-    waiting.clear()
-    play(30)
-    assert policy.estimates.means.tolist() == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
-
-
-def test_a_restored_holdout_draws_anew(tmp_path):
-    own = dpb.Holdout(0.4, batch=50, one_sum=True)
-    policy = dpb.bandit(2, dpb.ZCDP(0.5), holdout=own, seed=1)
-    while not policy.pull().held_out:
-        pass
-    path = policy.save(tmp_path / "trial.dpb")
-    policy.close()
-    restored = dpb.restore(path)
-    assert restored.session.holdout.rounds.left == 0
-    decisions = [restored.pull() for _ in range(40)]
-    assert {one.propensity for one in decisions if one.held_out} == {0.5}
-
-
 def test_a_loaded_policy_goes_on_exactly(make, tmp_path):
     """After each crash it is as it was, though it was saved once, at its beginning."""
     unbroken, broken = Clinic(make()).play(240), Clinic(make())
@@ -457,3 +421,39 @@ def test_a_process_that_is_killed_in_a_restore(where, when, tmp_path):
     assert loaded.session.restored == (when == "after")
     if when == "before":
         assert state_of(loaded) == before
+
+
+def test_a_second_restore_keeps_the_arm_that_is_held(tmp_path):
+    policy = registered()["AdaCUCB"](6, budget=None, seed=0, answers_within=8)
+    waiting = []
+
+    def play(rounds):
+        for _ in range(rounds):
+            waiting.append(policy.pull())
+            if len(waiting) > 2:
+                decision = waiting.pop(0)
+                policy.update(min((decision.arm + 1) / 4.0, 1.0), decision)
+
+    play(12)
+    path = policy.save(tmp_path / "trial.dpb")
+    policy.close()
+    for _ in range(2):  # the second one finds no round of the arm
+        policy = dpb.restore(path)
+        policy.close()
+    policy = dpb.load(path)
+    waiting.clear()
+    play(30)
+    assert policy.estimates.means.tolist() == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+
+
+def test_a_restored_holdout_draws_anew(tmp_path):
+    own = dpb.Holdout(0.4, batch=50, one_sum=True)
+    policy = dpb.bandit(2, dpb.ZCDP(0.5), holdout=own, seed=1)
+    while not policy.pull().held_out:
+        pass
+    path = policy.save(tmp_path / "trial.dpb")
+    policy.close()
+    restored = dpb.restore(path)
+    assert restored.session.holdout.rounds.left == 0
+    decisions = [restored.pull() for _ in range(40)]
+    assert {one.propensity for one in decisions if one.held_out} == {0.5}
