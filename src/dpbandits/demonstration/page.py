@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -138,9 +139,19 @@ def _views(record: Record) -> Iterator[Html]:
     yield tag("h3", "The ledger of the service")
     ledger = record.told.ledger
     yield tag("p", f"Spent, of each person: {ledger['spent']}. A person is in one batch.")
-    lines = [(line[0], [line[1:]]) for line in ledger["lines"]]
-    yield table("Releases of the service.", ledger["columns"], lines)
+    heads = ("rounds", "releases", "noise", "scale", "cost")
+    lines = [
+        (f"{one['first']:,} to {one['last']:,}", [[_shown(one[name]) for name in heads[1:]]])
+        for one in ledger["lines"]
+    ]
+    yield table("Releases of the service.", heads, lines)
     yield tag("p", "The shuffler has no ledger of its own: it counts the batches of each user.")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else f"{value:,.6g}"
 
 
 def _search(record: Record) -> Iterator[Html]:
