@@ -139,12 +139,12 @@ def _views(record: Record) -> Iterator[Html]:
     yield tag("h3", "The ledger of the service")
     ledger = record.told.ledger
     yield tag("p", f"Spent, of each person: {ledger['spent']}. A person is in one batch.")
-    heads = ("rounds", "releases", "noise", "scale", "cost")
+    columns = ("rounds", "releases", "noise", "scale", "cost")
     lines = [
-        (f"{one['first']:,} to {one['last']:,}", [[_shown(one[name]) for name in heads[1:]]])
+        (f"{one['first']:,} to {one['last']:,}", [[_shown(one[name]) for name in columns[1:]]])
         for one in ledger["lines"]
     ]
-    yield table("Releases of the service.", heads, lines)
+    yield table("Releases of the service.", columns, lines)
     yield tag("p", "The shuffler has no ledger of its own: it counts the batches of each user.")
 
 
