@@ -83,7 +83,7 @@ def _check(people: int) -> None:
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl+C does, so that no process and no folder is left."""
+    """Let SIGTERM end the block as Ctrl+C does: no process and no folder is left."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

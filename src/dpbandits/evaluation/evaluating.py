@@ -221,7 +221,7 @@ def _warned(
     largest: float | None,
     own_q: bool,
 ) -> list[str]:
-    """What the result does not cover; the caller hears of what is wrong with the log, too."""
+    """Limits of the result, in sentences; the caller is also warned of faults of the log."""
     alarms = [
         f"Rows left out, {why}: {count:,}. The value is that of the other rounds."
         for why, count in rows.left_out

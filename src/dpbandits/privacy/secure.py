@@ -148,7 +148,7 @@ class GridNoise(NoiseSource):
         it.
         """
         drawn = hemisphere(statistic.tolist(), hemisphere_epsilon(scale), self._take)
-        # Of an integer, so that JavaScript has the same length.
+        # Of an integer: JavaScript has the same length.
         radius = hemisphere_radius(2.0 / scale, len(drawn)) / math.sqrt(sum(u * u for u in drawn))
         for i, u in enumerate(drawn):
             release[i] = u * radius

@@ -114,7 +114,7 @@ CREATE TABLE users (
     def take(
         self, name: str, checked: Callable[[Opened | None], Iterable[Sent]], max_rounds: int
     ) -> tuple[Opened | None, list[Refusal | None]]:
-        """Take in the records of users in one transaction.  The same record may come again.
+        """Take in the records of users in one transaction.  A record may come again.
 
         Args:
             checked: what they have sent, for the batch that is open.

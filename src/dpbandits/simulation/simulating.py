@@ -44,7 +44,7 @@ class _Run(NamedTuple):
 
     @classmethod
     def of(cls, tally: Tally, recommended: int, *ledgers: Ledger) -> _Run:
-        """Of ledgers without a common record, so that the largest total is spent."""
+        """Of ledgers without a common record: the largest total is spent."""
         releases = sum(one.releases for one in ledgers)
         draws = sum(one.draws for one in ledgers)
         return cls(tally, releases, draws, max(map(Ledger.shown_total, ledgers)), recommended)

@@ -60,7 +60,7 @@ def no_evidence(n_arms: int) -> Evidence:
 
 
 def tilt_table(noise: Noise) -> np.ndarray:
-    """Tilts, and what is computed from them, for each u and level, shape (3, 28, 48)."""
+    """Tilts, and numbers that follow from them, for each u and level, shape (3, 28, 48)."""
     one = np.ones(1)
     known = 2.0 ** (0.5 * (np.arange(_LEVELS) - _MIDDLE)) * max(noise.variance(one)[0], _TINY)
     tilts = noise.tilts(known, np.ones(_LEVELS))
