@@ -13,6 +13,19 @@ from ..errors import ArgumentError
 from .inputs import clear_errors, imported, pair
 from .tables import new_console, new_table, with_rows
 
+# Options of both commands on logs.
+Rewards = Annotated[
+    tuple[str, str],
+    Option(metavar="LOW HIGH", callback=pair, help="The range of rewards, as in 0 1."),
+]
+ArmColumn = Annotated[str, Option(help="The column of arms.")]
+RewardColumn = Annotated[str, Option(help="The column of rewards.")]
+PropensityColumn = Annotated[str, Option(help="The column of propensities.")]
+EpisodeColumn = Annotated[
+    str | None, Option(help="The column that names the draw of each row. Default: episode.")
+]
+Features = Annotated[str | None, Option(help="The columns of contexts, with commas between.")]
+
 
 def evaluate(
     log: Annotated[
@@ -52,19 +65,12 @@ def evaluate(
     largest_weight: Annotated[
         float | None, Option(help="A bound on weights. Default: the largest of the log.")
     ] = None,
-    reward_range: Annotated[
-        tuple[str, str],
-        Option(metavar="LOW HIGH", callback=pair, help="The range of rewards, as in 0 1."),
-    ] = ("0", "1"),
-    arm: Annotated[str, Option(help="The column of arms.")] = "arm",
-    reward: Annotated[str, Option(help="The column of rewards.")] = "reward",
-    propensity: Annotated[str, Option(help="The column of propensities.")] = "propensity",
-    episode: Annotated[
-        str | None, Option(help="The column that names the draw of each row. Default: episode.")
-    ] = None,
-    features: Annotated[
-        str | None, Option(help="The columns of contexts, with commas between.")
-    ] = None,
+    reward_range: Rewards = ("0", "1"),
+    arm: ArmColumn = "arm",
+    reward: RewardColumn = "reward",
+    propensity: PropensityColumn = "propensity",
+    episode: EpisodeColumn = None,
+    features: Features = None,
     propensities: Annotated[
         str | None,
         Option(help="The propensities of all arms (.csv), or a column of lists, for CAB."),
@@ -94,7 +100,7 @@ def evaluate(
             reward=reward,
             propensity=propensity,
             episode=episode,
-            features=None if features is None else _columns(features, log),
+            features=columns_of(features),
             propensities=(
                 _numbers("--propensities", propensities)
                 if propensities is not None and _is_csv(propensities)
@@ -129,10 +135,9 @@ def target_of(text: str) -> Any:
     return _object("--target", text) if ":" in text else text
 
 
-def _columns(text: str, log: str) -> str | list[str]:
-    """Names of columns; a column of its own has lists, where a format has lists."""
-    lists = Path(log).is_dir() or Path(log).suffix in (".parquet", ".json", ".jsonl", ".dsjson")
-    return text if lists and "," not in text else text.split(",")
+def columns_of(features: str | None) -> str | list[str] | None:
+    """The columns of contexts as the command line has them."""
+    return features if features is None or "," not in features else features.split(",")
 
 
 def _is_csv(text: str) -> bool:

@@ -8,8 +8,17 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from .evaluate import target_of
-from .inputs import Noise, budget_of, clear_errors, pair
+from .evaluate import (
+    ArmColumn,
+    EpisodeColumn,
+    Features,
+    PropensityColumn,
+    RewardColumn,
+    Rewards,
+    columns_of,
+    target_of,
+)
+from .inputs import Noise, budget_of, clear_errors
 from .tables import new_console, new_table, with_rows
 
 
@@ -18,8 +27,7 @@ def evaluate_privately(
         str,
         Argument(
             metavar="LOG",
-            help="A folder of DecisionLog, or a file: Parquet, CSV, the CSV of Open Bandit, or"
-            " dsjson of Vowpal Wabbit.",
+            help="A folder of DecisionLog, or a file: Parquet, CSV, or the CSV of Open Bandit.",
         ),
     ],
     target: Annotated[
@@ -36,10 +44,7 @@ def evaluate_privately(
     protects: Annotated[
         str, Option(help="rewards; or 'contexts and rewards', where arms are not read.")
     ] = "rewards",
-    reward_range: Annotated[
-        tuple[str, str],
-        Option(metavar="LOW HIGH", callback=pair, help="The range of rewards, as in 0 1."),
-    ] = ("0", "1"),
+    reward_range: Rewards = ("0", "1"),
     default_reward: Annotated[
         float | None, Option(help="Counts for a missing reward. Default: the lower end.")
     ] = None,
@@ -55,15 +60,11 @@ def evaluate_privately(
         Noise, Option(help="secure; or simulation: seeded noise, which protects nobody.")
     ] = Noise.secure,
     seed: Annotated[int | None, Option(help="The seed of simulated noise.")] = None,
-    arm: Annotated[str, Option(help="The column of arms.")] = "arm",
-    reward: Annotated[str, Option(help="The column of rewards.")] = "reward",
-    propensity: Annotated[str, Option(help="The column of propensities.")] = "propensity",
-    episode: Annotated[
-        str | None, Option(help="The column that names the draw of each row. Default: episode.")
-    ] = None,
-    features: Annotated[
-        str | None, Option(help="The columns of contexts, with commas between.")
-    ] = None,
+    arm: ArmColumn = "arm",
+    reward: RewardColumn = "reward",
+    propensity: PropensityColumn = "propensity",
+    episode: EpisodeColumn = None,
+    features: Features = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Release what other policies would have earned, with differential privacy.
@@ -92,7 +93,7 @@ def evaluate_privately(
             reward=reward,
             propensity=propensity,
             episode=episode,
-            features=features if features is None or "," not in features else features.split(","),
+            features=columns_of(features),
         )
         told = found.to_dict(confidence, estimator)
     if as_json:

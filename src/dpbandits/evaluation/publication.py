@@ -50,7 +50,7 @@ def evaluate_privately(
     ``chooser()`` of a policy with a budget.
 
     Args:
-        log: as for ``evaluate``; each row needs a draw of its own.
+        log: as for ``evaluate``, but no lines of JSON; each row needs a draw of its own.
         target: as for ``evaluate``; or a dictionary of targets by name, which are one release.
             With ``protects="contexts and rewards"`` the name of a column: the target's probability
             of the arm of each record.
