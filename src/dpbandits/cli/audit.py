@@ -10,7 +10,6 @@ import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError
-from ..policies import Policy, find
 from .first_run import announce_compilation
 from .inputs import Noise, budget_of, clear_errors
 from .tables import new_console
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..auditing import Audit
+    from ..policies import Policy
 
 REFUTED = 1
 FIGURES = (".png", ".svg", ".pdf")
@@ -101,6 +101,8 @@ def _policies(what: str, budget: str | None) -> Sequence[Policy]:
         if budget is not None:
             raise ArgumentError("--budget must not be given for a study, which has its own budgets")
         return load_study(what).policies
+    from ..policies import find
+
     cls = find(what)
     chosen: Any = budget_of(budget) if budget else next(iter(cls.example_budgets()), None)
     return [cls(**cls.example, budget=chosen, noise="simulation")]

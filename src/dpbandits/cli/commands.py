@@ -18,9 +18,7 @@ import typer
 from typer import Argument, Option
 
 from .. import __version__
-from ..policies import DEFAULTS, Policy, registered
 from ..rooms import papers
-from ..validation import close_name
 from .audit import audit
 from .check_policy import check_policy
 from .demo_parties import demo_parties
@@ -28,7 +26,7 @@ from .estimate import estimate
 from .evaluate import evaluate
 from .evaluate_privately import evaluate_privately
 from .exact import exact
-from .first_run import announce_compilation, compiling_ahead
+from .first_run import announce_compilation
 from .inputs import clear_errors, dated
 from .kept import conclude, inspect, intervals, restore
 from .merge import merge
@@ -41,6 +39,7 @@ from .theory import theory
 from .warm import warm
 
 if TYPE_CHECKING:
+    from ..policies import Policy
     from ..report.record import StudyRecord
     from ..studies import Study
     from ..studies.cells import Cell
@@ -53,7 +52,11 @@ _KEPT = "Interrupted: finished parts are kept beside the output, and the same co
 # What ``papers.reproduce`` can run, which is imported only where it is needed.
 PAPERS = ("adversarial", "concentrated", "dgs", "equal-budget", "glm", "shuffle")
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 StudyFile = Annotated[Path, Argument(metavar="STUDY.toml", help="A study file.")]
 Output = Annotated[
@@ -111,6 +114,8 @@ def _options(
 @app.command("list")
 def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
     """Show every policy: budgets, trust, protected data, source, and where it is the default."""
+    from ..policies import DEFAULTS, registered
+
     rows = [_card(name, cls) for name, cls in registered().items()]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -205,6 +210,8 @@ def demo(
 
 def _paper(name: str) -> str:
     if name not in PAPERS:
+        from ..validation import close_name
+
         raise typer.BadParameter(f"there is no {name!r}; {close_name(name, PAPERS)}")
     return name
 
@@ -330,6 +337,7 @@ def _carried_out(
     """
     from ..studies.cells import kept, stages
     from ..studies.output import result_folder, write_results
+    from .compiling import compiling_ahead
     from .progress import StudyProgress
 
     started, talk = datetime.now(UTC), new_console(stderr=True)
@@ -345,6 +353,8 @@ def _carried_out(
 
 
 def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
+    from ..policies import DEFAULTS
+
     card = cls.card
     private = bool(card.noise) and not card.refuted_because
     return {

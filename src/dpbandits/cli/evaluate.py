@@ -75,6 +75,9 @@ def evaluate(
         str | None,
         Option(help="The propensities of all arms (.csv), or a column of lists, for CAB."),
     ] = None,
+    held_out: Annotated[
+        bool, Option("--held-out", help="Take only people of the holdout.")
+    ] = False,
     resamples: Annotated[int, Option(help="Of the bootstrap.")] = 2000,
     seed: Annotated[int, Option(help="Of the bootstrap, and of targets that draw.")] = 0,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
@@ -106,6 +109,7 @@ def evaluate(
                 if propensities is not None and _is_csv(propensities)
                 else propensities
             ),
+            held_out=held_out,
             resamples=resamples,
             seed=seed,
         )

@@ -11,7 +11,6 @@ import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError
-from ..validation import choice, upward
 from .inputs import clear_errors
 from .tables import new_console, new_table
 
@@ -65,6 +64,7 @@ def exact(
 
 def _read(file: Path | None, example: str | None) -> FinitePolicy:
     from ..finite import EXAMPLES, FinitePolicy
+    from ..validation import choice
 
     if (file is None) == (example is None):
         raise ArgumentError("POLICY.json or --example must be given, and not both")
@@ -113,4 +113,6 @@ def _shown(value: float | None) -> str:
         return "–"
     if not math.isfinite(value):
         return "∞"
+    from ..validation import upward
+
     return "0" if value < _ROUNDING else f"{upward(value):.6g}"

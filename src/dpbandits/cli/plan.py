@@ -7,7 +7,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from typer import Argument, Option
 
@@ -186,6 +185,8 @@ def _described(
     given: dict[str, Any],
 ) -> Setting:
     """The setting that the options describe; ``marks`` are those of the file of features."""
+    import numpy as np
+
     from ..environments import Bernoulli
     from ..planning import Setting
     from ..tables import read_numbers

@@ -13,7 +13,6 @@ import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError, BudgetWarning
-from ..policies import Policy, find, registered
 from .audit import attack
 from .first_run import announce_compilation
 from .inputs import Noise, budget_of, clear_errors
@@ -22,7 +21,7 @@ from .warm import play
 
 if TYPE_CHECKING:
     from ..auditing import Audit
-    from ..policies import PrivacyCard
+    from ..policies import Policy, PrivacyCard
     from .modest_audits import Finding
 
 KEPT = ".audits"  # beside cards, what attacks found of this code
@@ -47,6 +46,8 @@ def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) ->
     """Explain the guarantees of a policy under a budget: privacy, and for linear models also
     regret.
     """
+    from ..policies import find
+
     with clear_errors():
         cls = find(policy)
         policies = _instances(cls, budget, noise)
@@ -102,6 +103,7 @@ def card(
     policy.
     """
     from ..inspection import inspect as look
+    from ..policies import find
 
     with clear_errors():
         if (policy is None) == (every is None):
@@ -139,6 +141,8 @@ def write_cards(folder: Path, audits: Mapping[str, Any] | None = None) -> Sequen
     Returns:
         The names of all policies.
     """
+    from ..policies import registered
+
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["# Privacy cards\n"]
     for name, cls in registered().items():

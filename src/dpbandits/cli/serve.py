@@ -42,6 +42,14 @@ def serve(
         Path | None,
         Option("--keys", help=f"The file of keys. {_KEYS_FILE}"),
     ] = None,
+    log: Annotated[
+        Path | None,
+        Option(
+            metavar="FOLDER",
+            help="Write decisions, rewards and public contexts into this folder, for `dpbandits"
+            " evaluate`. These files are raw data, which the guarantee does not cover.",
+        ),
+    ] = None,
     insecure: Annotated[
         bool, Option("--insecure", help="Admit everyone on this machine, without keys.")
     ] = False,
@@ -63,7 +71,7 @@ def serve(
                 "keys",
             )
         declared = [] if experiments is None else read_file(experiments)
-        serve(Settings(store, host, port, path, declared))
+        serve(Settings(store, host, port, path, declared, log))
 
 
 @keys.command()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -22,13 +23,29 @@ _PIPED_WIDTH = 240
 
 
 def new_console(*, stderr: bool = False) -> Console:
-    """A console that prints text as it is; wide if the output is no terminal."""
+    """A console that prints text as it is; wide, and without spaces at the ends of lines, if the
+    output is no terminal.
+    """
     from rich.console import Console
 
     console = Console(stderr=stderr, markup=False, highlight=False)
     if not console.is_terminal:
         console.width = _PIPED_WIDTH  # a file has no edge to wrap at
+        console.file = cast("IO[str]", _Trimmed(console.file))
     return console
+
+
+class _Trimmed:
+    """A file that leaves out spaces at the ends of lines, with which tables fill their columns."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        return self._file.write(re.sub(r" +(?=\n)", "", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 def new_table(*heads: str, numbers: Sequence[str] = (), **options: Any) -> Table:

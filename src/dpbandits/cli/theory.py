@@ -6,12 +6,10 @@ import json
 import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError
-from ..validation import close_name
 from .inputs import clear_errors
 from .tables import new_console, new_table, with_rows
 
@@ -36,7 +34,10 @@ def theory(
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the published bounds and those derived here; compute the bound that you name."""
+    import numpy as np
+
     from ..theory import BOUNDS
+    from ..validation import close_name
 
     with clear_errors():
         if name is None:
