@@ -4,7 +4,6 @@ once.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -27,14 +26,14 @@ from .evaluate import evaluate
 from .evaluate_privately import evaluate_privately
 from .exact import exact
 from .first_run import announce_compilation
-from .inputs import clear_errors, dated
+from .inputs import AsJson, clear_errors, dated
 from .kept import conclude, inspect, intervals, restore
 from .merge import merge
 from .plan import plan
 from .promises import card, explain
 from .serve import keys, serve
 from .shuffle import shuffle
-from .tables import new_console, new_table, print_claims, print_results, print_tables
+from .tables import new_console, new_table, print_claims, print_json, print_results
 from .theory import theory
 from .warm import warm
 
@@ -112,13 +111,13 @@ def _options(
 
 
 @app.command("list")
-def list_policies(as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
+def list_policies(as_json: AsJson = False) -> None:
     """Show every policy: budgets, trust, protected data, source, and where it is the default."""
     from ..policies import DEFAULTS, registered
 
     rows = [_card(name, cls) for name, cls in registered().items()]
     if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows)
         return
     table = new_table("policy", "budgets", "trust", "protects", "source")
     table.columns[0].no_wrap = True
@@ -172,6 +171,7 @@ def run(
         bool, Option("--quick", help="Try the study out with 5 runs of at most 10,000 rounds.")
     ] = False,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a study and write a folder with report, figures and data.
 
@@ -187,7 +187,8 @@ def run(
         given = {"seed": seed, "runs": runs, "first_run": first_run}
         changes = {name: value for name, value in given.items() if value is not None}
         altered = study.altered(**changes) if changes else study
-        _run(altered, study_file, output or dated(study_file.stem), jobs, cluster, force)
+        target = output or dated(study_file.stem)
+        _run(altered, study_file, target, jobs, cluster, force, as_json)
 
 
 @app.command()
@@ -197,6 +198,7 @@ def demo(
     ] = None,
     jobs: Jobs = -1,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the shipped study: simulate private choices of treatment with the data of a real HIV
     trial.
@@ -205,7 +207,7 @@ def demo(
 
     with clear_errors(_KEPT):
         study = load_study(DEMO, before_policies=announce_compilation)
-        _run(study, DEMO, output or dated("dpbandits-demo"), jobs, None, force)
+        _run(study, DEMO, output or dated("dpbandits-demo"), jobs, None, force, as_json)
 
 
 def _paper(name: str) -> str:
@@ -257,6 +259,7 @@ def reproduce(
     cluster: Cluster = None,
     output: Output = None,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the experiments of a paper again, and say which of its claims hold.
 
@@ -269,11 +272,17 @@ def reproduce(
         size = papers("plans").Size(
             quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data
         )
-        _reproduce(paper, size, output or dated(paper), jobs, cluster, force)
+        _reproduce(paper, size, output or dated(paper), jobs, cluster, force, as_json)
 
 
 def _reproduce(
-    paper: str, size: Any, target: Path, jobs: int, cluster: str | None, force: bool
+    paper: str,
+    size: Any,
+    target: Path,
+    jobs: int,
+    cluster: str | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     from ..studies.orders import of_paper
 
@@ -283,9 +292,7 @@ def _reproduce(
     engine = _engine(jobs, cluster, partial(of_paper, paper, size))
     measured = partial(reproduction.reproduce, plan, size, engine=engine)
     record = _carried_out(heading, plan.cells, again, measured, target, jobs, cluster, force)
-    print_tables(record)
-    print_claims(record)
-    typer.echo(f"Report: {target / 'report.html'}")
+    print_claims(record, target, as_json)
 
 
 def _engine(jobs: int, cluster: str | None, origin: Callable[[], Origin]) -> Engine:
@@ -295,7 +302,13 @@ def _engine(jobs: int, cluster: str | None, origin: Callable[[], Origin]) -> Eng
 
 
 def _run(
-    study: Study, file: Path, target: Path, jobs: int, cluster: str | None, force: bool
+    study: Study,
+    file: Path,
+    target: Path,
+    jobs: int,
+    cluster: str | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     from ..studies.cells import cells_of
     from ..studies.orders import of_study
@@ -306,8 +319,7 @@ def _run(
     heading, again = f"{study.title}: {_size(study)}.", partial(_read, file)
     measured = partial(run_study, study, engine=engine)
     record = _carried_out(heading, cells_of(study), again, measured, target, jobs, cluster, force)
-    print_results(record, final_table(record))
-    typer.echo(f"Report: {target / 'report.html'}")
+    print_results(record, final_table(record), target, as_json)
 
 
 def _planned(paper: str, size: Any) -> Sequence[Cell]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +11,8 @@ from typer import Argument, Option
 
 from ..errors import ArgumentError
 from .first_run import announce_compilation
-from .inputs import Decimal, Separator, Thousands, budget_of, clear_errors
-from .tables import new_console, new_table, with_rows
+from .inputs import AsJson, Decimal, Separator, Thousands, budget_of, clear_errors
+from .tables import new_console, new_table, print_json, with_rows
 
 if TYPE_CHECKING:
     from ..planning import Plan, Setting
@@ -130,7 +129,7 @@ def plan(
     left_out: Annotated[
         bool, Option("--left-out", help="Also say why other policies do not fit.")
     ] = False,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the policies that suit your setting, with their proved bounds and measured regret.
 
@@ -170,7 +169,7 @@ def plan(
         told = made.to_dict()
         if affordable is not None:
             told["affordable"] = str(affordable)
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        print_json(told)
         return
     _show(made, left_out)
     if affordable is not None:

@@ -15,8 +15,8 @@ from typer import Argument, Option
 from ..errors import ArgumentError, BudgetWarning
 from .audit import attack
 from .first_run import announce_compilation
-from .inputs import Noise, budget_of, clear_errors
-from .tables import new_console, print_sections
+from .inputs import AsJson, Noise, budget_of, clear_errors
+from .tables import new_console, print_json, print_sections
 from .warm import play
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ NoiseKind = Annotated[
 ]
 
 
-def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) -> None:
+def explain(
+    policy: Name, budget: BudgetText = None, noise: NoiseKind = None, as_json: AsJson = False
+) -> None:
     """Explain the guarantees of a policy under a budget: privacy, and for linear models also
     regret.
     """
@@ -51,6 +53,9 @@ def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) ->
     with clear_errors():
         cls = find(policy)
         policies = _instances(cls, budget, noise)
+    if as_json:
+        print_json([_explained(one) for one in policies])
+        return
     console = new_console()
     console.print(f"[bold]{policy}[/bold]: {cls.card.title}", markup=True)
     console.print(f"Source: {cls.card.source}", soft_wrap=True)
@@ -65,6 +70,17 @@ def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) ->
             console.print(f"Regret: {proved}.", soft_wrap=True)
         for bound in _bounds_of(one):
             console.print(f"Bound: {bound}", soft_wrap=True)
+
+
+def _explained(policy: Policy) -> dict[str, Any]:
+    return {
+        "policy": repr(policy),
+        "budget": policy.budget and policy.budget.to_dict(),
+        "guarantee": policy.guarantee.to_dict(),
+        "says": str(policy.guarantee),
+        "regret": getattr(policy, "regret_guarantee", None),
+        "bounds": _bounds_of(policy),
+    }
 
 
 def card(
@@ -96,6 +112,7 @@ def card(
             help="Write the cards of all policies to this folder, as Markdown and as HTML.",
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show the privacy card of a policy: guarantees, enforcement, unprotected data, and spending.
 
@@ -127,6 +144,9 @@ def card(
             cards = [_played(one, attack(one) if audit else None) for one in made]
     if html is not None:  # first, for a pipe may be closed before all is said
         html.write_text(cards[0].html(), encoding="utf-8")
+    if as_json:
+        print_json([one.to_dict() for one in cards])
+        return
     for one in cards:
         _print(one)
     if html is not None:

@@ -9,8 +9,8 @@ import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError, MissingExtra
-from .inputs import clear_errors
-from .tables import new_console, new_table, with_rows
+from .inputs import AsJson, clear_errors
+from .tables import new_console, new_table, print_json, with_rows
 
 if TYPE_CHECKING:
     from ..service.access import Keys
@@ -105,10 +105,14 @@ def add(
 
 
 @keys.command("list")
-def list_keys(file: KeyFile = None) -> None:
+def list_keys(file: KeyFile = None, as_json: AsJson = False) -> None:
     """List keys, without their secrets."""
     with clear_errors():
         found = _keys(file).all()
+    if as_json:
+        shown = ("id", "tenant", "roles", "experiments", "per_second")
+        print_json([{name: getattr(one, name) for name in shown} for one in found])
+        return
     table = new_table("id", "tenant", "roles", "experiments", "per second")
     rows = [
         [
