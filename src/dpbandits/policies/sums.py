@@ -79,7 +79,8 @@ def at_the_end(policy: Policy) -> str:
         return f"There are no confidence intervals of the arms' means: {why}"
     return (
         "Confidence intervals of the arms' means and of their differences hold at all releases"
-        " together. They follow from released values, and cost no privacy: dpb.conclude(policy)"
+        " together, however often you look. They follow from released values, and cost no privacy."
+        " In Python, dpb.conclude(policy) computes them"
     )
 
 

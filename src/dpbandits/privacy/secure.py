@@ -88,8 +88,8 @@ class GridNoise(NoiseSource):
     secure = True
     _take: Source = staticmethod(os.urandom)
     caveats = (
-        "Secure noise does not hide how long a release takes to compute: timing side channels"
-        " are out of scope",
+        "Secure noise does not hide how long a release takes to compute. The guarantee does not"
+        " cover what an adversary learns by measuring this time (a timing side channel)",
     )
 
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
