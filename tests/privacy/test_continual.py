@@ -259,7 +259,7 @@ def test_levels_can_be_those_of_a_recipe_and_the_truth_is_kept():
     assert recipe.variance(20_000) == pytest.approx(
         BinaryTree(20_000).variance(20_000) * math.log2(20_000) / 15
     )
-    with pytest.raises(ArgumentError, match="counter must have noise for all its levels"):
+    with pytest.raises(ArgumentError, match="counter must have noise at all its levels"):
         ContinualSum(BinaryTree(8, levels=1), PureDP(1.0), sensitivity=1.0, seed=1)
     running = ContinualSum(BinaryTree(8, levels=8), PureDP(1.0), sensitivity=1.0, seed=1)
     running.add(0.0)

@@ -29,7 +29,7 @@ def read(path: Path) -> dict[str, Any]:
             event = _event(line, path, number)
             if "_label_cost" not in event:
                 if "_outcomes" in event:
-                    raise _wrong(path, number, "several slots")
+                    raise _wrong(path, number, "a decision with several slots")
                 continue
             try:
                 found.append(_decision(event))

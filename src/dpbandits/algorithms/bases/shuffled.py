@@ -218,7 +218,7 @@ class ShuffledPolicy(Policy):
             version = self.session.rounds.recorded
             if messages.version != version:
                 raise ArgumentError(
-                    f"messages must be of version {version}, which is the coming batch's, got"
+                    f"messages must have version {version}, as the coming batch has, got"
                     f" {messages.version!r}",
                     "messages",
                 )
