@@ -165,7 +165,7 @@ def test_a_search_in_a_number_of_rounds_promises_no_probability():
     search = served(SequentialHalving(3, horizon=300, budget=None, seed=1), 400)
     found = dpb.conclude(search)
     assert found.failure_probability is None
-    assert "promises no probability" in " ".join(found.search)
+    assert "promises no bound on its error" in " ".join(found.search)
 
 
 def test_what_is_no_search_has_no_such_section(policy):

@@ -42,7 +42,8 @@ def audit(
         int | None,
         Option(
             min=50,
-            help="Runs with each of the two data sets. Default: 20,000, or 2,000 with secure noise.",
+            help="Runs with each of the two data sets. Default: 20,000, or 2,000 with secure"
+            " noise.",
         ),
     ] = None,
     horizon: Annotated[
@@ -52,7 +53,8 @@ def audit(
     plant: Annotated[
         str | None,
         Option(
-            help="A bug to plant: half, redrawn, add-remove, repeated or timed. With null both data sets are equal."
+            help="A bug to plant: half, redrawn, add-remove, repeated or timed. With null both"
+            " data sets are equal."
         ),
     ] = None,
     controls: Annotated[

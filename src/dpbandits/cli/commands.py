@@ -161,7 +161,8 @@ def run(
     first_run: Annotated[
         int | None,
         Option(
-            help="Number of the first run. `dpbandits merge` joins the results with those of other runs."
+            help="Number of the first run. `dpbandits merge` joins the results with those of"
+            " other runs."
         ),
     ] = None,
     cluster: Cluster = None,

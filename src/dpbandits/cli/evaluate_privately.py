@@ -34,7 +34,8 @@ def evaluate_privately(
         list[str],
         Option(
             help="As for `dpbandits evaluate`. May be repeated: all targets are one release. With"
-            " private contexts, the name of a column: the target's probability of each record's arm."
+            " private contexts, the name of a column: the target's probability of each record's"
+            " arm."
         ),
     ],
     budget: Annotated[str, Option(help="A budget: zcdp=0.1, pure=1, approx=1,1e-6 or gdp=0.5.")],

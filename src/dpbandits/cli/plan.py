@@ -125,7 +125,8 @@ def plan(
     holdout: Annotated[
         float | None,
         Option(
-            help="A share of people who get arms by chance, such as 0.1. The plan shows what it costs and what it tells."
+            help="A share of people who get arms by chance, such as 0.1. The plan shows what it"
+            " costs and what it tells."
         ),
     ] = None,
     jobs: Annotated[int, Option(help="Number of threads; -1 for one per core.")] = -1,

@@ -533,7 +533,7 @@ def _search(policy: Policy, found: str | None) -> Iterator[str]:
         yield f"The search has ended, and recommends {found}."
     failure = _failure(policy)
     if failure is None:
-        yield "The search had a fixed number of rounds, and promises no probability of an error."
+        yield "The search had a fixed number of rounds, and promises no bound on its error."
     else:
         yield (
             "The probability that it recommends an arm that is not best is at most"
