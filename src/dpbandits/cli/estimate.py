@@ -66,7 +66,8 @@ def estimate(
 
     All columns except the outcome are features, unless --features or --ignore say otherwise.  Cells
     that are not numbers count as 0; a column without a number is refused.  The command counts
-    changed cells on the standard error stream, for the operator only.  Do not look at the data to choose bounds.
+    changed cells on the standard error stream, for the operator only.  Do not look at the data to
+    choose bounds.
     """
     from ..glm import PrivateGLM
     from ..tables import read_text_table

@@ -201,7 +201,7 @@ def section(claims: Sequence[Claim], notes: Sequence[str]) -> Iterator[Html]:
         "p",
         "Intervals cover all that the seed decides: runs, and random instances where there are"
         " some. Runs are paired: all policies meet the same instances. Ratios of positive numbers"
-        " have intervals on a logarithmic scale. Each verdict but undecided is wrong with a"
+        " have intervals on a logarithmic scale. Each verdict except 'undecided' is wrong with a"
         f" probability of at most {percent(error, 1)}, as far as means over runs or"
         f" instances are normal; of these {len(claims)}, any is with at most"
         f" {percent(min(1.0, error * len(claims)), 1)}.",
