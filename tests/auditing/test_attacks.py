@@ -44,7 +44,7 @@ def test_bugs_are_refuted_and_nothing_is_found_where_there_is_nothing():
     assert found.verdict == "not refuted"
     outcomes = found.controls.set_index("planted")["outcome"]
     assert (outcomes == "as expected").sum() == 1 + len(PLANTED)
-    assert "there an added record moves a sum as far" in outcomes["add-remove"]
+    assert "an added record moves a sum as far" in outcomes["add-remove"]
     assert "planted: half the noise" in str(found)
 
 

@@ -84,8 +84,8 @@ class Audit:
         return (
             f"In {2 * self.runs:,} attacked runs of {self.horizon:,} rounds, with {self._noise}"
             f" noise, the privacy loss was at least {symbol} ="
-            f" {number(downward(self.measured, 3))} (error probability {self.alpha:g}). The claim of"
-            f" {number(upward(self.claimed, 3))} is {self.verdict}{known}"
+            f" {number(downward(self.measured, 3))} (error probability {self.alpha:g}). The claim"
+            f" of {number(upward(self.claimed, 3))} is {self.verdict}{known}"
         )
 
     @property

@@ -166,7 +166,7 @@ def _total(sent: BatchRequest, protocol: Protocol) -> np.ndarray | None:
     """The sum of what the shuffler saw."""
     if not isinstance(protocol, Shares):
         if sent.sum is not None:
-            raise ArgumentError("sum must be null: reports are sealed whole", "sum")
+            raise ArgumentError("sum must be null, because devices seal whole reports", "sum")
         return None
     most = protocol.modulus - 1
     if sent.sum is None or len(sent.sum) != protocol.dimension or max(sent.sum) > most:

@@ -57,7 +57,8 @@ def _on_epsilon(budgets: Iterable[Budget]) -> Iterator[str]:
     if loose:
         least = min(loose, key=lambda budget: Meaning.of(budget).belief)
         yield (
-            f"the budget promises next to nothing in {_named(loose)}. {Meaning.of(least).sentence()}"
+            f"the budget promises next to nothing in {_named(loose)}."
+            f" {Meaning.of(least).sentence()}"
         )
 
 
