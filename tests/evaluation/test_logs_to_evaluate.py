@@ -143,7 +143,7 @@ def test_slots_and_uneven_dropping_are_refused(tmp_path):
     with pytest.raises(ArgumentError, match="several slots on line 1"):
         evaluate(path, 0)
     path.write_text("".join(events() + events(pdrop=0.5)))
-    with pytest.raises(ArgumentError, match="the same value of .pdrop."):
+    with pytest.raises(ArgumentError, match=r"the same value of .pdrop."):
         evaluate(path, 0)
 
 
