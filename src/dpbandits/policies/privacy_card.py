@@ -155,11 +155,15 @@ def as_approx(policy: Policy) -> ApproxDP | None:
 def _words(policy: Policy) -> Iterator[str]:
     """The terms of a card, for readers who meet them here first."""
     yield (
-        "A policy chooses one of several options, called arms, in each round. A reward is a number"
-        " that says how well the chosen arm did. A record is the data of one round."
+        "A policy chooses one of several options, called arms, in each round. A reward, or"
+        " answer, is a number that says how well the chosen arm did. A record is the data of one"
+        " round."
     )
     if policy.card.hides_contexts or policy.sees == "contexts":
-        yield "Contexts are numbers that are known before a choice, about the person or the arms."
+        yield (
+            "Contexts, or features, are numbers that are known before a choice, about the person or"
+            " the arms."
+        )
     noisy = "" if policy.budget is None else "noisy "
     yield (
         f"A release is a {noisy}value, computed from records, that the policy learns from. The"
@@ -272,12 +276,12 @@ def _closed(policy: Policy) -> str:
         return "the policy always chooses among all arms; the code refuses to close one"
     if policy.card.hides_contexts:
         return (
-            "the operator may close arms for a person. The arms that are open to a person are part"
-            " of their private contexts"
+            "the party that runs the policy may close arms for a person. The arms that are open to"
+            " a person are part of their private contexts"
         )
     return (
-        "the operator may close arms for a person. Everyone may see which arms are open. Which arms"
-        " are open must not depend on unreleased rewards"
+        "the party that runs the policy may close arms for a person. Everyone may see which arms"
+        " are open. Which arms are open must not depend on unreleased rewards"
     )
 
 
@@ -294,8 +298,8 @@ def schedule(policy: Policy) -> str:
         )
     if policy.card.learns_at_once and not within:
         return (
-            "at every answer, in order of arrival. An answer that the operator declares missing"
-            f" counts as {default}"
+            "at every answer, in order of arrival. An answer that the party that runs the policy"
+            f" declares missing counts as {default}"
         )
     if isinstance(within, str):
         plus = f"later by at most 1/60 of {within} or 1 s, whichever is longer"
