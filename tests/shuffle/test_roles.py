@@ -68,7 +68,7 @@ def test_full_batches_take_nobody_else(protocol):
 def test_a_sender_has_one_record_a_batch(protocol):
     randomizer, shuffler = parties(protocol)
     shuffler.submit(randomizer.encode(), "Ann")
-    with pytest.raises(SubmissionError, match="submitted to this batch already") as refused:
+    with pytest.raises(SubmissionError, match="already submitted to this batch") as refused:
         shuffler.submit(randomizer.encode(), "Ann")
     assert "Ann" not in str(refused.value)
     with pytest.raises(SubmissionError, match="one record, got 2"):

@@ -181,7 +181,7 @@ class Shuffler:
                 f"a sender must submit exactly one record, got {len(messages.values)}"
             )
         if sender in self._open:
-            raise SubmissionError("the sender has already submitted a record to this batch")
+            raise SubmissionError("the sender has already submitted to this batch")
         if len(self._open) == self.protocol.batch:
             raise SubmissionError(f"the batch is full: it has {self.protocol.batch} records")
         self._open[sender] = messages
