@@ -159,7 +159,7 @@ def test_registered_links_and_other_ranges_are_fitted():
     outcomes = np.where(rng.random(20_000) < (1 + means) / 2, 1.0, -1.0)
     model = PrivateGLM("tanh", budget=ZCDP(0.5), outcome_range=(-1, 1), seed=1)
     assert model.fit(features, outcomes).coef_ == pytest.approx(theta, abs=0.06)
-    with pytest.raises(DPBanditsError, match="^predict_proba needs the link"):
+    with pytest.raises(DPBanditsError, match=r"^predict_proba needs the link"):
         model.predict_proba(features)
 
 

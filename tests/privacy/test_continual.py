@@ -406,7 +406,7 @@ def test_what_does_not_fit_is_refused_with_advice():
             lambda norm, kind=kind: kind(8).start(1, norm),
             lambda n, k=kind: k(8).variance(1, n),
         ):
-            with pytest.raises(ArgumentError, match=r"norm must be 2 .* use BinaryTree"):
+            with pytest.raises(ArgumentError, match=r"norm must be 2 .* Use BinaryTree"):
                 call(1)
     with pytest.raises(ArgumentError, match=r"horizon must be at most 167772 .* BufferedToeplitz"):
         SqrtToeplitz(200_000).start(100)
