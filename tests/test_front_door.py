@@ -175,7 +175,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"arms": 3, "budget": ZCDP, "alpha": 3.0, "index": "KLUCB"},
         ArgumentError,
-        r"^index must not be given with alpha, .*: set it within index instead, got 'KLUCB'$",
+        r"^index must not be given with alpha, .*: give it to yours instead, got 'KLUCB'$",
     ),
     (
         {"arms": 3, "budget": ZCDP, "drift": 500, "memory": "Forget"},

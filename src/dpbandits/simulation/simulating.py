@@ -170,7 +170,9 @@ def _check_fit(policy: Policy, environment: World, horizon: int) -> None:
     shown_dimension = getattr(environment, "dimension", None)
     if policy.sees and policy.dimension != shown_dimension:
         name = "n_experts" if policy.sees == "advice" else "dimension"
-        raise ArgumentError(f"{name} of {policy!r} must be {shown_dimension}, the environment's")
+        raise ArgumentError(
+            f"{name} of {policy!r} must be {shown_dimension}, as in the environment"
+        )
     if environment.horizon is not None and horizon > environment.horizon:
         raise ArgumentError(f"horizon must be at most {environment.horizon} here, got {horizon}")
     if policy.planned_rounds is not None and horizon > policy.planned_rounds:
