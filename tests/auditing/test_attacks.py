@@ -227,7 +227,7 @@ def test_an_audit_shows_itself():
     assert found.sentence in str(found)
     page = found._repr_html_()
     assert "likelihood ratio" in page
-    assert "no proof of privacy" in page
+    assert "does not prove privacy" in page
     figure = found.plot()
     assert {text.get_text() for text in figure.axes[0].get_yticklabels()} >= {"decisions"}
     assert found.ratio == found.measured / found.claimed

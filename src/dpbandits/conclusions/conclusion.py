@@ -42,8 +42,8 @@ _EFFECT = (
     " the arms, at the times of the trial. The bandit learned nothing from these people."
 )
 _BIASED = (
-    "Earlier results decided which arms were played, which biases their means: that of a worse arm"
-    " is too low on average. So report the intervals, and no mean without its interval."
+    "Earlier results decided which arms were played. So the means of arms are biased: that of a"
+    " worse arm is too low on average. Report the intervals, and no mean without its interval."
 )
 _WIDTHS = (
     "The policy learns each answer when it comes, so this report shows no counts. But intervals"
