@@ -175,7 +175,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"arms": 3, "budget": ZCDP, "alpha": 3.0, "index": "KLUCB"},
         ArgumentError,
-        r"^index must not be given with alpha, .*: set it within index instead, got 'KLUCB'$",
+        r"^index must not be given with alpha, .*: give it to yours instead, got 'KLUCB'$",
     ),
     (
         {"arms": 3, "budget": ZCDP, "drift": 500, "memory": "Forget"},
@@ -186,7 +186,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"arms": 3, "budget": ZCDP, "trust": "shuffle"},
         ArgumentError,
-        r"^budget must be like PureDP",
+        r"^budget must be of the kind PureDP",
     ),
     ({"arms": 3, "budget": ZCDP, "features": 2}, ArgumentError, r"^horizon must be given"),
     ({"arms": 3, "budget": ZCDP, "trust": "nobody"}, ArgumentError, r"^trust must be one of"),

@@ -193,7 +193,7 @@ def _check_fit(
     where = f"for {problem.title} under {problem.trust} trust"
     if budget is not None and not cls.card.takes(budget):
         able = " or ".join(repr(one) for one in cls.example_budgets())
-        raise ArgumentError(f"budget must be like {able} {where}, got {budget!r}", "budget")
+        raise ArgumentError(f"budget must be of the kind {able} {where}, got {budget!r}", "budget")
     taken = inspect.signature(cls).parameters
     horizon = taken.get("horizon")
     # With noise in a tree of releases, which is planned ahead.

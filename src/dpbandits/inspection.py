@@ -268,12 +268,14 @@ def _released(frame: Frame) -> tuple[np.ndarray, ...]:
     known = read("known", WHOLE_NUMBERS) if "known" in (column_names(frame) or ()) else order
     if not (len(arm) and (rounds >= 1).all()):
         raise ArgumentError(
-            "of must have a row or more, each of a round or more. Policies that learn each answer"
-            " at once list no sums: pass such a policy itself",
+            "of must have at least one row, and each row at least one round. Policies that learn"
+            " each answer at once list no sums in tables: pass the policy itself instead",
             "of",
         )
     if not (known <= order).all():
-        raise ArgumentError("of must have at most the number of rows before as known", "of")
+        raise ArgumentError(
+            "of (column 'known') must hold at most the number of rows above, in each row", "of"
+        )
     return arm, rounds, total, known
 
 

@@ -305,7 +305,7 @@ def test_card_shows_and_writes_what_explain_says(tmp_path: Path) -> None:
     page = tmp_path / "card.html"
     told = call("card", "AdaCUCB", "--budget", "zcdp=0.1", "--html", page)
     assert told.exit_code == 0
-    assert "limit for each record: 0.1-zCDP" in " ".join(told.stdout.split())
+    assert "limit for each record is 0.1-zCDP" in " ".join(told.stdout.split())
     assert "not audited" in told.stdout
     promise = call("explain", "AdaCUCB", "--budget", "zcdp=0.1").stdout.partition("0.1-zCDP: ")[2]
     for text in (told.stdout, html.unescape(page.read_text())):

@@ -143,7 +143,7 @@ def test_slots_and_uneven_dropping_are_refused(tmp_path):
     with pytest.raises(ArgumentError, match="several slots on line 1"):
         evaluate(path, 0)
     path.write_text("".join(events() + events(pdrop=0.5)))
-    with pytest.raises(ArgumentError, match="dropped decisions at one rate"):
+    with pytest.raises(ArgumentError, match=r"the same value of .pdrop."):
         evaluate(path, 0)
 
 
@@ -312,7 +312,7 @@ def test_a_target_that_never_agrees_is_refused():
 
 
 def test_bounds_that_the_log_exceeds_are_refused():
-    with pytest.raises(ArgumentError, match="which 400 of 400 lie outside of"):
+    with pytest.raises(ArgumentError, match="400 of 400 rewards lie outside of it"):
         evaluate({**LOG, "reward": REWARDS + 2}, 1)
     assert evaluate({**LOG, "reward": REWARDS + 2}, 1, reward_range=(2, 3)).value > 2
     with pytest.raises(ArgumentError, match="largest_weight must be at least"):

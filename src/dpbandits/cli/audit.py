@@ -31,7 +31,7 @@ def audit(
         str,
         Argument(
             metavar="POLICY | STUDY.toml",
-            help="A policy of `dpbandits list`, or a study file, for all its policies.",
+            help="A policy of `dpbandits list`; or a study file, to attack all its policies.",
         ),
     ],
     budget: Annotated[
@@ -42,7 +42,11 @@ def audit(
     ] = None,
     runs: Annotated[
         int | None,
-        Option(min=50, help="Runs per world. Default: 20,000, or 2,000 with secure noise."),
+        Option(
+            min=50,
+            help="Runs with each of the two data sets. Default: 20,000, or 2,000 with secure"
+            " noise.",
+        ),
     ] = None,
     horizon: Annotated[
         int | None, Option(min=1, help="Rounds of a run. Default: as many as the attack needs.")
@@ -51,7 +55,8 @@ def audit(
     plant: Annotated[
         str | None,
         Option(
-            help="A bug to plant: half, redrawn, add-remove, repeated, timed; or null, for none."
+            help="A bug to plant: half, redrawn, add-remove, repeated or timed. With null both"
+            " data sets are equal."
         ),
     ] = None,
     controls: Annotated[

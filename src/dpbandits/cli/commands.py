@@ -164,11 +164,14 @@ def run(
     runs: Annotated[int | None, Option(help="Number of runs. Default: the study's.")] = None,
     first_run: Annotated[
         int | None,
-        Option(help="Number of the first run. `dpbandits merge` adds results of other runs up."),
+        Option(
+            help="Number of the first run. `dpbandits merge` joins the results with those of"
+            " other runs."
+        ),
     ] = None,
     cluster: Cluster = None,
     quick: Annotated[
-        bool, Option("--quick", help="Try the study out with 5 runs of at most 10,000 rounds.")
+        bool, Option("--quick", help="Try the study with 5 runs of at most 10,000 rounds.")
     ] = False,
     force: Force = False,
     as_json: AsJson = False,
@@ -236,7 +239,7 @@ def reproduce(
         bool,
         Option(
             "--full",
-            help="Also run at the paper's length the experiments that are shortened otherwise.",
+            help="Run all experiments in full. Without it, some are shorter than in the paper.",
         ),
     ] = False,
     runs: Annotated[

@@ -33,7 +33,10 @@ def demo_parties(
         int, Option(min=40, help="How many people come: a multiple of 20, for 20 batches.")
     ] = 2000,
     seed: Annotated[
-        int, Option(min=0, help="The seed of people and simulations. Noise is secure.")
+        int,
+        Option(
+            min=0, help="The seed of people and simulations. The noise is secure, and has no seed."
+        ),
     ] = 1,
     keep: Annotated[
         bool, Option("--keep", help="Keep what the parties stored, in the folder `parties`.")

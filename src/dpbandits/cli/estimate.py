@@ -47,7 +47,9 @@ def estimate(
     context_bound: Annotated[
         float, Option(help="The largest length of a row of features. Longer rows are scaled down.")
     ] = 1.0,
-    parameter_bound: Annotated[float, Option(help="The largest length of the parameter.")] = 1.0,
+    parameter_bound: Annotated[
+        float, Option(help="The largest length of the parameter, the vector of coefficients.")
+    ] = 1.0,
     positive: Annotated[
         list[str] | None,
         Option(
@@ -72,8 +74,9 @@ def estimate(
     """Fit a generalised linear model to a table of private data, and print the guarantee.
 
     All columns except the outcome are features, unless --features or --ignore say otherwise.  Cells
-    that are no numbers count as 0; a column without a number is refused.  Changed cells are counted
-    on the standard error stream, for the operator only.  Do not take bounds from the data.
+    that are not numbers count as 0; a column without a number is refused.  The command counts
+    changed cells on the standard error stream, for the operator only.  Do not look at the data to
+    choose bounds.
     """
     from ..glm import PrivateGLM
     from ..tables import read_text_table

@@ -49,7 +49,9 @@ def evaluate(
             " time; or bootstrap, which is approximate."
         ),
     ] = "bernstein",
-    confidence: Annotated[float, Option(help="That the interval covers the value.")] = 0.95,
+    confidence: Annotated[
+        float, Option(help="The probability that the interval covers the value.")
+    ] = 0.95,
     q: Annotated[
         str | None,
         Option(
@@ -58,10 +60,14 @@ def evaluate(
         ),
     ] = None,
     clip: Annotated[
-        float | None, Option(help="The bound on weights; of switch-DR and CAB their threshold.")
+        float | None,
+        Option(help="The bound on weights. For switch-DR and CAB: the threshold of weights."),
     ] = None,
     largest_weight: Annotated[
-        float | None, Option(help="A bound on weights. Default: the largest of the log.")
+        float | None,
+        Option(
+            help="A bound on all weights that there can be. Default: the largest weight of the log."
+        ),
     ] = None,
     reward_range: Rewards = ("0", "1"),
     arm: ArmColumn = "arm",
@@ -76,8 +82,10 @@ def evaluate(
     held_out: Annotated[
         bool, Option("--held-out", help="Take only people of the holdout.")
     ] = False,
-    resamples: Annotated[int, Option(help="Of the bootstrap.")] = 2000,
-    seed: Annotated[int, Option(help="Of the bootstrap, and of targets that draw.")] = 0,
+    resamples: Annotated[int, Option(help="The number of resamples of the bootstrap.")] = 2000,
+    seed: Annotated[
+        int, Option(help="The seed of the bootstrap, and of targets that draw arms.")
+    ] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Estimate the mean reward of a policy from the log of another one.

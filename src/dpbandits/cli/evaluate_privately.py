@@ -31,8 +31,9 @@ def evaluate_privately(
     target: Annotated[
         list[str],
         Option(
-            help="As of evaluate. May be repeated: all targets are one release. With private"
-            " contexts a column of the log: the target's probability of the arm of each record."
+            help="As for `dpbandits evaluate`. May be repeated: all targets are one release. With"
+            " private contexts, the name of a column: the target's probability of each record's"
+            " arm."
         ),
     ],
     budget: Annotated[str, Option(help="A budget: zcdp=0.1, pure=1, approx=1,1e-6 or gdp=0.5.")],
@@ -44,16 +45,20 @@ def evaluate_privately(
     ] = "rewards",
     reward_range: Rewards = ("0", "1"),
     default_reward: Annotated[
-        float | None, Option(help="Counts for a missing reward. Default: the lower end.")
+        float | None,
+        Option(help="The reward that replaces a missing one. Default: the lower end of the range."),
     ] = None,
     user: Annotated[
-        str | None, Option(help="The column of users. Default: each record is a person.")
+        str | None,
+        Option(help="The column of users. Default: each record belongs to another person."),
     ] = None,
-    records_per_user: Annotated[int, Option(help="How many records of a user count.")] = 1,
+    records_per_user: Annotated[int, Option(help="How many records of each user count.")] = 1,
     confidence: Annotated[
         float, Option(help="The probability that all intervals cover their values.")
     ] = 0.95,
-    estimator: Annotated[str, Option(help="SNIPS or IPS, for intervals.")] = "SNIPS",
+    estimator: Annotated[
+        str, Option(help="The estimator of the intervals: SNIPS or IPS.")
+    ] = "SNIPS",
     noise: Annotated[
         Noise, Option(help="secure; or simulation: seeded noise, which protects nobody.")
     ] = Noise.secure,

@@ -21,12 +21,16 @@ _ROUNDING = 1e-12  # what is less, relative to large numbers, may be rounding al
 def exact(
     file: Annotated[
         Path | None,
-        Argument(metavar="POLICY.json", help="Tables of probabilities. Not with --example."),
+        Argument(
+            metavar="POLICY.json",
+            help="A file with tables of probabilities. Do not give it with --example.",
+        ),
     ] = None,
     example: Annotated[
         str | None,
         Option(
-            help="A shipped policy instead. view-not-table: private for observed rewards, not for"
+            help="A shipped policy, instead of a file. view-not-table: private for observed"
+            " rewards, not for"
             " all rewards that arms could have brought. table-not-interactive: private until the"
             " adversary overrides an arm. interactive-not-adaptive: less private if the adversary"
             " also chooses rewards during the run."

@@ -26,7 +26,7 @@ WRONG_INPUT, INTERRUPTED = 2, 130
 Separator = Annotated[
     str, Option(help="The character between cells of a text table. Write tab for a tab.")
 ]
-Decimal = Annotated[str, Option(help="The mark before decimals: a dot or a comma.")]
+Decimal = Annotated[str, Option(help="The decimal mark: a dot or a comma.")]
 Thousands = Annotated[str, Option(help="The mark between groups of three digits, as in 1,234.")]
 Header = Annotated[
     bool | None,

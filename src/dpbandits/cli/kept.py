@@ -59,18 +59,19 @@ def intervals(
     ] = 0.95,
     difference: Annotated[
         tuple[str, str] | None,
-        Option(metavar="ARM ARM", help="The mean of the first arm, less that of the second."),
+        Option(metavar="ARM ARM", help="Show the mean of the first arm minus that of the second."),
     ] = None,
     control: Annotated[
         str | None,
-        Option(metavar="ARM", help="The means of all other arms, less that of this one."),
+        Option(metavar="ARM", help="Show the means of all other arms minus that of this one."),
     ] = None,
     method: Annotated[
         str,
         Option(help="mixture, for all noise; or closed, a formula for Gaussian noise or no noise."),
     ] = "mixture",
     holdout: Annotated[
-        bool, Option("--holdout", help="Of held-out people instead of the bandit's.")
+        bool,
+        Option("--holdout", help="Show intervals from held-out people instead of the bandit's."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -105,7 +106,9 @@ def conclude(
         str | None,
         Option(metavar="ARM", help="The arm that all others are compared with, chosen beforehand."),
     ] = None,
-    confidence: Annotated[float, Option(help="That none of the intervals is ever wrong.")] = 0.95,
+    confidence: Annotated[
+        float, Option(help="The probability that no interval is ever wrong.")
+    ] = 0.95,
     html: Annotated[
         Path | None,
         Option(metavar="FILE", help="Also write the report to this file, as a page for printing."),
@@ -143,7 +146,10 @@ def _reader_of_arms(names: Sequence[str] | None) -> Callable[[str], int | str]:
 def restore(
     place: Where,
     all_: Annotated[
-        bool, Option("--all", help="Restore all places of a database, whose address has no #.")
+        bool,
+        Option(
+            "--all", help="Restore all places of a database. Give its address without # and key."
+        ),
     ] = False,
 ) -> None:
     """Go on from a backup of a policy whose newest state is lost.
@@ -175,7 +181,7 @@ def _places(place: str, all_: bool) -> list[str]:
         return [f"{place}#{quote(key)}" for key in keys]
     raise ArgumentError(
         f"PLACE must name a place of the database: add # and a key, or --all for all of them."
-        f" It has {', '.join(keys) or 'none'}"
+        f" The database has {', '.join(keys) or 'none'}"
     )
 
 

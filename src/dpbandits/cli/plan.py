@@ -53,7 +53,7 @@ def plan(
         Option(
             parser=_numbers,
             metavar="M,M,...",
-            help="To measure regret: the means of arms whose rewards are 0 or 1.",
+            help="The means of arms whose rewards are 0 or 1. With them the plan measures regret.",
         ),
     ] = None,
     gaps: Annotated[
@@ -61,7 +61,7 @@ def plan(
         Option(
             parser=_numbers,
             metavar="G,G,...",
-            help="To measure regret: the best mean minus each arm's mean.",
+            help="The best mean minus each arm's mean. With them the plan measures regret.",
         ),
     ] = None,
     trust: Annotated[
@@ -108,10 +108,11 @@ def plan(
         Goal | None, Option(help="regret: keep regret small. best arm: find the best arm.")
     ] = None,
     failure_probability: Annotated[
-        float | None, Option(help="The probability that a search fails. Default: 0.05.")
+        float | None,
+        Option(help="The largest allowed probability that a search fails. Default: 0.05."),
     ] = None,
     target_regret: Annotated[
-        float | None, Option(help="Also find the smallest budget with at most this regret.")
+        float | None, Option(help="Also find the smallest budget at which regret is at most this.")
     ] = None,
     rounds: Annotated[
         int | None,
@@ -122,7 +123,8 @@ def plan(
     holdout: Annotated[
         float | None,
         Option(
-            help="A share of people who get arms by chance, such as 0.1: its price and its use."
+            help="A share of people who get arms by chance, such as 0.1. The plan shows what it"
+            " costs and what it tells."
         ),
     ] = None,
     jobs: Annotated[int, Option(help="Number of threads; -1 for one per core.")] = -1,

@@ -36,8 +36,8 @@ def serve(
         str,
         Option(help="Where policies are kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE."),
     ] = "sqlite:///dpbandits.db",
-    host: Annotated[str, Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, Option(min=0, max=65535, help="The port to listen at.")] = 8000,
+    host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="The port to listen on.")] = 8000,
     key_file: Annotated[
         Path | None,
         Option("--keys", help=f"The file of keys. {_KEYS_FILE}"),
@@ -84,7 +84,8 @@ def add(
         ),
     ],
     tenant: Annotated[
-        str, Option(help="The name of the tenant, whose experiments alone the key may see.")
+        str,
+        Option(help="The name of a tenant. The key may see only the experiments of this tenant."),
     ] = "default",
     experiment: Annotated[
         list[str] | None, Option(help="A name, or a pattern such as shop-*. Default: all.")

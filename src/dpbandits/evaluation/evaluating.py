@@ -180,8 +180,8 @@ def _refuse_rewards(rows: Rows, bounds: tuple[float, float]) -> None:
     lo, hi = bounds
     if outside := int(((rows.rewards < lo) | (rows.rewards > hi)).sum()):
         raise ArgumentError(
-            f"reward_range must contain all rewards of the log, got {interval_text(lo, hi, False)},"
-            f" which {outside:,} of {len(rows):,} lie outside of",
+            f"reward_range must contain all rewards of the log, got {interval_text(lo, hi, False)}:"
+            f" {outside:,} of {len(rows):,} rewards lie outside of it",
             "reward_range",
         )
 

@@ -156,9 +156,8 @@ def _of_decisions(table: Frame, columns: Columns) -> Columns:
         return columns
     if "episode" not in (column_names(table) or ()):
         raise ArgumentError(
-            "episode must be given, because the log of decisions has no column 'episode': an"
-            " earlier version wrote it. Where the policy draws anew in each round, take"
-            " episode='number'",
+            "episode must be given, because an earlier version wrote this log of decisions, without"
+            " a column 'episode'. If the policy draws anew in each round, give episode='number'",
             "episode",
         )
     return columns._replace(episode="episode")

@@ -160,12 +160,12 @@ _MEASURED = (
     " (docs/defaults/measured)."
 )
 _MEASURED_WITH_FEATURES = (
-    f"{_COMPARED} On every instance it was at most 1.2 times the least, apart from policies that"
-    " often miss the best arm (docs/defaults/features)."
+    f"{_COMPARED} On every instance it was at most 1.2 times the least regret. Policies that often"
+    " miss the best arm were left out (docs/defaults/features)."
 )
 _UNMEASURED = "The policy's regret was not compared with that of others."
 _PRIVATE = (
-    "The policy chooses by private features, and publishes only noisy sums."
+    "The policy chooses arms by private features, and publishes only noisy sums."
     f" {_MEASURED_WITH_FEATURES}"
 )
 _LINKED = f"The policy fits a model with the given link. {_UNMEASURED}"

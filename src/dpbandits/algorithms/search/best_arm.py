@@ -119,8 +119,8 @@ class BestArm(Policy):
     def _of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         if "public.batches" in arrays:
             raise StateFileError(
-                "an earlier version began this search, with another rule to stop, and kept too"
-                " little for the present rule: end the search with that version"
+                "an earlier version of dpbandits began this search. It kept too little for the"
+                " present stopping rule. Use that version to end the search"
             )
         return dict(arrays)
 
