@@ -60,11 +60,14 @@ def no_evidence(n_arms: int) -> Evidence:
 
 
 def tilt_table(noise: Noise) -> np.ndarray:
-    """Tilts, and numbers that follow from them, for each u and level, shape (3, 28, 48)."""
-    one = np.ones(1)
+    """Tilts, and numbers that follow from them, for each u and level, shape (3, 28, 48).
+
+    Batches of one level differ in length, so with ``noise.dropout`` c(l) bounds those of all.
+    """
+    one, present = np.ones(1), 1.0 - noise.dropout
     known = 2.0 ** (0.5 * (np.arange(_LEVELS) - _MIDDLE)) * max(noise.variance(one)[0], _TINY)
-    tilts = noise.tilts(known, np.ones(_LEVELS))
-    return np.stack([tilts, -np.expm1(-tilts), noise.cost(tilts, np.ones(_LEVELS))])
+    tilts = noise.tilts(known * present, np.ones(_LEVELS))
+    return np.stack([tilts, -np.expm1(-tilts), noise.cost(tilts, np.ones(_LEVELS)) / present])
 
 
 @kernel
