@@ -478,7 +478,7 @@ def test_of_two_equal_arms_a_shuffler_names_each_no_more_often_than_asked(mean, 
     for run in range(runs):
         search = server(n_arms=2, failure_probability=0.4, dropout=dropout, seed=run)
         while not search.stopped and search.rounds < 3_000:
-            (arm, _), people = search.session.coming()
+            _, people = search.session.coming()
             noise = search.protocol.step * search.protocol._noise_of_sums((), rng)
             receive_sum(search.session, rng.binomial(people, mean) + float(noise))
         named[search.recommendation] += search.stopped
