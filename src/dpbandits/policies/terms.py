@@ -210,6 +210,8 @@ class Terms:
                     " enforces: a person is in releases of the bandit or of the holdout, never of"
                     " both"
                 )
+                if self.settings.holdout.targets:
+                    yield "the arms of the holdout's targets depend on rewards only through releases"
             yield from own
             if self.settings.uses_clock:
                 yield ASSUMED_OF_CLOCKS

@@ -10,7 +10,7 @@ Guarantee:
 * Adjacency: one record is another.
 * Sensitivity: a held-out record enters one sum, of its arm or with ``one_sum`` of both, and moves
   it by at most ``hi - lo``.  With ``one_sum`` a reward r of arm 0 counts as lo + hi - r, which
-  moves as far.
+  moves as far.  With ``targets`` it enters one vector (``holdout_targets``).
 
 **Parallel composition.**  The coin is a keyed hash of the number of the pull, or with
 ``max_rounds`` of the user.  So it is a function of public facts and of a key that was drawn before
@@ -43,10 +43,11 @@ from ..privacy.channels import LAPLACE, Channel
 from ..protocol import Card, Contexts, Kernels, Row, Statistic
 from ..stores import User
 from ..stores.tokens import named
-from ..validation import real, shown
+from ..validation import printable, real, shown
 
 _FLOOR = 0.01  # of a weight
 _SHORTEST, _LONGEST = 50, 10**6  # batches: by default, and at all
+_MOST_TARGETS, _LONGEST_NAME = 100, 60
 _SIDES = 2.0**64  # of the coin
 
 PROOF = "module dpbandits.session.holdout"
@@ -71,6 +72,9 @@ class Holdout:
             noise at most doubles the variance of a sum of rewards 0 and 1 of mean 1/2.
         one_sum: True to release one sum of both arms, for two arms with equal weights.  It tells of
             the difference of their means alone, with half the variance of noise.
+        targets: names of other policies, such as a rule, whose mean rewards are to be known, too.
+            All arms have equal weights, and ``pull`` needs each target's arm.  A batch then has
+            people with all arms, by default so many more.
 
     >>> Holdout(0.1, batch=50)
     Holdout(share=0.1, batch=50)
@@ -80,6 +84,7 @@ class Holdout:
     weights: Sequence[float] | None = None
     batch: int | None = None
     one_sum: bool = False
+    targets: Sequence[str] = ()
 
     constraints: ClassVar[Constraints] = {
         "share": Real(0.0, 1.0, strict=True),
@@ -93,6 +98,9 @@ class Holdout:
             object.__setattr__(self, name, value)
         if self.weights is not None:
             object.__setattr__(self, "weights", _weights(self.weights))
+        object.__setattr__(self, "targets", _names(self.targets))
+        if self.targets and self.one_sum:
+            raise ArgumentError("one_sum must be False with targets, got True", "one_sum")
 
     def to_dict(self) -> dict[str, Any]:
         """The arguments that are not at their default, for files."""
@@ -105,13 +113,19 @@ class Holdout:
     def __repr__(self) -> str:
         return f"Holdout({', '.join(f'{name}={one!r}' for name, one in self.to_dict().items())})"
 
-    def batch_for(self, channel: Channel) -> int:
-        """How many people a sum has under that noise."""
+    def moved(self, norm: int) -> float:
+        """By how many widths of the reward range a record moves a release, in L1 or L2."""
+        sums = 1.0 + len(self.targets)
+        return sums if norm == 1 else math.sqrt(sums)
+
+    def batch_for(self, channel: Channel, n_arms: int) -> int:
+        """How many people a release has under that noise."""
         if self.batch is not None:
             return self.batch
-        scale = channel.scale(1.0)
+        scale = channel.scale(self.moved(channel.norm))
         variance = scale * scale * (2.0 if channel.family == LAPLACE else 1.0)
-        return int(np.clip(math.ceil(4.0 * variance), _SHORTEST, _LONGEST))
+        of_an_arm = max(math.ceil(4.0 * variance), _SHORTEST)
+        return min(of_an_arm * (n_arms if self.targets else 1), _LONGEST)
 
     def weights_of(self, n_arms: int) -> np.ndarray:
         """The probability of each arm, where there are so many; an ``ArgumentError`` where they do
@@ -128,6 +142,11 @@ class Holdout:
                 "one_sum of the holdout must be False unless there are two arms with equal weights",
                 "holdout",
             )
+        if self.targets and np.ptp(weights) > 0.0:
+            raise ArgumentError(
+                "weights of the holdout must be equal with targets, or sums would not be exact",
+                "holdout",
+            )
         return weights
 
 
@@ -140,6 +159,18 @@ def _weights(given: object) -> tuple[float, ...]:
             f"weights must add up to 1, got a sum of {math.fsum(weights):.6g}", "weights"
         )
     return weights
+
+
+def _names(given: object) -> tuple[str, ...]:
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > _MOST_TARGETS:
+        raise ArgumentError(
+            f"targets must be a list of at most {_MOST_TARGETS} names, got {shown(given)}",
+            "targets",
+        )
+    names = tuple(printable("targets", one, _LONGEST_NAME) for one in given)
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"targets must differ from each other, got {names}", "targets")
+    return names
 
 
 @dataclass(frozen=True)
@@ -189,6 +220,7 @@ class HoldoutParams(NamedTuple):
     one_sum: bool
     turned: float  # lo + hi, on the grid
     width: float  # hi - lo
+    targets: int  # q
 
 
 class HoldoutRaw(NamedTuple):
