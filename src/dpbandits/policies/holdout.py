@@ -52,7 +52,10 @@ def refuse_misfit(card: Card, settings: Settings, takes_reports: bool) -> None:
     """Refuse a holdout beside a policy for which it has no proof."""
     wrong = [
         (card.trust_model not in ("central", "none") or takes_reports, "with central trust"),
-        (card.hides_contexts, "where contexts are public"),
+        (
+            card.hides_contexts and settings.holdout is not None and settings.holdout.targets,
+            "without targets where contexts are private, because a target's arm depends on them",
+        ),
         (not settings.clip, "with clip=True"),
         (settings.calibration != "exact", "with calibration='exact'"),
     ]

@@ -219,7 +219,9 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
                 rounds = session.rounds
                 counted = rounds.blanked, rounds.scaled
                 try:
-                    shown, open_arms = self._offered(self.seen(contexts), available)
+                    seen = self.seen(contexts)
+                    self._refuse_private_masks(seen, available)
+                    shown, open_arms = self._offered(seen, available)
                 except ArgumentError:  # after which nothing has happened
                     rounds.blanked, rounds.scaled = counted
                     raise
@@ -425,6 +427,25 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
             what = "one_sum" if holdout.one_sum else "targets"
             raise ArgumentError(
                 f"arm must not be retired: with {what} the holdout compares all arms", "arm"
+            )
+
+    def _refuse_private_masks(self, seen: Any, available: object) -> None:
+        """Where contexts are private, so are a person's open arms, and a held-out person's arm must
+        not depend on them.
+        """
+        if not self.card.hides_contexts or self.settings.holdout is None:
+            return
+        if available is not None:
+            raise ArgumentError(
+                "available must not be given: with a holdout and private contexts all arms are open"
+                " to everybody",
+                "available",
+            )
+        if len(seen) < self.n_arms:
+            raise ArgumentError(
+                f"contexts must have a row for each of the {self.n_arms} arms: with a holdout and"
+                " private contexts all arms are open to everybody",
+                "contexts",
             )
 
     def _offered(

@@ -205,8 +205,9 @@ class Terms:
             if most is not None:
                 yield from self._assumed_of_users(most, local)
             if self.settings.holdout is not None:
+                knows = "neither contexts nor" if self.card.hides_contexts else "no"
                 yield (
-                    "a coin that knows no rewards decides who is held out, which the policy"
+                    f"a coin that knows {knows} rewards decides who is held out, which the policy"
                     " enforces: a person is in releases of the bandit or of the holdout, never of"
                     " both"
                 )

@@ -6,7 +6,8 @@ compared on people who came at the same times.  Nothing is learned from them.
 
 Guarantee:
 
-* Protected: one person's reward, or all of a user's with ``max_rounds``, as by the bandit.
+* Protected: one person's reward, or all of a user's with ``max_rounds``, as by the bandit; where it
+  hides contexts, these, too.
 * Adjacency: one record is another.
 * Sensitivity: a held-out record enters one sum, of its arm or with ``one_sum`` of both, and moves
   it by at most ``hi - lo``.  With ``one_sum`` a reward r of arm 0 counts as lo + hi - r, which
@@ -20,6 +21,17 @@ sums, noise, ledger and random numbers of its own.  Whom it records depends on p
 on its own releases.  So given the transcript, the releases of the other stream have one law under
 both data sets.  Hence the privacy loss is that of the person's stream alone, for every adversary
 who sees both transcripts and chooses rewards.  Each stream may spend the whole budget.
+
+**Private contexts.**  There a record is (x, r), and data sets differ in both.  The arm of a
+held-out person is drawn among all arms that are not retired.  ``available``, and contexts without a
+row for some arm, are refused, because a person's open arms are private.  So the arm, its
+probability, and whether and when the person is recorded are functions of public facts and of coins.
+They are equal in both data sets, and may be published.  A sum reads r alone, so x moves nothing,
+and r moves one sum of the arm as above.  The bandit's session is not asked: it has the state and
+the random numbers that it would have without the person.  Decisions of others are functions of
+their own contexts and of releases.  Hence their joint law with both transcripts has the privacy
+loss of the person's stream, and for records of the bandit its joint guarantee holds as it is.
+Targets are refused, because a target's arm, and so the sum that r enters, would depend on x.
 
 **Retired and closed arms.**  The draw is among open arms, with their weights divided by the sum of
 these.  So no probability is smaller than the declared weight, and the coin stays as it is.
