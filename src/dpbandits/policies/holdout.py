@@ -45,6 +45,10 @@ _TARGETS = (
     " open, if they had got the target's arm. The target's arm must be fixed before the arm is"
     " drawn."
 )
+_JOINED = (
+    "Releases of several workers are joined. This assumes that no person belongs to two of them, and"
+    " that rewards are independent of those of other people."
+)
 _ONE_SUM = "one_sum=True releases one sum of both arms, which tells of their difference alone"
 
 
@@ -244,8 +248,12 @@ class HeldOut:
     @property
     def sums(self) -> ReleasedSums:
         """What intervals of arms are made of."""
-        # With one sum there is that of arm 1 alone.
-        return self._read(range(1, 2) if self.one_sum else range(self.n_arms))
+        return self._read(self._arms)
+
+    @property
+    def _arms(self) -> range:
+        """The numbers of arms that have sums: with one sum, arm 1 alone."""
+        return range(1, 2) if self.one_sum else range(self.n_arms)
 
     def _read(self, numbers: Iterable[int]) -> ReleasedSums:
         """What intervals of arms and targets of these numbers are made of."""
@@ -268,6 +276,7 @@ class HeldOut:
         *,
         control: int | str | None = None,
         method: str = "mixture",
+        others: Sequence[HeldOut] = (),
     ) -> Intervals:
         """Intervals of the mean rewards of held-out people, or of differences of arms, at all
         releases together.
@@ -275,26 +284,29 @@ class HeldOut:
         Args:
             confidence, difference, control, method: as of ``Policy.intervals``.  With ``one_sum`` a
                 difference or a control is needed.
+            others: holdouts of other workers, such as ``dpbandits.inspect(place).holdout``, whose
+                releases are used, too.
 
         Returns:
             ``Intervals``, with sentences on what breaks them.
 
         Raises:
-            ArgumentError: an argument is out of range, or ``difference`` is missing.
+            ArgumentError: an argument is out of range, or ``difference`` is missing; or one of the
+                others differs in more than its seed, or has releases of this one.
         """
         pairs = asked(difference, control, self.n_arms, self.session.arms.number)
         if self.one_sum and pairs is None:
             raise ArgumentError(f"difference must be given: {_ONE_SUM}", "difference")
         with self._policy._lock:
-            sums, labels = self.sums, self._policy.arm_names
+            sums, labels = self._joined(self._arms, others), self._policy.arm_names
             found = Intervals.of(
                 sums,
                 confidence,
                 None if self.one_sum else pairs,
                 method=method,
                 labels=None if self.one_sum else labels,
-                releases=self.ledger.releases,
-                breaks=tuple(self._breaks()),
+                releases=sum(one.ledger.releases for one in (self, *others)),
+                breaks=tuple(self._breaks(others)),
             )
         if pairs is None or not self.one_sum:
             return found
@@ -303,7 +315,11 @@ class HeldOut:
         return _doubled(found, self.reward_range, label, 1.0 if b == 1 else -1.0)
 
     def values(
-        self, confidence: float = 0.95, *, control: int | str | None = None
+        self,
+        confidence: float = 0.95,
+        *,
+        control: int | str | None = None,
+        others: Sequence[HeldOut] = (),
     ) -> Intervals:
         """Intervals of what the targets would have earned, at all releases together: of the mean
         reward of people like the held-out ones, if each had got the target's arm.
@@ -312,12 +328,13 @@ class HeldOut:
             confidence: the probability that no interval is ever wrong.
             control: an arm or a target, for the differences of all targets to it.  Choose it
                 beforehand.
+            others: as for ``intervals``.
 
         Returns:
             ``Intervals``, with sentences on what breaks them.
 
         Raises:
-            ArgumentError: an argument is out of range, or the holdout has no targets, or no other
+            ArgumentError: an argument is out of range, or does not fit; or the holdout has no targets, or no other
                 than the control.
 
         Source: this package; the proof is in ``dpbandits.session.holdout_targets``.
@@ -340,13 +357,13 @@ class HeldOut:
                 raise ArgumentError(f"values must not be asked of a holdout with {none}")
             asked_for = numbers if against is None else [*numbers, against]
             found = Intervals.of(
-                self._read(asked_for),
+                self._joined(asked_for, others),
                 confidence,
                 None,
                 method="mixture",
                 labels=[self._label(one) for one in asked_for],
-                releases=self.ledger.releases,
-                breaks=(_TARGETS, *self._breaks_any()),
+                releases=sum(one.ledger.releases for one in (self, *others)),
+                breaks=(_TARGETS, *self._breaks_any(others)),
             )
         return found if against is None else _less_the_last(found)
 
@@ -361,11 +378,37 @@ class HeldOut:
             return self.targets[number - self.n_arms]
         return self.session.arms.name(number) or f"arm {number}"
 
-    def _breaks(self) -> Iterator[str]:
-        yield _TOGETHER[self.one_sum]
-        yield from self._breaks_any()
+    def _joined(self, numbers: Iterable[int], others: Sequence[HeldOut]) -> ReleasedSums:
+        """What intervals are made of, with the releases of other workers."""
+        numbers, met = list(numbers), set(self._lives)
+        for one in others:
+            if not isinstance(one, HeldOut) or one._policy.exchange_key != self._policy.exchange_key:
+                raise ArgumentError(
+                    "others must be holdouts of policies of the same class, arguments and budget,"
+                    f" got {one!r}",
+                    "others",
+                )
+            if (one.grid, one.session.arms.names) != (self.grid, self.session.arms.names):
+                raise ArgumentError(
+                    "others must have the same kind of noise and the same names of arms", "others"
+                )
+            if met & one._lives:
+                raise ArgumentError("others must have no releases of this or another one", "others")
+            met |= one._lives
+        return self._read(numbers).joined(one._read(numbers) for one in others)
 
-    def _breaks_any(self) -> Iterator[str]:
+    @property
+    def _lives(self) -> set[str]:
+        """The lives that have made the releases."""
+        return {one.life for one in self.session.exchange.made}
+
+    def _breaks(self, others: Sequence[HeldOut]) -> Iterator[str]:
+        yield _TOGETHER[self.one_sum]
+        yield from self._breaks_any(others)
+
+    def _breaks_any(self, others: Sequence[HeldOut]) -> Iterator[str]:
+        if others:
+            yield _JOINED
         lo, hi = self.reward_range
         yield (
             f"A missing answer counts as {self.default_reward:g}. So does that of a person who"
