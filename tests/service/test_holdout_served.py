@@ -117,4 +117,3 @@ def test_targets_get_their_arms_with_each_request(served):
     (value,) = told["values"]["intervals"]
     assert value["of"] == "rule"
     assert value["low"] > 0.5 > told["low"][0]
-

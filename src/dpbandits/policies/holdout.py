@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -382,7 +382,10 @@ class HeldOut:
         """What intervals are made of, with the releases of other workers."""
         numbers, met = list(numbers), set(self._lives)
         for one in others:
-            if not isinstance(one, HeldOut) or one._policy.exchange_key != self._policy.exchange_key:
+            if (
+                not isinstance(one, HeldOut)
+                or one._policy.exchange_key != self._policy.exchange_key
+            ):
                 raise ArgumentError(
                     "others must be holdouts of policies of the same class, arguments and budget,"
                     f" got {one!r}",

@@ -191,8 +191,9 @@ class Policy(Answering, Publishing, metaclass=PolicyClass):
             ArgumentError: the policy cannot choose among some of its arms, or none is available.
                 Or the contexts do not have the policy's shape, or hold a number that is not finite
                 (private contexts count it as 0).  Or ``user`` or ``targets`` are missing,
-                unexpected, or not valid. Or this policy is the server of people's devices.  Or a due release has a sum
-                that could be too large for exact secure noise; later pulls use public values alone.
+                unexpected, or not valid.  Or this policy is the server of people's devices.  Or a
+                due release has a sum that could be too large for exact secure noise; later pulls
+                use public values alone.
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls use
                 public values alone.
             ClaimError: a release is due under a budget, and this process is a fork; or the policy

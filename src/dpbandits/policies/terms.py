@@ -212,7 +212,7 @@ class Terms:
                     " both"
                 )
                 if self.settings.holdout.targets:
-                    yield "the arms of the holdout's targets depend on rewards only through releases"
+                    yield "arms of the holdout's targets depend on rewards only through releases"
             yield from own
             if self.settings.uses_clock:
                 yield ASSUMED_OF_CLOCKS

@@ -64,8 +64,9 @@ class TargetsPublic(NamedTuple):
 
 def init(params: HoldoutParams) -> tuple[TargetsRaw, TargetsPublic]:
     """Both sides, empty."""
-    sums = len(params.weights) + params.targets
-    return TargetsRaw(np.zeros(sums)), TargetsPublic(np.zeros(1, np.int64), np.zeros(params.targets))
+    q = params.targets
+    raw = TargetsRaw(np.zeros(len(params.weights) + q))
+    return raw, TargetsPublic(np.zeros(1, np.int64), np.zeros(q))
 
 
 def matches(arms: Sequence[int], n_arms: int) -> np.ndarray:
