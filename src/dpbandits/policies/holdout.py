@@ -46,8 +46,8 @@ _TARGETS = (
     " drawn."
 )
 _JOINED = (
-    "Releases of several workers are joined. This assumes that no person belongs to two of them, and"
-    " that rewards are independent of those of other people."
+    "Releases of several workers are joined. This assumes that no person belongs to two workers,"
+    " and that rewards are independent of those of other people."
 )
 _ONE_SUM = "one_sum=True releases one sum of both arms, which tells of their difference alone"
 
@@ -136,8 +136,8 @@ class HeldOut:
     Nothing here is learned from, and each held-out person's arm was drawn by chance.
 
     Attributes:
-        share, weights, batch, one_sum, targets: as of the ``Holdout``, with the values that hold for
-            None.
+        share, weights, batch, one_sum, targets: as of the ``Holdout``, with the values that hold
+            for None.
 
     Example:
         >>> import dpbandits as dpb
@@ -334,8 +334,8 @@ class HeldOut:
             ``Intervals``, with sentences on what breaks them.
 
         Raises:
-            ArgumentError: an argument is out of range, or does not fit; or the holdout has no targets, or no other
-                than the control.
+            ArgumentError: an argument is out of range, or does not fit; or the holdout has no
+                targets, or no other than the control.
 
         Source: this package; the proof is in ``dpbandits.session.holdout_targets``.
 
