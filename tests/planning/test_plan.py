@@ -487,7 +487,11 @@ def test_a_plan_tells_price_and_use_of_a_holdout():
     assert without.policy().holdout is None
 
 
-@pytest.mark.parametrize("own", [{}, {"one_sum": True}, {"targets": ["rule"], "batch": 200}])
+@pytest.mark.parametrize(
+    "own",
+    [{}, {"one_sum": True}, {"targets": ["rule"], "batch": 200}],
+    ids=["False", "True", "targets"],
+)
 def test_the_foreseen_width_is_that_of_a_holdout_of_equal_arms(own: dict[str, Any]):
     """Played at means of 1/2, and against a neighbour: half as many people."""
     people = 1200
