@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -108,6 +108,30 @@ class Inspection:
                 " more than is said here."
             )
         return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts as data.
+
+        Returns:
+            policy, guarantee, spent, releases, rounds, superseded, and arms: a dictionary for each,
+            with None for unknown numbers.
+        """
+        estimates, columns = self.estimates, ("means", "low", "high")
+        found = {name: getattr(estimates, name) for name in columns}
+        given = {name: column.tolist() for name, column in found.items() if column is not None}
+        arms = [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
+        return {
+            "policy": self.policy,
+            "guarantee": self.guarantee.to_dict(),
+            "spent": self.spent and self.spent.to_dict(),
+            "releases": self.ledger.releases,
+            "rounds": self.rounds,
+            "superseded": self.superseded,
+            "arms": [
+                {"arm": i, "name": estimates.names[i] if estimates.names else None, **one}
+                for i, one in enumerate(arms)
+            ],
+        }
 
     def __repr__(self) -> str:
         return f"<Inspection of {self.policy}: spent {spent(self.guarantee, self.spent)}>"

@@ -357,7 +357,7 @@ def test_modest_audits_are_kept_until_the_code_changes(tmp_path, monkeypatch):
     assert modest_audits.modest_audits(tmp_path) == found  # of the same seed
     assert attacks == ["AdaCUCB", "AdaCUCB"]
     assert len(list(tmp_path.iterdir())) == 1  # what belongs to other code is gone
-    monkeypatch.setattr(promises, "registered", lambda: few)
+    monkeypatch.setattr("dpbandits.policies.registered", lambda: few)
     promises.write_cards(tmp_path / "cards", found)
     assert sentence in (tmp_path / "cards" / "AdaCUCB.md").read_text()
     assert "not audited" in (tmp_path / "cards" / "UCB1.md").read_text()

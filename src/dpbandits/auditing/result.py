@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -71,6 +71,21 @@ class Audit:
     def verdict(self) -> str:
         """ "refuted" or "not refuted"."""
         return "refuted" if self.refuted else "not refuted"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as data: numbers, the verdict, and a dictionary for each score and control."""
+        names = ("claimed", "measured", "possible", "exposed", "ratio", "verdict", "adversary")
+        sizes = ("horizon", "runs", "noise", "alpha", "planted", "seconds")
+        tables = {"scores": self.scores, "controls": self.controls}
+        rows = {
+            name: table.to_dict("records") for name, table in tables.items() if table is not None
+        }
+        return {
+            "policy": repr(self.policy),
+            "measure": self.claim.measure.symbol,
+            **{name: getattr(self, name) for name in (*names, *sizes)},
+            **rows,
+        }
 
     @property
     def _noise(self) -> str:

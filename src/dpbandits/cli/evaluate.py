@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError
-from .inputs import clear_errors, imported, pair
-from .tables import new_console, new_table, with_rows
+from .inputs import AsJson, clear_errors, imported, pair
+from .tables import new_console, new_table, print_json, with_rows
 
 # Options of both commands on logs.
 Rewards = Annotated[
@@ -75,9 +73,12 @@ def evaluate(
         str | None,
         Option(help="The propensities of all arms (.csv), or a column of lists, for CAB."),
     ] = None,
+    held_out: Annotated[
+        bool, Option("--held-out", help="Take only people of the holdout.")
+    ] = False,
     resamples: Annotated[int, Option(help="Of the bootstrap.")] = 2000,
     seed: Annotated[int, Option(help="Of the bootstrap, and of targets that draw.")] = 0,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate the mean reward of a policy from the log of another one.
 
@@ -106,11 +107,12 @@ def evaluate(
                 if propensities is not None and _is_csv(propensities)
                 else propensities
             ),
+            held_out=held_out,
             resamples=resamples,
             seed=seed,
         )
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        print_json(found.to_dict())
         return
     console, (_, rows) = new_console(), found.table()
     console.print(f"{found.title}.")

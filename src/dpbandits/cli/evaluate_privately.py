@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from .evaluate import (
@@ -18,8 +16,8 @@ from .evaluate import (
     columns_of,
     target_of,
 )
-from .inputs import Noise, budget_of, clear_errors
-from .tables import new_console, new_table, with_rows
+from .inputs import AsJson, Noise, budget_of, clear_errors
+from .tables import new_console, new_table, print_json, with_rows
 
 
 def evaluate_privately(
@@ -65,7 +63,7 @@ def evaluate_privately(
     propensity: PropensityColumn = "propensity",
     episode: EpisodeColumn = None,
     features: Features = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Release what other policies would have earned, with differential privacy.
 
@@ -97,7 +95,7 @@ def evaluate_privately(
         )
         told = found.to_dict(confidence, estimator)
     if as_json:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        print_json(told)
         return
     console, (heads, rows) = new_console(), found.table(confidence, estimator)
     console.print(

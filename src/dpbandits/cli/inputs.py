@@ -38,6 +38,9 @@ Header = Annotated[
 ]
 
 
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+
+
 class Noise(StrEnum):
     """The values of ``--noise``."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +12,8 @@ import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError
-from .inputs import clear_errors
-from .tables import new_console, new_table, print_sections, with_rows
+from .inputs import AsJson, clear_errors
+from .tables import new_console, new_table, print_json, print_sections, with_rows
 
 Where = Annotated[
     str,
@@ -28,7 +27,7 @@ Where = Annotated[
 ]
 
 
-def inspect(place: Where) -> None:
+def inspect(place: Where, as_json: AsJson = False) -> None:
     """Show the guarantee, spending and releases of a saved policy, which may be running elsewhere.
 
     The command only reads the place; the policy can still be loaded.
@@ -37,6 +36,9 @@ def inspect(place: Where) -> None:
 
     with clear_errors(), _something_saved():
         seen = look(place)
+    if as_json:
+        print_json(seen.to_dict())
+        return
     console = new_console()
     facts = new_table(show_header=False)
     facts.add_column(style="bold", no_wrap=True)
@@ -73,7 +75,7 @@ def intervals(
     targets: Annotated[
         bool, Option("--targets", help="Of what the holdout's targets would have earned.")
     ] = False,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show intervals of the arms' means, or of differences, that hold whenever you look.
 
@@ -98,7 +100,7 @@ def intervals(
             of = held if holdout and held is not None else kept
             found = of.intervals(confidence, pair, control=against, method=method)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        print_json(found.to_dict())
         return
     console, (heads, rows) = new_console(), found.table()
     console.print(f"{found.title}. They hold at all releases together.")
@@ -118,7 +120,7 @@ def conclude(
         Path | None,
         Option(metavar="FILE", help="Also write the report to this file, as a page for printing."),
     ] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Report the end of a trial: arms, intervals, differences, and the privacy that was spent.
 
@@ -133,7 +135,7 @@ def conclude(
     if html is not None:  # first, for a pipe may be closed before all is said
         html.write_text(found.html(), encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        print_json(found.to_dict())
         return
     console = new_console()
     console.print("Report of a trial", style="bold")

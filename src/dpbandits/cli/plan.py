@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError
 from .first_run import announce_compilation
-from .inputs import Decimal, Separator, Thousands, budget_of, clear_errors
-from .tables import new_console, new_table, with_rows
+from .inputs import AsJson, Decimal, Separator, Thousands, budget_of, clear_errors
+from .tables import new_console, new_table, print_json, with_rows
 
 if TYPE_CHECKING:
     from ..planning import Plan, Setting
@@ -131,7 +129,7 @@ def plan(
     left_out: Annotated[
         bool, Option("--left-out", help="Also say why other policies do not fit.")
     ] = False,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the policies that suit your setting, with their proved bounds and measured regret.
 
@@ -171,7 +169,7 @@ def plan(
         told = made.to_dict()
         if affordable is not None:
             told["affordable"] = str(affordable)
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        print_json(told)
         return
     _show(made, left_out)
     if affordable is not None:
@@ -186,6 +184,8 @@ def _described(
     given: dict[str, Any],
 ) -> Setting:
     """The setting that the options describe; ``marks`` are those of the file of features."""
+    import numpy as np
+
     from ..environments import Bernoulli
     from ..planning import Setting
     from ..tables import read_numbers

@@ -9,8 +9,8 @@ import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError, MissingExtra
-from .inputs import clear_errors
-from .tables import new_console, new_table, with_rows
+from .inputs import AsJson, clear_errors
+from .tables import new_console, new_table, print_json, with_rows
 
 if TYPE_CHECKING:
     from ..service.access import Keys
@@ -42,6 +42,14 @@ def serve(
         Path | None,
         Option("--keys", help=f"The file of keys. {_KEYS_FILE}"),
     ] = None,
+    log: Annotated[
+        Path | None,
+        Option(
+            metavar="FOLDER",
+            help="Write decisions, rewards and public contexts into this folder, for `dpbandits"
+            " evaluate`. These files are raw data, which the guarantee does not cover.",
+        ),
+    ] = None,
     insecure: Annotated[
         bool, Option("--insecure", help="Admit everyone on this machine, without keys.")
     ] = False,
@@ -63,7 +71,7 @@ def serve(
                 "keys",
             )
         declared = [] if experiments is None else read_file(experiments)
-        serve(Settings(store, host, port, path, declared))
+        serve(Settings(store, host, port, path, declared, log))
 
 
 @keys.command()
@@ -97,10 +105,14 @@ def add(
 
 
 @keys.command("list")
-def list_keys(file: KeyFile = None) -> None:
+def list_keys(file: KeyFile = None, as_json: AsJson = False) -> None:
     """List keys, without their secrets."""
     with clear_errors():
         found = _keys(file).all()
+    if as_json:
+        shown = ("id", "tenant", "roles", "experiments", "per_second")
+        print_json([{name: getattr(one, name) for name in shown} for one in found])
+        return
     table = new_table("id", "tenant", "roles", "experiments", "per second")
     rows = [
         [

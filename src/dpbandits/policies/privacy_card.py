@@ -67,6 +67,15 @@ class PrivacyCard:
     measured: str
     sections: tuple[Section, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The card as data: attributes by name, with dictionaries of budgets and sections."""
+        budgets = {name: getattr(self, name) for name in ("claimed", "holds", "derived")}
+        return {
+            **vars(self),
+            **{name: budget and budget.to_dict() for name, budget in budgets.items()},
+            "sections": [section.to_dict() for section in self.sections],
+        }
+
     @classmethod
     def of(cls, policy: Policy, audit: Audited | None = None) -> PrivacyCard:
         """The card of a policy as it stands; ``audit`` has a ``sentence``."""

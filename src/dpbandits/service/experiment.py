@@ -27,6 +27,7 @@ from ..session.decisions import Decision
 from ..stores import Row
 from .declaration import Change, Declaration, as_json
 from .devices import PUBLIC_KEY, Devices
+from .export import Export
 from .parties import new_key
 from .problems import Problem
 from .replies import (
@@ -63,6 +64,7 @@ class Experiment:
         finished: when it passed: then nothing private is left.  None before.
         changes: the words that the file of this process declares otherwise; they are not taken.
         devices: the side that devices and shufflers see.
+        export: writes decisions for evaluation; None if nobody asked for it.
         trail: the audit trail.
         repeats: how many rewards came for decisions that had one, since this process began.
         traffic: of the last minutes, since this process began; public.
@@ -79,6 +81,7 @@ class Experiment:
         self.finished: float | None = None
         self._replies = Replies(policy, declaration.retries_for)
         self.devices = Devices(self)
+        self.export: Export | None = None
         self.trail = Trail(policy.notes)
         self._restores = sum(line["what"] == "restored" for line in self.trail.lines)
         self._releases = -1  # that the breaker has looked at
@@ -151,6 +154,8 @@ class Experiment:
         self._check_breaker(now)
         arm = self.fixed_arm(now)
         made = self._chosen(asked, now) if arm is None else self._by_default(asked, arm)
+        if self.export is not None and arm is None:
+            self.export.add_decision(made, asked.contexts, now)
         return self._remember(asked, made, digest, now)
 
     def _chosen(self, asked: Asked, now: float) -> Decision:
@@ -304,9 +309,18 @@ class Experiment:
                 self.policy.update(value, token, arm=arm, at=self._at(now))
         except UpdateError:
             self.repeats += 1
+            return Taken(True)
         except BudgetExhausted:  # of policies that learn from every answer
             pass
+        if self.export is not None and value is not None and self._is_of(known, arm):
+            self.export.add_reward(token, value, now)
         return Taken(True)
+
+    def _is_of(self, known: Remembered | None, arm: str | int | None) -> bool:
+        """Whether a person took the arm of their decision."""
+        if arm is None or known is None:
+            return arm is None
+        return self.policy._arms_by_name.number("arm", arm) == known.arm
 
     def _check_taken(self, arm: str | int, known: Remembered | None) -> None:
         """Refuse an arm that the person cannot have taken, whether a reward has come or not."""
