@@ -44,6 +44,7 @@ def run(*options):
         (["--budget", "pure=1", "--drift", "any"], "Adversarial(", "HTINF"),
         (["--budget", "zcdp=1", "--drift", "500"], "Discount(rounds_per_change=500", "DiscountedIMED"),
         (["--budget", "zcdp=1", "--goal", "best arm"], "failure_probability=0.05", "MergedTopTwo"),
+        (["--budget", "pure=1", "--goal", "best arm", "--trust", "shuffle"], "TopTwo()", "MergedTopTwoSDP"),
         (["--features", "3"], "updates=Switching(", "RSLinearIMED"),
         (["--person", "3"], "updates=EveryAnswer(", "LinearIMED"),
         (["--features", "3", "--link", "probit", "--budget", "zcdp=1"], "link='probit'", "GLMThompson"),

@@ -226,11 +226,37 @@ DEFAULTS = (
         goal="best arm",
     ),
     Default(
+        "search for the best arm",
+        "shuffle",
+        "MergedTopTwoSDP",
+        "People's devices share the noise. Together they add no more noise than under central"
+        " trust, where no other search here needed fewer rounds.",
+        {"failure_probability": 0.05},
+        goal="best arm",
+    ),
+    Default(
+        "search for the best arm",
+        "local",
+        "LDPTopTwo",
+        "No party sees a true reward. It was not compared with other searches.",
+        {"failure_probability": 0.05},
+        goal="best arm",
+    ),
+    Default(
         "search for the best arm within a horizon",
         "central",
         "SequentialHalving",
         "The policy uses all rounds, and drops half of the arms in each phase. It was not compared"
         " with other searches.",
+        goal="best arm",
+        more="horizon",
+    ),
+    Default(
+        "search for the best arm within a horizon",
+        "shuffle",
+        "SequentialHalvingSDP",
+        "The policy uses all rounds, and drops half of the arms in each phase. People's devices"
+        " share the noise. It was not compared with other searches.",
         goal="best arm",
         more="horizon",
     ),

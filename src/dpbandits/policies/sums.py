@@ -107,7 +107,7 @@ def reader_of_sums(policy: Policy, estimates: ArmEstimates) -> Callable[[], Rele
     lo, hi = policy.reward_range
     width, count = hi - lo, policy.n_arms
     noise = noise_of(policy)
-    rounding = rounding_of(policy.grid, lo, hi)
+    rounding = policy._rounding
     made, every = policy.session.exchange.made[:], policy.statistic.sums_of == "arms"
 
     def from_batches() -> ReleasedSums:

@@ -109,6 +109,13 @@ class ShuffledPolicy(Policy):
         return shares.noise * shares.step, self._dropout
 
     @property
+    def _rounding(self) -> float:
+        if not self.takes_reports or self.budget is None:
+            return super()._rounding
+        lo, hi = self.reward_range
+        return super()._rounding + _protocol(self.budget, 2, 0.5 * (hi - lo), 0).bias
+
+    @property
     def _dropout(self) -> float:
         return float(self.config["dropout"])
 
@@ -140,14 +147,14 @@ class ShuffledPolicy(Policy):
         """Protocol of the coming batch; its ``batch`` is the number of people.
 
         Raises:
-            ArgumentError: the policy has no budget, or only one arm is left.
+            ArgumentError: the policy has no budget, or has stopped learning.
         """
         with self._lock:
             return self._coming()
 
     def _coming(self) -> LaplaceShares:
         people = self.session.coming()[1]
-        if self.budget is not None and people > _MOST:
+        if self.budget is not None and (people > _MOST or self.session.choices.found() is not None):
             raise ArgumentError(
                 "no batch is coming: one arm is left, and the policy has stopped learning"
             )
