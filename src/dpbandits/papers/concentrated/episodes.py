@@ -45,7 +45,8 @@ _ADAC_UCB = Erratum(
 _ADAP_UCB = Erratum(
     "AdaP-UCB and AdaP-KLUCB",
     (
-        "The parallel composition lemma divides the sum of rounds i to j by j - i, not by j - i + 1.",
+        "The parallel composition lemma divides the sum of rounds i to j by j - i, not by j - i"
+        " + 1.",
     ),
 )
 
