@@ -132,7 +132,7 @@ def list_policies(as_json: AsJson = False) -> None:
     console.print(table)
     console.print("\n* the default for")
     for one in DEFAULTS:
-        console.print(f"  {one.setting}, {one.trust} trust: {one.call}")
+        console.print(f"{one.setting}, {one.trust} trust: {one.call}")
 
 
 _COMMANDS = (
