@@ -1,4 +1,6 @@
-"""Commands on policies in a place: ``inspect``, ``intervals``, ``conclude``, ``restore``."""
+"""Commands on policies in a place: ``inspect``, ``intervals``, ``decided``, ``conclude``,
+``restore``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
@@ -15,6 +17,10 @@ from typer import Argument, Option
 from ..errors import ArgumentError
 from .inputs import clear_errors
 from .tables import new_console, new_table, print_sections, with_rows
+
+if TYPE_CHECKING:
+    from ..inspection import Inspection
+    from ..policies import HeldOut
 
 Where = Annotated[
     str,
@@ -26,6 +32,9 @@ Where = Annotated[
         ),
     ),
 ]
+
+Holdout = Annotated[bool, Option("--holdout", help="Of held-out people instead of the bandit's.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 
 
 def inspect(place: Where) -> None:
@@ -67,10 +76,8 @@ def intervals(
         str,
         Option(help="mixture, for all noise; or closed, a formula for Gaussian noise or no noise."),
     ] = "mixture",
-    holdout: Annotated[
-        bool, Option("--holdout", help="Of held-out people instead of the bandit's.")
-    ] = False,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    holdout: Holdout = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show intervals of the arms' means, or of differences, that hold whenever you look.
 
@@ -83,16 +90,49 @@ def intervals(
         arm = _reader_of_arms(kept.estimates.names)
         pair = None if difference is None else (arm(difference[0]), arm(difference[1]))
         against = None if control is None else arm(control)
-        of = kept.holdout if holdout else kept
-        if of is None:
-            raise ArgumentError("--holdout must not be given: the policy has no holdout")
-        found = of.intervals(confidence, pair, control=against, method=method)
+        found = _people(kept, holdout).intervals(confidence, pair, control=against, method=method)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
         return
     console, (heads, rows) = new_console(), found.table()
     console.print(f"{found.title}. They hold at all releases together.")
     console.print(with_rows(new_table(*heads), rows))
+    for one in found.breaks:
+        console.print(f"* {one}")
+
+
+def decided(
+    place: Where,
+    confidence: Annotated[
+        float, Option(help="The probability that no answer is ever wrong.")
+    ] = 0.95,
+    gap: Annotated[
+        float, Option(help="An arm is good enough when no other mean is higher by so much.")
+    ] = 0.0,
+    control: Annotated[
+        str | None,
+        Option(metavar="ARM", help="Compare with this arm, which was chosen beforehand."),
+    ] = None,
+    holdout: Holdout = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell whether it is decided which arm is best. The answer holds whenever you look.
+
+    It follows from released values, and costs no privacy. The command only reads the place.
+    """
+    from ..inspection import inspect as look
+
+    with clear_errors(), _something_saved():
+        kept = look(place)
+        against = None if control is None else _reader_of_arms(kept.estimates.names)(control)
+        found = _people(kept, holdout).decided(confidence, gap=gap, control=against)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        return
+    console, (heads, rows) = new_console(), found.intervals.table()
+    console.print(f"{found.words}.")
+    if rows:
+        console.print(with_rows(new_table(*heads), rows))
     for one in found.breaks:
         console.print(f"* {one}")
 
@@ -108,7 +148,7 @@ def conclude(
         Path | None,
         Option(metavar="FILE", help="Also write the report to this file, as a page for printing."),
     ] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Report the end of a trial: arms, intervals, differences, and the privacy that was spent.
 
@@ -131,6 +171,15 @@ def conclude(
     print_sections(console, found.sections)
     if html is not None:
         typer.echo(f"Report: {html}")
+
+
+def _people(kept: Inspection, holdout: bool) -> Inspection | HeldOut:
+    """Whose releases a command reads."""
+    if not holdout:
+        return kept
+    if kept.holdout is None:
+        raise ArgumentError("--holdout must not be given: the policy has no holdout")
+    return kept.holdout
 
 
 def _reader_of_arms(names: Sequence[str] | None) -> Callable[[str], int | str]:

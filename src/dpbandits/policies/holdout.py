@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..inference import Batches, Intervals, ReleasedSums, asked
+from ..inference import Batches, Intervals, ReleasedSums, Verdict, asked
 from ..privacy.budgets import Budget
 from ..privacy.grids import drawn_scale
 from ..privacy.guarantees import Guarantee
@@ -21,7 +21,7 @@ from ..session.gate import Gate
 from ..session.holdout import CARD, KERNELS, Coin, Holdout, HoldoutParams, statistic_of
 from ..session.options import Settings
 from ..session.session import Session
-from .sums import BREAK_ALL, Sum, noise_of_sums, rounding_of, sums_of, what_breaks_any
+from .sums import CHOSEN, DECIDING, Sum, noise_of_sums, rounding_of, sums_of, what_breaks_any
 from .terms import Terms
 
 if TYPE_CHECKING:
@@ -264,6 +264,43 @@ class HeldOut:
         label = f"{labels[b]} - {labels[c]}" if labels else f"{b} - {c}"
         return _doubled(found, self.reward_range, label, 1.0 if b == 1 else -1.0)
 
+    def decided(
+        self, confidence: float = 0.95, *, gap: float = 0.0, control: int | str | None = None
+    ) -> Verdict:
+        """Whether it is decided which arm is best, from held-out people alone.
+
+        Args:
+            confidence, gap, control: as of ``Policy.decided``.
+
+        Returns:
+            A ``Verdict``, with its intervals, and sentences on what breaks it.
+
+        Raises:
+            ArgumentError: an argument is out of range, or there is one arm only.
+        """
+        if self.n_arms == 1:
+            raise ArgumentError("decided must be asked of two arms or more")
+        number = self.session.arms.number
+        against = None if control is None else number("control", control)
+        with self._policy._lock:
+            leader, names = self._leader, self._policy.arm_names
+            breaks = tuple(DECIDING if one == CHOSEN else one for one in self._breaks())
+            told = {"releases": self.ledger.releases, "breaks": breaks}
+            if not self.one_sum:
+                given = (self.sums, leader, confidence, gap, against)
+                return Verdict.of(*given, labels=names, **told)
+            other = 1 - leader if leader is not None and against is None else against or 0
+            found = replace(self.intervals(confidence, control=other), **told)
+        return Verdict.on(found, leader, names or ["0", "1"], against, gap)
+
+    @property
+    def _leader(self) -> int | None:
+        """The arm of highest mean; None before the first release."""
+        if not self.one_sum:
+            return self.estimates.leader
+        mean = self.sums.means[0]  # of arm 1, less half of the difference
+        return None if np.isnan(mean) else int(mean > 0.5 * sum(self.reward_range))
+
     def _breaks(self) -> Iterator[str]:
         lo, hi = self.reward_range
         yield _TOGETHER[self.one_sum]
@@ -272,7 +309,7 @@ class HeldOut:
             f" takes another arm, and a cancelled decision. A reward outside {lo:g} to {hi:g}"
             " counts as the nearer end. The intervals cover the mean of such rewards."
         )
-        yield BREAK_ALL[-1]
+        yield CHOSEN
         yield from what_breaks_any(self)
 
 
