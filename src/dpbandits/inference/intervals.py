@@ -109,14 +109,29 @@ class ReleasedSums:
         """
         a, own = (1.0 - confidence) / len(self.cells), self.evidence[b]
         level, low, high = math.log(1.0 / a), 1.0, 1.0
-        # Those who leave the least margin first: most others then need one look each.
-        for c in np.argsort(-np.nan_to_num(self._means, nan=np.inf)):
+        for c in self._rivals(b):
             other = self.evidence[c]
-            if c != b and least_sum(own, other, low) < level:
+            if least_sum(own, other, low) < level:
                 low = least_difference(own, other, a)
-            if c != b and least_sum(other, own, -high) >= level:
+            if least_sum(other, own, -high) >= level:
                 high = -least_difference(other, own, a)
         return self._of_differences(low, max(high, 0.0))
+
+    def decides(self, b: int, confidence: float, gap: float) -> bool:
+        """Whether the margin of b is above -gap, without computing its ends."""
+        level = math.log(len(self.cells) / (1.0 - confidence))
+        d = (2.0 * self.rounding - gap) / self.width
+        if abs(d) > 1.0:
+            return d < 0.0  # no two means are so far apart
+        own, others = self.evidence[b], (self.evidence[c] for c in self._rivals(b))
+        return all(least_sum(own, one, d) > level for one in others)
+
+    def _rivals(self, b: int) -> list[int]:
+        """The other arms, first those that leave the least margin: most others then need a look
+        each.
+        """
+        order = np.argsort(-np.nan_to_num(self._means, nan=np.inf))
+        return [int(c) for c in order if c != b]
 
     def _of_differences(self, low: float, high: float) -> tuple[float, float]:
         """The ends of an interval of differences, from those for rewards in [0, 1]."""
