@@ -313,7 +313,7 @@ def _concluded(
             "confidence": confidence,
             "means": means,
             "differences": differences,
-            "decided": _decided(policy, confidence, control) if means else None,
+            "decided": policy._verdict(confidence, control),
             "control": against,
             "leader": None if leader is None else arms[leader],
             "search": tuple(_search(policy, ended and arms[ended.arm])),
@@ -387,6 +387,8 @@ def _of_holdout(policy: Policy, control: int | str | None, confidence: float) ->
 
 def _effects(policy: Policy, facts: dict[str, Any]) -> Section:
     found: Intervals = facts["holdout"]
+    held = policy.holdout
+    assert held is not None
     heads, rows = found.table()
     heads = ["arms", "difference", *heads[2:]]
     against = facts["control"] or facts["arms"][0]
@@ -396,12 +398,12 @@ def _effects(policy: Policy, facts: dict[str, Any]) -> Section:
     every = f"{100.0 * max(1.0 - families * (1.0 - found.confidence), 0.0):.4g} %"
     once = ", under the same condition" if returns(policy) else ""
     points = [
-        f"{policy.holdout}.",
+        f"{held}.",
         _EFFECT,
         f"The mean of {against} is subtracted from those of other arms{declared}.",
         f"{_with_probability(policy, level)} All intervals of this report hold together with at"
         f" least {every}{once}.",
-        f"{policy.holdout.decided(found.confidence, control=facts['control']).words}.",
+        f"{held.decided(found.confidence, control=facts['control']).words}.",
         *found.breaks,
     ]
     return Section("Effects, from the holdout", points, heads, rows)
@@ -511,13 +513,6 @@ def _compared(policy: Policy, facts: dict[str, Any]) -> Iterator[str]:
     yield (
         f"The intervals of means and of differences hold together with at least {both:.4g} %{once}."
     )
-
-
-def _decided(policy: Policy, confidence: float, control: int | str | None) -> Verdict | None:
-    """The verdict; None for one arm, and where a search has a rule and an error of its own."""
-    if policy.n_arms == 1 or _failure(policy) is not None:
-        return None
-    return policy.decided(confidence, control=control)
 
 
 def _answer(found: Verdict) -> dict[str, Any]:

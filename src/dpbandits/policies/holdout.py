@@ -69,6 +69,7 @@ def holdout_gate(terms: Terms, holdout: Holdout, n_arms: int) -> Gate:
     """The gate of held-out people's sums."""
     (lo, hi), noise = terms.settings.reward_range, terms.noise
     channel = terms.shared_channel(None)
+    holdout.share_of(n_arms)  # which refuses to hold out everybody
     params = HoldoutParams(
         weights=holdout.weights_of(n_arms),
         batch=holdout.batch_for(channel),
@@ -100,7 +101,8 @@ def add_holdout(session: Session, gate: Gate, terms: Terms, default_reward: floa
         state.noise_rng = noise.generator("privacy of holdout")
     own = Session(CARD, terms.settings, session.arms, gate, default_reward, state)
     own.seal, session.holdout = session.seal, own
-    session.coin = Coin(key_from(state.choice_rng), holdout.share)
+    share = holdout.share_of(session.arms.count)
+    session.coin = Coin(key_from(state.choice_rng), share)
 
 
 class HeldOut:
@@ -129,7 +131,8 @@ class HeldOut:
         self.settings, self.reward_range = session.settings, policy.reward_range
         self.n_arms, self.grid, self.max_rounds = policy.n_arms, policy.grid, policy.max_rounds
         self.default_reward = policy.default_reward
-        self.share: float = policy.settings.holdout.share
+        self._asked: Holdout = policy.settings.holdout
+        self.share: float = self._asked.share_of(self.n_arms)
         self.weights: np.ndarray = self._params.weights.copy()
         self.batch: int = self._params.batch
         self.one_sum: bool = self._params.one_sum
@@ -169,9 +172,14 @@ class HeldOut:
         chances = ", ".join(f"{one:.4g}" for one in self.weights)
         arms = "" if np.ptp(self.weights) == 0.0 else f", with probabilities {chances}"
         of = "of both arms" if self.one_sum else "with one arm"
+        least = self._asked.min_share
+        every = (
+            "" if least is None else f". Every arm gets at least {100.0 * least:.6g} % of people"
+        )
         return (
-            f"{100.0 * self.share:.6g} % of people get an arm by chance{arms}. The rewards of"
-            f" {self.batch:,} people {of} are released as one sum. Nothing is learned from them"
+            f"{100.0 * self.share:.6g} % of people get an arm by chance{arms}{every}. The"
+            f" rewards of {self.batch:,} people {of} are released as one sum. Nothing is learned"
+            " from them"
         )
 
     @property
@@ -285,7 +293,7 @@ class HeldOut:
         with self._policy._lock:
             leader, names = self._leader, self._policy.arm_names
             breaks = tuple(DECIDING if one == CHOSEN else one for one in self._breaks())
-            told = {"releases": self.ledger.releases, "breaks": breaks}
+            told: dict[str, Any] = {"releases": self.ledger.releases, "breaks": breaks}
             if not self.one_sum:
                 given = (self.sums, leader, confidence, gap, against)
                 return Verdict.of(*given, labels=names, **told)

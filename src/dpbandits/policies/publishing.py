@@ -17,7 +17,7 @@ from ..privacy.budgets import Budget
 from ..privacy.channels import Certified
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger, LedgerArrays
-from ..protocol import NO_ARM, no_estimate, own_alone
+from ..protocol import NO_ARM, never, no_estimate, own_alone
 from ..session.estimates import ArmEstimates, Diagnostics, Estimates
 from ..session.exchange import ASSUMED as ASSUMED_OF_WORKERS
 from ..session.exchange import Release, checked_release
@@ -193,6 +193,17 @@ class Publishing(Kept):
                 releases=estimates.releases,
                 breaks=tuple(breaks_decisions(self)),
             )
+
+    def _verdict(
+        self, confidence: float = 0.95, control: int | str | None = None
+    ) -> Verdict | None:
+        """The verdict; None where there is none to give, and for searches that promise an error:
+        these have a rule of their own.
+        """
+        promised = self.kernels.stop is not never and self.config.get("failure_probability")
+        if promised or self.n_arms == 1 or no_intervals(self):
+            return None
+        return self.decided(confidence, control=control)
 
     def _refuse_without(self, asked: str) -> None:
         """Refuse a question that needs intervals."""
