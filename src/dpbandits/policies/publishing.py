@@ -170,7 +170,7 @@ class Publishing(Kept):
         >>> from dpbandits import PureDP
         >>> from dpbandits.algorithms import MergedIMED
         >>> policy = MergedIMED(2, budget=PureDP(1.0), arm_names=["old", "new"], seed=1)
-        >>> for _ in range(400):
+        >>> for _ in range(1000):
         ...     decision = policy.pull()
         ...     _ = policy.update(float(decision.arm == 1))
         >>> policy.decided()
