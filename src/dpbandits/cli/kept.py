@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +14,8 @@ import typer
 from typer import Argument, Option
 
 from ..errors import ArgumentError
-from .inputs import clear_errors
-from .tables import new_console, new_table, print_sections, with_rows
+from .inputs import AsJson, clear_errors
+from .tables import new_console, new_table, print_json, print_sections, with_rows
 
 if TYPE_CHECKING:
     from ..inspection import Inspection
@@ -33,11 +32,12 @@ Where = Annotated[
     ),
 ]
 
-Holdout = Annotated[bool, Option("--holdout", help="Of held-out people instead of the bandit's.")]
-AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+Holdout = Annotated[
+    bool, Option("--holdout", help="Read held-out people's releases instead of the bandit's.")
+]
 
 
-def inspect(place: Where) -> None:
+def inspect(place: Where, as_json: AsJson = False) -> None:
     """Show the guarantee, spending and releases of a saved policy, which may be running elsewhere.
 
     The command only reads the place; the policy can still be loaded.
@@ -46,6 +46,9 @@ def inspect(place: Where) -> None:
 
     with clear_errors(), _something_saved():
         seen = look(place)
+    if as_json:
+        print_json(seen.to_dict())
+        return
     console = new_console()
     facts = new_table(show_header=False)
     facts.add_column(style="bold", no_wrap=True)
@@ -66,17 +69,20 @@ def intervals(
     ] = 0.95,
     difference: Annotated[
         tuple[str, str] | None,
-        Option(metavar="ARM ARM", help="The mean of the first arm, less that of the second."),
+        Option(metavar="ARM ARM", help="Show the mean of the first arm minus that of the second."),
     ] = None,
     control: Annotated[
         str | None,
-        Option(metavar="ARM", help="The means of all other arms, less that of this one."),
+        Option(metavar="ARM", help="Show the means of all other arms minus that of this one."),
     ] = None,
     method: Annotated[
         str,
         Option(help="mixture, for all noise; or closed, a formula for Gaussian noise or no noise."),
     ] = "mixture",
-    holdout: Holdout = False,
+    holdout: Annotated[
+        bool,
+        Option("--holdout", help="Show intervals from held-out people instead of the bandit's."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show intervals of the arms' means, or of differences, that hold whenever you look.
@@ -92,7 +98,7 @@ def intervals(
         against = None if control is None else arm(control)
         found = _people(kept, holdout).intervals(confidence, pair, control=against, method=method)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        print_json(found.to_dict())
         return
     console, (heads, rows) = new_console(), found.table()
     console.print(f"{found.title}. They hold at all releases together.")
@@ -127,7 +133,7 @@ def decided(
         against = None if control is None else _reader_of_arms(kept.estimates.names)(control)
         found = _people(kept, holdout).decided(confidence, gap=gap, control=against)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        print_json(found.to_dict())
         return
     console, (heads, rows) = new_console(), found.intervals.table()
     console.print(f"{found.words}.")
@@ -143,7 +149,9 @@ def conclude(
         str | None,
         Option(metavar="ARM", help="The arm that all others are compared with, chosen beforehand."),
     ] = None,
-    confidence: Annotated[float, Option(help="That none of the intervals is ever wrong.")] = 0.95,
+    confidence: Annotated[
+        float, Option(help="The probability that no interval is ever wrong.")
+    ] = 0.95,
     html: Annotated[
         Path | None,
         Option(metavar="FILE", help="Also write the report to this file, as a page for printing."),
@@ -163,7 +171,7 @@ def conclude(
     if html is not None:  # first, for a pipe may be closed before all is said
         html.write_text(found.html(), encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        print_json(found.to_dict())
         return
     console = new_console()
     console.print("Report of a trial", style="bold")
@@ -190,7 +198,10 @@ def _reader_of_arms(names: Sequence[str] | None) -> Callable[[str], int | str]:
 def restore(
     place: Where,
     all_: Annotated[
-        bool, Option("--all", help="Restore all places of a database, whose address has no #.")
+        bool,
+        Option(
+            "--all", help="Restore all places of a database. Give its address without # and key."
+        ),
     ] = False,
 ) -> None:
     """Go on from a backup of a policy whose newest state is lost.
@@ -222,7 +233,7 @@ def _places(place: str, all_: bool) -> list[str]:
         return [f"{place}#{quote(key)}" for key in keys]
     raise ArgumentError(
         f"PLACE must name a place of the database: add # and a key, or --all for all of them."
-        f" It has {', '.join(keys) or 'none'}"
+        f" The database has {', '.join(keys) or 'none'}"
     )
 
 

@@ -186,7 +186,9 @@ def _check_fit(
     shown_dimension = getattr(environment, "dimension", None)
     if policy.sees and policy.dimension != shown_dimension:
         name = "n_experts" if policy.sees == "advice" else "dimension"
-        raise ArgumentError(f"{name} of {policy!r} must be {shown_dimension}, the environment's")
+        raise ArgumentError(
+            f"{name} of {policy!r} must be {shown_dimension}, as in the environment"
+        )
     if environment.horizon is not None and horizon > environment.horizon:
         raise ArgumentError(f"horizon must be at most {environment.horizon} here, got {horizon}")
     if policy.planned_rounds is not None and horizon > policy.planned_rounds:
@@ -196,14 +198,15 @@ def _check_fit(
         )
     if environment.delay and environment.delay.rate is None and policy.settings.uses_clock:
         raise ArgumentError(
-            f"rate of the delay must be given, in people per second, as {policy!r} has a clock",
+            "rate of the delay must be given, in people per second, because the policy"
+            f" {policy!r} has a clock",
             "rate",
         )
     singly = policy.settings.holdout or question is not None
     if singly and policy.settings.uses_clock and environment.delay is None:
         raise ArgumentError(
-            f"environment must have a delay with a rate, as {policy!r} has a clock and is played"
-            " pull by pull",
+            f"environment must have a delay with a rate, because the policy {policy!r} has a clock,"
+            " and is played pull by pull",
             "environment",
         )
     check_users(policy, environment, horizon)
@@ -232,7 +235,7 @@ def check_users(policy: Policy, environment: World, horizon: int) -> None:
     if soonest < longest:
         raise ArgumentError(
             f"users must come at most once in a release of {policy!r}, which may cover {longest}"
-            f" rounds, but some user comes again after {soonest}: make the environment's gap"
+            f" rounds, but some user comes again after {soonest} rounds. Make the environment's gap"
             " larger, or batches shorter",
             "policies",
         )
